@@ -1,0 +1,181 @@
+"""Every error this library raises on purpose.
+
+    CommonplaceError
+    ├── InvalidScope          (also ValueError)         fix the call
+    ├── InvalidFilter         (also ValueError)         fix the call
+    ├── InvalidRecord         (also ValueError)         fix the call
+    │   ├── IdempotencyConflict                         one key, two bodies
+    │   └── InvalidVector                               the embedder answered nonsense
+    ├── RecordNotFound        (also LookupError)        fix the call
+    ├── LoopRequired          (also RuntimeError)       call the async twin
+    ├── MemoryClosed          (also RuntimeError)       open it again
+    ├── MissingExtra          (also ImportError)        install something
+    ├── SchemaMismatch        (also ValueError)         re-embed or open the right store
+    ├── StoreLocked           (also BlockingIOError)    another process holds it
+    ├── Backpressure          (also BlockingIOError)    wait and write again
+    ├── StoreUnavailable      (also ConnectionError)    retrying may help
+    ├── ModelFailed           (also RuntimeError)       the user's model failed
+    └── Timeout               (also TimeoutError)       it may still happen
+
+Each constructor takes data; the sentence ends with the way out.
+"""
+
+
+class CommonplaceError(Exception):
+    """The root: catch it to catch everything this library raises on purpose."""
+
+
+class InvalidScope(CommonplaceError, ValueError):
+    """A scope names nobody, or names somebody in a way that could be misread."""
+
+    def __init__(self, *, field: str, value: object, reason: str) -> None:
+        self.field = field
+        self.value = value
+        super().__init__(
+            f"{field}={_short(value)} {reason}. Give a string of 1 to 256 characters without "
+            "control characters, or '*', and at least one of user_id, agent_id, session_id."
+        )
+
+
+class InvalidFilter(CommonplaceError, ValueError):
+    """A filter uses a key, an operator or a value that the filter language does not have."""
+
+    def __init__(self, *, part: object, reason: str) -> None:
+        self.part = part
+        super().__init__(
+            f"The filter part {_short(part)} {reason}. Filters look like "
+            "{'city': 'Lyon', 'year': {'gte': 2020}, 'OR': [{...}, {...}]}; scope goes in `scope`."
+        )
+
+
+class InvalidRecord(CommonplaceError, ValueError):
+    """A text, its metadata or an option cannot be stored or asked as given."""
+
+    def __init__(self, *, field: str, value: object, reason: str, hint: str = "") -> None:
+        self.field = field
+        self.value = value
+        super().__init__(f"{field}={_short(value)} {reason}.{' ' + hint if hint else ''}")
+
+
+class IdempotencyConflict(InvalidRecord):
+    """One idempotency key came with two different bodies."""
+
+    def __init__(self, *, key: str) -> None:
+        super().__init__(
+            field="idempotency_key",
+            value=key,
+            reason="was already used for another text",
+            hint="Use a new key for a new text, or update() the record.",
+        )
+
+
+class InvalidVector(InvalidRecord):
+    """A vector is not finite, is zero, or has the wrong length."""
+
+    def __init__(self, *, reason: str, expected: int, got: int) -> None:
+        super().__init__(
+            field="vector",
+            value=got,
+            reason=f"{reason} (this store has {expected} dimensions)",
+            hint="Check the embedder: every text needs one finite, non-zero vector.",
+        )
+
+
+class RecordNotFound(CommonplaceError, LookupError):
+    """No live record has this id in this scope; whether another scope has it is not told."""
+
+    def __init__(self, *, record_id: str) -> None:
+        self.record_id = record_id
+        super().__init__(
+            f"No record {record_id!r} in this scope. Use an id that add, search or list returned."
+        )
+
+
+class LoopRequired(CommonplaceError, RuntimeError):
+    """A model is asynchronous and the caller is not."""
+
+    def __init__(self, *, call: str, model: str) -> None:
+        super().__init__(
+            f"{call}() needs the asynchronous model {model!r}, which only runs on your event loop. "
+            f"Await a{call}() instead, or configure a synchronous model."
+        )
+
+
+class MemoryClosed(CommonplaceError, RuntimeError):
+    """The memory was closed."""
+
+    def __init__(self) -> None:
+        super().__init__("This memory is closed. Open it again with Memory.open(...).")
+
+
+class MissingExtra(CommonplaceError, ImportError):
+    """A package that an optional feature needs is not installed."""
+
+    def __init__(self, *, package: str, extra: str) -> None:
+        super().__init__(
+            f"{package!r} is not installed. Run: pip install 'commonplace[{extra}]'"
+        )
+
+
+class SchemaMismatch(CommonplaceError, ValueError):
+    """A store was made by another schema version or another embedder."""
+
+    def __init__(self, *, what: str, stored: object, wanted: object) -> None:
+        super().__init__(
+            f"This store was made with {what} {_short(stored)}, now {_short(wanted)} is "
+            "configured. Open it with the former, or write its memories into a new store."
+        )
+
+
+class StoreLocked(CommonplaceError, BlockingIOError):
+    """Another process holds the embedded store."""
+
+    def __init__(self, *, path: str, holder: str) -> None:
+        super().__init__(
+            f"The store {path!r} is held by {holder}. An embedded store serves one process: close "
+            "it there, or share one memory between processes through server engines."
+        )
+
+
+class Backpressure(CommonplaceError, BlockingIOError):
+    """Too many accepted writes are still pending."""
+
+    def __init__(self, *, pending: int, limit: int, retry_after: float) -> None:
+        self.retry_after = retry_after
+        super().__init__(
+            f"{pending} writes are pending and the limit is {limit}. Nothing was accepted: write "
+            f"again in {retry_after:g} s, await drain(), or raise Settings.max_pending."
+        )
+
+
+class StoreUnavailable(CommonplaceError, ConnectionError):
+    """A store did not answer or failed in a way that may pass."""
+
+    def __init__(self, *, store: str, reason: str) -> None:
+        super().__init__(
+            f"The store {store!r} failed: {reason}. Accepted writes are kept and retried."
+        )
+
+
+class ModelFailed(CommonplaceError, RuntimeError):
+    """A chat or embedding model failed; its own error is `__cause__`."""
+
+    def __init__(self, *, model: str, reason: str) -> None:
+        super().__init__(
+            f"The model {model!r} failed: {reason}. Accepted writes are kept and retried."
+        )
+
+
+class Timeout(CommonplaceError, TimeoutError):
+    """The time given was over before the work was done."""
+
+    def __init__(self, *, call: str, seconds: float) -> None:
+        super().__init__(
+            f"{call} took longer than {seconds:g} s. An accepted write goes on in the background; "
+            "drain() waits for it."
+        )
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:60]}… ({len(shown)} characters)"

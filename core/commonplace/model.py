@@ -1,0 +1,450 @@
+"""The data that travels: frozen, slotted, keyword-only, validated where it is made."""
+
+import hashlib
+import json
+import math
+import re
+import unicodedata
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, Self, get_args
+
+from .errors import InvalidRecord, InvalidScope
+
+Kind = Literal["fact", "preference", "episode", "procedure", "profile"]
+Role = Literal["user", "assistant", "system", "tool"]
+Origin = Literal["user", "assistant", "tool", "document", "import", "system"]
+Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NAMESPACE = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
+MAX_TEXT_BYTES = 32 * 1024
+MAX_METADATA_KEYS = 32
+_METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose memory: literal ids, compared whole.
+
+    As the scope of a record it says who owns it. As the scope of a question it covers the records
+    whose ids equal every id that is given here. A missing `agent_id` or `session_id` covers all
+    of them; a missing `user_id` covers only records that belong to no user, so that forgetting
+    to say who asks never shows somebody's memory.
+
+    Raises:
+        InvalidScope: an id is not a plain string of 1 to 256 characters, has control or
+            surrogate characters or outer spaces, is `*`, or all three are missing.
+    """
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in _SCOPE_FIELDS:
+            value = getattr(self, name)
+            if value is not None:
+                _check_id(name, value)
+        if self.user_id is None and self.agent_id is None and self.session_id is None:
+            raise InvalidScope(field="scope", value=None, reason="names nobody")
+
+    @property
+    def key(self) -> str:
+        """A hash of the three ids, 32 hexadecimal digits: equal for equal scopes only."""
+        ids = json.dumps([self.user_id, self.agent_id, self.session_id])
+        return hashlib.sha256(ids.encode()).hexdigest()[:32]
+
+    @property
+    def lane(self) -> str:
+        """The owner's lane: its writes are applied in the order of acceptance.
+
+        A scope and every scope that it covers are in one lane; all that has no user shares one.
+        """
+        return "-" if self.user_id is None else Scope(user_id=self.user_id).key
+
+    def covers(self, other: "Scope") -> bool:
+        """Tell whether a question in this scope may see a record of `other`."""
+        return (
+            self.user_id == other.user_id
+            and self.agent_id in (None, other.agent_id)
+            and self.session_id in (None, other.session_id)
+        )
+
+    def covering(self) -> "tuple[Scope, ...]":
+        """List every scope that covers this one, itself first; at most four."""
+        found = []
+        for agent in dict.fromkeys((self.agent_id, None)):
+            for session in dict.fromkeys((self.session_id, None)):
+                if self.user_id or agent or session:
+                    found.append(Scope(user_id=self.user_id, agent_id=agent, session_id=session))
+        return tuple(found)
+
+
+def _check_id(name: str, value: object) -> None:
+    if type(value) is not str:
+        raise InvalidScope(field=name, value=value, reason="is not a string")
+    if not 1 <= len(value) <= 256:
+        raise InvalidScope(field=name, value=value, reason="is empty or longer than 256 characters")
+    if value == "*":
+        raise InvalidScope(field=name, value=value, reason="is not a wildcard and no id either")
+    if value != value.strip():
+        raise InvalidScope(field=name, value=value, reason="begins or ends with a space")
+    # Cc: control, Cs: surrogate, Zl/Zp: line breaks; the explicit ones reverse or hide text.
+    if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in value) or re.search(
+        "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]", value
+    ):
+        raise InvalidScope(
+            field=name, value=value, reason="has a control, invisible or surrogate character"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of a conversation.
+
+    Attributes:
+        text: what was said; not empty.
+        role: who spoke, as a chat model knows it.
+        name: the speaker's own name, stored in front of the text so that it can be found.
+        at: when it was said, with a time zone; the time of writing when missing.
+        id: the framework's id of the turn. Two turns with the same id are one record.
+    """
+
+    text: str
+    role: Role = "user"
+    name: str | None = None
+    at: datetime | None = None
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text(self.text)
+        check_time("at", self.at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One thing to remember that the caller states himself, without a model.
+
+    Attributes:
+        text: one sentence that stands alone.
+        kind: what it is.
+        metadata: JSON values under keys like identifiers; at most 32.
+        key: idempotency key inside the scope; the text itself when missing.
+        at: when it became true, with a time zone.
+        expires_at: hidden from reads from then on.
+        relations: what it says about whom.
+    """
+
+    text: str
+    kind: Kind = "fact"
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    at: datetime | None = None
+    expires_at: datetime | None = None
+    relations: "tuple[Relation, ...]" = ()
+
+    def __post_init__(self) -> None:
+        check_text(self.text)
+        check_kind(self.kind)
+        check_metadata(self.metadata)
+        check_time("at", self.at)
+        check_time("expires_at", self.expires_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One remembered thing.
+
+    Attributes:
+        id: a UUID, derived from scope, kind and key, so that the same write is the same record.
+        text: what is remembered.
+        scope: who owns it.
+        role, name: of the turn it comes from; None for a stated or extracted fact.
+        metadata: JSON values.
+        origin: who said it.
+        trust: 0..1; text from tools and documents starts low.
+        position: the turn's number in its session from 0; None outside a session.
+        created_at, updated_at: system time. occurred_at: world time.
+        valid_to: when it stopped being true; None while it is.
+        expires_at: hidden from reads from then on; None for never.
+        version: grows with every change, below 2**53.
+    """
+
+    id: str
+    text: str
+    scope: Scope
+    kind: Kind = "fact"
+    role: Role | None = None
+    name: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin = "user"
+    trust: float = 1.0
+    position: int | None = None
+    created_at: datetime
+    updated_at: datetime
+    occurred_at: datetime
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    version: int = 0
+
+    @property
+    def indexed_text(self) -> str:
+        """The text that is embedded and searched: the speaker's name goes in front."""
+        return f"{self.name}: {self.text}" if self.name else self.text
+
+    @property
+    def turn(self) -> str | None:
+        """The key of this turn's place in its session; None outside a session."""
+        return None if self.position is None else turn_key(self.scope, self.position)
+
+
+def turn_key(scope: Scope, position: int) -> str:
+    """Name the place `position` of the session of `scope`."""
+    return f"{scope.key}:{position}"
+
+
+def record_id(scope: Scope, kind: str, key: str) -> str:
+    """Derive the UUID of the record that `key` names in this scope and kind."""
+    return str(uuid.uuid5(NAMESPACE, json.dumps([scope.key, kind, key])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One change in a record's life.
+
+    Attributes:
+        text: after the change; None when it was deleted.
+        previous: before the change; None when it was added.
+    """
+
+    record_id: str
+    version: int
+    event: Event
+    text: str | None
+    previous: str | None
+    metadata: Mapping[str, Any]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A node of the relationship graph: a name inside one scope, with its type."""
+
+    name: str
+    type: str = "thing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """A typed, time-bounded edge of the relationship graph.
+
+    Attributes:
+        subject, predicate, object: names and a type; all are data, compared case-folded.
+        valid_from, valid_to: world time; None for unknown and for still true.
+        supports: ids of the records that say so.
+    """
+
+    subject: str
+    predicate: str
+    object: str
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    supports: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("subject", "predicate", "object"):
+            value = getattr(self, name)
+            if type(value) is not str or not value.strip() or len(value) > 256:
+                raise InvalidRecord(
+                    field=name, value=value, reason="is not a name of 1 to 256 characters"
+                )
+            check_text(value)
+        check_time("valid_from", self.valid_from)
+        check_time("valid_to", self.valid_to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A record that answers a question.
+
+    Attributes:
+        score: 0..1, higher answers better; 0 says that nothing speaks for it.
+        parts: what each signal added to the score; they sum to it.
+    """
+
+    record: Record
+    score: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a write did to one record. `NONE`: it was known already."""
+
+    id: str
+    text: str | None
+    event: Event
+    previous: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """The answer to a write.
+
+    Attributes:
+        operation: the accepted change's id in the journal.
+        changes: one per record touched, in the order given; empty while `pending`.
+        pending: accepted and safe, not yet searchable.
+    """
+
+    operation: str
+    changes: tuple[Change, ...] = ()
+    pending: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What an erasure removed, store by store, and what it saw when it looked again.
+
+    Attributes:
+        removed: rows removed, by store and table, such as `{"graph.records": 12}`.
+        left: rows of the scope found afterwards, by store; all zero when `complete`.
+    """
+
+    scope: Scope
+    removed: Mapping[str, int]
+    left: Mapping[str, int]
+    at: datetime
+
+    @property
+    def complete(self) -> bool:
+        """Nothing of the scope is left in any store."""
+        return not any(self.left.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some records, newest first; `cursor` asks for the next page and is None on the last."""
+
+    records: tuple[Record, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """An accepted change that cannot be applied, and why; `retry` replays it."""
+
+    operation: str
+    scope: Scope
+    kind: str
+    reason: str
+    attempts: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """What is left after draining: both zero when everything accepted is in every store."""
+
+    pending: int
+    dead: int
+
+    def __add__(self, other: Self) -> "Drained":
+        return Drained(pending=self.pending + other.pending, dead=self.dead + other.dead)
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+def check_text(text: object) -> None:
+    """Refuse what is no text: empty, too long, or not encodable.
+
+    Raises:
+        InvalidRecord: with the reason.
+    """
+    if type(text) is not str:
+        raise InvalidRecord(field="text", value=text, reason="is not a string")
+    if not any(unicodedata.category(c)[0] not in "ZC" for c in text):
+        raise InvalidRecord(field="text", value=text, reason="has no visible character")
+    if "\x00" in text:
+        raise InvalidRecord(field="text", value=text, reason="has a NUL character")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidRecord(field="text", value=text, reason="has a lone surrogate") from None
+    if size > MAX_TEXT_BYTES:
+        raise InvalidRecord(
+            field="text",
+            value=text,
+            reason=f"has {size} bytes, the limit is {MAX_TEXT_BYTES}",
+            hint="Split it into several texts.",
+        )
+
+
+def check_kind(kind: object) -> None:
+    """Refuse a kind that does not exist."""
+    if kind not in KINDS:
+        raise InvalidRecord(field="kind", value=kind, reason=f"is none of {', '.join(KINDS)}")
+
+
+def check_time(name: str, value: object) -> None:
+    """Refuse a time without a zone: it would mean another moment on another machine."""
+    if value is None:
+        return
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidRecord(
+            field=name, value=value, reason="is not a datetime with a time zone"
+        )
+
+
+def check_metadata(metadata: Mapping[str, Any]) -> None:
+    """Refuse metadata that JSON, a filter or another engine could not hold.
+
+    Raises:
+        InvalidRecord: naming the path of the value.
+    """
+    if not isinstance(metadata, Mapping) or len(metadata) > MAX_METADATA_KEYS:
+        raise InvalidRecord(
+            field="metadata", value=metadata, reason=f"is no mapping of ≤ {MAX_METADATA_KEYS} keys"
+        )
+    for key, value in metadata.items():
+        if type(key) is not str or not _METADATA_KEY.fullmatch(key) or key in _SCOPE_FIELDS:
+            raise InvalidRecord(
+                field="metadata key", value=key, reason="is no identifier or names a scope"
+            )
+        _check_json(f"metadata[{key!r}]", value, depth=0)
+    size = len(json.dumps(metadata, ensure_ascii=False).encode())
+    if size > MAX_TEXT_BYTES:
+        raise InvalidRecord(field="metadata", value=size, reason=f"exceeds {MAX_TEXT_BYTES} bytes")
+
+
+def _check_json(path: str, value: object, depth: int) -> None:
+    if depth > 8:
+        raise InvalidRecord(field=path, value="…", reason="is nested deeper than 8")
+    if value is None or type(value) is bool:
+        return
+    if type(value) is str:
+        if "\x00" in value or any(0xD800 <= ord(c) <= 0xDFFF for c in value):
+            raise InvalidRecord(field=path, value=value, reason="has a NUL or lone surrogate")
+    elif type(value) is int:
+        if abs(value) >= 2**53:
+            raise InvalidRecord(field=path, value=value, reason="is not below 2**53")
+    elif type(value) is float:
+        if not math.isfinite(value):
+            raise InvalidRecord(field=path, value=value, reason="is not a finite number")
+    elif type(value) in (list, tuple):
+        for place, inner in enumerate(value):
+            _check_json(f"{path}[{place}]", inner, depth + 1)
+    elif type(value) is dict:
+        for key, inner in value.items():
+            if type(key) is not str:
+                raise InvalidRecord(field=path, value=key, reason="has a key that is no string")
+            _check_json(f"{path}[{key!r}]", inner, depth + 1)
+    else:
+        raise InvalidRecord(field=path, value=value, reason="is not a JSON value")

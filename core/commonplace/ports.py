@@ -1,0 +1,343 @@
+"""Every interface between the pipeline, the engines and the caller's models.
+
+Storage ports are synchronous and thread-safe; each method may be called from any thread. All raise
+`StoreUnavailable` for what may pass and other `CommonplaceError`s for what will not. A method that
+touches a store takes a `Scope`, or things that carry one.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from .filters import Filter
+from .model import Change, DeadLetter, Entity, Kind, Page, Record, Relation, Scope, Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """A sparse vector: hashed terms with their weights, equally long, indices ascending and unique.
+
+    Attributes:
+        indices: unsigned 32-bit numbers.
+        weights: positive; the engine multiplies each with the term's rarity in the scope, which
+            is `ln(1 + (N - n + 0.5) / (n + 0.5))` for N records of which n have the term.
+    """
+
+    indices: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A record as an index holds it.
+
+    Attributes:
+        vector: `dimensions` finite floats of unit length.
+        terms: of the record's indexed text.
+        words: the text's length in words, for the weights of conversational reading.
+    """
+
+    record: Record
+    vector: Sequence[float]
+    terms: Terms
+    words: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A question as an index reads it.
+
+    Attributes:
+        scope: only records that it covers.
+        vector: unit length. terms: weights are repetitions in the question.
+        at: the moment for which expiry is judged; records with `expires_at <= at` are hidden.
+        where: AND-ed with the scope.
+        kinds: only these; empty for all.
+        superseded: also records whose `valid_to` is set.
+    """
+
+    scope: Scope
+    vector: Sequence[float]
+    terms: Terms
+    at: datetime
+    where: Filter | None = None
+    kinds: tuple[Kind, ...] = ()
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A record with both raw scores: `dense` the cosine, `lexical` the weighted term product."""
+
+    record: Record
+    dense: float
+    lexical: float
+    words: int
+
+
+@runtime_checkable
+class VectorIndex(Protocol):
+    """Finds. Derived from the graph store, can be rebuilt from it."""
+
+    def search(self, probe: Probe, limit: int) -> list[Hit]:
+        """Unite the `limit` best by vector and the `limit` best by terms.
+
+        Every hit has both scores, whichever list it came from. Best dense first; ties by id.
+        Empty list if nothing matches.
+        """
+
+    def score(self, probe: Probe, turns: Collection[str]) -> list[Hit]:
+        """Score the records at these places of their sessions (`Record.turn`), both ways.
+
+        What the probe's scope, filter or time hides is left out; unknown places are ignored.
+        """
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Write points; one with an id that is there replaces it if its version is greater.
+
+        An older or equal version is ignored.
+
+        Raises:
+            InvalidVector: a vector is not finite, is zero or has the wrong length; nothing of
+                the call is written then.
+        """
+
+    def delete(self, scope: Scope, ids: Collection[str]) -> None:
+        """Remove these records where the scope covers them; unknown ids are ignored."""
+
+    def erase(self, scope: Scope) -> int:
+        """Remove every record that the scope covers; answer how many there were."""
+
+    def count(self, scope: Scope) -> int:
+        """Count the records that the scope covers, hidden ones included."""
+
+    def versions(self, scope: Scope) -> Iterator[tuple[str, int]]:
+        """Walk over the (id, version) of every record that the scope covers, in no order."""
+
+    def flush(self) -> None:
+        """Return when everything written before survives a power loss."""
+
+    def close(self) -> None:
+        """Flush and let go of files and connections; repeating it does nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """Write a record.
+
+    Attributes:
+        record: its `version` is the operation's; `position` is given out by the store.
+        relations: that this record supports; they replace those that it supported before.
+        replace: False adds: a live record with this id stays as it is and the change is `NONE`.
+            True updates: a record that is not live stays dead and the change is `NONE`.
+        in_session: give the record the next position of its session.
+    """
+
+    record: Record
+    relations: tuple[Relation, ...] = ()
+    replace: bool = False
+    in_session: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Delete a record that the scope covers; its history stays until the scope is erased."""
+
+    id: str
+    scope: Scope
+    version: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a `Put` or `Remove` did; `record` is the live state afterwards, None when there is none.
+
+    Applying the same change again answers as the first time did.
+    """
+
+    change: Change
+    record: Record | None
+
+
+@runtime_checkable
+class GraphStore(Protocol):
+    """Knows: records, versions, entities, relations. The record of truth."""
+
+    def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
+        """Apply changes in one transaction, in order; one outcome each.
+
+        A change is ignored (`NONE`) when its version is not above that of the stored record, its
+        tombstone, or an erasure that covers it, unless it is the very change that was stored.
+        """
+
+    def get(self, scope: Scope, ids: Sequence[str]) -> list[Record]:
+        """Read live records that the scope covers, in the order of `ids`, leaving out others."""
+
+    def page(
+        self, scope: Scope, *, where: Filter | None = None, limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Read live records, newest first (creation, then id)."""
+
+    def history(self, scope: Scope, record_id: str) -> list[Version]:
+        """Read every version of a record, oldest first; empty list if there is none."""
+
+    def relations(self, scope: Scope, entity: str | None = None) -> list[Relation]:
+        """Read relations of records that the scope covers, of one entity or of all, by age."""
+
+    def entities(self, scope: Scope) -> list[Entity]:
+        """Read the entities that those relations name, by name."""
+
+    def erase(self, scope: Scope, version: int) -> dict[str, int]:
+        """Remove all that the scope covers up to `version`, tombstones and history too.
+
+        Later changes with a version up to `version` are refused. Answers the rows removed by
+        table: `records`, `versions`, `relations`, `entities`.
+        """
+
+    def count(self, scope: Scope) -> dict[str, int]:
+        """Count the rows that the scope covers, by the same tables, tombstones included."""
+
+    def versions(self, scope: Scope) -> Iterator[tuple[str, int]]:
+        """Walk over the (id, version) of every live record that the scope covers, in no order."""
+
+    def close(self) -> None:
+        """Let go of files and connections; repeating it does nothing."""
+
+
+OpKind = Literal["add", "update", "delete", "forget"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Op:
+    """An accepted change.
+
+    Attributes:
+        id: equal for a repeated write.
+        body: what the caller gave, JSON.
+        seq: the order of acceptance; 0 before.
+        version: the fence, milliseconds since 2020 shifted by 11 bits plus a counter; grows with
+            `seq`; below 2**53.
+        plan: frozen results of the models, None before planning.
+        attempts: failed ones so far.
+    """
+
+    id: str
+    kind: OpKind
+    scope: Scope
+    body: str
+    seq: int = 0
+    version: int = 0
+    plan: bytes | None = None
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """How many accepted changes wait, and how many cannot be applied."""
+
+    pending: int
+    dead: int
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Never forgets an accepted change until every store has it."""
+
+    def append(self, ops: Sequence[Op], *, max_pending: int) -> list[Op]:
+        """Accept changes in one transaction, durably, giving each its `seq` and `version`.
+
+        One whose id is pending already is answered with the row that is there.
+
+        Raises:
+            Backpressure: more than `max_pending` would wait; nothing was accepted.
+        """
+
+    def plan(self, plans: Mapping[int, bytes]) -> None:
+        """Freeze plans by `seq`, durably; one that is frozen already stays."""
+
+    def pending(self, lane: str | None = None, *, limit: int = 1000) -> list[Op]:
+        """Read changes not yet applied nor dead, of one lane or all, in order of `seq`."""
+
+    def unflushed(self) -> list[Op]:
+        """Read applied changes that are not yet pruned, in order of `seq`."""
+
+    def done(self, seqs: Collection[int]) -> None:
+        """Mark changes as applied to every store."""
+
+    def prune(self) -> int:
+        """Drop changes marked as applied before the call; answer how many."""
+
+    def failed(self, seq: int) -> int:
+        """Count one more failed attempt; answer how many there are."""
+
+    def bury(self, seq: int, reason: str) -> None:
+        """Move a change to the dead letters."""
+
+    def dead(self, scope: Scope | None = None) -> list[DeadLetter]:
+        """Read dead letters, oldest first, that the scope covers; None for an operator's look."""
+
+    def revive(self, operations: Collection[str]) -> int:
+        """Put dead letters back in line with no failed attempts; answer how many."""
+
+    def erase(self, scope: Scope, before: int) -> int:
+        """Drop rows of any state that the scope covers with `seq` below `before`."""
+
+    def count(self, scope: Scope | None = None) -> Backlog:
+        """Count what waits and what is dead, of a scope or of all."""
+
+    def rows(self, scope: Scope) -> int:
+        """Count rows of any state that the scope covers."""
+
+    def close(self) -> None:
+        """Let go of files; repeating it does nothing."""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors; texts are never empty.
+
+    `id` names the model and what else decides its space; a store remembers it and refuses another.
+    """
+
+    @property
+    def id(self) -> str:
+        """The model's name, with its revision."""
+
+    @property
+    def dimensions(self) -> int:
+        """The length of every vector."""
+
+    def embed(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> "Sequence[Sequence[float]] | Awaitable[Sequence[Sequence[float]]]":
+        """Embed texts, one vector each, in their order; write it `async def` if the model is."""
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """Answers a prompt; used for extraction only."""
+
+    @property
+    def id(self) -> str:
+        """The model's name."""
+
+    def complete(
+        self, system: str, user: str, *, schema: Mapping[str, Any]
+    ) -> "str | Awaitable[str]":
+        """Answer with JSON text that should fit `schema`; write it `async def` if the model is."""
+
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """The engines that one memory stands on, opened together."""
+
+    index: VectorIndex
+    graph: GraphStore
+    journal: Journal
+    names: Mapping[str, str] = field(default_factory=dict)
