@@ -267,8 +267,8 @@ class Journal(Protocol):
     def done(self, seqs: Collection[int]) -> None:
         """Mark changes as applied to every store."""
 
-    def prune(self) -> int:
-        """Drop changes marked as applied before the call; answer how many."""
+    def prune(self, seqs: Collection[int]) -> int:
+        """Drop those of these changes that are marked as applied; answer how many."""
 
     def failed(self, seq: int) -> int:
         """Count one more failed attempt; answer how many there are."""
@@ -341,3 +341,22 @@ class Engines:
     graph: GraphStore
     journal: Journal
     names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskVectors:
+    """A planning step wants vectors for these texts; the answer is one per text."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskChat:
+    """A planning step wants a chat model's answer; the answer is text, or None if it failed."""
+
+    system: str
+    user: str
+    schema: Mapping[str, Any]
+
+
+Ask = AskVectors | AskChat

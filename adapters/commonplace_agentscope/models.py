@@ -1,0 +1,114 @@
+"""AgentScope's chat and embedding models as the models of a memory.
+
+Both are only ever awaited where the memory is awaited: on the caller's event loop.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from agentscope.embedding import EmbeddingModelBase
+from agentscope.message import SystemMsg, TextBlock, UserMsg
+from agentscope.model import ChatModelBase, ChatResponse
+from agentscope.model import FinishedReason as Finished
+
+from commonplace.errors import InvalidRecord, ModelFailed
+from commonplace.ports import ChatModel, Embedder
+
+
+class AgentScopeChat:
+    """Extracts with an AgentScope chat model, streaming or not; one call for one answer."""
+
+    def __init__(self, model: ChatModelBase) -> None:
+        if not isinstance(model, ChatModelBase):
+            raise TypeError(f"chat_model={model!r} is no agentscope ChatModelBase. Pass one.")
+        self.model = model
+
+    @property
+    def id(self) -> str:
+        """The model's class and name."""
+        return f"{type(self.model).__name__}:{self.model.model}"
+
+    async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
+        """Answer with JSON text; the schema goes into the prompt, which every model can read.
+
+        Raises:
+            ModelFailed: the call was interrupted.
+        """
+        wanted = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
+        answer = await self.model(
+            [SystemMsg(name="system", content=wanted), UserMsg(name="user", content=user)]
+        )
+        if isinstance(answer, ChatResponse):
+            self._check(answer)
+            return _unfence(_text(answer))
+        parts = []
+        async for chunk in answer:
+            self._check(chunk)
+            if chunk.is_last:
+                # The last chunk repeats the whole answer.
+                return _unfence(_text(chunk) or "".join(parts))
+            parts.append(_text(chunk))
+        return _unfence("".join(parts))
+
+    def _check(self, response: ChatResponse) -> None:
+        if response.finished_reason != Finished.INTERRUPTED:
+            return
+        # A model of AgentScope swallows a cancellation; whoever cancelled still waits for it.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+        raise ModelFailed(model=self.id, reason="the call was interrupted")
+
+
+class AgentScopeEmbedder:
+    """Embeds with an AgentScope embedding model.
+
+    Attributes:
+        dimensions: the length of every vector; the model's own unless given.
+    """
+
+    def __init__(self, model: EmbeddingModelBase, dimensions: int | None = None) -> None:
+        if not isinstance(model, EmbeddingModelBase):
+            raise TypeError(
+                f"embedding_model={model!r} is no agentscope EmbeddingModelBase. Pass one."
+            )
+        found = model.dimensions if dimensions is None else dimensions
+        if type(found) is not int or found <= 0:
+            raise InvalidRecord(field="dimensions", value=found, reason="is not above zero")
+        self.model = model
+        self.dimensions = found
+
+    @property
+    def id(self) -> str:
+        """The model's class and name."""
+        return f"{type(self.model).__name__}:{self.model.model}"
+
+    async def embed(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> Sequence[Sequence[float]]:
+        """Embed texts, one vector each, in their order; the model knows no purposes."""
+        answer = await self.model(list(texts))
+        return [[float(value) for value in vector] for vector in answer.embeddings]
+
+
+def to_chat(model: ChatModelBase | ChatModel | None) -> ChatModel | None:
+    """Take a chat model of either library, or None."""
+    return model if model is None or isinstance(model, ChatModel) else AgentScopeChat(model)
+
+
+def to_embedder(model: EmbeddingModelBase | Embedder | None) -> Embedder | None:
+    """Take an embedding model of either library, or None."""
+    return model if model is None or isinstance(model, Embedder) else AgentScopeEmbedder(model)
+
+
+def _text(response: ChatResponse) -> str:
+    return "".join(block.text for block in response.content if isinstance(block, TextBlock))
+
+
+def _unfence(text: str) -> str:
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].removeprefix("json")
+    return text.strip()

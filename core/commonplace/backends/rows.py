@@ -1,0 +1,125 @@
+"""How records, scopes and cursors look in SQLite; apart because two engines share it."""
+
+import base64
+import json
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ..errors import InvalidRecord
+from ..model import Record, Scope
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+RECORD = (
+    "id, user_id, agent_id, session_id, text, kind, role, name, metadata, origin, trust, position,"
+    " created_at, updated_at, occurred_at, valid_to, expires_at, version"
+)
+
+
+def covered(scope: Scope, table: str = "") -> tuple[str, list[str | None]]:
+    """Write the condition that a row of `table` belongs to the scope, with its parameters."""
+    dot = f"{table}." if table else ""
+    parts, values = [f"{dot}user_id IS ?"], [scope.user_id]
+    for field in ("agent_id", "session_id"):
+        value = getattr(scope, field)
+        if value is not None:
+            parts.append(f"{dot}{field} = ?")
+            values.append(value)
+    return " AND ".join(parts), values
+
+
+def index(scope: Scope, table: str) -> str:
+    """Name the index of `table` that reads least of others' rows for this scope."""
+    if scope.session_id is not None:
+        return f"INDEXED BY {table}_by_session"
+    return f"INDEXED BY {table}_by_{'user' if scope.agent_id is None else 'agent'}"
+
+
+def to_micros(at: datetime | None) -> int | None:
+    """Turn a time into whole microseconds since 1970."""
+    return None if at is None else (at - _EPOCH) // _MICROSECOND
+
+
+def from_micros(value: int | None) -> datetime | None:
+    """Turn microseconds since 1970 into a time in UTC."""
+    return None if value is None else at_micros(value)
+
+
+def at_micros(value: int) -> datetime:
+    """Turn microseconds since 1970 into a time in UTC."""
+    return _EPOCH + value * _MICROSECOND
+
+
+def to_row(record: Record) -> tuple[Any, ...]:
+    """Turn a record into values in the order of `RECORD`."""
+    scope = record.scope
+    return (
+        record.id, scope.user_id, scope.agent_id, scope.session_id, record.text, record.kind,
+        record.role, record.name, to_json(record.metadata), record.origin, record.trust,
+        record.position, to_micros(record.created_at), to_micros(record.updated_at),
+        to_micros(record.occurred_at), to_micros(record.valid_to), to_micros(record.expires_at),
+        record.version,
+    )
+
+
+def from_row(row: Sequence[Any]) -> Record:
+    """Turn values in the order of `RECORD` into a record."""
+    return Record(
+        id=row[0],
+        scope=Scope(user_id=row[1], agent_id=row[2], session_id=row[3]),
+        text=row[4],
+        kind=row[5],
+        role=row[6],
+        name=row[7],
+        metadata=json.loads(row[8]),
+        origin=row[9],
+        trust=row[10],
+        position=row[11],
+        created_at=at_micros(row[12]),
+        updated_at=at_micros(row[13]),
+        occurred_at=at_micros(row[14]),
+        valid_to=from_micros(row[15]),
+        expires_at=from_micros(row[16]),
+        version=row[17],
+    )
+
+
+def to_json(metadata: Any) -> str:
+    """Write metadata as compact JSON."""
+    return json.dumps(dict(metadata), ensure_ascii=False, separators=(",", ":"))
+
+
+def fold(name: str) -> str:
+    """Bring a name into the form in which names are compared."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
+
+
+def to_cursor(created_at: int, record_id: str) -> str:
+    """Make the opaque text that asks for what comes after this place."""
+    return base64.urlsafe_b64encode(json.dumps([created_at, record_id]).encode()).decode()
+
+
+def from_cursor(cursor: str) -> tuple[int, str]:
+    """Read a cursor back.
+
+    Raises:
+        InvalidRecord: it is not one of ours.
+    """
+    try:
+        created_at, record_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        at_micros(created_at)
+        record_id.encode()
+    except (AttributeError, OverflowError, TypeError, ValueError):
+        raise InvalidRecord(
+            field="cursor", value=cursor, reason="is no cursor of a page",
+            hint="Give back Page.cursor as it came, or None for the first page.",
+        ) from None
+    return int(created_at), record_id
+
+
+def check_limit(limit: object) -> None:
+    """Refuse a page size that is no whole number of 1 to 1000."""
+    if type(limit) is not int or not 1 <= limit <= 1000:
+        raise InvalidRecord(field="limit", value=limit, reason="is no number of 1 to 1000")

@@ -1,0 +1,443 @@
+"""`Memory`: what a user opens and talks to. It wires the stages and holds no logic of its own."""
+
+import asyncio
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, Unpack, cast
+
+from .codec import put_from_json
+from .errors import (
+    IdempotencyConflict,
+    LoopRequired,
+    MemoryClosed,
+    RecordNotFound,
+)
+from .filters import parse_filter
+from .lanes import Models
+from .model import (
+    DeadLetter,
+    Drained,
+    Entity,
+    Match,
+    Page,
+    Receipt,
+    Record,
+    Relation,
+    Scope,
+    Version,
+    Written,
+    now,
+)
+from .pipeline.embed import Vectors, aembed, embed, is_async
+from .pipeline.lexical import query_terms
+from .pipeline.rank import neighbour_turns, rank
+from .ports import ChatModel, Embedder, Op, Probe
+from .request import (
+    AddOptions,
+    Content,
+    Question,
+    SearchOptions,
+    addition,
+    check_scope,
+    operation,
+    question,
+    revision,
+)
+from .settings import Settings
+from .store import Store
+
+_CANDIDATES = 50
+
+
+class Memory:
+    """One long-term memory; every method that touches it takes whose memory it is about.
+
+    Safe in any thread and on any event loop. Each method has an awaitable twin whose name begins
+    with `a`; only the twin can use asynchronous models, which it awaits on the running loop. All
+    raise `MemoryClosed` after `close`, `InvalidRecord` for what is no `Scope`.
+    """
+
+    def __init__(self, store: Store, models: Models, settings: Settings) -> None:
+        self._store = store
+        self._models = models
+        self._settings = settings
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        path: str | None = None,
+        *,
+        embedder: Embedder | None = None,
+        chat: ChatModel | None = None,
+        settings: Settings | None = None,
+    ) -> Self:
+        """Open the memory in a folder, which is made when it is not there.
+
+        Opening a folder again in one process shares its engines; close each memory you open.
+
+        Args:
+            path: `settings.path` when missing.
+            embedder: the multilingual sentence encoder that ships with the library when missing,
+                loaded on first use. A store takes only the embedder it was made with.
+            chat: extracts facts from messages; without it messages are kept verbatim only.
+            settings: read from the environment when missing.
+
+        Raises:
+            SchemaMismatch: the store was made with another embedder.
+            StoreLocked: another process holds the folder.
+        """
+        settings = settings or Settings.from_env()
+        if embedder is None:
+            from .models.sentence_encoder import SentenceEncoder  # noqa: PLC0415 -- on first use
+
+            embedder = SentenceEncoder()
+        models = Models(embedder=embedder, chat=chat)
+        return cls(Store.open(path or settings.path, settings, models), models, settings)
+
+    @classmethod
+    def from_env(cls) -> Self:
+        """Open what `COMMONPLACE_PATH` and its kin say."""
+        return cls.open(settings=Settings.from_env())
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def add(
+        self,
+        content: Content | Sequence[Content],
+        scope: Scope,
+        **options: Unpack[AddOptions],
+    ) -> Written:
+        """Remember a text, a `Fact`, a `Message` (verbatim, as an episode), or a list of them.
+
+        Returns:
+            One change per record in the order given, `NONE` for what was known; extracted facts
+            follow. Without `wait` the changes are empty and `pending` is true.
+
+        Raises:
+            InvalidRecord: something cannot be stored; nothing was accepted.
+            IdempotencyConflict: the key was used for another text.
+            Backpressure: too many writes wait; nothing was accepted.
+            LoopRequired: a model is asynchronous and `wait` is true.
+            ModelFailed, StoreUnavailable: accepted, failed several times, and is retried on.
+        """
+        op, wait = self._addition(content, scope, options)
+        return cast("Written", self._write(op, wait=wait))
+
+    async def aadd(
+        self,
+        content: Content | Sequence[Content],
+        scope: Scope,
+        **options: Unpack[AddOptions],
+    ) -> Written:
+        """Remember something, as `add`."""
+        op, wait = await self._store.run(self._addition, content, scope, options)
+        return cast("Written", await self._awrite(op, wait=wait))
+
+    def update(
+        self,
+        record_id: str,
+        text: str,
+        scope: Scope,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        wait: bool = True,
+    ) -> Written:
+        """Give a record another text, and other metadata if given; its history keeps the former.
+
+        Raises:
+            RecordNotFound: no live record has this id in this scope.
+            InvalidRecord: the text or the metadata cannot be stored.
+        """
+        return cast("Written", self._write(self._revision(record_id, text, scope, metadata), wait))
+
+    async def aupdate(
+        self,
+        record_id: str,
+        text: str,
+        scope: Scope,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        wait: bool = True,
+    ) -> Written:
+        """Give a record another text, as `update`."""
+        op = await self._store.run(self._revision, record_id, text, scope, metadata)
+        return cast("Written", await self._awrite(op, wait))
+
+    def delete(self, record_id: str, scope: Scope, *, wait: bool = True) -> Written:
+        """Delete a record; its history stays until its scope is forgotten.
+
+        Raises:
+            RecordNotFound: no live record has this id in this scope.
+        """
+        return cast("Written", self._write(self._deletion(record_id, scope), wait))
+
+    async def adelete(self, record_id: str, scope: Scope, *, wait: bool = True) -> Written:
+        """Delete a record, as `delete`."""
+        op = await self._store.run(self._deletion, record_id, scope)
+        return cast("Written", await self._awrite(op, wait))
+
+    def forget(self, scope: Scope) -> Receipt:
+        """Erase all that the scope covers from every store, pending writes and history included.
+
+        A write accepted before does not come back; one accepted afterwards is kept.
+        """
+        check_scope(scope)
+        return cast("Receipt", self._write(operation("forget", scope, "{}")))
+
+    async def aforget(self, scope: Scope) -> Receipt:
+        """Erase all that the scope covers, as `forget`."""
+        check_scope(scope)
+        return cast("Receipt", await self._awrite(operation("forget", scope, "{}")))
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def search(self, text: str, scope: Scope, **options: Unpack[SearchOptions]) -> Sequence[Match]:
+        """Find the records that answer a text, best first; ties by id.
+
+        Returns:
+            An empty list if nothing matches. `Match.parts` says what the score is made of.
+
+        Raises:
+            InvalidRecord: an option is out of its range, or the text is empty.
+            InvalidFilter: the filter is not in the language.
+            LoopRequired: the embedder is asynchronous.
+        """
+        self._check_open()
+        asked = question(text, scope, **options)
+        embedder = self._models.embedder
+        if is_async(embedder.embed):
+            raise LoopRequired(call="search", model=embedder.id)
+        return self._find(asked, embed(embedder, [text], **self._asking))
+
+    async def asearch(
+        self, text: str, scope: Scope, **options: Unpack[SearchOptions]
+    ) -> Sequence[Match]:
+        """Find the records that answer a text, as `search`."""
+        if not is_async(self._models.embedder.embed):
+            return await self._store.run(self.search, text, scope, **options)
+        self._check_open()
+        asked = question(text, scope, **options)
+        vector = await aembed(self._models.embedder, [text], **self._asking)
+        return await self._store.run(self._find, asked, vector)
+
+    def get(self, record_id: str, scope: Scope) -> Record | None:
+        """Read a live record; None if this scope has none with this id."""
+        self._check_open(scope)
+        return next(iter(self._store.engines.graph.get(scope, [record_id])), None)
+
+    async def aget(self, record_id: str, scope: Scope) -> Record | None:
+        """Read a live record, as `get`."""
+        return await self._store.run(self.get, record_id, scope)
+
+    def list(
+        self,
+        scope: Scope,
+        *,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Read live records, newest first, `limit` (1..1000) a page."""
+        self._check_open(scope)
+        tree = parse_filter(where)
+        return self._store.engines.graph.page(scope, where=tree, limit=limit, cursor=cursor)
+
+    async def alist(
+        self,
+        scope: Scope,
+        *,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page:
+        """Read live records, as `list`."""
+        return await self._store.run(self.list, scope, where=where, limit=limit, cursor=cursor)
+
+    def history(self, record_id: str, scope: Scope) -> Sequence[Version]:
+        """Read every version of a record, oldest first; empty list if this scope has none."""
+        self._check_open(scope)
+        return self._store.engines.graph.history(scope, record_id)
+
+    async def ahistory(self, record_id: str, scope: Scope) -> Sequence[Version]:
+        """Read every version of a record, as `history`."""
+        return await self._store.run(self.history, record_id, scope)
+
+    def relations(self, scope: Scope, entity: str | None = None) -> Sequence[Relation]:
+        """Read the relations of one entity, or all, oldest first."""
+        self._check_open(scope)
+        return self._store.engines.graph.relations(scope, entity)
+
+    def entities(self, scope: Scope) -> Sequence[Entity]:
+        """Read the entities that the scope's relations name, by name."""
+        self._check_open(scope)
+        return self._store.engines.graph.entities(scope)
+
+    # -- what is on its way --------------------------------------------------------------------
+
+    def drain(self, timeout: float = 30.0) -> Drained:
+        """Wait until every accepted write is applied or `timeout` seconds are over."""
+        self._check_open()
+        return self._store.lanes.drain(timeout)
+
+    async def adrain(self, timeout: float = 30.0) -> Drained:
+        """Wait as `drain`; writes that a dead loop left behind are planned on this one."""
+        self._check_open()
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+                await self._store.lanes.plan_orphans()
+        except TimeoutError:
+            timeout = 0
+        return await self._store.run(self.drain, timeout)
+
+    def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
+        """Read the accepted writes that cannot be applied, oldest first; None for everybody's."""
+        self._check_open()
+        return self._store.engines.journal.dead(scope)
+
+    def retry(self, operations: Collection[str]) -> int:
+        """Put dead letters back in line, by operation; answer how many."""
+        self._check_open()
+        count = self._store.engines.journal.revive(operations)
+        self._store.lanes.revive()
+        return count
+
+    def close(self, timeout: float = 10.0) -> None:
+        """Finish what is on its way, for `timeout` seconds, and let go; repeating does nothing.
+
+        What is not finished stays in the journal and goes on at the next open.
+        """
+        if not self._closed:
+            self._closed = True
+            self._store.release(timeout)
+
+    async def aclose(self, timeout: float = 10.0) -> None:
+        """Close, as `close`; this loop's own writes are finished first."""
+        if self._closed:
+            return
+        await self.adrain(timeout)
+        await asyncio.get_running_loop().run_in_executor(None, self.close, timeout)
+
+    def __enter__(self) -> Self:
+        """Take part."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        """Close."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Take part."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        """Close."""
+        await self.aclose()
+
+    # -- wiring --------------------------------------------------------------------------------
+
+    @property
+    def _asking(self) -> Any:  # noqa: ANN401 -- keyword arguments of two types
+        return {"purpose": "query", "limit": self._settings.max_embed_chars}
+
+    def _check_open(self, scope: Scope | None = None) -> None:
+        if self._closed:
+            raise MemoryClosed
+        if scope is not None:
+            check_scope(scope)
+
+    def _addition(
+        self, content: Content | Sequence[Content], scope: Scope, options: AddOptions
+    ) -> tuple[Op, bool]:
+        given = {**options}
+        wait = cast("bool", given.pop("wait", True))
+        infer = given.pop("infer", None)
+        infer = self._models.chat is not None if infer is None else bool(infer)
+        op, puts = addition(content, scope, at=now(), infer=infer, **given)  # type: ignore[arg-type]  # AddOptions
+        if given.get("key") is not None:
+            first = puts[0].record
+            told = self._store.engines.graph.history(scope, first.id)
+            texts = {version.text for version in told} - {None}
+            if texts and first.text not in texts:
+                raise IdempotencyConflict(key=str(given["key"]))
+        return op, wait
+
+    def _revision(
+        self, record_id: str, text: str, scope: Scope, metadata: Mapping[str, Any] | None
+    ) -> Op:
+        return revision(self._known(record_id, scope), text, metadata, scope=scope, at=now())
+
+    def _deletion(self, record_id: str, scope: Scope) -> Op:
+        self._known(record_id, scope)
+        return operation("delete", scope, json.dumps({"id": record_id, "at": now().isoformat()}))
+
+    def _known(self, record_id: str, scope: Scope) -> Record:
+        """Find a record, also one that is accepted and on its way."""
+        found = self.get(record_id, scope)
+        if found is not None:
+            return found
+        for op in reversed(self._store.engines.journal.pending(scope.lane)):
+            accepted = json.loads(op.body)
+            if accepted.get("id") == record_id:
+                break
+            for put in map(put_from_json, accepted.get("puts", [])):
+                if put.record.id == record_id and scope.covers(put.record.scope):
+                    return put.record
+        raise RecordNotFound(record_id=record_id)
+
+    def _write(self, op: Op, wait: bool = True) -> Written | Receipt:  # noqa: FBT001, FBT002 -- private
+        self._check_open()
+        if wait and self._models.need_loop(op):
+            raise LoopRequired(call=op.kind, model=self._models.embedder.id)
+        op, future = self._store.lanes.accept(op, self._models, claimed=False)
+        return future.result() if wait else Written(operation=op.id, pending=True)
+
+    async def _awrite(self, op: Op, wait: bool = True) -> Written | Receipt:  # noqa: FBT001, FBT002 -- private
+        self._check_open()
+        # Once the journal has been asked, a cancelled caller must not leave a write half claimed.
+        return await asyncio.shield(asyncio.ensure_future(self._accept(op, wait=wait)))
+
+    async def _accept(self, op: Op, *, wait: bool) -> Written | Receipt:
+        lanes = self._store.lanes
+        op, future = await self._store.run(lanes.accept, op, self._models, claimed=True)
+        if self._models.need_loop(op):
+            self._spawn(lanes.plan_here, op)
+        elif lanes.has_orphans:
+            self._spawn(lanes.plan_orphans)
+        if not wait:
+            return Written(operation=op.id, pending=True)
+        return await asyncio.wrap_future(future)
+
+    def _spawn(self, work: Callable[..., Any], *args: object) -> None:
+        task = asyncio.get_running_loop().create_task(work(*args))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _find(self, asked: Question, vector: Vectors) -> Sequence[Match]:
+        index = self._store.engines.index
+        at = now()
+        probe = Probe(
+            scope=asked.scope,
+            vector=vector[0],  # type: ignore[arg-type]  # a row of an array is a sequence
+            terms=query_terms(asked.text),
+            at=at,
+            where=asked.where,
+            kinds=asked.kinds,
+            superseded=asked.superseded,
+        )
+        hits = index.search(probe, max(2 * asked.top_k, _CANDIDATES))
+        turns = neighbour_turns(hits)
+        neighbours = index.score(probe, turns) if turns else []
+        matches = rank(asked.text, hits, neighbours, now=at)
+        return [one for one in matches if one.score >= asked.threshold][: asked.top_k]
+
+

@@ -1,0 +1,1 @@
+"""Models that ship with the library; each module is imported only by those who want it."""

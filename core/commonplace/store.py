@@ -1,0 +1,90 @@
+"""One open place: its engines and lanes, shared by every memory of this process that opens it."""
+
+import asyncio
+import atexit
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from .backends import open_engines
+from .errors import CommonplaceError, SchemaMismatch
+from .lanes import Lanes, Models
+from .pipeline.lexical import VERSION, count_words, document_terms
+from .ports import Terms
+from .settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_open: dict[Path, "Store"] = {}
+_lock = threading.Lock()
+_EXIT_SECONDS = 5.0
+
+
+class Store:
+    """The engines of one folder, with a thread pool for reads; counted by who uses it."""
+
+    def __init__(self, path: Path, settings: Settings, models: Models) -> None:
+        self.embedder_id = models.embedder.id
+        self._path = path
+        self._users = 0
+        self.engines = open_engines(path, models.embedder, VERSION)
+        self.lanes = Lanes(self.engines, settings, models, _describe)
+        self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
+        try:
+            self.lanes.recover()
+        except BaseException:
+            self._close(0)
+            raise
+
+    @classmethod
+    def open(cls, path: str, settings: Settings, models: Models) -> "Store":
+        """Open a folder, or take part in it when this process has it open."""
+        place = Path(path).expanduser().resolve()
+        with _lock:
+            store = _open.get(place)
+            if store is None:
+                store = _open[place] = cls(place, settings, models)
+            elif store.embedder_id != models.embedder.id:
+                raise SchemaMismatch(
+                    what="the embedder", stored=store.embedder_id, wanted=models.embedder.id
+                )
+            store._users += 1
+            return store
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run storage code on a thread of ours and await it."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, partial(call, *args, **kwargs))
+
+    def release(self, timeout: float) -> None:
+        """Take part no longer; the last one out finishes the writes and closes the engines."""
+        with _lock:
+            self._users -= 1
+            if self._users:
+                return
+            _open.pop(self._path, None)
+            self._close(timeout)
+
+    def _close(self, timeout: float) -> None:
+        self.lanes.close(timeout)
+        self._pool.shutdown(wait=False)
+        self.engines.index.close()
+        self.engines.journal.close()
+        self.engines.graph.close()
+
+
+def _describe(text: str) -> tuple[Terms, int]:
+    return document_terms(text), count_words(text)
+
+
+@atexit.register
+def _close_all() -> None:
+    for store in list(_open.values()):
+        with contextlib.suppress(CommonplaceError):  # the journal has everything
+            store._close(_EXIT_SECONDS)  # noqa: SLF001 -- this module's own
+    _open.clear()

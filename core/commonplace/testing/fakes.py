@@ -1,0 +1,122 @@
+"""Fakes for what a test must not reach: models and time. Engines are never faked."""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from ..pipeline.lexical import tokens
+
+
+class HashEmbedder:
+    """Embeds a text as the sum of random directions of its words: alike texts are near.
+
+    The same text has the same unit vector in every process; no text has a zero vector.
+
+    Attributes:
+        calls: the texts of every call, oldest first.
+    """
+
+    def __init__(self, dimensions: int = 64) -> None:
+        self.dimensions = dimensions
+        self.calls: list[tuple[str, ...]] = []
+
+    @property
+    def id(self) -> str:
+        """Name the space, which the number of dimensions decides."""
+        return f"hash-{self.dimensions}"
+
+    def embed(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[list[float]]:
+        """Embed texts, one unit vector each, in their order; the purpose makes no difference."""
+        self.calls.append(tuple(texts))
+        return [self._embed(text) for text in texts]
+
+    def _embed(self, text: str) -> list[float]:
+        vector = [0.0] * self.dimensions
+        for word in tokens(text) or [text]:
+            digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            # Four places a word: enough to tell words apart, few enough to stay quick.
+            for start in range(0, 16, 4):
+                number = int.from_bytes(digest[start : start + 4], "big")
+                vector[(number >> 1) % self.dimensions] += 1.0 if number & 1 else -1.0
+        length = math.sqrt(sum(value * value for value in vector))
+        if not length:
+            vector[0] = length = 1.0
+        return [value / length for value in vector]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a scripted chat model was asked."""
+
+    system: str
+    user: str
+    schema: Mapping[str, Any]
+
+
+Answer = str | BaseException | Callable[[str, str], str]
+
+
+class _Script:
+    def __init__(self, answers: Sequence[Answer]) -> None:
+        self.id = "scripted"
+        self.asked: list[Asked] = []
+        self._answers = list(answers)
+
+    def _next(self, system: str, user: str, schema: Mapping[str, Any]) -> str:
+        place = len(self.asked)
+        self.asked.append(Asked(system=system, user=user, schema=schema))
+        if place >= len(self._answers):
+            raise AssertionError(f"Call {place + 1} has no answer; {place} were scripted.")
+        answer = self._answers[place]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer(system, user) if callable(answer) else answer
+
+
+class ScriptedChat(_Script):
+    """Answers with the given texts, in order; an exception is raised, a function is called.
+
+    Attributes:
+        asked: every call, oldest first.
+    """
+
+    def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
+        """Answer with the next text of the script.
+
+        Raises:
+            AssertionError: the script is over.
+        """
+        return self._next(system, user, schema)
+
+
+class AsyncScriptedChat(_Script):
+    """The same for code that awaits its model."""
+
+    async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
+        """Answer with the next text of the script.
+
+        Raises:
+            AssertionError: the script is over.
+        """
+        return self._next(system, user, schema)
+
+
+class FrozenClock:
+    """A clock that stands still until it is told to move."""
+
+    def __init__(self, at: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
+        self.at = at
+
+    def __call__(self) -> datetime:
+        """Tell the time, in the zone that it was set with."""
+        return self.at
+
+    def advance(self, **parts: float) -> datetime:
+        """Move on by the parts of a `timedelta`, such as `days=2`, and tell the new time."""
+        self.at += timedelta(**parts)
+        return self.at

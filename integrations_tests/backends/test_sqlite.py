@@ -1,0 +1,299 @@
+"""The embedded graph store: the contract, and what only a file has."""
+
+import os
+import re
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commonplace.backends.file import SqliteFile
+from commonplace.backends.journal import SqliteJournal
+from commonplace.backends.sqlite import SqliteGraph
+from commonplace.errors import MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
+from commonplace.model import Scope
+from commonplace.ports import Op
+from commonplace.testing.graph import ALICE, GraphStoreContract, likes, put, remove, update
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[SqliteFile]:
+    opened = SqliteFile(str(tmp_path / "store" / "memory.db"))
+    yield opened
+    opened.close()
+
+
+class TestSqliteGraph(GraphStoreContract):
+    @pytest.fixture
+    def graph(self, file: SqliteFile) -> SqliteGraph:
+        return SqliteGraph(file)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ALICE, Scope(agent_id="g"), Scope(session_id="s"), Scope(user_id="u", agent_id="g"),
+        Scope(user_id="u", agent_id="g", session_id="s"),
+    ],
+    ids=["user", "agent", "session", "user+agent", "all"],
+)
+def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
+    graph, journal = SqliteGraph(file), SqliteJournal(file)
+    asked: set[str] = set()
+    file.write(lambda c: c.set_trace_callback(asked.add))
+    with file.read() as reader:
+        reader.set_trace_callback(asked.add)
+    graph.apply([put("a", 1, scope, relations=[likes("Ann", "tea")], in_session=True)])
+    graph.apply([update("a", 2, scope), remove("a", 3, scope), put("b", 4, scope)])
+    first = graph.page(scope, limit=1)
+    graph.apply([put("c", 5, scope)])
+    graph.page(scope, limit=1, cursor=graph.page(scope, limit=1).cursor)
+    graph.get(scope, [first.records[0].id])
+    graph.history(scope, first.records[0].id)
+    graph.relations(scope)
+    graph.relations(scope, "Ann")
+    graph.entities(scope)
+    graph.count(scope)
+    list(graph.versions(scope))
+    graph.erase(scope, 9)
+    [op, dead] = journal.append(
+        [Op(id=name, kind="add", scope=scope, body="{}") for name in "ab"], max_pending=9
+    )
+    journal.plan({op.seq: b"p"})
+    journal.pending()
+    journal.pending(scope.lane)
+    journal.failed(dead.seq)
+    journal.bury(dead.seq, "why")
+    journal.dead()
+    journal.dead(scope)
+    journal.count(scope)
+    journal.rows(scope)
+    journal.revive(["b"])
+    journal.done([op.seq])
+    journal.unflushed()
+    journal.prune([op.seq])
+    journal.erase(scope, 99)
+
+    def explain(connection: sqlite3.Connection) -> dict[str, list[str]]:
+        connection.set_trace_callback(None)
+        statements = [one for one in asked if re.match("SELECT|INSERT|UPDATE|DELETE", one)]
+        return {
+            one: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
+            for one in statements
+        }
+
+    plans = file.write(explain)
+    scans = {
+        sql: plan
+        for sql, plan in plans.items()
+        if any(step.startswith("SCAN") for step in plan)
+        and not re.search("FROM (tally|fence)|UPDATE fence", sql)
+    }
+    sorts = {
+        sql for sql, plan in plans.items()
+        if "live = 1" in sql and any("TEMP B-TREE" in step for step in plan)
+    }
+
+    assert len(plans) > 40
+    assert scans == {}
+    assert sorts == set()
+
+
+def test_a_page_reads_by_the_index_of_its_scope(file: SqliteFile):
+    graph = SqliteGraph(file)
+    for scope, name in (
+        (ALICE, "user"), (Scope(user_id="u", agent_id="g"), "agent"),
+        (Scope(user_id="u", session_id="s"), "session"),
+    ):
+        asked: list[str] = []
+        with file.read() as reader:
+            reader.set_trace_callback(asked.append)
+        graph.page(scope)
+        with file.read() as reader:
+            [sql] = [one for one in asked if one.startswith("SELECT id")]
+            [plan] = reader.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+
+        assert f"SEARCH record USING INDEX record_by_{name} (user_id=" in plan[3]
+
+
+def test_erased_and_deleted_text_is_in_no_file(file: SqliteFile):
+    graph = SqliteGraph(file)
+    graph.apply([put(f"k{n}", n, text=f"CANARY-{n}", relations=[likes("CANARY", "tea")])
+                 for n in range(1, 300)])
+    graph.erase(ALICE, 999)
+    files = list(Path(file.path).parent.iterdir())
+
+    assert [one.name for one in files if b"CANARY" in one.read_bytes()] == []
+    assert [one.name for one in files if b"alice" in one.read_bytes()] == []
+
+
+def test_only_the_owner_may_read(file: SqliteFile):
+    SqliteGraph(file).apply([put("a", 1)])
+    folder = Path(file.path).parent
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir()}
+
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_second_opening_names_the_holder(file: SqliteFile):
+    with pytest.raises(StoreLocked, match=str(os.getpid())):
+        SqliteFile(file.path)
+
+
+def test_another_process_is_refused_and_told_who_holds_it(file: SqliteFile):
+    code = (
+        "import sys; from commonplace.backends.file import SqliteFile\n"
+        "try: SqliteFile(sys.argv[1])\n"
+        "except BlockingIOError as error: print(type(error).__name__, error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, file.path], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.startswith("StoreLocked")
+    assert f"process {os.getpid()}" in done.stdout
+
+
+def test_it_opens_again_with_everything_after_a_close(tmp_path: Path):
+    path = str(tmp_path / "memory.db")
+    first = SqliteFile(path)
+    SqliteGraph(first).apply([put("a", 1)])
+    first.set_meta("embedder", "one")
+    first.close()
+    second = SqliteFile(path)
+
+    assert [one.text for one in SqliteGraph(second).page(ALICE).records] == ["text of a"]
+    assert second.get_meta("embedder") == "one"
+    assert second.get_meta("unknown") is None
+    second.close()
+
+
+def test_another_schema_is_refused_and_left_alone(tmp_path: Path):
+    path = str(tmp_path / "memory.db")
+    file = SqliteFile(path)
+    file.set_meta("schema", "99")
+    file.close()
+
+    for _ in range(2):
+        with pytest.raises(SchemaMismatch, match="99"):
+            SqliteFile(path)
+
+
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path):
+    path = tmp_path / "memory.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+
+    with pytest.raises(SchemaMismatch):
+        SqliteFile(str(path))
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path):
+    path = tmp_path / "memory.db"
+    path.write_bytes(b"nonsense" * 1000)
+
+    with pytest.raises(StoreUnavailable, match=re.escape(str(path))):
+        SqliteFile(str(path))
+    assert path.read_bytes() == b"nonsense" * 1000
+
+
+def test_one_failing_change_does_not_touch_its_neighbours(file: SqliteFile):
+    first, go = threading.Event(), threading.Event()
+
+    def wait(_: sqlite3.Connection) -> None:
+        first.set()
+        go.wait(10)
+
+    def insert(key: str, *, fail: bool):
+        def run(connection: sqlite3.Connection) -> str:
+            connection.execute("INSERT INTO meta VALUES (?, 'x')", (key,))
+            if fail:
+                raise LookupError(key)
+            return key
+
+        return run
+
+    statements: list[str] = []
+    file.write(lambda c: c.set_trace_callback(statements.append))
+    held = file.submit(wait)
+    first.wait(10)
+    futures = [file.submit(insert(f"k{n}", fail=n % 2 == 1)) for n in range(6)]
+    go.set()
+    held.result()
+    failures = [type(one.exception()) for one in futures]
+
+    assert failures == [type(None), LookupError] * 3
+    assert [file.get_meta(f"k{n}") for n in range(6)] == ["x", None] * 3
+    assert statements.count("COMMIT") == 3  # the one that set the trace, the one held, the six
+
+
+def test_a_cancelled_change_is_not_run_and_harms_nobody(file: SqliteFile):
+    first, go = threading.Event(), threading.Event()
+    held = file.submit(lambda _: (first.set(), go.wait(10)))
+    first.wait(10)
+    dropped = file.submit(lambda c: c.execute("INSERT INTO meta VALUES ('dropped', 'x')"))
+    kept = file.submit(lambda c: c.execute("INSERT INTO meta VALUES ('kept', 'x')").rowcount)
+    dropped.cancel()
+    go.set()
+    held.result()
+
+    assert kept.result() == 1
+    assert file.get_meta("dropped") is None
+
+
+def test_a_full_disk_accepts_nothing_and_recovers(file: SqliteFile):
+    graph = SqliteGraph(file)
+    pages = file.write(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
+    file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchall())
+    with pytest.raises(StoreUnavailable, match="full"):
+        graph.apply([put(f"k{n}", n + 1, text="x" * 9000) for n in range(20)])
+    empty = graph.count(ALICE)
+    file.write(lambda c: c.execute("PRAGMA max_page_count = 100000").fetchall())
+    graph.apply([put("a", 1)])
+
+    assert not any(empty.values())
+    assert graph.count(ALICE)["records"] == 1
+
+
+def test_the_file_closes_with_its_last_user(file: SqliteFile):
+    graph, journal = SqliteGraph(file), SqliteJournal(file)
+    graph.close()
+    journal.append([Op(id="a", kind="add", scope=ALICE, body="{}")], max_pending=9)
+    journal.close()
+
+    with pytest.raises(MemoryClosed):
+        file.write(lambda _: None)
+    SqliteFile(file.path).close()
+
+
+def test_a_reader_cannot_write(file: SqliteFile):
+    with pytest.raises(StoreUnavailable), file.read() as connection:
+        connection.execute("DELETE FROM meta")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_is_refused_and_does_not_keep_the_lock(file: SqliteFile):
+    started, stop = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            file.write(lambda _: None)
+        except MemoryClosed:
+            os.write(started[1], b"refused")
+        os.read(stop[0], 1)
+        os._exit(0)
+    said = os.read(started[0], 7)
+    file.close()
+    SqliteFile(file.path).close()
+    os.write(stop[1], b"x")
+    os.waitpid(child, 0)
+
+    assert said == b"refused"

@@ -1,0 +1,86 @@
+"""The import contracts hold, and each one breaks when it should; modules stay small."""
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("core", "adapters")
+
+LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+# Contract, file that is spoilt, line that spoils it.
+VIOLATIONS = [
+    (1, "core/commonplace/testing/__init__.py", "import commonplace_agentscope"),
+    (2, "core/commonplace/errors.py", "from . import model"),
+    (2, "core/commonplace/backends/__init__.py", "from commonplace.pipeline import rank"),
+    (2, "core/commonplace/stray.py", "'''A module that nobody gave a place.'''"),
+    (3, "core/commonplace/pipeline/rank.py", "from . import extract"),
+    (4, "adapters/commonplace_agentscope/convert.py", "import commonplace.pipeline.rank"),
+    (5, "core/commonplace/model.py", "import agentscope"),
+    (6, "core/commonplace/memory.py", "import sqlite3"),
+    (6, "adapters/commonplace_agentscope/convert.py", "import qdrant_edge"),
+]
+
+# Pages of declarations, read from top to bottom: long, and nothing to follow.
+VOCABULARY = {"model.py": 460, "ports.py": 380}
+
+
+def broken_contracts(root: Path) -> tuple[int, ...]:
+    """Run import-linter on a checkout; answer the numbers of the contracts that do not hold."""
+    paths = os.pathsep.join(str(root / name) for name in SOURCES)
+    run = subprocess.run(
+        [sys.executable, "-c", LINT, "--no-cache", "--config", str(root / "pyproject.toml")],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    verdicts = re.findall(r"^(\d) .* (KEPT|BROKEN)", run.stdout, re.MULTILINE)
+    assert len(verdicts) == 6, run.stdout + run.stderr
+    broken = tuple(int(number) for number, verdict in verdicts if verdict == "BROKEN")
+    assert bool(broken) == (run.returncode != 0)
+    return broken
+
+
+def test_every_contract_holds():
+    assert broken_contracts(ROOT) == ()
+
+
+@pytest.mark.parametrize(("contract", "file", "line"), VIOLATIONS)
+def test_a_planted_violation_breaks_its_contract(
+    tmp_path: Path, contract: int, file: str, line: str
+):
+    for name in SOURCES:
+        shutil.copytree(
+            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "tests")
+        )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with (tmp_path / file).open("a", encoding="utf-8") as spoilt:
+        spoilt.write(f"\n{line}\n")
+
+    assert broken_contracts(tmp_path) == (contract,)
+
+
+def modules() -> dict[Path, int]:
+    found = [*(ROOT / "core" / "commonplace").rglob("*.py"), *(ROOT / "adapters").rglob("*.py")]
+    return {path: len(path.read_text("utf-8").splitlines()) for path in found}
+
+
+def test_the_median_module_is_short():
+    assert statistics.median(modules().values()) <= 120
+
+
+@pytest.mark.parametrize("path", sorted(modules()), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_keeps_its_budget(path: Path):
+    usual = 300 if path.parent.name == "backends" else 200
+
+    assert modules()[path] <= VOCABULARY.get(path.name, usual)

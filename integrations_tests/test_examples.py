@@ -1,0 +1,63 @@
+"""Every example prints what its docstring promises, and so does the code in README.md."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def printed(script: Path, folder: Path) -> list[str]:
+    """Run a script inside a folder; answer its lines."""
+    run = subprocess.run(
+        [sys.executable, "-X", "utf8", script],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+def trimmed(lines: list[str]) -> list[str]:
+    return [line.strip() for line in lines if line.strip()]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_prints_what_its_docstring_promises(example: Path, tmp_path: Path):
+    docstring = ast.get_docstring(ast.parse(example.read_text("utf-8"))) or ""
+    promised = docstring.partition("Prints:\n")[2]
+
+    assert promised, f"{example.name} promises nothing"
+    assert trimmed(promised.splitlines()) == trimmed(printed(example, tmp_path))
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_the_readme_code_prints_what_its_comments_promise(number: int, tmp_path: Path):
+    script = tmp_path / "readme.py"
+    script.write_text(BLOCKS[number], "utf-8")
+    promised = re.findall(r"^ *#> ?(.*)$", BLOCKS[number], re.MULTILINE)
+
+    assert promised, "a block that promises nothing"
+    assert trimmed(promised) == trimmed(printed(script, tmp_path))
+
+
+def test_the_readme_shows_the_heart_of_the_quickstart():
+    quickstart = (ROOT / "examples" / "quickstart.py").read_text("utf-8").splitlines()
+    # The example's folder is a temporary one; what is printed stands elsewhere in the example.
+    shown = [
+        line
+        for line in trimmed(BLOCKS[0].splitlines())
+        if not line.startswith(("with Memory.open", "#>"))
+    ]
+
+    assert [line for line in shown if line not in trimmed(quickstart)] == []

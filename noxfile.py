@@ -1,0 +1,126 @@
+"""Every check of this project: `nox -l` lists what it believes about itself.
+
+Plain `nox` runs `tests`: everything, in one environment, on the Python that runs nox. The other
+sessions prove one thing each, in an environment that has nothing else.
+"""
+
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.error_on_external_run = True
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["tests"]
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+PYTHONS = nox.project.python_versions(PROJECT)
+EXTRAS = sorted(set(PROJECT["project"]["optional-dependencies"]) - {"all"})
+ADAPTERS = sorted(path.name.split("_", 1)[1] for path in Path("adapters").glob("commonplace_*"))
+TYPED = ["core/commonplace", "noxfile.py", "examples"]
+CORE = "core/tests"
+
+
+def group(*names: str) -> list[str]:
+    """List the requirements of dependency groups: older pips have no `--group`."""
+    return list(nox.project.dependency_groups(PROJECT, *names))
+
+
+def wheel(session: nox.Session) -> Path:
+    """Build the wheel, so that a session tests what users get and not the checkout."""
+    folder = Path(session.create_tmp()).resolve() / "dist"
+    shutil.rmtree(folder, ignore_errors=True)
+    session.install("build")
+    session.run("python", "-m", "build", "--wheel", "--outdir", str(folder), silent=True)
+    return next(folder.glob("*.whl"))
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run everything in one environment: lint, contracts, types, every test, every example."""
+    session.install("-e", ".[all]", *group("lint", "test", "types"))
+    _lint(session)
+    session.run("lint-imports", "--no-cache")
+    session.run("mypy", *TYPED, *(f"adapters/commonplace_{name}" for name in ADAPTERS))
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and format."""
+    session.install(*group("lint"))
+    _lint(session)
+
+
+@nox.session
+def boundaries(session: nox.Session) -> None:
+    """Check the six import contracts; needs no framework installed."""
+    session.install("--no-deps", "-e", ".")
+    session.install(*group("lint"))
+    session.run("lint-imports", "--no-cache")
+
+
+@nox.session(python=PYTHONS)
+def core(session: nox.Session) -> None:
+    """Test the built wheel without any extra: the core is neutral and stands alone."""
+    session.install(str(wheel(session)), *group("test"))
+    session.run("pytest", CORE, *session.posargs)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types of the core, the examples and this file, with every extra's real types."""
+    session.install("-e", ".[all]", *group("types"))
+    session.run("mypy", *TYPED)
+
+
+@nox.session
+@nox.parametrize("adapter", ADAPTERS)
+def adapters(session: nox.Session, adapter: str) -> None:
+    """Test one adapter against its real framework and no other, and check its types there."""
+    session.install(f"{wheel(session)}[{adapter}]", *group("test", "types"))
+    session.run("pytest", f"integrations_tests/adapters/test_{adapter}.py", *session.posargs)
+    session.run("mypy", f"adapters/commonplace_{adapter}")
+
+
+@nox.session
+def examples(session: nox.Session) -> None:
+    """Run every example and compare what it prints with what it promises."""
+    session.install("-e", ".[all]", *group("test"))
+    session.run("pytest", "integrations_tests/test_examples.py", *session.posargs)
+
+
+@nox.session
+@nox.parametrize("engines", ["embedded"])
+def backends(session: nox.Session, engines: str) -> None:
+    """Test one set of engines against the shared contract."""
+    session.log("engines: %s", engines)
+    session.install("-e", ".", *group("test"))
+    session.run("pytest", "integrations_tests/backends", *session.posargs)
+
+
+@nox.session
+def together(session: nox.Session) -> None:
+    """Install all extras side by side and import every adapter in one process."""
+    session.install(f"{wheel(session)}[all]")
+    packages = [f"commonplace_{name}" for name in ADAPTERS]
+    session.run("python", "-c", f"import commonplace, {', '.join(packages)}")
+
+
+@nox.session
+@nox.parametrize("adapter", ADAPTERS)
+def lowest(session: nox.Session, adapter: str) -> None:
+    """Test one adapter with the oldest versions its extra allows."""
+    # Two steps: the lowest versions of the test tools themselves are nobody's promise.
+    session.install("uv")
+    built = f"{wheel(session)}[{adapter}]"
+    session.run("uv", "pip", "install", "--resolution", "lowest-direct", built)
+    session.install(*group("test"))
+    session.run("pytest", f"integrations_tests/adapters/test_{adapter}.py", *session.posargs)
+
+
+def _lint(session: nox.Session) -> None:
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
