@@ -40,7 +40,10 @@ def wheel(session: nox.Session) -> Path:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run everything in one environment: lint, contracts, types, every test, every example."""
-    session.install("-e", ".[all]", *group("lint", "test", "types"))
+    # Before any extra is there: the core alone.
+    session.install("-e", ".", *group("test"))
+    session.run("pytest", f"{CORE}/test_core_is_bare.py", "--quiet")
+    session.install("-e", ".[all]", *group("lint", "types"))
     _lint(session)
     session.run("lint-imports", "--no-cache")
     session.run("mypy", *TYPED, *(f"adapters/commonplace_{name}" for name in ADAPTERS))

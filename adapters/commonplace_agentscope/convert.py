@@ -105,8 +105,10 @@ def _messages(
 ) -> list[Message]:
     # NUL and lone surrogates are in no stored text; the rest of what was said still counts.
     text = text.replace("\x00", "").encode("utf-8", "replace").decode()
-    size = len(text) if len(text.encode()) <= MAX_TEXT_BYTES else (
-        MAX_TEXT_BYTES // _BYTES_PER_CHARACTER
+    size = (
+        len(text)
+        if len(text.encode()) <= MAX_TEXT_BYTES
+        else (MAX_TEXT_BYTES // _BYTES_PER_CHARACTER)
     )
     parts = [text[at : at + size] for at in range(0, len(text), size)] if size else []
     given: dict[str, Any] = {"role": role, "name": name or None, "at": at}

@@ -6,7 +6,6 @@ that fails is told to the log `commonplace_agentscope`, and the reply goes on wi
 
 import asyncio
 import logging
-import threading
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from commonplace.policy import HEADER, INTRO, TOOL_INSTRUCTIONS, Inject, Mode, P
 
 from .convert import to_pending
 from .models import to_chat, to_embedder
+from .opening import Opening
 from .tools import memory_tools
 from .turn import Turn
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from commonplace.ports import ChatModel, Embedder
 
-logger = logging.getLogger("commonplace_agentscope")
+NO_MEMORY = "client={!r} is no commonplace Memory. Pass Memory.open(...), or path= instead."
 
-OPEN_PATIENCE = 30.0
+logger = logging.getLogger("commonplace_agentscope")
 
 
 class MemoryMiddleware(MiddlewareBase):
@@ -59,14 +59,14 @@ class MemoryMiddleware(MiddlewareBase):
         TypeError: the client or a model is of another library.
     """
 
-    def __init__(  # noqa: PLR0913 -- the surface of the middleware that it replaces
+    def __init__(
         self,
         *,
         user_id: "str | Callable[[Agent], str]",
         client: Memory | None = None,
         path: str | None = None,
         chat_model: "ChatModelBase | ChatModel | None" = None,
-        embedding_model: "EmbeddingModelBase | Embedder | None" = None,
+        embedding_model: "EmbeddingModelBase[Any] | Embedder | None" = None,
         mem0_config: object | None = None,
         mode: Mode = "both",
         agent_id: str | None = None,
@@ -89,9 +89,7 @@ class MemoryMiddleware(MiddlewareBase):
                 hint="Leave it out; pass path=, or client=Memory.open(...) with its settings.",
             )
         if client is not None and not isinstance(client, Memory):
-            raise TypeError(
-                f"client={client!r} is no commonplace Memory. Pass Memory.open(...) or path=."
-            )
+            raise TypeError(NO_MEMORY.format(client))
         if not callable(user_id):
             _scope(user_id, agent_id, None)
         self.policy = Policy(
@@ -107,20 +105,14 @@ class MemoryMiddleware(MiddlewareBase):
             tool_instructions=tool_instructions,
         )
         given = {"path": path, "chat_model": chat_model, "embedding_model": embedding_model}
-        ignored = [name for name, value in given.items() if value is not None]
-        if client is not None and ignored:
-            logger.warning("client is given, so %s is ignored", ", ".join(ignored))
+        if client is not None and any(value is not None for value in given.values()):
+            logger.warning("client is given, so %s are ignored", ", ".join(given))
         self._user_id = user_id
         self._agent_id = agent_id
         self._prefix = tool_prefix
-        self._memory = client
-        self._owns = client is None
-        self._options: dict[str, Any] = {
-            "path": path,
-            "chat": to_chat(chat_model),
-            "embedder": to_embedder(embedding_model),
-        }
-        self._lock = threading.Lock()
+        self._opening = Opening(
+            client, path=path, chat=to_chat(chat_model), embedder=to_embedder(embedding_model)
+        )
         self._scopes: dict[int, Scope] = {}
         self._writes: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
@@ -143,7 +135,7 @@ class MemoryMiddleware(MiddlewareBase):
             scope=scope if self.policy.is_static else None,
             said=to_pending(input_kwargs.get("inputs")),
             policy=self.policy,
-            reach=self._open,
+            reach=self._opening.reach,
             writes=self._writes,
             warn=self._warn,
         )
@@ -164,7 +156,7 @@ class MemoryMiddleware(MiddlewareBase):
             if scope is not None and self._scopes.get(id(state)) is scope:
                 del self._scopes[id(state)]
 
-    async def on_system_prompt(self, agent: "Agent", current_prompt: str) -> str:  # noqa: ARG002
+    async def on_system_prompt(self, agent: "Agent", current_prompt: str) -> str:
         """Add the tools' instructions where the agent has the tools."""
         text = self.policy.tool_instructions
         if not self.policy.has_tools or not text:
@@ -185,9 +177,7 @@ class MemoryMiddleware(MiddlewareBase):
         running = {task for task in self._writes if task.get_loop() is loop}
         if running:
             await asyncio.wait(running, timeout=timeout)
-        memory, self._memory = self._memory, None if self._owns else self._memory
-        if self._owns and memory is not None:
-            await memory.aclose()
+        await self._opening.aclose()
 
     async def _reach(self, state: "AgentState | None") -> tuple[Memory, Scope]:
         scope = self._scopes.get(id(state))
@@ -197,19 +187,7 @@ class MemoryMiddleware(MiddlewareBase):
             raise InvalidScope(
                 field="user_id", value=None, reason="is unknown outside a reply of this agent"
             )
-        return await self._open(), scope
-
-    async def _open(self) -> Memory:
-        if self._memory is not None:
-            return self._memory
-        async with asyncio.timeout(OPEN_PATIENCE):
-            return await asyncio.to_thread(self._open_once)
-
-    def _open_once(self) -> Memory:
-        with self._lock:
-            if self._memory is None:
-                self._memory = Memory.open(**self._options)
-            return self._memory
+        return await self._opening.reach(), scope
 
     def _scope_of(self, agent: "Agent") -> Scope | None:
         try:

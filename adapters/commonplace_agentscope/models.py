@@ -16,13 +16,15 @@ from agentscope.model import FinishedReason as Finished
 from commonplace.errors import InvalidRecord, ModelFailed
 from commonplace.ports import ChatModel, Embedder
 
+NO_MODEL = "{}={!r} is no {} of agentscope. Pass one."
+
 
 class AgentScopeChat:
     """Extracts with an AgentScope chat model, streaming or not; one call for one answer."""
 
     def __init__(self, model: ChatModelBase) -> None:
         if not isinstance(model, ChatModelBase):
-            raise TypeError(f"chat_model={model!r} is no agentscope ChatModelBase. Pass one.")
+            raise TypeError(NO_MODEL.format("chat_model", model, "ChatModelBase"))
         self.model = model
 
     @property
@@ -43,7 +45,7 @@ class AgentScopeChat:
         if isinstance(answer, ChatResponse):
             self._check(answer)
             return _unfence(_text(answer))
-        parts = []
+        parts: list[str] = []
         async for chunk in answer:
             self._check(chunk)
             if chunk.is_last:
@@ -69,11 +71,9 @@ class AgentScopeEmbedder:
         dimensions: the length of every vector; the model's own unless given.
     """
 
-    def __init__(self, model: EmbeddingModelBase, dimensions: int | None = None) -> None:
+    def __init__(self, model: EmbeddingModelBase[Any], dimensions: int | None = None) -> None:
         if not isinstance(model, EmbeddingModelBase):
-            raise TypeError(
-                f"embedding_model={model!r} is no agentscope EmbeddingModelBase. Pass one."
-            )
+            raise TypeError(NO_MODEL.format("embedding_model", model, "EmbeddingModelBase"))
         found = model.dimensions if dimensions is None else dimensions
         if type(found) is not int or found <= 0:
             raise InvalidRecord(field="dimensions", value=found, reason="is not above zero")
@@ -98,7 +98,7 @@ def to_chat(model: ChatModelBase | ChatModel | None) -> ChatModel | None:
     return model if model is None or isinstance(model, ChatModel) else AgentScopeChat(model)
 
 
-def to_embedder(model: EmbeddingModelBase | Embedder | None) -> Embedder | None:
+def to_embedder(model: EmbeddingModelBase[Any] | Embedder | None) -> Embedder | None:
     """Take an embedding model of either library, or None."""
     return model if model is None or isinstance(model, Embedder) else AgentScopeEmbedder(model)
 

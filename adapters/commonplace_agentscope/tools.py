@@ -34,16 +34,16 @@ class _MemoryTool(ToolBase):
             behavior=PermissionBehavior.ALLOW, message="The agent's own memory needs no consent."
         )
 
-    async def call(self, *_args: Any, **arguments: Any) -> ToolChunk:  # noqa: ANN401 -- ToolBase
+    async def call(self, *_args: Any, **arguments: Any) -> ToolChunk:
         state: AgentState | None = arguments.pop("_agent_state", None)
         try:
             memory, scope = await self._reach(state)
-            text = await self._answer(memory, scope, **arguments)
+            text = await self._answer(memory, scope, arguments)
         except Exception as error:  # noqa: BLE001 -- the model reads it; the reply goes on
             return _chunk(f"{self.failure}: {error}", ToolResultState.ERROR)
         return _chunk(text, ToolResultState.RUNNING)
 
-    async def _answer(self, memory: Memory, scope: Scope, **arguments: Any) -> str:  # noqa: ANN401
+    async def _answer(self, memory: Memory, scope: Scope, arguments: dict[str, Any]) -> str:
         raise NotImplementedError
 
 
@@ -52,10 +52,9 @@ class SearchMemory(_MemoryTool):
 
     failure = "Error retrieving memory"
 
-    async def _answer(
-        self, memory: Memory, scope: Scope, keywords: list[str], limit: int | None = None
-    ) -> str:
-        return (await search_memory(memory, scope, self._policy, keywords, limit)).text
+    async def _answer(self, memory: Memory, scope: Scope, arguments: dict[str, Any]) -> str:
+        found = await search_memory(memory, scope, self._policy, **arguments)
+        return found.text
 
 
 class AddMemory(_MemoryTool):
@@ -63,10 +62,8 @@ class AddMemory(_MemoryTool):
 
     failure = "Error recording memory"
 
-    async def _answer(
-        self, memory: Memory, scope: Scope, content: list[str], thinking: str = ""
-    ) -> str:
-        return await add_memory(memory, scope, self._policy, thinking, content)
+    async def _answer(self, memory: Memory, scope: Scope, arguments: dict[str, Any]) -> str:
+        return await add_memory(memory, scope, self._policy, **arguments)
 
 
 def memory_tools(policy: Policy, reach: Reach, prefix: str = "") -> list[ToolBase]:

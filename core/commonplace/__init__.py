@@ -1,4 +1,10 @@
-"""One long-term memory for every agent framework."""
+"""One long-term memory for every agent framework.
+
+`Memory` is imported when it is first asked for, so that importing this package loads no number
+library and no engine.
+"""
+
+from typing import TYPE_CHECKING
 
 from .errors import (
     Backpressure,
@@ -18,7 +24,6 @@ from .errors import (
     StoreUnavailable,
     Timeout,
 )
-from .memory import Memory
 from .model import (
     Change,
     DeadLetter,
@@ -40,6 +45,9 @@ from .model import (
 from .policy import Policy
 from .ports import ChatModel, Embedder
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .memory import Memory
 
 __all__ = [
     "Backpressure",
@@ -80,3 +88,12 @@ __all__ = [
     "Version",
     "Written",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name != "Memory":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .memory import Memory  # noqa: PLC0415 -- see above
+
+    globals()[name] = Memory
+    return Memory

@@ -107,9 +107,7 @@ async def recall(memory: Memory, scope: Scope, query: str, policy: Policy) -> Se
     where = Scope(user_id=scope.user_id, agent_id=agent_id) if scope.user_id or agent_id else scope
     try:
         async with asyncio.timeout(policy.recall_timeout):
-            return await memory.asearch(
-                text, where, top_k=policy.top_k, threshold=policy.threshold
-            )
+            return await memory.asearch(text, where, top_k=policy.top_k, threshold=policy.threshold)
     except TimeoutError as error:
         if isinstance(error, Timeout):
             raise
@@ -173,7 +171,7 @@ def shorten(text: str, limit: int = MAX_QUERY) -> str:
     if len(text) <= limit:
         return text
     head = (limit - 3) // 2
-    return f"{text[:head]} … {text[-(limit - 3 - head):]}"
+    return f"{text[:head]} … {text[-(limit - 3 - head) :]}"
 
 
 def _results(facts: Sequence[str], written: Written) -> list[dict[str, str | None]]:

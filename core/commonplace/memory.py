@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
@@ -14,7 +14,7 @@ from .errors import (
     RecordNotFound,
 )
 from .filters import parse_filter
-from .lanes import Models
+
 from .model import (
     DeadLetter,
     Drained,
@@ -32,6 +32,7 @@ from .model import (
 from .pipeline.embed import Vectors, aembed, embed, is_async
 from .pipeline.lexical import query_terms
 from .pipeline.rank import neighbour_turns, rank
+from .planner import Models
 from .ports import ChatModel, Embedder, Op, Probe
 from .request import (
     AddOptions,
@@ -280,7 +281,7 @@ class Memory:
     def drain(self, timeout: float = 30.0) -> Drained:
         """Wait until every accepted write is applied or `timeout` seconds are over."""
         self._check_open()
-        return self._store.lanes.drain(timeout)
+        return self._store.writer.drain(timeout)
 
     async def adrain(self, timeout: float = 30.0) -> Drained:
         """Wait as `drain`; writes that a dead loop left behind are planned on this one."""
@@ -288,7 +289,7 @@ class Memory:
         try:
             async with asyncio.timeout(timeout):
                 await asyncio.gather(*self._tasks, return_exceptions=True)
-                await self._store.lanes.plan_orphans()
+                await self._store.writer.plan_orphans(self._store.run)
         except TimeoutError:
             timeout = 0
         return await self._store.run(self.drain, timeout)
@@ -302,7 +303,7 @@ class Memory:
         """Put dead letters back in line, by operation; answer how many."""
         self._check_open()
         count = self._store.engines.journal.revive(operations)
-        self._store.lanes.revive()
+        self._store.writer.resume()
         return count
 
     def close(self, timeout: float = 10.0) -> None:
@@ -398,7 +399,7 @@ class Memory:
         self._check_open()
         if wait and self._models.need_loop(op):
             raise LoopRequired(call=op.kind, model=self._models.embedder.id)
-        op, future = self._store.lanes.accept(op, self._models, claimed=False)
+        op, future = self._store.writer.accept(op, self._models, claimed=False)
         return future.result() if wait else Written(operation=op.id, pending=True)
 
     async def _awrite(self, op: Op, wait: bool = True) -> Written | Receipt:  # noqa: FBT001, FBT002 -- private
@@ -407,18 +408,18 @@ class Memory:
         return await asyncio.shield(asyncio.ensure_future(self._accept(op, wait=wait)))
 
     async def _accept(self, op: Op, *, wait: bool) -> Written | Receipt:
-        lanes = self._store.lanes
-        op, future = await self._store.run(lanes.accept, op, self._models, claimed=True)
+        writer = self._store.writer
+        op, future = await self._store.run(writer.accept, op, self._models, claimed=True)
         if self._models.need_loop(op):
-            self._spawn(lanes.plan_here, op)
-        elif lanes.has_orphans:
-            self._spawn(lanes.plan_orphans)
+            self._spawn(writer.plan_here(op, self._store.run))
+        elif writer.has_orphans:
+            self._spawn(writer.plan_orphans(self._store.run))
         if not wait:
             return Written(operation=op.id, pending=True)
         return await asyncio.wrap_future(future)
 
-    def _spawn(self, work: Callable[..., Any], *args: object) -> None:
-        task = asyncio.get_running_loop().create_task(work(*args))
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -68,8 +68,9 @@ class Policy:
             raise InvalidRecord(
                 field="top_k", value=self.top_k, reason=f"is not a whole number 1 to {MAX_TOP_K}"
             )
-        if self.threshold is not None and not (_is_number(self.threshold) and
-                                               0 <= self.threshold <= 1):
+        if self.threshold is not None and not (
+            _is_number(self.threshold) and 0 <= self.threshold <= 1
+        ):
             raise InvalidRecord(
                 field="threshold", value=self.threshold, reason="is not a score in 0..1"
             )

@@ -1,4 +1,4 @@
-"""One open place: its engines and lanes, shared by every memory of this process that opens it."""
+"""One open place: its engines and its writer, shared by every memory of this process that opens it."""
 
 import asyncio
 import atexit
@@ -12,10 +12,11 @@ from typing import ParamSpec, TypeVar
 
 from .backends import open_engines
 from .errors import CommonplaceError, SchemaMismatch
-from .lanes import Lanes, Models
 from .pipeline.lexical import VERSION, count_words, document_terms
+from .planner import Models
 from .ports import Terms
 from .settings import Settings
+from .writer import Writer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,10 +34,10 @@ class Store:
         self._path = path
         self._users = 0
         self.engines = open_engines(path, models.embedder, VERSION)
-        self.lanes = Lanes(self.engines, settings, models, _describe)
+        self.writer = Writer(self.engines, settings, models, _describe)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
         try:
-            self.lanes.recover()
+            self.writer.recover()
         except BaseException:
             self._close(0)
             raise
@@ -71,7 +72,7 @@ class Store:
             self._close(timeout)
 
     def _close(self, timeout: float) -> None:
-        self.lanes.close(timeout)
+        self.writer.close(timeout)
         self._pool.shutdown(wait=False)
         self.engines.index.close()
         self.engines.journal.close()

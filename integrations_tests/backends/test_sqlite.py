@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,10 @@ class TestSqliteGraph(GraphStoreContract):
 @pytest.mark.parametrize(
     "scope",
     [
-        ALICE, Scope(agent_id="g"), Scope(session_id="s"), Scope(user_id="u", agent_id="g"),
+        ALICE,
+        Scope(agent_id="g"),
+        Scope(session_id="s"),
+        Scope(user_id="u", agent_id="g"),
         Scope(user_id="u", agent_id="g", session_id="s"),
     ],
     ids=["user", "agent", "session", "user+agent", "all"],
@@ -95,7 +98,8 @@ def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
         and not re.search("FROM (tally|fence)|UPDATE fence", sql)
     }
     sorts = {
-        sql for sql, plan in plans.items()
+        sql
+        for sql, plan in plans.items()
         if "live = 1" in sql and any("TEMP B-TREE" in step for step in plan)
     }
 
@@ -107,7 +111,8 @@ def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
 def test_a_page_reads_by_the_index_of_its_scope(file: SqliteFile):
     graph = SqliteGraph(file)
     for scope, name in (
-        (ALICE, "user"), (Scope(user_id="u", agent_id="g"), "agent"),
+        (ALICE, "user"),
+        (Scope(user_id="u", agent_id="g"), "agent"),
         (Scope(user_id="u", session_id="s"), "session"),
     ):
         asked: list[str] = []
@@ -123,8 +128,12 @@ def test_a_page_reads_by_the_index_of_its_scope(file: SqliteFile):
 
 def test_erased_and_deleted_text_is_in_no_file(file: SqliteFile):
     graph = SqliteGraph(file)
-    graph.apply([put(f"k{n}", n, text=f"CANARY-{n}", relations=[likes("CANARY", "tea")])
-                 for n in range(1, 300)])
+    graph.apply(
+        [
+            put(f"k{n}", n, text=f"CANARY-{n}", relations=[likes("CANARY", "tea")])
+            for n in range(1, 300)
+        ]
+    )
     graph.erase(ALICE, 999)
     files = list(Path(file.path).parent.iterdir())
 
@@ -211,7 +220,7 @@ def test_one_failing_change_does_not_touch_its_neighbours(file: SqliteFile):
         first.set()
         go.wait(10)
 
-    def insert(key: str, *, fail: bool):
+    def insert(key: str, *, fail: bool) -> Callable[[sqlite3.Connection], str]:
         def run(connection: sqlite3.Connection) -> str:
             connection.execute("INSERT INTO meta VALUES (?, 'x')", (key,))
             if fail:

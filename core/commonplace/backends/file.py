@@ -42,19 +42,18 @@ class SqliteFile:
         self._pid = os.getpid()
         self._gate = threading.Lock()
         self._closed = False
-        self._shares = 0
+        self._users = 0
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._idle: deque[Connection] = deque()
-        Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = Lock(f"{self.path}.lock")
+        with _translate(self.path):
+            Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = Lock(f"{self.path}.lock")
         try:
             self._writer = self._open()
         except BaseException:
             self._lock.release()
             raise
-        self._thread = threading.Thread(
-            target=self._serve, name="commonplace-writer", daemon=True
-        )
+        self._thread = threading.Thread(target=self._serve, name="commonplace-writer", daemon=True)
         self._thread.start()
 
     def write(self, change: Callable[[Connection], T]) -> T:
@@ -103,12 +102,19 @@ class SqliteFile:
         busy = self._enqueue(lambda c: c.execute(pragma).fetchone()[0], grouped=False).result()
         return not busy
 
-    def share(self) -> "Share":
-        """Lend the file to one engine; it closes when the last of them has closed."""
+    def join(self) -> None:
+        """Take part; the file closes when as many have left."""
         with self._gate:
             self._check()
-            self._shares += 1
-        return Share(self)
+            self._users += 1
+
+    def leave(self) -> None:
+        """Take part no longer; the last one out closes the file."""
+        with self._gate:
+            self._users -= 1
+            last = self._users == 0
+        if last:
+            self.close()
 
     def close(self) -> None:
         """Finish what is queued and let go of the file; repeating it does nothing."""
@@ -126,13 +132,6 @@ class SqliteFile:
             self._writer.close()
         self._lock.release()
 
-    def _leave(self) -> None:
-        with self._gate:
-            self._shares -= 1
-            last = self._shares == 0
-        if last:
-            self.close()
-
     def _check(self) -> None:
         if self._closed or os.getpid() != self._pid:
             raise MemoryClosed
@@ -149,8 +148,12 @@ class SqliteFile:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             connection = self._connect()
             try:
-                for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = 1",
-                               "secure_delete = ON"):
+                for pragma in (
+                    "journal_mode = WAL",
+                    "synchronous = FULL",
+                    "fullfsync = 1",
+                    "secure_delete = ON",
+                ):
                     connection.execute(f"PRAGMA {pragma}")
                 self._check_schema(connection)
             except BaseException:
@@ -173,7 +176,10 @@ class SqliteFile:
 
     def _connect(self) -> Connection:
         connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, cached_statements=256,
+            self.path,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
             timeout=1.0,
         )
         connection.execute("PRAGMA foreign_keys = OFF")
@@ -260,37 +266,6 @@ class SqliteFile:
                 future.set_result(change(self._writer))
         except BaseException as error:  # noqa: BLE001 -- the caller waits for an answer
             future.set_exception(error)
-
-
-class Share:
-    """One engine's part in a file."""
-
-    def __init__(self, file: SqliteFile) -> None:
-        self._file = file
-        self._closed = False
-
-    def write(self, change: Callable[[Connection], T]) -> T:
-        """Write as the file does."""
-        return self._live().write(change)
-
-    def read(self) -> "contextlib.AbstractContextManager[Connection]":
-        """Read as the file does."""
-        return self._live().read()
-
-    def scrub(self) -> bool:
-        """Empty the log as the file does."""
-        return self._live().scrub()
-
-    def close(self) -> None:
-        """Leave the file; repeating it does nothing."""
-        if not self._closed:
-            self._closed = True
-            self._file._leave()  # noqa: SLF001 -- the other half of `share`
-
-    def _live(self) -> SqliteFile:
-        if self._closed:
-            raise MemoryClosed
-        return self._file
 
 
 @contextlib.contextmanager

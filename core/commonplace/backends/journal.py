@@ -11,6 +11,7 @@ from ..model import DeadLetter, Scope, now
 from ..ports import Backlog, Clock, Op
 from . import rows
 from .file import SqliteFile
+from .share import Share
 
 # States: 1 is applied and waits for the index to be power-safe.
 _PENDING, _DEAD = 0, 2
@@ -28,9 +29,9 @@ _SCHEMA = (
     ) STRICT""",
     "CREATE INDEX IF NOT EXISTS op_by_lane ON op (state, lane, seq)",
     "CREATE INDEX IF NOT EXISTS op_by_state ON op (state, seq)",
-    "CREATE INDEX IF NOT EXISTS op_by_user ON op (user_id, state)",
-    "CREATE INDEX IF NOT EXISTS op_by_agent ON op (user_id, agent_id, state)",
-    "CREATE INDEX IF NOT EXISTS op_by_session ON op (user_id, session_id, state)",
+    "CREATE INDEX IF NOT EXISTS op_by_user ON op (user_id)",
+    "CREATE INDEX IF NOT EXISTS op_by_agent ON op (user_id, agent_id)",
+    "CREATE INDEX IF NOT EXISTS op_by_session ON op (user_id, session_id)",
     "CREATE TABLE IF NOT EXISTS tally (state INTEGER PRIMARY KEY, number INTEGER NOT NULL) STRICT",
     "INSERT OR IGNORE INTO tally VALUES (0, 0), (1, 0), (2, 0)",
     """CREATE TRIGGER IF NOT EXISTS op_comes AFTER INSERT ON op BEGIN
@@ -54,7 +55,7 @@ class SqliteJournal:
     """A `Journal` in an open file; closing it leaves the file to its other users."""
 
     def __init__(self, file: SqliteFile, *, clock: Clock = now) -> None:
-        self._file = file.share()
+        self._file = Share(file)
         self._clock = clock
         self._file.write(lambda c: [c.execute(statement) for statement in _SCHEMA])
 
@@ -121,13 +122,17 @@ class SqliteJournal:
         where, values = "INDEXED BY op_by_state WHERE state = 2", list[Any]()
         if scope is not None:
             clause, values = rows.covered(scope)
-            where = f"{rows.index(scope, 'op')} WHERE {clause} AND state = 2"
+            where += f" AND {clause}"
         sql = f"SELECT {_OP}, reason, at FROM op {where} ORDER BY at, seq"  # noqa: S608 -- parts are ours
         with self._file.read() as connection:
             found = connection.execute(sql, values).fetchall()
         return [
             DeadLetter(
-                operation=row[0], kind=row[1], scope=_scope(row), reason=row[10], attempts=row[9],
+                operation=row[0],
+                kind=row[1],
+                scope=_scope(row),
+                reason=row[10],
+                attempts=row[9],
                 at=rows.at_micros(row[11]),
             )
             for row in found
@@ -213,22 +218,43 @@ class SqliteJournal:
     def _insert(self, connection: Connection, op: Op, version: int) -> Op:
         scope = op.scope
         values = (
-            op.id, op.kind, scope.user_id, scope.agent_id, scope.session_id, scope.lane, op.body,
-            version, op.plan, op.attempts, rows.to_micros(self._clock()),
+            op.id,
+            op.kind,
+            scope.user_id,
+            scope.agent_id,
+            scope.session_id,
+            scope.lane,
+            op.body,
+            version,
+            op.plan,
+            op.attempts,
+            rows.to_micros(self._clock()),
         )
         seq = connection.execute(_INSERT, values).fetchone()[0]
         return Op(
-            id=op.id, kind=op.kind, scope=scope, body=op.body, seq=seq, version=version,
-            plan=op.plan, attempts=op.attempts,
+            id=op.id,
+            kind=op.kind,
+            scope=scope,
+            body=op.body,
+            seq=seq,
+            version=version,
+            plan=op.plan,
+            attempts=op.attempts,
         )
 
 
 def _scope(row: Sequence[Any]) -> Scope:
-    return Scope(user_id=row[2], agent_id=row[3], session_id=row[4])
+    return rows.to_scope(row[2], row[3], row[4])
 
 
 def _op(row: Sequence[Any]) -> Op:
     return Op(
-        id=row[0], kind=row[1], scope=_scope(row), body=row[5], seq=row[6], version=row[7],
-        plan=row[8], attempts=row[9],
+        id=row[0],
+        kind=row[1],
+        scope=_scope(row),
+        body=row[5],
+        seq=row[6],
+        version=row[7],
+        plan=row[8],
+        attempts=row[9],
     )

@@ -47,9 +47,7 @@ _READ = (
 )
 
 
-def support(
-    connection: Connection, scope: Scope, record: str, said: Sequence[Relation]
-) -> None:
+def support(connection: Connection, scope: Scope, record: str, said: Sequence[Relation]) -> None:
     """Make `said` all that the record supports, and drop what nothing supports any more."""
     held = {
         row[0]
@@ -83,9 +81,9 @@ def read(connection: Connection, scope: Scope, entity: str | None) -> list[Relat
         )
         values = [*inner, rows.fold(entity), *inner, rows.fold(entity), *values]
         index = ""
-    return [_relation(row) for row in connection.execute(
-        _READ.format(index=index, where=where), values
-    )]
+    return [
+        _relation(row) for row in connection.execute(_READ.format(index=index, where=where), values)
+    ]
 
 
 def entities(connection: Connection, scope: Scope) -> list[Entity]:
@@ -103,7 +101,8 @@ def count(connection: Connection, scope: Scope) -> dict[str, int]:
     where, values = rows.covered(scope)
     return {
         name: connection.execute(
-            f"SELECT count(*) FROM {table} {rows.index(scope, table)} WHERE {where}", values  # noqa: S608 -- parts are ours
+            f"SELECT count(*) FROM {table} {rows.index(scope, table)} WHERE {where}",  # noqa: S608 -- parts are ours
+            values,
         ).fetchone()[0]
         for name, table in (("relations", "relation"), ("entities", "entity"))
     }
@@ -135,9 +134,17 @@ def _relate(connection: Connection, scope: Scope, one: Relation) -> int:
         " valid_from, valid_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT"
         " (subject, key, object, valid_from) DO UPDATE SET valid_to = excluded.valid_to"
         " RETURNING id",
-        (scope.user_id, scope.agent_id, scope.session_id, subject, rows.fold(one.predicate),
-         object_, one.predicate, _UNKNOWN if begins is None else begins,
-         rows.to_micros(one.valid_to)),
+        (
+            scope.user_id,
+            scope.agent_id,
+            scope.session_id,
+            subject,
+            rows.fold(one.predicate),
+            object_,
+            one.predicate,
+            _UNKNOWN if begins is None else begins,
+            rows.to_micros(one.valid_to),
+        ),
     ).fetchone()
     return int(row[0])
 
@@ -162,13 +169,17 @@ def _drop(connection: Connection, relation: int) -> None:
     ).fetchall()
     for ends in row:
         connection.executemany(
-            f"DELETE FROM entity WHERE id = ? AND NOT ({_USED})", [(end,) for end in ends]  # noqa: S608 -- a constant
+            f"DELETE FROM entity WHERE id = ? AND NOT ({_USED})",  # noqa: S608 -- a constant
+            [(end,) for end in ends],
         )
 
 
 def _relation(row: Sequence[Any]) -> Relation:
     return Relation(
-        subject=row[0], predicate=row[1], object=row[2],
+        subject=row[0],
+        predicate=row[1],
+        object=row[2],
         valid_from=None if row[3] == _UNKNOWN else rows.at_micros(row[3]),
-        valid_to=rows.from_micros(row[4]), supports=tuple(sorted(json.loads(row[5]))),
+        valid_to=rows.from_micros(row[4]),
+        supports=tuple(sorted(json.loads(row[5]))),
     )

@@ -5,6 +5,7 @@ import json
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from ..errors import InvalidRecord
@@ -56,10 +57,23 @@ def to_row(record: Record) -> tuple[Any, ...]:
     """Turn a record into values in the order of `RECORD`."""
     scope = record.scope
     return (
-        record.id, scope.user_id, scope.agent_id, scope.session_id, record.text, record.kind,
-        record.role, record.name, to_json(record.metadata), record.origin, record.trust,
-        record.position, to_micros(record.created_at), to_micros(record.updated_at),
-        to_micros(record.occurred_at), to_micros(record.valid_to), to_micros(record.expires_at),
+        record.id,
+        scope.user_id,
+        scope.agent_id,
+        scope.session_id,
+        record.text,
+        record.kind,
+        record.role,
+        record.name,
+        to_json(record.metadata),
+        record.origin,
+        record.trust,
+        record.position,
+        to_micros(record.created_at),
+        to_micros(record.updated_at),
+        to_micros(record.occurred_at),
+        to_micros(record.valid_to),
+        to_micros(record.expires_at),
         record.version,
     )
 
@@ -68,7 +82,7 @@ def from_row(row: Sequence[Any]) -> Record:
     """Turn values in the order of `RECORD` into a record."""
     return Record(
         id=row[0],
-        scope=Scope(user_id=row[1], agent_id=row[2], session_id=row[3]),
+        scope=owner(row),
         text=row[4],
         kind=row[5],
         role=row[6],
@@ -84,6 +98,17 @@ def from_row(row: Sequence[Any]) -> Record:
         expires_at=from_micros(row[16]),
         version=row[17],
     )
+
+
+def owner(row: Sequence[Any]) -> Scope:
+    """Read whose record a row in the order of `RECORD` is."""
+    return to_scope(row[1], row[2], row[3])
+
+
+@lru_cache(maxsize=4096)
+def to_scope(user_id: str | None, agent_id: str | None, session_id: str | None) -> Scope:
+    """Make a scope; remembered, because checking the ids costs more than reading the row."""
+    return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
 
 
 def to_json(metadata: Any) -> str:
@@ -113,7 +138,9 @@ def from_cursor(cursor: str) -> tuple[int, str]:
         record_id.encode()
     except (AttributeError, OverflowError, TypeError, ValueError):
         raise InvalidRecord(
-            field="cursor", value=cursor, reason="is no cursor of a page",
+            field="cursor",
+            value=cursor,
+            reason="is no cursor of a page",
             hint="Give back Page.cursor as it came, or None for the first page.",
         ) from None
     return int(created_at), record_id

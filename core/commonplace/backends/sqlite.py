@@ -6,15 +6,16 @@ Every read names its index, because the planner's own choice turns with the data
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from sqlite3 import Connection
 from typing import Any
 
 from ..filters import Filter
-from ..model import Change, Entity, Event, Page, Record, Relation, Scope, Version
+from ..model import Entity, Page, Record, Relation, Scope, Version
 from ..ports import Outcome, Put, Remove
 from . import relations, rows
+from .changes import LIVE, put, read, remove
 from .file import SqliteFile
+from .share import Share
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (
@@ -37,16 +38,6 @@ CREATE TABLE IF NOT EXISTS session (
 CREATE INDEX IF NOT EXISTS session_by_user ON session (user_id, session_id);
 CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
 """
-_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 18}1)"  # noqa: S608 -- a constant
-_GET = f"SELECT {rows.RECORD}, live FROM record WHERE id = ?"  # noqa: S608 -- a constant
-_WIPE = (
-    "UPDATE record SET live = 0, text = '', metadata = '{}', role = NULL, name = NULL,"
-    " position = NULL, valid_to = NULL, expires_at = NULL, version = ?, updated_at = ?"
-    " WHERE id = ?"
-)
-_LIVE = 18
-_VERSION = 17
-_TEXT = 4
 _BATCH = 1000
 
 
@@ -54,7 +45,7 @@ class SqliteGraph:
     """A `GraphStore` in an open file; closing it leaves the file to its other users."""
 
     def __init__(self, file: SqliteFile) -> None:
-        self._file = file.share()
+        self._file = Share(file)
         self._file.write(lambda c: _create(c, _SCHEMA + relations.SCHEMA))
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
@@ -62,17 +53,21 @@ class SqliteGraph:
         if not changes:
             return []
         return self._file.write(
-            lambda c: [_put(c, one) if isinstance(one, Put) else _remove(c, one) for one in changes]
+            lambda c: [put(c, one) if isinstance(one, Put) else remove(c, one) for one in changes]
         )
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         with self._file.read() as connection:
-            found = [_row(connection, one) for one in ids]
-        return list(_visible(scope, (row for row in found if row and row[_LIVE])))
+            found = [read(connection, one) for one in ids]
+        return list(_visible(scope, (row for row in found if row and row[LIVE])))
 
     def page(
-        self, scope: Scope, *, where: Filter | None = None, limit: int = 100,
+        self,
+        scope: Scope,
+        *,
+        where: Filter | None = None,
+        limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
         """Read live records, newest first (creation, then id); the filter is judged row by row."""
@@ -105,14 +100,19 @@ class SqliteGraph:
             " WHERE record = ? ORDER BY version"
         )
         with self._file.read() as connection:
-            row = _row(connection, record_id)
-            if row is None or not scope.covers(_owner(row)):
+            row = read(connection, record_id)
+            if row is None or not scope.covers(rows.owner(row)):
                 return []
             found = connection.execute(sql, (record_id,)).fetchall()
         return [
             Version(
-                record_id=one[0], version=one[1], event=one[2], text=one[3], previous=one[4],
-                metadata=json.loads(one[5]), at=rows.at_micros(one[6]),
+                record_id=one[0],
+                version=one[1],
+                event=one[2],
+                text=one[3],
+                previous=one[4],
+                metadata=json.loads(one[5]),
+                at=rows.at_micros(one[6]),
             )
             for one in found
         ]
@@ -177,112 +177,13 @@ def _create(connection: Connection, schema: str) -> None:
         connection.execute(statement)
 
 
-def _row(connection: Connection, record_id: object) -> tuple[Any, ...] | None:
-    try:
-        found: tuple[Any, ...] | None = connection.execute(_GET, (record_id,)).fetchone()
-    except UnicodeEncodeError:
-        return None  # a lone surrogate names no record
-    return found
-
-
-def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:
-    return int(connection.execute(sql, values).fetchone()[0])
-
-
-def _owner(row: Sequence[Any]) -> Scope:
-    return Scope(user_id=row[1], agent_id=row[2], session_id=row[3])
-
-
 def _visible(scope: Scope, found: Iterable[Sequence[Any]]) -> Iterator[Record]:
     # The query has asked for the scope already; this look does not depend on it being right.
     return (one for one in map(rows.from_row, found) if scope.covers(one.scope))
 
 
-def _is_erased(connection: Connection, scope: Scope, version: int) -> bool:
-    sql = "SELECT version FROM erasure WHERE key = ?"
-    fences = (connection.execute(sql, (one.key,)).fetchone() for one in scope.covering())
-    return any(fence is not None and version <= fence[0] for fence in fences)
-
-
-def _ignored(record_id: str, stored: Record | None) -> Outcome:
-    text = stored.text if stored else None
-    return Outcome(change=Change(id=record_id, text=text, event="NONE"), record=stored)
-
-
-def _repeated(connection: Connection, row: Sequence[Any], stored: Record | None) -> Outcome:
-    sql = "SELECT text, event, previous FROM version WHERE record = ? AND version = ?"
-    done = connection.execute(sql, (row[0], row[_VERSION])).fetchone()
-    change = Change(id=row[0], text=done[0], event=done[1], previous=done[2])
-    return Outcome(change=change, record=stored)
-
-
-def _put(connection: Connection, put: Put) -> Outcome:
-    record = put.record
-    row = _row(connection, record.id)
-    if row is not None and not record.scope.covers(_owner(row)):
-        return _ignored(record.id, None)
-    stored = rows.from_row(row) if row and row[_LIVE] else None
-    if row is not None and row[_VERSION] >= record.version:
-        if row[_VERSION] == record.version and stored is not None:
-            return _repeated(connection, row, stored)
-        return _ignored(record.id, stored)
-    if put.replace != (stored is not None) or _is_erased(
-        connection, record.scope if stored is None else stored.scope, record.version
-    ):
-        return _ignored(record.id, stored)
-    if stored is not None:
-        record = replace(
-            record, created_at=stored.created_at, position=stored.position, scope=stored.scope
-        )
-    else:
-        position = _next_position(connection, record.scope) if put.in_session else None
-        record = replace(record, position=position)
-    connection.execute(_PUT, rows.to_row(record))
-    relations.support(connection, record.scope, record.id, put.relations)
-    event: Event = "ADD" if stored is None else "UPDATE"
-    change = Change(
-        id=record.id, text=record.text, event=event, previous=stored.text if stored else None
-    )
-    _remember(connection, change, record.version, rows.to_json(record.metadata), record.updated_at)
-    return Outcome(change=change, record=record)
-
-
-def _remove(connection: Connection, remove: Remove) -> Outcome:
-    row = _row(connection, remove.id)
-    if row is None or not remove.scope.covers(_owner(row)):
-        return _ignored(remove.id, None)
-    if not row[_LIVE]:
-        if row[_VERSION] == remove.version:
-            return _repeated(connection, row, None)
-        return _ignored(remove.id, None)
-    if row[_VERSION] >= remove.version:
-        return _ignored(remove.id, rows.from_row(row))
-    connection.execute(_WIPE, (remove.version, rows.to_micros(remove.at), remove.id))
-    relations.support(connection, _owner(row), remove.id, ())
-    change = Change(id=remove.id, text=None, event="DELETE", previous=row[_TEXT])
-    _remember(connection, change, remove.version, "{}", remove.at)
-    return Outcome(change=change, record=None)
-
-
-def _remember(
-    connection: Connection, change: Change, version: int, metadata: str, at: Any
-) -> None:
-    connection.execute(
-        "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (change.id, version, change.event, change.text, change.previous, metadata,
-         rows.to_micros(at)),
-    )
-
-
-def _next_position(connection: Connection, scope: Scope) -> int | None:
-    if scope.session_id is None:
-        return None
-    sql = (
-        "INSERT INTO session VALUES (?, ?, ?, ?, 1)"
-        " ON CONFLICT (key) DO UPDATE SET next = next + 1 RETURNING next - 1"
-    )
-    values = (scope.key, scope.user_id, scope.agent_id, scope.session_id)
-    return _number(connection, sql, values)
+def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:
+    return int(connection.execute(sql, values).fetchone()[0])
 
 
 def _erase(connection: Connection, scope: Scope, version: int) -> dict[str, int]:

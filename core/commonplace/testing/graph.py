@@ -16,14 +16,38 @@ from ..ports import GraphStore, Outcome, Put, Remove
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
 NASTY = (
-    "1", "10", "1.0", "a", "a.b", "a%", "a_b", "A", "user:1", "user", "caf\u00e9", "cafe\u0301",
-    "it's", '"quoted"', "`tick`", "x') OR 1=1 --", "\U0001f9e0", "n" * 255, "n" * 256, "null",
+    "1",
+    "10",
+    "1.0",
+    "a",
+    "a.b",
+    "a%",
+    "a_b",
+    "A",
+    "user:1",
+    "user",
+    "caf\u00e9",
+    "cafe\u0301",
+    "it's",
+    '"quoted"',
+    "`tick`",
+    "x') OR 1=1 --",
+    "\U0001f9e0",
+    "n" * 255,
+    "n" * 256,
+    "null",
 )
 
 
 def put(
-    key: str, version: int, scope: Scope = ALICE, *, relations: Sequence[Relation] = (),
-    in_session: bool = False, claimed: Scope | None = None, **changed: Any,
+    key: str,
+    version: int,
+    scope: Scope = ALICE,
+    *,
+    relations: Sequence[Relation] = (),
+    in_session: bool = False,
+    claimed: Scope | None = None,
+    **changed: Any,
 ) -> Put:
     """Make the change that adds a record under `key`; `version` is its age in seconds too.
 
@@ -31,12 +55,15 @@ def put(
     """
     at = START + timedelta(seconds=version)
     record = Record(
-        id=record_id(scope, "fact", key), text=f"text of {key}", scope=claimed or scope,
-        created_at=at, updated_at=at, occurred_at=at, version=version,
+        id=record_id(scope, "fact", key),
+        text=f"text of {key}",
+        scope=claimed or scope,
+        created_at=at,
+        updated_at=at,
+        occurred_at=at,
+        version=version,
     )
-    return Put(
-        record=replace(record, **changed), relations=tuple(relations), in_session=in_session
-    )
+    return Put(record=replace(record, **changed), relations=tuple(relations), in_session=in_session)
 
 
 def update(key: str, version: int, scope: Scope = ALICE, **given: Any) -> Put:
@@ -73,9 +100,17 @@ class GraphStoreContract:
 
     def test_a_record_comes_back_as_it_was_written(self, graph: GraphStore) -> None:
         written = put(
-            "a", 1, Scope(user_id="u", agent_id="g", session_id="s"), kind="episode",
-            role="tool", name="Ann", metadata={"deep": {"list": [1, 2.5, True, None, "é"]}},
-            origin="tool", trust=0.25, valid_to=START, expires_at=START + timedelta(microseconds=1),
+            "a",
+            1,
+            Scope(user_id="u", agent_id="g", session_id="s"),
+            kind="episode",
+            role="tool",
+            name="Ann",
+            metadata={"deep": {"list": [1, 2.5, True, None, "é"]}},
+            origin="tool",
+            trust=0.25,
+            valid_to=START,
+            expires_at=START + timedelta(microseconds=1),
         )
         [outcome] = graph.apply([written])
 
@@ -89,7 +124,9 @@ class GraphStoreContract:
         assert graph.page(ALICE).records[0].occurred_at == old
 
     def test_outcomes_come_in_the_order_of_the_changes(self, graph: GraphStore) -> None:
-        outcomes = graph.apply([put("a", 1), update("a", 2, text="new"), remove("a", 3), put("b", 4)])
+        outcomes = graph.apply(
+            [put("a", 1), update("a", 2, text="new"), remove("a", 3), put("b", 4)]
+        )
 
         assert _events(outcomes) == ["ADD", "UPDATE", "DELETE", "ADD"]
         assert [one.change.previous for one in outcomes] == [None, "text of a", "new", None]
@@ -108,7 +145,8 @@ class GraphStoreContract:
     def test_an_update_keeps_creation_position_and_owner(self, graph: GraphStore) -> None:
         owner = Scope(user_id="alice", session_id="s")
         [first] = graph.apply([put("a", 1, owner, in_session=True)])
-        [second] = graph.apply([update("a", 2, owner, text="new", claimed=ALICE, metadata={"n": 1})])
+        change = update("a", 2, owner, text="new", claimed=ALICE, metadata={"n": 1})
+        [second] = graph.apply([change])
 
         assert first.record is not None
         assert second.record is not None
@@ -192,9 +230,12 @@ class GraphStoreContract:
     def test_a_write_to_another_owners_record_changes_nothing(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1)])
         bob = Scope(user_id="bob")
-        outcomes = graph.apply([
-            update("a", 2, claimed=bob, text="mine now"), put("a", 3, claimed=bob, text="mine now")
-        ])
+        outcomes = graph.apply(
+            [
+                update("a", 2, claimed=bob, text="mine now"),
+                put("a", 3, claimed=bob, text="mine now"),
+            ]
+        )
 
         assert [(one.change.event, one.change.text, one.record) for one in outcomes] == [
             ("NONE", None, None)
@@ -235,8 +276,10 @@ class GraphStoreContract:
         one, two = (Scope(user_id="u", session_id=name) for name in ("1", "2"))
         agent = Scope(user_id="u", agent_id="g", session_id="1")
         outcomes = graph.apply(
-            [put(f"m{n}", n, scope, in_session=True)
-             for n, scope in enumerate((one, one, two, agent, one), start=1)]
+            [
+                put(f"m{n}", n, scope, in_session=True)
+                for n, scope in enumerate((one, one, two, agent, one), start=1)
+            ]
             + [put("x", 6, one), put("y", 7, Scope(user_id="u"), in_session=True)]
         )
 
@@ -331,9 +374,7 @@ class GraphStoreContract:
             assert [found.subject for found in graph.relations(one, "tea")] == [f"canary {n}"]
             assert [found.name for found in graph.entities(one)] == [f"canary {n}", "tea"]
             assert list(graph.versions(one)) == [(ids[n], 1)]
-            assert graph.count(one) == {
-                "records": 1, "versions": 1, "relations": 1, "entities": 2
-            }
+            assert graph.count(one) == {"records": 1, "versions": 1, "relations": 1, "entities": 2}
         graph.erase(scopes[0], 9)
         assert [_texts(graph, one) == [] for one in scopes] == [True] + [False] * (len(scopes) - 1)
 
@@ -355,7 +396,8 @@ class GraphStoreContract:
         a, b = (record_id(ALICE, "fact", key) for key in "ab")
 
         assert graph.relations(ALICE) == [
-            replace(first, supports=tuple(sorted((a, b)))), replace(second, supports=(a,))
+            replace(first, supports=tuple(sorted((a, b)))),
+            replace(second, supports=(a,)),
         ]
         assert [one.name for one in graph.entities(ALICE)] == ["Ann", "Bob", "tea"]
 
@@ -404,10 +446,14 @@ class GraphStoreContract:
 
     def test_erasure_removes_everything_and_counts_it(self, graph: GraphStore) -> None:
         session = Scope(user_id="alice", agent_id="g", session_id="s")
-        graph.apply([
-            put("a", 1, session, in_session=True, relations=[likes("Ann", "tea")]),
-            put("b", 2, relations=[likes("Ann", "tea")]), update("b", 3), remove("b", 4),
-        ])
+        graph.apply(
+            [
+                put("a", 1, session, in_session=True, relations=[likes("Ann", "tea")]),
+                put("b", 2, relations=[likes("Ann", "tea")]),
+                update("b", 3),
+                remove("b", 4),
+            ]
+        )
         before = graph.count(ALICE)
         removed = graph.erase(ALICE, 4)
 
@@ -472,9 +518,7 @@ class GraphStoreContract:
             try:
                 for n in range(10):
                     said = [likes("Ann", f"thing {n}")]
-                    graph.apply([
-                        put(f"{thread}.{n}", 1, scope, in_session=True, relations=said)
-                    ])
+                    graph.apply([put(f"{thread}.{n}", 1, scope, in_session=True, relations=said)])
                     graph.page(scope, limit=5)
                     graph.relations(scope, "Ann")
             except BaseException as error:  # noqa: BLE001 -- handed to the test
@@ -488,7 +532,10 @@ class GraphStoreContract:
 
         assert failures == []
         assert graph.count(scope) == {
-            "records": 80, "versions": 80, "relations": 10, "entities": 11
+            "records": 80,
+            "versions": 80,
+            "relations": 10,
+            "entities": 11,
         }
         records = graph.page(scope, limit=1000).records
         assert sorted(one.position or 0 for one in records) == list(range(80))

@@ -70,7 +70,8 @@ class JournalContract:
         journal.append(given, max_pending=9)
 
         assert [(one.kind, one.scope) for one in journal.pending()] == [
-            ("forget", scope), ("add", Scope(agent_id="g"))
+            ("forget", scope),
+            ("add", Scope(agent_id="g")),
         ]
 
     def test_versions_carry_the_time_and_grow_with_seq(
@@ -272,8 +273,22 @@ class JournalContract:
         assert journal.count() == Backlog(pending=2, dead=0)
 
     def test_alike_ids_are_other_scopes(self, journal: Journal) -> None:
-        scopes = [Scope(user_id=one) for one in ("1", "10", "1.0", "a", "A", "a%", "a_b", "e\u0301",
-                                                 "\u00e9", "' OR 1=1 --", "null")]
+        scopes = [
+            Scope(user_id=one)
+            for one in (
+                "1",
+                "10",
+                "1.0",
+                "a",
+                "A",
+                "a%",
+                "a_b",
+                "e\u0301",
+                "\u00e9",
+                "' OR 1=1 --",
+                "null",
+            )
+        ]
         scopes += [Scope(agent_id="1"), Scope(session_id="1")]
         for n, scope in enumerate(scopes):
             journal.append([op(f"{n}", scope)], max_pending=MANY)

@@ -1,0 +1,127 @@
+"""How a change meets what is stored: fences, tombstones, repetition and history."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from sqlite3 import Connection
+from typing import Any
+
+from ..model import Change, Event, Record, Scope
+from ..ports import Outcome, Put, Remove
+from . import relations, rows
+
+_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 18}1)"  # noqa: S608 -- a constant
+_GET = f"SELECT {rows.RECORD}, live FROM record WHERE id = ?"  # noqa: S608 -- a constant
+_WIPE = (
+    "UPDATE record SET live = 0, text = '', metadata = '{}', role = NULL, name = NULL,"
+    " position = NULL, valid_to = NULL, expires_at = NULL, version = ?, updated_at = ?"
+    " WHERE id = ?"
+)
+LIVE = 18
+_VERSION = 17
+_TEXT = 4
+
+
+def read(connection: Connection, record_id: object) -> tuple[Any, ...] | None:
+    """Read the row of a record or of its tombstone, in the order of `RECORD` and then `LIVE`."""
+    try:
+        found: tuple[Any, ...] | None = connection.execute(_GET, (record_id,)).fetchone()
+    except UnicodeEncodeError:
+        return None  # a lone surrogate names no record
+    return found
+
+
+def _is_erased(connection: Connection, scope: Scope, version: int) -> bool:
+    sql = "SELECT version FROM erasure WHERE key = ?"
+    fences = (connection.execute(sql, (one.key,)).fetchone() for one in scope.covering())
+    return any(fence is not None and version <= fence[0] for fence in fences)
+
+
+def _ignored(record_id: str, stored: Record | None) -> Outcome:
+    text = stored.text if stored else None
+    return Outcome(change=Change(id=record_id, text=text, event="NONE"), record=stored)
+
+
+def _repeated(connection: Connection, row: Sequence[Any], stored: Record | None) -> Outcome:
+    sql = "SELECT text, event, previous FROM version WHERE record = ? AND version = ?"
+    done = connection.execute(sql, (row[0], row[_VERSION])).fetchone()
+    change = Change(id=row[0], text=done[0], event=done[1], previous=done[2])
+    return Outcome(change=change, record=stored)
+
+
+def put(connection: Connection, change: Put) -> Outcome:
+    """Add or update a record, unless the change is late, known already or finds nothing."""
+    record = change.record
+    row = read(connection, record.id)
+    if row is not None and not record.scope.covers(rows.owner(row)):
+        return _ignored(record.id, None)
+    stored = rows.from_row(row) if row and row[LIVE] else None
+    if row is not None and row[_VERSION] >= record.version:
+        if row[_VERSION] == record.version and stored is not None:
+            return _repeated(connection, row, stored)
+        return _ignored(record.id, stored)
+    if change.replace != (stored is not None) or _is_erased(
+        connection, record.scope if stored is None else stored.scope, record.version
+    ):
+        return _ignored(record.id, stored)
+    if stored is not None:
+        record = replace(
+            record, created_at=stored.created_at, position=stored.position, scope=stored.scope
+        )
+    else:
+        position = _next_position(connection, record.scope) if change.in_session else None
+        record = replace(record, position=position)
+    connection.execute(_PUT, rows.to_row(record))
+    relations.support(connection, record.scope, record.id, change.relations)
+    event: Event = "ADD" if stored is None else "UPDATE"
+    done = Change(
+        id=record.id, text=record.text, event=event, previous=stored.text if stored else None
+    )
+    _remember(connection, done, record.version, rows.to_json(record.metadata), record.updated_at)
+    return Outcome(change=done, record=record)
+
+
+def remove(connection: Connection, change: Remove) -> Outcome:
+    """Turn a record into a tombstone, unless the change is late or finds nothing."""
+    row = read(connection, change.id)
+    if row is None or not change.scope.covers(rows.owner(row)):
+        return _ignored(change.id, None)
+    if not row[LIVE]:
+        if row[_VERSION] == change.version:
+            return _repeated(connection, row, None)
+        return _ignored(change.id, None)
+    if row[_VERSION] >= change.version:
+        return _ignored(change.id, rows.from_row(row))
+    connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
+    relations.support(connection, rows.owner(row), change.id, ())
+    done = Change(id=change.id, text=None, event="DELETE", previous=row[_TEXT])
+    _remember(connection, done, change.version, "{}", change.at)
+    return Outcome(change=done, record=None)
+
+
+def _remember(
+    connection: Connection, change: Change, version: int, metadata: str, at: datetime
+) -> None:
+    connection.execute(
+        "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            change.id,
+            version,
+            change.event,
+            change.text,
+            change.previous,
+            metadata,
+            rows.to_micros(at),
+        ),
+    )
+
+
+def _next_position(connection: Connection, scope: Scope) -> int | None:
+    if scope.session_id is None:
+        return None
+    sql = (
+        "INSERT INTO session VALUES (?, ?, ?, ?, 1)"
+        " ON CONFLICT (key) DO UPDATE SET next = next + 1 RETURNING next - 1"
+    )
+    values = (scope.key, scope.user_id, scope.agent_id, scope.session_id)
+    return int(connection.execute(sql, values).fetchone()[0])

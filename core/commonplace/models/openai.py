@@ -1,0 +1,116 @@
+"""Models behind OpenAI's HTTP interface, OpenAI's own or compatible; the extra is `openai`.
+
+Synchronous clients, so that background writes need nobody's event loop.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import MissingExtra
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+
+class OpenAIEmbedder:
+    """Embeds with an `/embeddings` endpoint.
+
+    Raises:
+        MissingExtra: openai is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        dimensions: int,
+        base_url: str | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        """Name the model; nothing is sent yet.
+
+        Args:
+            dimensions: the length of the model's vectors, or one that it can shorten them to.
+            base_url: of a compatible server; OpenAI's when None.
+            api_key: as the openai package finds it when None.
+        """
+        self.dimensions = dimensions
+        self.id = f"openai/{model}/{dimensions}"
+        self._model = model
+        self._client = _client(base_url, api_key)
+        self._shortens = True
+
+    def embed(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[list[float]]:
+        """Embed texts, one vector each, in their order; the purpose makes no difference."""
+        from openai import BadRequestError
+
+        if not texts:
+            return []
+        if self._shortens:
+            try:
+                return self._ask(texts, {"dimensions": self.dimensions})
+            except BadRequestError:
+                # Models of one fixed length refuse to be told their length.
+                vectors = self._ask(texts, {})
+                self._shortens = False
+                return vectors
+        return self._ask(texts, {})
+
+    def _ask(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[list[float]]:
+        answer = self._client.embeddings.create(
+            model=self._model, input=list(texts), encoding_format="float", **options
+        )
+        return [one.embedding for one in sorted(answer.data, key=lambda one: one.index)]
+
+
+class OpenAIChat:
+    """Answers with a `/chat/completions` endpoint, as JSON.
+
+    Raises:
+        MissingExtra: openai is not installed.
+    """
+
+    def __init__(
+        self, model: str, *, base_url: str | None = None, api_key: str | None = None
+    ) -> None:
+        """Name the model; nothing is sent yet. `base_url` and `api_key` as for the embedder."""
+        self.id = f"openai/{model}"
+        self._model = model
+        self._client = _client(base_url, api_key)
+        self._knows_schemas = True
+
+    def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
+        """Answer with JSON text; empty when the model refuses.
+
+        A server without schemas is asked for any JSON object from then on.
+        """
+        from openai import BadRequestError, UnprocessableEntityError
+
+        shaped = {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": dict(schema), "strict": False},
+        }
+        if self._knows_schemas:
+            try:
+                return self._ask(system, user, shaped)
+            except (BadRequestError, UnprocessableEntityError):
+                answer = self._ask(system, user, {"type": "json_object"})
+                self._knows_schemas = False
+                return answer
+        return self._ask(system, user, {"type": "json_object"})
+
+    def _ask(self, system: str, user: str, shape: Mapping[str, Any]) -> str:
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        options: dict[str, Any] = {"messages": messages, "response_format": shape}
+        answer = self._client.chat.completions.create(model=self._model, **options)
+        return answer.choices[0].message.content or "" if answer.choices else ""
+
+
+def _client(base_url: str | None, api_key: str | None) -> "OpenAI":
+    try:
+        import openai
+    except ImportError as error:
+        raise MissingExtra(package="openai", extra="openai") from error
+    return openai.OpenAI(base_url=base_url, api_key=api_key)

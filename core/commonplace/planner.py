@@ -1,0 +1,153 @@
+"""Run the planning of changes with the models at hand: on a thread, or on an event loop."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from .errors import CommonplaceError
+from .pipeline.embed import aembed, embed, is_async
+from .pipeline.extract import extract
+from .pipeline.plan import plan
+from .ports import AskChat, AskVectors, ChatModel, Embedder, Op
+from .settings import Settings
+
+_log = logging.getLogger("commonplace")
+Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models that plan a change: those of the memory that accepted it."""
+
+    embedder: Embedder
+    chat: ChatModel | None = None
+
+    def need_loop(self, op: Op) -> bool:
+        """Tell whether planning this change awaits something."""
+        if op.plan is not None or op.kind in ("delete", "forget"):
+            return False
+        if is_async(self.embedder.embed):
+            return True
+        if self.chat is None or not is_async(self.chat.complete):
+            return False
+        return bool(json.loads(op.body)["extract"])
+
+
+def plan_batch(
+    work: Sequence[tuple[Op, Models]], settings: Settings
+) -> Iterator[tuple[Op, bytes | CommonplaceError]]:
+    """Plan changes with synchronous models, embedding all their texts in as few calls as possible.
+
+    Yields:
+        Each change once, with its plan or with the error that stopped it, in no order.
+    """
+    steps: dict[str, Any] = {}
+    asked: dict[int, list[tuple[Op, AskVectors]]] = {}
+    embedders: dict[int, Embedder] = {}
+    for op, models in work:
+        steps[op.id] = step = plan(op, extract)
+        ask = next(step)
+        while isinstance(ask, AskChat):
+            ask = step.send(_chat(models.chat, ask))
+        asked.setdefault(id(models.embedder), []).append((op, ask))
+        embedders[id(models.embedder)] = models.embedder
+    for which, group in asked.items():
+        for op, vectors in _embed(embedders[which], group, settings):
+            if isinstance(vectors, CommonplaceError):
+                yield op, vectors
+            else:
+                yield op, _finish(steps[op.id], vectors)
+
+
+async def plan_alone(op: Op, models: Models, settings: Settings, run: Run) -> bytes:
+    """Plan a change, awaiting its asynchronous models on the running loop.
+
+    Args:
+        run: awaits a blocking call on a thread.
+
+    Raises:
+        CommonplaceError, TimeoutError: the embedder failed or took too long.
+    """
+    step = plan(op, extract)
+    answer: Any = None
+    while True:
+        try:
+            ask = step.send(answer)
+        except StopIteration as planned:
+            return bytes(planned.value)
+        if isinstance(ask, AskChat):
+            answer = await _achat(models.chat, ask, settings.model_timeout, run)
+            continue
+        async with asyncio.timeout(settings.model_timeout):
+            answer = await _avectors(models.embedder, ask, settings, run)
+
+
+def _embed(
+    embedder: Embedder, group: Sequence[tuple[Op, AskVectors]], settings: Settings
+) -> Iterator[tuple[Op, Any]]:
+    texts = [text for _, ask in group for text in ask.texts]
+    try:
+        rows = _rows(embedder, texts, settings)
+    except CommonplaceError as error:
+        if len(group) == 1:
+            yield group[0][0], error
+            return
+        for one in group:  # find the text that is to blame
+            yield from _embed(embedder, [one], settings)
+        return
+    start = 0
+    for op, ask in group:
+        yield op, rows[start : start + len(ask.texts)]
+        start += len(ask.texts)
+
+
+def _rows(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:  # noqa: ANN401 -- rows or none
+    if not texts:
+        return []
+    return embed(embedder, texts, purpose="document", limit=settings.max_embed_chars)
+
+
+async def _avectors(embedder: Embedder, ask: AskVectors, settings: Settings, run: Run) -> Any:  # noqa: ANN401 -- rows or none
+    if not ask.texts or not is_async(embedder.embed):
+        return await run(partial(_rows, embedder, ask.texts, settings))
+    limit = settings.max_embed_chars
+    return await aembed(embedder, ask.texts, purpose="document", limit=limit)
+
+
+def _chat(chat: ChatModel | None, ask: AskChat) -> str | None:
+    if chat is None:
+        return None
+    try:
+        answer = chat.complete(ask.system, ask.user, schema=ask.schema)
+    except Exception as error:  # noqa: BLE001 -- the user's model may raise anything
+        _tell(error)
+        return None
+    return answer if isinstance(answer, str) else None
+
+
+async def _achat(chat: ChatModel | None, ask: AskChat, seconds: float, run: Run) -> str | None:
+    if chat is None or not is_async(chat.complete):
+        answer: str | None = await run(partial(_chat, chat, ask))
+        return answer
+    try:
+        async with asyncio.timeout(seconds):
+            return await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc]  # it is async
+    except Exception as error:  # noqa: BLE001 -- the user's model may raise anything
+        _tell(error)
+        return None
+
+
+def _tell(error: Exception) -> None:
+    _log.warning("Extraction failed, the messages are kept verbatim: %r", error)
+
+
+def _finish(step: Any, answer: Any) -> bytes:  # noqa: ANN401 -- a plan's generator
+    try:
+        step.send(answer)
+    except StopIteration as planned:
+        return bytes(planned.value)
+    raise AssertionError("a plan ends with its vectors")  # noqa: EM101, TRY003 -- cannot happen

@@ -1,0 +1,317 @@
+"""The writing side: accept into the journal, then plan and apply, one lane per owner, in order.
+
+A change whose models are asynchronous is planned on the event loop that wrote it (`plan_here`);
+until then later changes of its lane may pass it.
+"""
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from .codec import thaw
+from .errors import (
+    CommonplaceError,
+    InvalidRecord,
+    MemoryClosed,
+    SchemaMismatch,
+    StoreUnavailable,
+)
+from .faults import crash_point
+from .lanes import Lanes
+from .model import Drained, Receipt, Written
+from .pipeline.apply import Planned, apply, removal
+from .planner import Models, Run, plan_alone, plan_batch
+from .ports import Engines, Op, Remove, Terms
+from .settings import Settings
+
+Result = Written | Receipt
+_BATCH = 64
+_PATIENCE = 3  # failed attempts after which a waiting caller is told; the change is retried on
+_PERMANENT = (InvalidRecord, SchemaMismatch)
+_log = logging.getLogger("commonplace")
+
+
+class Writer:
+    """Accepts changes and brings them into every store.
+
+    Args:
+        models: plan what earlier processes left behind.
+        describe: gives a text's terms and its length in words.
+    """
+
+    def __init__(
+        self,
+        engines: Engines,
+        settings: Settings,
+        models: Models,
+        describe: Callable[[str], tuple[Terms, int]],
+    ) -> None:
+        self._engines = engines
+        self._settings = settings
+        self._default = models
+        self._describe = describe
+        self._lanes = Lanes(self._step, self._tidy)
+        self._flushing = threading.Lock()
+        self._waiting: dict[str, Future[Result]] = {}
+        self._models: dict[str, Models] = {}
+        self._resting: set[str] = set()  # operations that wait for their next attempt
+        self._orphans: dict[str, Op] = {}  # planned by whichever loop comes by next
+        self._applied: set[int] = set()
+
+    def recover(self) -> None:
+        """Bring what an earlier process left behind on its way."""
+        left = self._engines.journal.unflushed()
+        changes = [op for op in left if op.kind != "forget"]
+        for start in range(0, len(changes), _BATCH):
+            self._bring(changes[start : start + _BATCH])
+        self._applied.update(op.seq for op in left)
+        self.resume()
+
+    def resume(self) -> None:
+        """Look again at everything that waits."""
+        for op in self._engines.journal.pending(limit=self._settings.max_pending):
+            if op.id not in self._models and self._default.need_loop(op):
+                self._orphans[op.id] = op
+            else:
+                self._lanes.kick(op.scope.lane)
+
+    def accept(self, op: Op, models: Models, *, claimed: bool) -> "tuple[Op, Future[Result]]":
+        """Journal a change, durably; answer it with the future of its result.
+
+        Args:
+            claimed: the caller will run `plan_here` if the models need a loop.
+
+        Raises:
+            Backpressure: too many changes wait; nothing was accepted.
+        """
+        if self._lanes.closed:
+            raise MemoryClosed
+        future = self._waiting[op.id] = Future()
+        self._models[op.id] = models
+        crash_point("before_journal")
+        try:
+            [op] = self._engines.journal.append([op], max_pending=self._settings.max_pending)
+        except BaseException:
+            self._waiting.pop(op.id, None)
+            self._models.pop(op.id, None)
+            raise
+        crash_point("after_journal")
+        if not models.need_loop(op):
+            self._lanes.kick(op.scope.lane)
+        elif not claimed:
+            self._orphans[op.id] = op
+        return op, future
+
+    # -- on the caller's loop ------------------------------------------------------------------
+
+    @property
+    def has_orphans(self) -> bool:
+        """Changes wait for an event loop to plan them."""
+        return bool(self._orphans)
+
+    async def plan_here(self, op: Op, run: Run) -> None:
+        """Plan a change whose models are asynchronous, on the running loop, until it works.
+
+        Cancelled, it is left to `plan_orphans`; it stays in the journal.
+        """
+        attempts = op.attempts
+        try:
+            while True:
+                try:
+                    frozen = await plan_alone(op, self._models_of(op), self._settings, run)
+                    break
+                except (CommonplaceError, TimeoutError) as error:
+                    attempts += 1
+                    if await run(lambda: self._is_hopeless(op, attempts, error)):  # noqa: B023 -- awaited here
+                        return
+                    await asyncio.sleep(self._delay(attempts))
+            await run(lambda: self._engines.journal.plan({op.seq: frozen}))
+        except BaseException:
+            self._orphans[op.id] = op
+            raise
+        self._lanes.kick(op.scope.lane)
+
+    async def plan_orphans(self, run: Run) -> None:
+        """Plan what dead loops left behind, on the running loop."""
+        while self._orphans:
+            try:
+                _, op = self._orphans.popitem()
+            except KeyError:  # another loop took the last one
+                return
+            await self.plan_here(op, run)
+
+    # -- what is left --------------------------------------------------------------------------
+
+    def drain(self, timeout: float) -> Drained:
+        """Wait until nothing moves any more or the time is over; answer what is left."""
+        for lane in {op.scope.lane for op in self._engines.journal.pending()}:
+            self._lanes.kick(lane)
+        self._lanes.wait(timeout)
+        left = self._engines.journal.count()
+        return Drained(pending=left.pending, dead=left.dead)
+
+    def flush(self) -> None:
+        """Make the index safe against power loss and drop what the journal need not keep."""
+        with self._flushing:
+            done = set(self._applied)
+            if not done:
+                return
+            crash_point("before_flush")
+            self._engines.index.flush()
+            crash_point("after_flush")
+            self._engines.journal.prune(done)
+            crash_point("after_prune")
+            self._applied -= done
+
+    def close(self, timeout: float) -> Drained:
+        """Finish what can be finished in `timeout` seconds; the rest stays in the journal."""
+        left = self.drain(timeout)
+        self._lanes.close()
+        self.flush()
+        for future in list(self._waiting.values()):
+            future.cancel()
+        return left
+
+    # -- one lane, on a thread of ours ---------------------------------------------------------
+
+    def _step(self, lane: str) -> float | None:
+        try:
+            batch = self._next(lane)
+            return self._work(batch) if batch else None
+        except CommonplaceError as error:
+            _log.warning("A lane stopped and will be tried again: %s", error)
+            return self._settings.retry_after
+
+    def _tidy(self) -> None:
+        if len(self._applied) >= self._settings.flush_every:
+            self.flush()
+
+    def _next(self, lane: str) -> list[Op]:
+        """Read the next changes that can be worked on: an erasure alone, others up to a batch."""
+        for limit in (_BATCH, self._settings.max_pending):
+            waiting = self._engines.journal.pending(lane, limit=limit)
+            ready = [op for op in waiting if self._is_ready(op)][:_BATCH]
+            if ready or len(waiting) < limit:
+                break
+        until = next((i for i, op in enumerate(ready) if op.kind == "forget"), len(ready))
+        return ready[: until or 1]
+
+    def _is_ready(self, op: Op) -> bool:
+        return op.id not in self._resting and not self._models_of(op).need_loop(op)
+
+    def _work(self, batch: Sequence[Op]) -> float:
+        if batch[0].kind == "forget":
+            self._erase(batch[0])
+            return 0.0
+        crash_point("before_plan")
+        fresh = [op for op in batch if op.plan is None and op.kind != "delete"]
+        plans: dict[int, bytes] = {}
+        for op, planned in plan_batch([(op, self._models_of(op)) for op in fresh], self._settings):
+            if isinstance(planned, bytes):
+                plans[op.seq] = planned
+            else:
+                self._rest(op, planned)
+        if plans:
+            self._engines.journal.plan(plans)
+        crash_point("after_plan")
+        ready = [replace(op, plan=plans.get(op.seq, op.plan)) for op in batch]
+        return self._apply([op for op in ready if op.plan is not None or op.kind == "delete"])
+
+    def _apply(self, ops: Sequence[Op]) -> float:
+        if not ops:
+            return 0.0
+        try:
+            results = self._bring(ops)
+        except Exception as error:  # noqa: BLE001 -- a poisoned change must not stop the others
+            if len(ops) > 1 and not isinstance(error, StoreUnavailable):
+                return max(self._apply([op]) for op in ops)
+            attempts = [self._engines.journal.failed(op.seq) for op in ops]
+            hopeless = [self._is_hopeless(*one, error) for one in zip(ops, attempts, strict=True)]
+            return 0.0 if all(hopeless) else self._delay(max(attempts))
+        self._engines.journal.done([op.seq for op in ops])
+        crash_point("after_done")
+        self._applied.update(op.seq for op in ops)
+        for result in results:
+            self._answer(result.operation, result)
+        return 0.0
+
+    def _bring(self, ops: Sequence[Op]) -> list[Written]:
+        """Apply planned changes; repeating it changes nothing."""
+        engines = self._engines
+        changes = apply(
+            [(op, _planned(op)) for op in ops],
+            graph=engines.graph,
+            index=engines.index,
+            describe=self._describe,
+        )
+        pairs = zip(ops, changes, strict=True)
+        return [Written(operation=op.id, changes=some) for op, some in pairs]
+
+    def _erase(self, op: Op) -> None:
+        """Remove a scope from every store, look again, and answer with the receipt."""
+        engines, scope = self._engines, op.scope
+        waiting = engines.journal.pending(scope.lane, limit=self._settings.max_pending)
+        crash_point("before_graph")
+        removed = {f"graph.{name}": n for name, n in engines.graph.erase(scope, op.version).items()}
+        crash_point("after_graph")
+        removed["index.points"] = engines.index.erase(scope)
+        engines.index.flush()
+        crash_point("after_index")
+        removed["journal.rows"] = engines.journal.erase(scope, op.seq)
+        left = {f"graph.{name}": n for name, n in engines.graph.count(scope).items()}
+        left["index.points"] = engines.index.count(scope)
+        engines.journal.erase(scope, op.seq + 1)
+        crash_point("after_done")
+        for one in waiting:
+            if one.seq < op.seq and scope.covers(one.scope):
+                self._answer(one.id, Written(operation=one.id))
+        self._answer(op.id, Receipt(scope=scope, removed=removed, left=left, at=datetime.now(UTC)))
+
+    # -- failures and results ------------------------------------------------------------------
+
+    def _rest(self, op: Op, error: CommonplaceError) -> None:
+        attempts = self._engines.journal.failed(op.seq)
+        if not self._is_hopeless(op, attempts, error):
+            self._resting.add(op.id)
+            wake = lambda: self._resting.discard(op.id)  # noqa: E731 -- one use
+            self._lanes.kick_later(op.scope.lane, self._delay(attempts), wake)
+
+    def _is_hopeless(self, op: Op, attempts: int, error: Exception) -> bool:
+        """Bury a change that will not succeed; tell who waits when it takes long."""
+        hopeless = isinstance(error, _PERMANENT) or (
+            attempts >= self._settings.max_attempts and not isinstance(error, StoreUnavailable)
+        )
+        if hopeless:
+            _log.error("A write is now a dead letter: %s", error)
+            self._engines.journal.bury(op.seq, f"{type(error).__name__}: {error}")
+        if hopeless or attempts >= _PATIENCE:
+            self._answer(op.id, error)
+        return hopeless
+
+    def _answer(self, operation: str, result: Result | Exception) -> None:
+        future = self._waiting.pop(operation, None)
+        if isinstance(result, Exception):
+            if future is not None and not future.done():
+                future.set_exception(result)
+            return
+        self._models.pop(operation, None)
+        if future is not None and not future.done():
+            future.set_result(result)
+
+    def _delay(self, attempts: int) -> float:
+        return float(min(60.0, self._settings.retry_after * 2 ** min(attempts - 1, 16)))
+
+    def _models_of(self, op: Op) -> Models:
+        return self._models.get(op.id, self._default)
+
+
+def _planned(op: Op) -> Planned | Remove:
+    if op.kind == "delete":
+        given = json.loads(op.body)
+        return removal(op, given["id"], datetime.fromisoformat(given["at"]))
+    return thaw(op.plan or b"[]")

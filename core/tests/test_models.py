@@ -1,0 +1,181 @@
+"""The models that ship: the default's space is pinned, OpenAI's client speaks to a real socket."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from commonplace.errors import MissingExtra
+from commonplace.models.fastembed import FastEmbed
+from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
+from commonplace.models.sentence_encoder import SentenceEncoder
+from commonplace.ports import ChatModel, Embedder
+
+# The first four numbers: another space under the same name would mix with what is stored.
+KNOWN = {
+    "Alice likes her coffee without sugar.": [-0.055704, 0.068699, 0.036877, -0.061842],
+    "她喜欢喝咖啡。": [-0.024694, 0.026117, 0.033292, 0.00621],
+}
+
+
+@pytest.fixture(scope="module")
+def encoder() -> SentenceEncoder:
+    return SentenceEncoder()
+
+
+def test_the_default_embedder_keeps_its_space(encoder: SentenceEncoder) -> None:
+    vectors = encoder.embed(list(KNOWN), purpose="document")
+
+    assert "use-multilingual-3/0.2" == encoder.id
+    for expected, vector in zip(KNOWN.values(), vectors, strict=True):
+        assert pytest.approx(expected, abs=1e-4) == vector[:4]
+
+
+def test_the_default_embedder_gives_unit_vectors_of_its_length(encoder: SentenceEncoder) -> None:
+    [vector] = encoder.embed(["Rex is afraid of thunder."], purpose="query")
+
+    assert encoder.dimensions == len(vector)
+    assert pytest.approx(1.0, abs=1e-5) == sum(value * value for value in vector)
+
+
+def test_the_default_embedder_embeds_no_texts_without_loading() -> None:
+    assert [] == SentenceEncoder().embed([], purpose="query")
+
+
+def test_many_threads_can_use_a_fresh_default_embedder_first() -> None:
+    fresh = SentenceEncoder()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: fresh.embed(["tea"], purpose="query"), range(16)))
+
+    assert all(answers[0] == answer for answer in answers)
+
+
+def test_shipped_models_fit_their_ports(encoder: SentenceEncoder) -> None:
+    embedder = OpenAIEmbedder("e", dimensions=3, api_key="none")
+
+    assert isinstance(encoder, Embedder)
+    assert isinstance(embedder, Embedder)
+    assert isinstance(OpenAIChat("c", api_key="none"), ChatModel)
+
+
+@contextmanager
+def endpoint(*, schemas: bool = True, shortens: bool = True) -> Iterator[tuple[str, list[Any]]]:
+    """Serve the two endpoints on loopback; yields the URL and the bodies received."""
+    asked: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            asked.append(body)
+            status, answer = 200, self._answer(body)
+            refused = {"error": {"message": "unknown option"}}
+            if body.get("response_format", {}).get("type") == "json_schema" and not schemas:
+                status, answer = 400, refused
+            if "dimensions" in body and not shortens:
+                status, answer = 400, refused
+            sent = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        def _answer(self, body: dict[str, Any]) -> dict[str, Any]:
+            if self.path == "/v1/embeddings":
+                rows = [
+                    {"object": "embedding", "index": i, "embedding": [float(len(text)), 1.0]}
+                    for i, text in enumerate(body["input"])
+                ]
+                return {"object": "list", "model": body["model"], "data": rows[::-1]}
+            message = {"role": "assistant", "content": '{"facts": []}'}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            return {"id": "1", "object": "chat.completion", "created": 1, "model": "m",
+                    "choices": [choice]}
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_openai_vectors_come_back_in_the_order_of_the_texts() -> None:
+    with endpoint() as (url, asked):
+        embedder = OpenAIEmbedder("small", dimensions=2, base_url=url, api_key="k")
+        vectors = embedder.embed(["a", "bbb"], purpose="document")
+        embedder._client.close()
+
+    assert [[1.0, 1.0], [3.0, 1.0]] == vectors
+    assert 2 == asked[0]["dimensions"]
+
+
+def test_an_embedding_model_of_fixed_length_is_asked_without_a_length() -> None:
+    with endpoint(shortens=False) as (url, asked):
+        embedder = OpenAIEmbedder("fixed", dimensions=2, base_url=url, api_key="k")
+        embedder.embed(["a"], purpose="document")
+        vectors = embedder.embed(["bb"], purpose="document")
+        embedder._client.close()
+
+    assert [[2.0, 1.0]] == vectors
+    assert [True, False, False] == ["dimensions" in body for body in asked]
+
+
+def test_openai_chat_asks_for_the_schema() -> None:
+    with endpoint() as (url, asked):
+        chat = OpenAIChat("mini", base_url=url, api_key="k")
+        answer = chat.complete("rules", "text", schema={"type": "object"})
+        chat._client.close()
+
+    assert '{"facts": []}' == answer
+    assert {"type": "object"} == asked[0]["response_format"]["json_schema"]["schema"]
+    assert ["rules", "text"] == [message["content"] for message in asked[0]["messages"]]
+
+
+def test_a_server_without_schemas_is_asked_for_any_json_from_then_on() -> None:
+    with endpoint(schemas=False) as (url, asked):
+        chat = OpenAIChat("old", base_url=url, api_key="k")
+        chat.complete("rules", "one", schema={"type": "object"})
+        answer = chat.complete("rules", "two", schema={"type": "object"})
+        chat._client.close()
+
+    assert '{"facts": []}' == answer
+    kinds = [body["response_format"]["type"] for body in asked]
+    assert ["json_schema", "json_object", "json_object"] == kinds
+
+
+@pytest.mark.parametrize(
+    ("package", "make"),
+    [
+        ("openai", lambda: OpenAIChat("m", api_key="k")),
+        ("openai", lambda: OpenAIEmbedder("m", dimensions=2, api_key="k")),
+        ("fastembed", FastEmbed),
+    ],
+)
+def test_a_missing_package_names_its_extra(
+    package: str, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(MissingExtra, match="pip install 'commonplace"):
+        make()
+
+
+def test_fastembed_tells_its_space_without_loading() -> None:
+    pytest.importorskip("fastembed", reason="the extra `local` is not installed")
+    model = FastEmbed()
+
+    assert 384 == model.dimensions
+    assert model.id.startswith("fastembed/sentence-transformers/")
