@@ -195,14 +195,24 @@ class Writer:
         """Read the next changes that can be worked on: an erasure alone, others up to a batch."""
         for limit in (_BATCH, self._settings.max_pending):
             waiting = self._engines.journal.pending(lane, limit=limit)
-            ready = [op for op in waiting if self._is_ready(op)][:_BATCH]
+            ready = self._ready(waiting)[:_BATCH]
             if ready or len(waiting) < limit:
                 break
         until = next((i for i, op in enumerate(ready) if op.kind == "forget"), len(ready))
         return ready[: until or 1]
 
-    def _is_ready(self, op: Op) -> bool:
-        return op.id not in self._resting and not self._models_of(op).need_loop(op)
+    def _ready(self, waiting: Sequence[Op]) -> list[Op]:
+        """Leave out what rests or needs a loop, and what changes a record that one of those adds."""
+        ready: list[Op] = []
+        passed: list[Op] = []
+        for op in waiting:
+            rests = op.id in self._resting or self._models_of(op).need_loop(op)
+            changes = op.kind in ("update", "delete") and passed
+            if rests or (changes and any(target(op) in one.body for one in passed)):
+                passed.append(op)
+            else:
+                ready.append(op)
+        return ready
 
     def _work(self, batch: Sequence[Op]) -> float:
         if batch[0].kind == "forget":
@@ -308,6 +318,12 @@ class Writer:
 
     def _models_of(self, op: Op) -> Models:
         return self._models.get(op.id, self._default)
+
+
+def target(op: Op) -> str:
+    """Read the id of the record that an update or a delete is about."""
+    given = json.loads(op.body)
+    return str(given["id"] if op.kind == "delete" else given["puts"][0]["record"]["id"])
 
 
 def _planned(op: Op) -> Planned | Remove:

@@ -33,6 +33,7 @@ _Ask = Callable[..., qe.QueryRequest]
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _CALL = 64
 _PAGE = 256
+_LOOK = 2048
 _IDS = ("user_id", "agent_id", "session_id")
 _PLAIN = ("id", "text", "kind", "role", "name", "origin", "trust", "position", "version")
 _DATES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
@@ -152,14 +153,16 @@ class EdgeIndex:
     def erase(self, scope: Scope) -> int:
         """Remove every record that the scope covers; answer how many there were."""
         # One deletion by filter would hold the interpreter for half a second at 20,000 records.
-        request = qe.ScrollRequest(limit=_CALL, filter=_covered(scope), with_payload=False)
+        # Each look costs as much as the scope is large, so one look serves many deletions.
+        request = qe.ScrollRequest(limit=_LOOK, filter=_covered(scope), with_payload=False)
         erased = 0
         while True:
             with self._engine() as shard:
                 ids = [row.id for row in shard.scroll(request)[0]]
-                if not ids:
-                    return erased
-                shard.update(qe.UpdateOperation.delete_points(ids))
+                for start in range(0, len(ids), _CALL):
+                    shard.update(qe.UpdateOperation.delete_points(ids[start : start + _CALL]))
+            if not ids:
+                return erased
             erased += len(ids)
 
     def count(self, scope: Scope) -> int:

@@ -40,7 +40,7 @@ class Weights:
     neighbours: tuple[float, float] = (0.3, 0.1)
     session: float = 0.5
     short: float = 30.0
-    fade: float = 3.0
+    fade: float = 4.0
     sure: float = 0.85
     unsure: float = 0.3
 

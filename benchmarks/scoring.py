@@ -1,0 +1,62 @@
+"""What the retrieval benchmarks share: metrics, a cache of vectors, figures of time."""
+
+import math
+import statistics
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from commonplace.models.sentence_encoder import SentenceEncoder
+from commonplace.ports import Embedder
+from commonplace.testing.fakes import HashEmbedder
+
+UNFOUND = 1_000_000
+
+
+class Cached:
+    """Embeds a text once, so that a timed search does not time the model."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self.id = inner.id
+        self.dimensions = inner.dimensions
+        self._inner = inner
+        self._known: dict[str, Sequence[float]] = {}
+
+    def embed(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[Sequence[float]]:
+        """Embed what is new, remember it, and answer in the order of the texts."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            vectors = self._inner.embed(new, purpose=purpose)
+            self._known.update(zip(new, vectors, strict=True))  # type: ignore[arg-type]  # sync
+        return [self._known[text] for text in texts]
+
+
+def embedder(name: str) -> Embedder:
+    """Make the embedder that the command line names: `default` or `hash`."""
+    return HashEmbedder(256) if name == "hash" else SentenceEncoder()
+
+
+def ranks(found: Sequence[str], gold: Collection[str]) -> list[int]:
+    """Find the ranks of the gold records from 1, ascending; `UNFOUND` for those not found."""
+    at = {one: place for place, one in enumerate(found, 1)}
+    return sorted(at.get(one, UNFOUND) for one in gold)
+
+
+def recall(places: Sequence[int], k: int) -> float:
+    """Share of the gold records among the first k."""
+    return sum(place <= k for place in places) / len(places)
+
+
+def gain(places: Sequence[int], k: int) -> float:
+    """Normalised discounted cumulative gain of the first k, in 0..1."""
+    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(len(places), k) + 1))
+    return sum(1 / math.log2(place + 1) for place in places if place <= k) / ideal
+
+
+def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
+    """Read p50 and p95, in milliseconds."""
+    if len(seconds) < 2:
+        return seconds[0] * 1e3, seconds[0] * 1e3
+    cuts = statistics.quantiles(seconds, n=20)
+    return statistics.median(seconds) * 1e3, cuts[18] * 1e3
