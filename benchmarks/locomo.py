@@ -20,13 +20,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
+import longtalk
+import scoring
 import typer
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import longtalk
-import scoring
 from commonplace import Memory, Message, Scope
 from commonplace.model import record_id
 
@@ -175,7 +175,8 @@ def main(
 ) -> None:
     """Measure how well the memory finds evidence."""
     if (path is None) != long:
-        raise typer.BadParameter("Give either a file or --long.")
+        message = "Give either a file or --long."
+        raise typer.BadParameter(message)
     console = Console()
     sessions, questions = made_up() if path is None else read(path)
     questions = questions[: limit or None]

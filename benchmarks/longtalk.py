@@ -68,7 +68,7 @@ def conversations(
     A question comes with the (session, place) of every text that answers it. A session is about
     three topics. The same seed makes the same conversations.
     """
-    chance = random.Random(seed)  # noqa: S311 -- made-up text, no secret
+    chance = random.Random(seed)
     for user in range(users):
         held: list[tuple[str, list[str]]] = []
         gold: dict[str, set[tuple[str, int]]] = {}

@@ -33,7 +33,7 @@ TALL = {
     "core/commonplace/model.py": 460,  # declarations, read from top to bottom
     "core/commonplace/ports.py": 380,  # declarations too
     "core/commonplace/memory.py": 450,  # every call twice, with its awaitable twin
-    "core/commonplace/lanes.py": 510,  # the whole life of a write, from accepted to pruned
+    "core/commonplace/writer.py": 340,  # the life of a write, from accepted to pruned
     "core/commonplace/backends/edge.py": 450,  # the index and its translation of filters
 }
 
@@ -73,7 +73,7 @@ def test_a_planted_violation_breaks_its_contract(
     with (tmp_path / file).open("a", encoding="utf-8") as spoilt:
         spoilt.write(f"\n{line}\n")
 
-    assert broken_contracts(tmp_path) == (contract,)
+    assert contract in broken_contracts(tmp_path)
 
 
 def modules() -> dict[Path, int]:

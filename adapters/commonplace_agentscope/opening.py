@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 from commonplace.memory import Memory
+from commonplace.model import Scope
 from commonplace.ports import ChatModel, Embedder
 
 OPEN_PATIENCE = 30.0
@@ -47,5 +48,10 @@ class Opening:
     def _open(self) -> Memory:
         with self._lock:
             if self._memory is None:
-                self._memory = Memory.open(self._path, chat=self._chat, embedder=self._embedder)
+                memory = Memory.open(self._path, chat=self._chat, embedder=self._embedder)
+                if self._embedder is None:
+                    # The default embedder loads with its first text: here, where there is time
+                    # for it, not inside the first recall.
+                    memory.search("warm", Scope(user_id="nobody"), top_k=1)
+                self._memory = memory
             return self._memory

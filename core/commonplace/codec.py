@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -69,12 +69,16 @@ def freeze(puts: Sequence[Put], vectors: Sequence[Sequence[float]]) -> bytes:
     return json.dumps(rows, ensure_ascii=False).encode()
 
 
-def thaw(plan: bytes) -> list[tuple[Put, Sequence[float]]]:
+def thaw(plan: bytes) -> "list[tuple[Put, Sequence[float]]]":
     """Read what `freeze` wrote."""
     return [
-        (put_from_json(row), np.frombuffer(base64.b64decode(row["vector"]), dtype="<f4"))
+        (put_from_json(row), cast("Sequence[float]", _floats(row["vector"])))
         for row in json.loads(plan)
     ]
+
+
+def _floats(encoded: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.frombuffer(base64.b64decode(encoded), dtype="<f4")
 
 
 def _relation_to_json(relation: Relation) -> dict[str, Any]:

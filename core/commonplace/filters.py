@@ -128,7 +128,7 @@ def _where(key: str, operator: object, value: object, budget: list[int]) -> Wher
     many = operator in ("in", "nin")
     if many and (not isinstance(value, list | tuple | set | frozenset) or not value):
         raise InvalidFilter(part={key: {operator: value}}, reason="needs a list of values")
-    values = tuple(value) if many else (value,)  # type: ignore[arg-type]  # checked just above
+    values = tuple(value) if many else (value,)
     budget[0] -= len(values)
     if budget[0] < 0:
         raise InvalidFilter(part=key, reason=f"exceeds {_MAX_CONDITIONS} conditions")

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, Unpack, cast
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 
 from .codec import put_from_json
 from .errors import (
@@ -48,6 +48,8 @@ from .request import (
 from .settings import Settings
 from .store import Store
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _CANDIDATES = 50
 
 
@@ -134,7 +136,7 @@ class Memory:
         **options: Unpack[AddOptions],
     ) -> Written:
         """Remember something, as `add`."""
-        op, wait = await self._store.run(self._addition, content, scope, options)
+        op, wait = await self._run(self._addition, content, scope, options)
         return cast("Written", await self._awrite(op, wait=wait))
 
     def update(
@@ -164,7 +166,7 @@ class Memory:
         wait: bool = True,
     ) -> Written:
         """Give a record another text, as `update`."""
-        op = await self._store.run(self._revision, record_id, text, scope, metadata)
+        op = await self._run(self._revision, record_id, text, scope, metadata)
         return cast("Written", await self._awrite(op, wait))
 
     def delete(self, record_id: str, scope: Scope, *, wait: bool = True) -> Written:
@@ -177,7 +179,7 @@ class Memory:
 
     async def adelete(self, record_id: str, scope: Scope, *, wait: bool = True) -> Written:
         """Delete a record, as `delete`."""
-        op = await self._store.run(self._deletion, record_id, scope)
+        op = await self._run(self._deletion, record_id, scope)
         return cast("Written", await self._awrite(op, wait))
 
     def forget(self, scope: Scope) -> Receipt:
@@ -218,11 +220,11 @@ class Memory:
     ) -> Sequence[Match]:
         """Find the records that answer a text, as `search`."""
         if not is_async(self._models.embedder.embed):
-            return await self._store.run(self.search, text, scope, **options)
+            return await self._run(self.search, text, scope, **options)
         self._check_open()
         asked = question(text, scope, **options)
         vector = await aembed(self._models.embedder, [text], **self._asking)
-        return await self._store.run(self._find, asked, vector)
+        return await self._run(self._find, asked, vector)
 
     def get(self, record_id: str, scope: Scope) -> Record | None:
         """Read a live record; None if this scope has none with this id."""
@@ -231,7 +233,7 @@ class Memory:
 
     async def aget(self, record_id: str, scope: Scope) -> Record | None:
         """Read a live record, as `get`."""
-        return await self._store.run(self.get, record_id, scope)
+        return await self._run(self.get, record_id, scope)
 
     def list(
         self,
@@ -255,7 +257,7 @@ class Memory:
         cursor: str | None = None,
     ) -> Page:
         """Read live records, as `list`."""
-        return await self._store.run(self.list, scope, where=where, limit=limit, cursor=cursor)
+        return await self._run(self.list, scope, where=where, limit=limit, cursor=cursor)
 
     def history(self, record_id: str, scope: Scope) -> Sequence[Version]:
         """Read every version of a record, oldest first; empty list if this scope has none."""
@@ -264,7 +266,7 @@ class Memory:
 
     async def ahistory(self, record_id: str, scope: Scope) -> Sequence[Version]:
         """Read every version of a record, as `history`."""
-        return await self._store.run(self.history, record_id, scope)
+        return await self._run(self.history, record_id, scope)
 
     def relations(self, scope: Scope, entity: str | None = None) -> Sequence[Relation]:
         """Read the relations of one entity, or all, oldest first."""
@@ -292,7 +294,7 @@ class Memory:
                 await self._store.writer.plan_orphans(self._store.run)
         except TimeoutError:
             timeout = 0
-        return await self._store.run(self.drain, timeout)
+        return await self._run(self.drain, timeout)
 
     def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
         """Read the accepted writes that cannot be applied, oldest first; None for everybody's."""
@@ -349,6 +351,11 @@ class Memory:
     @property
     def _asking(self) -> Any:  # noqa: ANN401 -- keyword arguments of two types
         return {"purpose": "query", "limit": self._settings.max_embed_chars}
+
+    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run storage code on a thread of the store and await it."""
+        self._check_open()
+        return await self._store.run(call, *args, **kwargs)
 
     def _check_open(self, scope: Scope | None = None) -> None:
         if self._closed:
@@ -409,7 +416,7 @@ class Memory:
 
     async def _accept(self, op: Op, *, wait: bool) -> Written | Receipt:
         writer = self._store.writer
-        op, future = await self._store.run(writer.accept, op, self._models, claimed=True)
+        op, future = await self._run(writer.accept, op, self._models, claimed=True)
         if self._models.need_loop(op):
             self._spawn(writer.plan_here(op, self._store.run))
         elif writer.has_orphans:
@@ -428,7 +435,7 @@ class Memory:
         at = now()
         probe = Probe(
             scope=asked.scope,
-            vector=vector[0],  # type: ignore[arg-type]  # a row of an array is a sequence
+            vector=vector[0],
             terms=query_terms(asked.text),
             at=at,
             where=asked.where,

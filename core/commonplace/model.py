@@ -6,10 +6,10 @@ import math
 import re
 import unicodedata
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 from .errors import InvalidRecord, InvalidScope
 
@@ -439,8 +439,8 @@ def _check_json(path: str, value: object, depth: int) -> None:
         if not math.isfinite(value):
             raise InvalidRecord(field=path, value=value, reason="is not a finite number")
     elif type(value) in (list, tuple):
-        for place, inner in enumerate(value):
-            _check_json(f"{path}[{place}]", inner, depth + 1)
+        for place, one in enumerate(cast("Sequence[object]", value)):
+            _check_json(f"{path}[{place}]", one, depth + 1)
     elif type(value) is dict:
         for key, inner in value.items():
             if type(key) is not str:

@@ -135,7 +135,7 @@ async def _achat(chat: ChatModel | None, ask: AskChat, seconds: float, run: Run)
         return answer
     try:
         async with asyncio.timeout(seconds):
-            return await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc]  # it is async
+            return await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc, no-any-return]  # it is async
     except Exception as error:  # noqa: BLE001 -- the user's model may raise anything
         _tell(error)
         return None

@@ -45,7 +45,7 @@ class Settings:
         for one in fields(cls):
             raw = os.environ.get(f"COMMONPLACE_{one.name.upper()}")
             if raw is not None:
-                convert = type(one.default)
+                convert = type(getattr(cls(), one.name))
                 try:
                     given[one.name] = convert(raw)
                 except ValueError:

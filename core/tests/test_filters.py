@@ -135,7 +135,7 @@ def nested(depth: int) -> dict[str, Any]:
         nested(9),
     ],
 )
-def test_a_filter_that_could_be_misread_is_refused(where: Any) -> None:  # noqa: ANN401 -- anything
+def test_a_filter_that_could_be_misread_is_refused(where: Any) -> None:
     with pytest.raises(InvalidFilter):
         parse_filter(where)
 
@@ -158,7 +158,7 @@ JSON = st.recursive(
 
 @settings(max_examples=150)
 @given(JSON)
-def test_whatever_comes_is_a_filter_or_refused(given_filter: Any) -> None:  # noqa: ANN401 -- anything
+def test_whatever_comes_is_a_filter_or_refused(given_filter: Any) -> None:
     try:
         condition = parse_filter(given_filter)
     except InvalidFilter:

@@ -45,7 +45,7 @@ class Sneaky(str):
     ids=repr,
 )
 @pytest.mark.parametrize("field", ["user_id", "agent_id", "session_id"])
-def test_an_id_that_could_be_misread_is_refused(field: str, value: Any) -> None:  # noqa: ANN401 -- anything
+def test_an_id_that_could_be_misread_is_refused(field: str, value: Any) -> None:
     with pytest.raises(InvalidScope) as caught:
         Scope(**{field: value})
 
@@ -130,7 +130,7 @@ def test_a_record_id_is_a_stable_uuid() -> None:
     "text", ["", " \n\t", "\u200b", "a\x00b", "\ud800", "x" * 32_769, "é" * 16_385, None, 7, b"a"],
     ids=lambda text: repr(text)[:12],
 )
-def test_a_text_that_cannot_be_kept_is_refused(text: Any) -> None:  # noqa: ANN401 -- anything
+def test_a_text_that_cannot_be_kept_is_refused(text: Any) -> None:
     for kind in (Message, Fact):
         with pytest.raises(InvalidRecord):
             kind(text=text)
@@ -160,7 +160,7 @@ def test_a_text_in_any_script_is_kept(text: str) -> None:
     ],
     ids=lambda metadata: repr(metadata)[:20],
 )
-def test_metadata_that_json_or_an_engine_cannot_hold_is_refused(metadata: Any) -> None:  # noqa: ANN401 -- anything
+def test_metadata_that_json_or_an_engine_cannot_hold_is_refused(metadata: Any) -> None:
     with pytest.raises(InvalidRecord):
         Fact(text="t", metadata=metadata)
 
@@ -179,7 +179,7 @@ def test_an_unknown_kind_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 257, None])
-def test_a_relation_needs_three_names(name: Any) -> None:  # noqa: ANN401 -- anything
+def test_a_relation_needs_three_names(name: Any) -> None:
     for field in ("subject", "predicate", "object"):
         names = {"subject": "a", "predicate": "b", "object": "c", field: name}
         with pytest.raises(InvalidRecord):

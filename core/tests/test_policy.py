@@ -1,6 +1,7 @@
 import json
 import unicodedata
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ POISON = [
 ]
 
 
-def match(text: str, number: int = 0, **more) -> Match:
+def match(text: str, number: int = 0, **more: Any) -> Match:
     record = Record(
         id=f"id{number}",
         text=text,
@@ -169,7 +170,7 @@ async def test_a_text_without_words_recalls_nothing(memory, text):
 
 
 async def test_recall_stops_waiting_in_time(memory, monkeypatch):
-    async def hang(*args, **options):
+    async def hang(*args: Any, **options: Any) -> Any:
         await memory_never.wait()
 
     import asyncio

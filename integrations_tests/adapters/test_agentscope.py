@@ -1,6 +1,7 @@
 import asyncio
 import json
 import logging
+from typing import Any
 
 import pytest
 from agentscope.agent import Agent, ReActConfig
@@ -36,20 +37,22 @@ def say(text):
     return [TextBlock(text=text)]
 
 
-def use(name, call_id="c1", **arguments):
+def use(name, call_id="c1", /, **arguments: Any):
     return [ToolCallBlock(id=call_id, name=name, input=json.dumps(arguments))]
 
 
 class ScriptedModel(ChatModelBase):
     """Answers from its script, then always the same; keeps what was on the wire."""
 
-    def __init__(self, script=(), *, stream=False):
+    def __init__(self, script=(), *, stream=False) -> None:
         super().__init__(
             CredentialBase(), "scripted", self.Parameters(), stream=stream, context_size=32768
         )
         self.formatter, self.script, self.seen = OpenAIChatFormatter(), list(script), []
 
-    async def _call_api(self, model_name, messages, tools=None, tool_choice=None, **kwargs):
+    async def _call_api(
+        self, model_name, messages, tools=None, tool_choice=None, **kwargs: Any
+    ) -> Any:
         self.seen.append(await self.formatter.format(messages))
         answer = self.script.pop(0) if self.script else say("All right.")
         if callable(answer):
@@ -60,7 +63,7 @@ class ScriptedModel(ChatModelBase):
             return self._streamed(answer)
         return ChatResponse(content=answer, is_last=True)
 
-    async def _streamed(self, blocks):
+    async def _streamed(self, blocks) -> Any:
         for block in blocks:
             if isinstance(block, TextBlock):
                 half = len(block.text) // 2
@@ -79,15 +82,15 @@ class ScriptedModel(ChatModelBase):
 
 
 class FakeEmbedding(EmbeddingModelBase):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(CredentialBase(), "fake", 16, None, 1000, 2, 0, 0.0)
 
-    async def _call_api(self, inputs, **kwargs):
+    async def _call_api(self, inputs, **kwargs: Any) -> Any:
         vectors = HashEmbedder(16).embed(inputs, purpose="document")
         return EmbeddingResponse(embeddings=vectors, source="api")
 
 
-async def make(middleware, script=(), *, name="bot", stream=False, tools=(), **more):
+async def make(middleware, script=(), *, name="bot", stream=False, tools=(), **more: Any):
     model = ScriptedModel(script, stream=stream)
     toolkit = Toolkit(tools=[*await middleware.list_tools(), *tools])
     return Agent(name, "sys", model, toolkit=toolkit, middlewares=[middleware], **more)
@@ -95,7 +98,11 @@ async def make(middleware, script=(), *, name="bot", stream=False, tools=(), **m
 
 def texts(memory, scope=ALICE):
     """What is stored, oldest first."""
-    return [one.text for one in reversed(memory.list(scope).records)]
+    return [one.text for one in told(memory, scope)]
+
+
+def told(memory, scope=ALICE):
+    return sorted(memory.list(scope).records, key=lambda one: (one.created_at, one.position or 0))
 
 
 def notes(agent):
@@ -109,7 +116,7 @@ async def dangerous(city: str) -> str:
 
 @pytest.fixture
 def broken(memory, monkeypatch):
-    async def fail(*args, **options):
+    async def fail(*args: Any, **options: Any) -> Any:
         raise StoreUnavailable(store="test", reason="down")
 
     for name in ("asearch", "aadd"):
@@ -122,7 +129,7 @@ class TestAgentScope(AdapterContract):
     def turn(self, memory):
         shared = MemoryMiddleware(user_id=lambda agent: agent.name.partition("@")[2], client=memory)
 
-        async def run(user, text):
+        async def run(user, text) -> Any:
             agent = await make(shared, name=f"bot@{user}")
             await agent.reply(UserMsg(user, text))
             return agent.model.shown()
@@ -136,7 +143,7 @@ class TestAgentScope(AdapterContract):
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_twenty_turns_with_one_model_for_agent_and_memory_lose_nothing(tmp_path, stream):
-    async def extracted(messages):
+    async def extracted(messages) -> Any:
         return say(json.dumps({"facts": []}))
 
     shared = ScriptedModel(stream=stream)
@@ -165,7 +172,7 @@ async def test_names_ids_and_session_of_a_turn_are_kept(memory):
     agent = await make(MemoryMiddleware(user_id="alice", client=memory, agent_id="helper"))
     answer = await agent.reply(UserMsg("Alice B", "I like tea"))
 
-    said, answered = reversed(memory.list(ALICE).records)
+    said, answered = told(memory)
     assert (said.role, said.name, said.kind) == ("user", "Alice B", "episode")
     assert (answered.role, answered.name) == ("assistant", "bot")
     assert answered.text == answer.get_text_content()
@@ -179,7 +186,7 @@ def test_a_second_loop_recalls_what_the_first_learned(tmp_path):
         user_id="alice", path=str(tmp_path), embedding_model=HashEmbedder()
     )
 
-    async def run(text):
+    async def run(text) -> Any:
         agent = await make(middleware)
         await agent.reply(UserMsg("alice", text))
         return agent.model.shown()
@@ -246,7 +253,7 @@ async def test_a_structured_answer_is_written_as_its_json(memory):
 
     agent = await make(
         MemoryMiddleware(user_id="alice", client=memory),
-        [use("generate_structured_output", name="Zürich")],
+        [use("GenerateStructuredOutput", name="Zürich")],
     )
     answer = await agent.reply(UserMsg("alice", "which city?"), structured_schema=City)
 
@@ -291,7 +298,7 @@ async def test_a_listener_that_stops_at_the_last_event_still_records(memory):
 async def test_a_cancelled_caller_does_not_cancel_the_write(memory, monkeypatch):
     began, go, add = asyncio.Event(), asyncio.Event(), memory.aadd
 
-    async def slow(*args, **options):
+    async def slow(*args: Any, **options: Any) -> Any:
         began.set()
         await go.wait()
         return await add(*args, **options)
@@ -311,16 +318,14 @@ async def test_a_cancelled_caller_does_not_cancel_the_write(memory, monkeypatch)
 
 
 async def test_the_tools_of_one_instance_serve_the_user_who_asks(memory):
-    shared = MemoryMiddleware(
-        user_id=lambda agent: agent.name, client=memory, mode="agent_control"
-    )
+    shared = MemoryMiddleware(user_id=lambda agent: agent.name, client=memory, mode="agent_control")
     both = asyncio.Barrier(2)
 
-    async def together(fact):
+    async def together(fact) -> Any:
         await both.wait()
         return use("add_memory", thinking="", content=[fact])
 
-    async def run(user):
+    async def run(user) -> Any:
         script = [lambda messages: together(f"{user} is here."), say("Done.")]
         await (await make(shared, script, name=user)).reply(UserMsg(user, "hello"))
 
@@ -365,7 +370,7 @@ async def test_a_failing_memory_is_logged_once_a_kind_and_the_reply_comes(broken
 async def test_a_hung_memory_is_left_behind(memory, monkeypatch, caplog):
     never = asyncio.Event()
 
-    async def hang(*args, **options):
+    async def hang(*args: Any, **options: Any) -> Any:
         await never.wait()
 
     monkeypatch.setattr(memory, "asearch", hang)
@@ -397,7 +402,7 @@ async def test_notes_do_not_pile_up_unless_wanted(memory, inject, kept, during):
 
 
 class AgentWithState:
-    def __init__(self, agent):
+    def __init__(self, agent) -> None:
         self.state = AgentState.model_validate_json(agent.state.model_dump_json())
 
 
@@ -535,5 +540,3 @@ async def test_a_write_that_is_not_awaited_is_safe(memory):
 
     assert (await memory.adrain()).pending == 0
     assert texts(memory) == ["I like tea", "All right."]
-
-

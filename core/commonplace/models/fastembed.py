@@ -25,7 +25,7 @@ class FastEmbed:
             folder: where model files are kept; fastembed's own place when None.
         """
         try:
-            import fastembed
+            import fastembed  # noqa: PLC0415 -- optional
         except ImportError as error:
             raise MissingExtra(package="fastembed", extra="local") from error
         self.dimensions: int = fastembed.TextEmbedding.get_embedding_size(model)
@@ -43,10 +43,10 @@ class FastEmbed:
         run = model.query_embed if purpose == "query" else model.passage_embed
         return [vector.tolist() for vector in run(list(texts))]
 
-    def _load(self) -> Any:  # noqa: ANN401 -- a type of the optional package
+    def _load(self) -> Any:
         with self._lock:
             if self._model is None:
-                from fastembed import TextEmbedding
+                from fastembed import TextEmbedding  # noqa: PLC0415 -- optional
 
                 try:
                     # Asking the network first makes an offline machine wait for half a minute.

@@ -5,6 +5,7 @@ have no spaces, become single characters and overlapping pairs.
 """
 
 import functools
+import itertools
 import re
 import threading
 import unicodedata
@@ -29,7 +30,8 @@ MAX_WORD = 64
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 # A combining mark belongs to its letter, an apostrophe does not.
-_PARTS = re.compile(rf"[{_CJK}]+|(?:(?![{_CJK}])[^\W_])(?:(?![{_CJK}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff]))*")
+_MARKS = "\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff"
+_PARTS = re.compile(rf"[{_CJK}]+|(?![{_CJK}])[^\W_](?:(?![{_CJK}])(?:[^\W_]|[{_MARKS}]))*")
 _CJK_CHARACTER = re.compile(rf"[{_CJK}]")
 _SPACES = re.compile(rf"[{_CJK}]|\s+")
 _own = threading.local()
@@ -45,7 +47,7 @@ def tokens(text: str) -> list[str]:
     for part in _PARTS.findall(folded):
         if _CJK_CHARACTER.match(part):
             found.extend(part)
-            found.extend(map("".join, zip(part, part[1:], strict=False)))
+            found.extend(map("".join, itertools.pairwise(part)))
         elif part not in STOP_WORDS:
             found.append(_stem(part[:MAX_WORD]))
     return found

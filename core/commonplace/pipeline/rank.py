@@ -6,16 +6,17 @@ stands alone. Last, the order is scaled by how sure it is that anything answers 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..model import Match, Scope
+from ..model import Match, Scope, turn_key
 from ..ports import Hit
 from .lexical import tokens
 
-REACH = (1, 2)
 _EPSILON = 1e-9
+# Candidates whose neighbours are looked at, and whose words are compared with the question's.
+_EXPANDED = 12
 _EXAMINED = 5
 
 
@@ -48,19 +49,31 @@ class Weights:
 DEFAULT = Weights()
 
 
-def neighbour_turns(hits: Iterable[Hit]) -> set[str]:
-    """Name the places (`Record.turn`) up to two turns away from a hit that are no hits."""
+def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
+    """Name the places (`Record.turn`) up to two turns away from a good hit that are no hits.
+
+    Good are the dozen best by plain fusion: to look around all of them finds no more and takes
+    several times as long.
+    """
     places: dict[Scope, set[int]] = {}
     for hit in hits:
         if hit.record.position is not None:
             places.setdefault(hit.record.scope, set()).add(hit.record.position)
-    found = set()
-    for scope, held in places.items():
-        around = {at + step for at in held for far in REACH for step in (-far, far)} - held
-        # As `turn_key` does, with the scope hashed once.
-        key = scope.key
-        found.update(f"{key}:{at}" for at in around if at >= 0)
-    return found
+    if not places:
+        return set()
+    dense = _stretch([hit.dense for hit in hits], DEFAULT.dense)
+    lexical = _stretch([hit.lexical for hit in hits], 1 - DEFAULT.dense)
+    good = sorted(
+        range(len(hits)), key=lambda i: (-dense[i] - lexical[i], hits[i].record.id)
+    )[:_EXPANDED]
+    around: dict[Scope, set[int]] = {}
+    for record in (hits[i].record for i in good):
+        if record.position is not None:
+            near = {record.position + step for step in (-2, -1, 1, 2)}
+            around.setdefault(record.scope, set()).update(near - places[record.scope])
+    return {
+        turn_key(scope, at) for scope, near in around.items() for at in near if at >= 0
+    }
 
 
 def rank(
@@ -96,8 +109,10 @@ def rank(
     fade = _fade(every, weights) if sessions else 0.0
 
     share = weights.dense * fade + weights.dense_long * (1 - fade)
-    dense = _stretch([hit.dense for hit in every], [hit.dense for hit in hits], share)
-    lexical = _stretch([hit.lexical for hit in every], [hit.lexical for hit in hits], 1 - share)
+    dense = _stretch([hit.dense for hit in every], share, [hit.dense for hit in hits])
+    lexical = _stretch(
+        [hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits]
+    )
     speaker = _speakers(question, every, weights)
     own = [a + b + c for a, b, c in zip(dense, lexical, speaker, strict=True)]
     near = _near(own, sessions, weights, fade)
@@ -139,11 +154,14 @@ def _fade(hits: Sequence[Hit], weights: Weights) -> float:
     return float(min(1.0, weights.short / mean) ** weights.fade)
 
 
-def _stretch(values: Sequence[float], union: Sequence[float], weight: float) -> list[float]:
+def _stretch(
+    values: Sequence[float], weight: float, union: Sequence[float] | None = None
+) -> list[float]:
     # The zero stands for a record that says nothing: without it the worst of two good
     # candidates would score nothing, and so would a single one.
-    low = min(0.0, *union) if union else 0.0
-    high = max(union, default=0.0)
+    span = values if union is None else union
+    low = min((0.0, *span))
+    high = max((0.0, *span))
     factor = weight / (high - low + _EPSILON)
     return [(value - low) * factor if value > low else 0.0 for value in values]
 

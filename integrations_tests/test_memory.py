@@ -1,0 +1,434 @@
+"""What a user of `Memory` relies on, on the real embedded engines."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace import (
+    Backpressure,
+    Fact,
+    IdempotencyConflict,
+    InvalidRecord,
+    InvalidScope,
+    InvalidVector,
+    LoopRequired,
+    Memory,
+    MemoryClosed,
+    Message,
+    RecordNotFound,
+    Relation,
+    SchemaMismatch,
+    Scope,
+    Settings,
+)
+from commonplace.testing.fakes import AsyncScriptedChat, HashEmbedder, ScriptedChat
+
+ALICE = Scope(user_id="alice")
+SESSION = Scope(user_id="alice", session_id="s1")
+QUICK = Settings(retry_after=0.01, max_attempts=4)
+
+
+def open_memory(folder: Path, **given: Any) -> Memory:
+    return Memory.open(str(folder), **{"embedder": HashEmbedder(), **given})
+
+
+def texts_of(memory: Memory, scope: Scope = ALICE) -> list[str]:
+    found, cursor = [], None
+    while True:
+        page = memory.list(scope, limit=500, cursor=cursor)
+        found += [record.text for record in page.records]
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+class LoopBoundEmbedder(HashEmbedder):
+    """Fails, as an HTTP client does, on another loop than the one that it first met."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loops: set[int] = set()
+
+    async def embed(self, texts: Sequence[str], *, purpose: str) -> Any:  # type: ignore[override]
+        self.loops.add(id(asyncio.get_running_loop()))
+        await asyncio.sleep(0)
+        return super().embed(texts, purpose=purpose)  # type: ignore[arg-type]
+
+
+class FlakyEmbedder(HashEmbedder):
+    """Answers nonsense, or raises, so many times."""
+
+    def __init__(self, answers: list[Any]) -> None:
+        super().__init__()
+        self.answers = answers
+
+    def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
+        if self.answers and purpose == "document":
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return [answer] * len(texts)
+        return super().embed(texts, purpose=purpose)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def test_the_same_fact_is_one_record_however_often_and_concurrently_it_is_added(
+    memory: Memory,
+) -> None:
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(lambda _: memory.add("Alice keeps bees", ALICE), range(10)))
+
+    assert texts_of(memory) == ["Alice keeps bees"]
+    assert sorted(answer.changes[0].event for answer in answers) == ["ADD"] + ["NONE"] * 9
+    assert len({answer.changes[0].id for answer in answers}) == 1
+
+
+def test_a_key_names_one_text_for_ever(memory: Memory) -> None:
+    memory.add("Alice keeps bees", ALICE, key="k")
+    again = memory.add("Alice keeps bees", ALICE, key="k")
+
+    with pytest.raises(IdempotencyConflict):
+        memory.add("Alice keeps wasps", ALICE, key="k")
+    assert again.changes[0].event == "NONE"
+    assert texts_of(memory) == ["Alice keeps bees"]
+
+
+def test_a_record_has_a_history_of_all_its_texts(memory: Memory) -> None:
+    record_id = memory.add("Alice lives in Lyon", ALICE).changes[0].id
+    memory.update(record_id, "Alice lives in Paris", ALICE, metadata={"since": 2026})
+    memory.delete(record_id, ALICE)
+
+    assert [(v.event, v.text, v.previous) for v in memory.history(record_id, ALICE)] == [
+        ("ADD", "Alice lives in Lyon", None),
+        ("UPDATE", "Alice lives in Paris", "Alice lives in Lyon"),
+        ("DELETE", None, "Alice lives in Paris"),
+    ]
+    assert memory.get(record_id, ALICE) is None
+    assert memory.search("Paris", ALICE) == []
+
+
+def test_a_write_that_is_still_on_its_way_can_be_changed(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add([f"note {n}" for n in range(200)], ALICE, wait=False)
+        memory.add("Alice keeps bees", ALICE, wait=False)
+        from commonplace.model import record_id
+
+        bees = record_id(ALICE, "fact", "Alice keeps bees")
+        memory.update(bees, "Alice keeps wasps", ALICE)
+
+        assert memory.get(bees, ALICE).text == "Alice keeps wasps"  # type: ignore[union-attr]
+
+
+def test_an_unknown_record_cannot_be_changed_and_a_foreign_one_looks_unknown(
+    memory: Memory,
+) -> None:
+    bobs = memory.add("Bob keeps bees", Scope(user_id="bob")).changes[0].id
+
+    for record_id in (bobs, "no-such-id"):
+        with pytest.raises(RecordNotFound, match="No record"):
+            memory.update(record_id, "mine", ALICE)
+        with pytest.raises(RecordNotFound, match="No record"):
+            memory.delete(record_id, ALICE)
+    assert memory.history(bobs, ALICE) == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda memory: memory.add("", ALICE),
+        lambda memory: memory.add("\ud800", ALICE),
+        lambda memory: memory.add("x" * 40_000, ALICE),
+        lambda memory: memory.add([], ALICE),
+        lambda memory: memory.add(["fine", 7], ALICE),
+        lambda memory: memory.add("fine", ALICE, kind="gossip"),
+        lambda memory: memory.add("fine", ALICE, metadata={"user_id": "bob"}),
+        lambda memory: memory.add("fine", ALICE, metadata={"n": float("nan")}),
+        lambda memory: memory.add("fine", "alice"),
+        lambda memory: memory.search("fine", ALICE, top_k=0),
+        lambda memory: memory.search("fine", ALICE, top_k=True),
+        lambda memory: memory.search("fine", ALICE, threshold=1.1),
+        lambda memory: memory.search(" ", ALICE),
+        lambda memory: memory.list(ALICE, limit=0),
+        lambda memory: memory.list(ALICE, cursor="nonsense"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_stored(memory: Memory, call: Any) -> None:
+    with pytest.raises(InvalidRecord):
+        call(memory)
+    assert texts_of(memory) == []
+
+
+def test_a_scope_is_never_guessed() -> None:
+    for given in ({}, {"user_id": ""}, {"user_id": "*"}, {"user_id": 7}, {"user_id": "a\n"}):
+        with pytest.raises(InvalidScope):
+            Scope(**given)  # type: ignore[arg-type]
+
+
+# -- models ----------------------------------------------------------------------------------------
+
+FACTS = json.dumps(
+    {
+        "facts": [
+            {
+                "text": "Alice lives in Lyon",
+                "kind": "fact",
+                "since": "2026-03-01",
+                "relations": [{"subject": "Alice", "predicate": "lives_in", "object": "Lyon"}],
+            }
+        ]
+    }
+)
+TURN = Message(text="I moved to Lyon in March", name="Alice", id="1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "facts"),
+    [
+        ([FACTS], 1, ["Alice lives in Lyon"]),
+        (["no json", FACTS], 2, ["Alice lives in Lyon"]),
+        (["no json", "none either"], 2, []),
+        (['{"facts": []}'], 1, []),
+        ([RuntimeError("down")], 1, []),
+    ],
+)
+def test_extraction_asks_once_repairs_once_and_always_keeps_the_turn(
+    tmp_path: Path, answers: list[Any], calls: int, facts: list[str]
+) -> None:
+    chat = ScriptedChat(answers)
+    with open_memory(tmp_path, chat=chat) as memory:
+        memory.add(TURN, SESSION)
+
+        assert len(chat.asked) == calls
+        assert sorted(texts_of(memory)) == sorted([*facts, TURN.text])
+        assert [r.object for r in memory.relations(ALICE)] == (["Lyon"] if facts else [])
+
+
+async def test_an_asynchronous_chat_model_is_awaited_on_the_callers_loop(tmp_path: Path) -> None:
+    chat = AsyncScriptedChat([FACTS])
+    async with open_memory(tmp_path, chat=chat) as memory:
+        await memory.aadd(TURN, SESSION)
+
+        assert len(chat.asked) == 1
+        assert len(texts_of(memory)) == 2
+
+
+def test_an_asynchronous_model_is_refused_where_no_loop_is(tmp_path: Path) -> None:
+    with open_memory(tmp_path, embedder=LoopBoundEmbedder()) as memory:
+        with pytest.raises(LoopRequired, match="aadd"):
+            memory.add("Alice keeps bees", ALICE)
+        with pytest.raises(LoopRequired, match="asearch"):
+            memory.search("bees", ALICE)
+
+
+def test_a_write_left_by_a_dead_loop_goes_on_at_the_next_one(tmp_path: Path) -> None:
+    embedder = LoopBoundEmbedder()
+    memory = open_memory(tmp_path, embedder=embedder)
+    memory.add("Alice keeps bees", ALICE, wait=False)
+    asyncio.run(memory.aadd("Alice rows at dawn", ALICE, wait=False))
+
+    left = asyncio.run(memory.adrain())
+
+    assert (left.pending, left.dead) == (0, 0)
+    assert sorted(texts_of(memory)) == ["Alice keeps bees", "Alice rows at dawn"]
+    asyncio.run(memory.aclose())
+
+
+def test_a_transient_model_failure_is_retried(tmp_path: Path) -> None:
+    embedder = FlakyEmbedder([ConnectionError("down"), ConnectionError("down")])
+    with open_memory(tmp_path, embedder=embedder, settings=QUICK) as memory:
+        memory.add("Alice keeps bees", ALICE)
+
+        assert texts_of(memory) == ["Alice keeps bees"]
+
+
+def test_a_write_that_cannot_succeed_is_a_dead_letter_and_can_be_retried(tmp_path: Path) -> None:
+    embedder = FlakyEmbedder([[float("nan")] * 64])
+    with open_memory(tmp_path, embedder=embedder, settings=QUICK) as memory:
+        with pytest.raises(InvalidVector):
+            memory.add("Alice keeps bees", ALICE)
+        [letter] = memory.dead_letters(ALICE)
+
+        assert "not finite" in letter.reason
+        assert memory.dead_letters(Scope(user_id="bob")) == []
+        assert memory.retry([letter.operation]) == 1
+        memory.drain()
+        assert texts_of(memory) == ["Alice keeps bees"]
+        assert memory.dead_letters() == []
+
+
+def test_a_poisoned_text_does_not_take_its_neighbours_with_it(tmp_path: Path) -> None:
+    class Poisoned(HashEmbedder):
+        def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
+            if any("poison" in text for text in texts):
+                raise ValueError("cannot embed this")
+            return super().embed(texts, purpose=purpose)
+
+    with open_memory(tmp_path, embedder=Poisoned(), settings=QUICK) as memory:
+        for n in range(20):
+            memory.add(f"poison {n}" if n % 10 == 3 else f"note {n}", ALICE, wait=False)
+        left = memory.drain()
+
+        assert (left.pending, left.dead) == (0, 2)
+        assert len(texts_of(memory)) == 18
+
+
+def test_too_many_waiting_writes_push_back_and_nothing_is_accepted(tmp_path: Path) -> None:
+    embedder = LoopBoundEmbedder()
+    with open_memory(tmp_path, embedder=embedder, settings=Settings(max_pending=2)) as memory:
+        memory.add("one", ALICE, wait=False)
+        memory.add("two", ALICE, wait=False)
+        with pytest.raises(Backpressure, match="Nothing was accepted"):
+            memory.add("three", ALICE, wait=False)
+
+        assert asyncio.run(memory.adrain()).pending == 0
+        assert sorted(texts_of(memory)) == ["one", "two"]
+
+
+def test_a_store_takes_no_other_embedder(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("Alice keeps bees", ALICE)
+        with pytest.raises(SchemaMismatch):
+            open_memory(tmp_path, embedder=HashEmbedder(dimensions=32))
+    with pytest.raises(SchemaMismatch):
+        open_memory(tmp_path, embedder=HashEmbedder(dimensions=32))
+
+
+# -- loops and threads -----------------------------------------------------------------------------
+
+
+def test_one_memory_serves_two_loops_ten_threads_and_a_synchronous_caller(memory: Memory) -> None:
+    async def write(name: str) -> None:
+        await asyncio.gather(*[memory.aadd(f"{name} {n}", ALICE) for n in range(20)])
+        assert await memory.asearch(name, ALICE)
+
+    def thread(number: int) -> None:
+        if number % 2:
+            asyncio.run(write(f"loop {number}"))
+        else:
+            for n in range(20):
+                memory.add(f"thread {number} {n}", ALICE)
+
+    asyncio.run(write("first"))
+    asyncio.run(write("second"))
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(thread, range(10)))
+
+    assert len(set(texts_of(memory))) == 240
+
+
+def test_a_thousand_concurrent_writes_are_all_there_now_and_after_reopening(
+    tmp_path: Path,
+) -> None:
+    expected = sorted(f"note {n}" for n in range(1000))
+
+    async def write(memory: Memory) -> None:
+        await asyncio.gather(*[memory.aadd(text, ALICE) for text in expected])
+
+    with open_memory(tmp_path) as memory:
+        asyncio.run(write(memory))
+        assert sorted(texts_of(memory)) == expected
+    with open_memory(tmp_path) as memory:
+        assert sorted(texts_of(memory)) == expected
+        assert memory._store.engines.index.count(ALICE) == 1000
+
+
+async def test_a_cancelled_caller_leaves_the_write_whole(memory: Memory) -> None:
+    task = asyncio.ensure_future(memory.aadd("Alice keeps bees", ALICE))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await memory.adrain()
+
+    assert texts_of(memory) in ([], ["Alice keeps bees"])
+    assert memory._store.engines.journal.count().pending == 0
+
+
+def test_opening_a_folder_twice_shares_it_and_the_last_one_closes_it(tmp_path: Path) -> None:
+    first, second = open_memory(tmp_path), open_memory(tmp_path)
+    first.add("Alice keeps bees", ALICE)
+    first.close()
+    first.close()
+
+    assert texts_of(second) == ["Alice keeps bees"]
+    second.close()
+    with pytest.raises(MemoryClosed):
+        second.get("any", ALICE)
+    with pytest.raises(MemoryClosed):
+        first.add("x", ALICE)
+
+
+def test_a_closed_memory_says_so_in_an_async_call_too(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path)
+    memory.close()
+
+    async def ask() -> None:
+        await memory.asearch("bees", ALICE)
+
+    with pytest.raises(MemoryClosed):
+        asyncio.run(ask())
+
+
+# -- forgetting ------------------------------------------------------------------------------------
+
+
+def test_forgetting_removes_everything_of_a_scope_and_nothing_else(memory: Memory) -> None:
+    bob = Scope(user_id="bob")
+    edge = (Relation(subject="Alice", predicate="keeps", object="bees"),)
+    for scope in (ALICE, SESSION, bob):
+        memory.add(Fact(text="somebody keeps bees", relations=edge), scope)
+        record_id = memory.add("somebody rows", scope).changes[0].id
+        memory.update(record_id, "somebody sails", scope)
+
+    receipt = memory.forget(ALICE)
+
+    assert receipt.complete
+    assert receipt.removed["graph.records"] == 4
+    assert receipt.removed["index.points"] == 4
+    engines = memory._store.engines
+    assert not any(engines.graph.count(ALICE).values())
+    assert engines.index.count(ALICE) == 0
+    assert engines.journal.rows(ALICE) == 0
+    assert memory.history(record_id, bob) != []
+    assert len(texts_of(memory, bob)) == 2
+    assert len(memory.relations(bob)) == 1
+
+
+def test_forgetting_wins_against_writes_that_are_on_their_way(tmp_path: Path) -> None:
+    embedder = LoopBoundEmbedder()
+    with open_memory(tmp_path, embedder=embedder) as memory:
+        memory.add("Alice keeps bees", ALICE, wait=False)
+        receipt = memory.forget(ALICE)
+        memory.add("Alice rows", ALICE, wait=False)
+        asyncio.run(memory.adrain())
+
+        assert receipt.complete
+        assert texts_of(memory) == ["Alice rows"]
+
+
+def test_a_forgotten_fact_can_be_told_again(memory: Memory) -> None:
+    memory.add("Alice keeps bees", ALICE)
+    memory.forget(ALICE)
+    memory.add("Alice keeps bees", ALICE)
+
+    assert texts_of(memory) == ["Alice keeps bees"]
+    assert [m.record.text for m in memory.search("bees", ALICE)] == ["Alice keeps bees"]
+
+
+def test_no_thread_of_ours_is_left_after_closing(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    memory = open_memory(tmp_path)
+    memory.add("Alice keeps bees", ALICE)
+    memory.search("bees", ALICE)
+    memory.close()
+
+    left = [t for t in threading.enumerate() if t not in before and t.name.startswith("commonplace")]
+    assert left == []
