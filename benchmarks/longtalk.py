@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import commonplace.memory
-from commonplace.pipeline.rank import Weights, rank
+from commonplace.pipeline.rank import rank
+from commonplace.pipeline.weights import Weights
 
 TOPICS = {
     "garden": (

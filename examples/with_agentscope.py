@@ -84,7 +84,7 @@ def main() -> None:
         for title, part in (("first process", "learn"), ("second process", "ask")):
             print(title, flush=True)
             command = [sys.executable, "-X", "utf8", __file__, part, folder]
-            subprocess.run(command, check=True)  # noqa: S603 -- this very file
+            subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":

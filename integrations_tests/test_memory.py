@@ -430,5 +430,7 @@ def test_no_thread_of_ours_is_left_after_closing(tmp_path: Path) -> None:
     memory.search("bees", ALICE)
     memory.close()
 
-    left = [t for t in threading.enumerate() if t not in before and t.name.startswith("commonplace")]
+    left = [
+        t for t in threading.enumerate() if t not in before and t.name.startswith("commonplace")
+    ]
     assert left == []

@@ -5,7 +5,6 @@ that fails is told to the log `commonplace_agentscope`, and the reply goes on wi
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from .convert import to_pending
 from .models import to_chat, to_embedder
 from .opening import Opening
 from .tools import memory_tools
-from .turn import Turn
+from .turn import Turn, Warn, logger
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from commonplace.ports import ChatModel, Embedder
 
 NO_MEMORY = "client={!r} is no commonplace Memory. Pass Memory.open(...), or path= instead."
-
-logger = logging.getLogger("commonplace_agentscope")
 
 
 class MemoryMiddleware(MiddlewareBase):
@@ -115,7 +112,7 @@ class MemoryMiddleware(MiddlewareBase):
         )
         self._scopes: dict[int, Scope] = {}
         self._writes: set[asyncio.Task[None]] = set()
-        self._warned: set[str] = set()
+        self._warn = Warn()
 
     async def on_reply(
         self,
@@ -167,9 +164,8 @@ class MemoryMiddleware(MiddlewareBase):
 
     async def list_tools(self) -> "list[ToolBase]":
         """List the tools for the agent's toolkit; empty in `static_control`."""
-        if not self.policy.has_tools:
-            return []
-        return memory_tools(self.policy, self._reach, self._prefix)
+        shown = self.policy.has_tools
+        return memory_tools(self.policy, self._reach, self._prefix) if shown else []
 
     async def aclose(self, timeout: float = 10.0) -> None:
         """Wait for writes that still run, then close the memory if it was opened here."""
@@ -196,12 +192,6 @@ class MemoryMiddleware(MiddlewareBase):
         except Exception as error:  # noqa: BLE001 -- nobody's memory is better than a lost reply
             self._warn("scope", error)
             return None
-
-    def _warn(self, what: str, error: Exception) -> None:
-        kind = f"{what} {type(error).__name__}"
-        if kind not in self._warned:
-            self._warned.add(kind)
-            logger.warning("memory %s failed, the agent goes on without it: %s", what, error)
 
 
 def _scope(user_id: object, agent_id: str | None, session_id: str | None) -> Scope:

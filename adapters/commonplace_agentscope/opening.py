@@ -49,9 +49,16 @@ class Opening:
         with self._lock:
             if self._memory is None:
                 memory = Memory.open(self._path, chat=self._chat, embedder=self._embedder)
-                if self._embedder is None:
-                    # The default embedder loads with its first text: here, where there is time
-                    # for it, not inside the first recall.
-                    memory.search("warm", Scope(user_id="nobody"), top_k=1)
+                try:
+                    self._warm(memory)
+                except BaseException:
+                    memory.close()
+                    raise
                 self._memory = memory
             return self._memory
+
+    def _warm(self, memory: Memory) -> None:
+        # The default embedder loads with its first text, in more than a second: here, where there
+        # is time for it, not inside the first recall.
+        if self._embedder is None:
+            memory.search("warm", Scope(user_id="nobody"), top_k=1)

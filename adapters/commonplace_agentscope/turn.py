@@ -5,6 +5,7 @@ the agent's own state. None of it raises.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,8 +29,24 @@ from commonplace.policy import Policy
 
 from .convert import final_text, holds_note, note_turn, noted, to_exchange, to_note
 
+logger = logging.getLogger("commonplace_agentscope")
+
 WRITE_PATIENCE = 30.0
 _ANSWERED = (ReplyFinishedReason.COMPLETED, ReplyFinishedReason.EXCEED_MAX_ITERS)
+
+
+class Warn:
+    """Tells the log of a failure, each kind once: a memory that is down is down every turn."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def __call__(self, what: str, error: Exception) -> None:
+        """Log that `what` failed, unless it failed in the same way before."""
+        kind = f"{what} {type(error).__name__}"
+        if kind not in self._seen:
+            self._seen.add(kind)
+            logger.warning("memory %s failed, the agent goes on without it: %s", what, error)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +70,7 @@ class Turn:
     policy: Policy
     reach: Callable[[], Awaitable[Memory]]
     writes: set[asyncio.Task[None]]
-    warn: Callable[[str, Exception], None]
+    warn: Warn
     _heard: dict[str, str] = field(default_factory=dict)
     _held: list[dict[str, str]] = field(default_factory=list)
     _answers: int = 0

@@ -92,7 +92,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name != "Memory":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # noqa: EM102, TRY003 -- as Python words it
     from .memory import Memory  # noqa: PLC0415 -- see above
 
     globals()[name] = Memory

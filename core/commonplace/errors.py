@@ -112,9 +112,7 @@ class MissingExtra(CommonplaceError, ImportError):
     """A package that an optional feature needs is not installed."""
 
     def __init__(self, *, package: str, extra: str) -> None:
-        super().__init__(
-            f"{package!r} is not installed. Run: pip install 'commonplace[{extra}]'"
-        )
+        super().__init__(f"{package!r} is not installed. Run: pip install 'commonplace[{extra}]'")
 
 
 class SchemaMismatch(CommonplaceError, ValueError):

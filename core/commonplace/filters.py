@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from .errors import InvalidFilter
 from .model import Record
@@ -67,7 +67,7 @@ class Group:
 Filter = Where | Group
 
 
-def field_value(record: Record, field: str) -> Any:  # noqa: ANN401 -- metadata holds any JSON
+def field_value(record: Record, field: str) -> Any:
     """Read what a filter key names; None when the record has no such value."""
     if field not in FIELDS:
         return record.metadata.get(field)
@@ -108,7 +108,7 @@ def _group(
 
 def _entry(key: object, value: object, budget: list[int], depth: int) -> Filter:
     if key in ("AND", "OR", "NOT"):
-        return _group(key, value, budget, depth)  # type: ignore[arg-type]  # narrowed by `in`
+        return _group(key, value, budget, depth)
     if type(key) is not str or not _KEY.fullmatch(key):
         raise InvalidFilter(part=key, reason="is not a key: letters, digits, _ and -")
     if key in ("user_id", "agent_id", "session_id"):
@@ -128,7 +128,7 @@ def _where(key: str, operator: object, value: object, budget: list[int]) -> Wher
     many = operator in ("in", "nin")
     if many and (not isinstance(value, list | tuple | set | frozenset) or not value):
         raise InvalidFilter(part={key: {operator: value}}, reason="needs a list of values")
-    values = tuple(value) if many else (value,)
+    values = tuple(cast("Sequence[object]", value)) if many else (value,)
     budget[0] -= len(values)
     if budget[0] < 0:
         raise InvalidFilter(part=key, reason=f"exceeds {_MAX_CONDITIONS} conditions")

@@ -1,4 +1,4 @@
-"""Run lanes on threads of ours: one at a time per owner, again when asked, later after a failure."""
+"""Run lanes on threads of ours: one step at a time for an owner, later after a failure."""
 
 import threading
 from collections.abc import Callable

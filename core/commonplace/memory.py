@@ -14,7 +14,6 @@ from .errors import (
     RecordNotFound,
 )
 from .filters import parse_filter
-
 from .model import (
     DeadLetter,
     Drained,
@@ -349,7 +348,7 @@ class Memory:
     # -- wiring --------------------------------------------------------------------------------
 
     @property
-    def _asking(self) -> Any:  # noqa: ANN401 -- keyword arguments of two types
+    def _asking(self) -> Any:
         return {"purpose": "query", "limit": self._settings.max_embed_chars}
 
     async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -447,5 +446,3 @@ class Memory:
         neighbours = index.score(probe, turns) if turns else []
         matches = rank(asked.text, hits, neighbours, now=at)
         return [one for one in matches if one.score >= asked.threshold][: asked.top_k]
-
-

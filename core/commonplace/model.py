@@ -37,7 +37,8 @@ class Scope:
 
     Raises:
         InvalidScope: an id is not a plain string of 1 to 256 characters, has control or
-            surrogate characters or outer spaces, is `*`, or all three are missing.
+            surrogate characters or outer spaces, is `*`, is not in Unicode form NFC, or all three are
+            missing.
     """
 
     user_id: str | None = None
@@ -91,6 +92,9 @@ def _check_id(name: str, value: object) -> None:
         raise InvalidScope(field=name, value=value, reason="is empty or longer than 256 characters")
     if value == "*":
         raise InvalidScope(field=name, value=value, reason="is not a wildcard and no id either")
+    if not unicodedata.is_normalized("NFC", value):
+        # Two spellings of one name would be two half-memories that look the same.
+        raise InvalidScope(field=name, value=value, reason="is not in the Unicode form NFC")
     if value != value.strip():
         raise InvalidScope(field=name, value=value, reason="begins or ends with a space")
     # Cc: control, Cs: surrogate, Zl/Zp: line breaks; the explicit ones reverse or hide text.
@@ -398,9 +402,7 @@ def check_time(name: str, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidRecord(
-            field=name, value=value, reason="is not a datetime with a time zone"
-        )
+        raise InvalidRecord(field=name, value=value, reason="is not a datetime with a time zone")
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> None:
@@ -427,24 +429,27 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
 def _check_json(path: str, value: object, depth: int) -> None:
     if depth > 8:
         raise InvalidRecord(field=path, value="…", reason="is nested deeper than 8")
-    if value is None or type(value) is bool:
-        return
-    if type(value) is str:
-        if "\x00" in value or any(0xD800 <= ord(c) <= 0xDFFF for c in value):
-            raise InvalidRecord(field=path, value=value, reason="has a NUL or lone surrogate")
-    elif type(value) is int:
-        if abs(value) >= 2**53:
-            raise InvalidRecord(field=path, value=value, reason="is not below 2**53")
-    elif type(value) is float:
-        if not math.isfinite(value):
-            raise InvalidRecord(field=path, value=value, reason="is not a finite number")
-    elif type(value) in (list, tuple):
+    if type(value) in (list, tuple):
         for place, one in enumerate(cast("Sequence[object]", value)):
             _check_json(f"{path}[{place}]", one, depth + 1)
     elif type(value) is dict:
-        for key, inner in value.items():
+        for key, one in value.items():
             if type(key) is not str:
                 raise InvalidRecord(field=path, value=key, reason="has a key that is no string")
-            _check_json(f"{path}[{key!r}]", inner, depth + 1)
-    else:
-        raise InvalidRecord(field=path, value=value, reason="is not a JSON value")
+            _check_json(f"{path}[{key!r}]", key, depth + 1)
+            _check_json(f"{path}[{key!r}]", one, depth + 1)
+    elif (fault := _fault(value)) is not None:
+        raise InvalidRecord(field=path, value=value, reason=fault)
+
+
+def _fault(value: object) -> str | None:
+    if value is None or type(value) is bool:
+        return None
+    if type(value) is str:
+        bad = "\x00" in value or any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+        return "has a NUL or lone surrogate" if bad else None
+    if type(value) is int:
+        return "is not below 2**53" if abs(value) >= 2**53 else None
+    if type(value) is float:
+        return None if math.isfinite(value) else "is not a finite number"
+    return "is not a JSON value"

@@ -5,7 +5,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from .errors import CommonplaceError
@@ -16,7 +15,7 @@ from .ports import AskChat, AskVectors, ChatModel, Embedder, Op
 from .settings import Settings
 
 _log = logging.getLogger("commonplace")
-Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+Run = Callable[..., Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +66,7 @@ async def plan_alone(op: Op, models: Models, settings: Settings, run: Run) -> by
     """Plan a change, awaiting its asynchronous models on the running loop.
 
     Args:
-        run: awaits a blocking call on a thread.
+        run: awaits a blocking call, given with its arguments, on a thread.
 
     Raises:
         CommonplaceError, TimeoutError: the embedder failed or took too long.
@@ -105,15 +104,15 @@ def _embed(
         start += len(ask.texts)
 
 
-def _rows(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:  # noqa: ANN401 -- rows or none
+def _rows(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:
     if not texts:
         return []
     return embed(embedder, texts, purpose="document", limit=settings.max_embed_chars)
 
 
-async def _avectors(embedder: Embedder, ask: AskVectors, settings: Settings, run: Run) -> Any:  # noqa: ANN401 -- rows or none
+async def _avectors(embedder: Embedder, ask: AskVectors, settings: Settings, run: Run) -> Any:
     if not ask.texts or not is_async(embedder.embed):
-        return await run(partial(_rows, embedder, ask.texts, settings))
+        return await run(_rows, embedder, ask.texts, settings)
     limit = settings.max_embed_chars
     return await aembed(embedder, ask.texts, purpose="document", limit=limit)
 
@@ -131,7 +130,7 @@ def _chat(chat: ChatModel | None, ask: AskChat) -> str | None:
 
 async def _achat(chat: ChatModel | None, ask: AskChat, seconds: float, run: Run) -> str | None:
     if chat is None or not is_async(chat.complete):
-        answer: str | None = await run(partial(_chat, chat, ask))
+        answer: str | None = await run(_chat, chat, ask)
         return answer
     try:
         async with asyncio.timeout(seconds):
@@ -145,9 +144,9 @@ def _tell(error: Exception) -> None:
     _log.warning("Extraction failed, the messages are kept verbatim: %r", error)
 
 
-def _finish(step: Any, answer: Any) -> bytes:  # noqa: ANN401 -- a plan's generator
+def _finish(step: Any, answer: Any) -> bytes:
     try:
         step.send(answer)
     except StopIteration as planned:
         return bytes(planned.value)
-    raise AssertionError("a plan ends with its vectors")  # noqa: EM101, TRY003 -- cannot happen
+    raise AssertionError("a plan ends with its vectors")  # noqa: TRY003 -- cannot happen

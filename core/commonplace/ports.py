@@ -176,7 +176,11 @@ class GraphStore(Protocol):
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
 
     def page(
-        self, scope: Scope, *, where: Filter | None = None, limit: int = 100,
+        self,
+        scope: Scope,
+        *,
+        where: Filter | None = None,
+        limit: int = 100,
         cursor: str | None = None,
     ) -> Page:
         """Read live records, newest first (creation, then id)."""

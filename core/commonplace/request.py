@@ -156,9 +156,7 @@ def addition(
         elif isinstance(item, Message):
             put = message_put(item, scope, at=at, origin=origin)
         else:
-            raise InvalidRecord(
-                field="content", value=item, reason="is no text, Message or Fact"
-            )
+            raise InvalidRecord(field="content", value=item, reason="is no text, Message or Fact")
         if metadata and not put.record.metadata:
             put = replace(put, record=replace(put.record, metadata=dict(metadata)))
         puts.append(put)
@@ -190,5 +188,3 @@ def check_scope(scope: object) -> None:
         raise InvalidRecord(
             field="scope", value=scope, reason="is no Scope", hint="Give Scope(user_id=...)."
         )
-
-

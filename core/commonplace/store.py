@@ -1,4 +1,4 @@
-"""One open place: its engines and its writer, shared by every memory of this process that opens it."""
+"""One open place: its engines and its writer, shared by all memories of a process that open it."""
 
 import asyncio
 import atexit

@@ -127,10 +127,10 @@ class Writer:
                     break
                 except (CommonplaceError, TimeoutError) as error:
                     attempts += 1
-                    if await run(lambda: self._is_hopeless(op, attempts, error)):  # noqa: B023 -- awaited here
+                    if await run(self._is_hopeless, op, attempts, error):
                         return
                     await asyncio.sleep(self._delay(attempts))
-            await run(lambda: self._engines.journal.plan({op.seq: frozen}))
+            await run(self._engines.journal.plan, {op.seq: frozen})
         except BaseException:
             self._orphans[op.id] = op
             raise
@@ -202,7 +202,7 @@ class Writer:
         return ready[: until or 1]
 
     def _ready(self, waiting: Sequence[Op]) -> list[Op]:
-        """Leave out what rests or needs a loop, and what changes a record that one of those adds."""
+        """Leave out what rests or needs a loop, and what changes a record that such a one adds."""
         ready: list[Op] = []
         passed: list[Op] = []
         for op in waiting:

@@ -13,12 +13,23 @@ from commonplace.model import Record, Scope
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 RECORD = Record(
-    id="1", text="t", scope=Scope(user_id="alice"), kind="preference", name="Alice",
+    id="1",
+    text="t",
+    scope=Scope(user_id="alice"),
+    kind="preference",
+    name="Alice",
     metadata={
-        "city": "Lyon", "year": 2020, "share": 0.5, "done": True, "tags": ["red", "blue"],
-        "none": None, "deep": {"a": 1},
+        "city": "Lyon",
+        "year": 2020,
+        "share": 0.5,
+        "done": True,
+        "tags": ["red", "blue"],
+        "none": None,
+        "deep": {"a": 1},
     },
-    created_at=AT, updated_at=AT, occurred_at=AT,
+    created_at=AT,
+    updated_at=AT,
+    occurred_at=AT,
 )
 
 
@@ -146,11 +157,13 @@ def test_filters_nest_up_to_the_limit() -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["city", "year", "AND", "OR", "NOT", "gt", "in", "eq", "created_at"]),
-        inner,
-        max_size=3,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["city", "year", "AND", "OR", "NOT", "gt", "in", "eq", "created_at"]),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=12,
 )

@@ -70,8 +70,13 @@ def test_terms_are_the_same_in_every_process() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("", 0), ("one two  three", 3), ("hello — world!", 2),
-     ("我喜欢喝咖啡", 4), ("我爱 Python", 2)],
+    [
+        ("", 0),
+        ("one two  three", 3),
+        ("hello — world!", 2),
+        ("我喜欢喝咖啡", 4),
+        ("我爱 Python", 2),
+    ],
 )
 def test_words_are_counted_in_every_script(text: str, words: int) -> None:
     assert words == count_words(text)

@@ -40,8 +40,23 @@ class Sneaky(str):
 
 @pytest.mark.parametrize(
     "value",
-    ["", "*", " a", "a ", "a\nb", "a\x00", "a\u200b", "a\u202e", "\ud800", "x" * 257, 7, True,
-     b"a", ["a"], Sneaky("a")],
+    [
+        "",
+        "*",
+        " a",
+        "a ",
+        "a\nb",
+        "a\x00",
+        "a\u200b",
+        "a\u202e",
+        "\ud800",
+        "x" * 257,
+        7,
+        True,
+        b"a",
+        ["a"],
+        Sneaky("a"),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("field", ["user_id", "agent_id", "session_id"])
@@ -127,7 +142,8 @@ def test_a_record_id_is_a_stable_uuid() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " \n\t", "\u200b", "a\x00b", "\ud800", "x" * 32_769, "é" * 16_385, None, 7, b"a"],
+    "text",
+    ["", " \n\t", "\u200b", "a\x00b", "\ud800", "x" * 32_769, "é" * 16_385, None, 7, b"a"],
     ids=lambda text: repr(text)[:12],
 )
 def test_a_text_that_cannot_be_kept_is_refused(text: Any) -> None:
@@ -195,8 +211,14 @@ def test_every_refusal_is_caught_at_the_root_and_as_a_builtin() -> None:
 def test_a_speaker_is_part_of_the_searched_text() -> None:
     scope = Scope(user_id="alice", session_id="s")
     said = Record(
-        id="1", text="hi", scope=scope, name="Alice", position=3,
-        created_at=AT, updated_at=AT, occurred_at=AT,
+        id="1",
+        text="hi",
+        scope=scope,
+        name="Alice",
+        position=3,
+        created_at=AT,
+        updated_at=AT,
+        occurred_at=AT,
     )
 
     assert "Alice: hi" == said.indexed_text

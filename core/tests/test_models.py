@@ -95,8 +95,13 @@ def endpoint(*, schemas: bool = True, shortens: bool = True) -> Iterator[tuple[s
                 return {"object": "list", "model": body["model"], "data": rows[::-1]}
             message = {"role": "assistant", "content": '{"facts": []}'}
             choice = {"index": 0, "finish_reason": "stop", "message": message}
-            return {"id": "1", "object": "chat.completion", "created": 1, "model": "m",
-                    "choices": [choice]}
+            return {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
+                "choices": [choice],
+            }
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

@@ -18,21 +18,32 @@ MONDAY = Scope(user_id="alice", session_id="monday")
 
 
 def fact(
-    name: str, dense: float = 0.0, lexical: float = 0.0, *, text: str = "", scope: Scope = ALICE,
-    position: int | None = None, speaker: str | None = None, words: int = 8,
+    name: str,
+    dense: float = 0.0,
+    lexical: float = 0.0,
+    *,
+    text: str = "",
+    scope: Scope = ALICE,
+    position: int | None = None,
+    speaker: str | None = None,
+    words: int = 8,
 ) -> Hit:
     record = Record(
-        id=name, text=text or name, scope=scope, position=position, name=speaker,
+        id=name,
+        text=text or name,
+        scope=scope,
+        position=position,
+        name=speaker,
         kind="fact" if position is None else "episode",
-        created_at=NOW, updated_at=NOW, occurred_at=NOW,
+        created_at=NOW,
+        updated_at=NOW,
+        occurred_at=NOW,
     )
     return Hit(record=record, dense=dense, lexical=lexical, words=words)
 
 
 def turn(position: int, dense: float = 0.0, lexical: float = 0.0, words: int = 12) -> Hit:
-    return fact(
-        f"turn {position}", dense, lexical, scope=MONDAY, position=position, words=words
-    )
+    return fact(f"turn {position}", dense, lexical, scope=MONDAY, position=position, words=words)
 
 
 def order(question: str, *hits: Hit, neighbours: tuple[Hit, ...] = ()) -> list[str]:
@@ -162,9 +173,13 @@ def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(
 ) -> None:
     hits = [
         fact(
-            f"{i:03}", chance.uniform(-1, 1), chance.choice([0.0, chance.uniform(0, 9)]),
-            text=chance.choice(["red tea", "green cup", "blue sky"]), scope=MONDAY,
-            position=chance.choice([None, i]), words=chance.randint(1, 80),
+            f"{i:03}",
+            chance.uniform(-1, 1),
+            chance.choice([0.0, chance.uniform(0, 9)]),
+            text=chance.choice(["red tea", "green cup", "blue sky"]),
+            scope=MONDAY,
+            position=chance.choice([None, i]),
+            words=chance.randint(1, 80),
         )
         for i in range(size)
     ]

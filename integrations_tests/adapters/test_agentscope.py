@@ -1,6 +1,8 @@
 import asyncio
 import json
 import logging
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -540,3 +542,25 @@ async def test_a_write_that_is_not_awaited_is_safe(memory):
 
     assert (await memory.adrain()).pending == 0
     assert texts(memory) == ["I like tea", "All right."]
+
+
+def test_without_agentscope_the_import_says_what_to_install():
+    code = "import sys; sys.modules['agentscope'] = None; import commonplace_agentscope"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False
+    )
+
+    assert run.returncode == 1
+    assert "MissingExtra" in run.stderr
+    assert "pip install 'commonplace[agentscope]'" in run.stderr
+
+
+async def test_a_search_for_several_keywords_lists_each_memory_once(memory):
+    memory.add(["Alice likes tea.", "Alice has a cat."], ALICE)
+    search, _ = await MemoryMiddleware(user_id="alice", client=memory).list_tools()
+    chunk = await search(keywords=["tea", "cat", "tea cat"], limit=2)
+
+    assert sorted(chunk.content[0].text.splitlines()) == [
+        "- Alice has a cat.",
+        "- Alice likes tea.",
+    ]

@@ -22,7 +22,9 @@ def say(word: str) -> None:
 def main(folder: str, point: str, action: str) -> None:
     """Prepare two records, arm the point, act."""
     memory = Memory.open(folder, embedder=HashEmbedder())
-    bees = Fact(text=FIRST, relations=(Relation(subject="Alice", predicate="keeps", object="bees"),))
+    bees = Fact(
+        text=FIRST, relations=(Relation(subject="Alice", predicate="keeps", object="bees"),)
+    )
     memory.add([bees, SECOND], ALICE)
     second = next(one for one in memory.list(ALICE).records if one.text == SECOND)
 

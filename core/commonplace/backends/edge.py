@@ -74,7 +74,8 @@ class EdgeIndex:
         shard.mkdir(mode=0o700, exist_ok=True)
         with self._engine():
             self._shard: qe.EdgeShard | None = (
-                qe.EdgeShard.load(str(shard)) if exists
+                qe.EdgeShard.load(str(shard))
+                if exists
                 else qe.EdgeShard.create(str(shard), _config(dimensions))
             )
             (self._folder / "holder").write_text(str(os.getpid()))
@@ -211,9 +212,7 @@ class EdgeIndex:
         sizes = np.linalg.norm(table.astype(np.float64), axis=1)
         for bad, reason in ((~np.isfinite(sizes), "is not finite"), (sizes < 1e-6, "is zero")):
             if bad.any():
-                raise InvalidVector(
-                    reason=reason, expected=self._dimensions, got=self._dimensions
-                )
+                raise InvalidVector(reason=reason, expected=self._dimensions, got=self._dimensions)
         return table.tolist()
 
     @contextmanager
@@ -296,7 +295,8 @@ def _point(point: Point, vector: list[float]) -> qe.Point:
     lists = {name: one if isinstance(one, list | tuple) else [one] for name, one in fields.items()}
     payload["tags"] = sorted({tag for key, held in lists.items() for tag in _tags(key, held)})
     payload["numbers"] = {
-        key: numbers for key, held in lists.items()
+        key: numbers
+        for key, held in lists.items()
         if (numbers := [one for one in held if type(one) in (int, float)])
     }
     # The engine may round a number; what is given back is read from a text of our own.
@@ -368,9 +368,7 @@ def _scores(shard: qe.EdgeShard, ask: _Ask | None, ids: Collection[str]) -> dict
     return {str(answer.id): answer.score for answer in shard.query(request)}
 
 
-def _hits(
-    rows: _Rows, cosine: Mapping[str, float], lexical: Mapping[str, float]
-) -> list[Hit]:
+def _hits(rows: _Rows, cosine: Mapping[str, float], lexical: Mapping[str, float]) -> list[Hit]:
     found = [
         Hit(record=record, dense=cosine[key], lexical=lexical.get(key, 0.0), words=words)
         for key, (record, words) in rows.items()

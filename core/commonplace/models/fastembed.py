@@ -25,7 +25,7 @@ class FastEmbed:
             folder: where model files are kept; fastembed's own place when None.
         """
         try:
-            import fastembed  # noqa: PLC0415 -- optional
+            import fastembed
         except ImportError as error:
             raise MissingExtra(package="fastembed", extra="local") from error
         self.dimensions: int = fastembed.TextEmbedding.get_embedding_size(model)
@@ -46,7 +46,7 @@ class FastEmbed:
     def _load(self) -> Any:
         with self._lock:
             if self._model is None:
-                from fastembed import TextEmbedding  # noqa: PLC0415 -- optional
+                from fastembed import TextEmbedding
 
                 try:
                     # Asking the network first makes an offline machine wait for half a minute.

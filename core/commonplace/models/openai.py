@@ -44,7 +44,7 @@ class OpenAIEmbedder:
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
     ) -> list[list[float]]:
         """Embed texts, one vector each, in their order; the purpose makes no difference."""
-        from openai import BadRequestError  # noqa: PLC0415 -- optional
+        from openai import BadRequestError
 
         if not texts:
             return []
@@ -86,7 +86,7 @@ class OpenAIChat:
 
         A server without schemas is asked for any JSON object from then on.
         """
-        from openai import BadRequestError, UnprocessableEntityError  # noqa: PLC0415 -- optional
+        from openai import BadRequestError, UnprocessableEntityError
 
         shaped = {
             "type": "json_schema",
@@ -110,7 +110,7 @@ class OpenAIChat:
 
 def _client(base_url: str | None, api_key: str | None) -> "OpenAI":
     try:
-        import openai  # noqa: PLC0415 -- optional
+        import openai
     except ImportError as error:
         raise MissingExtra(package="openai", extra="openai") from error
     return openai.OpenAI(base_url=base_url, api_key=api_key)

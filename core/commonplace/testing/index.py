@@ -37,7 +37,10 @@ def make_vector(*weights: float) -> list[float]:
 
 
 def make_point(
-    text: str, scope: Scope = ANNA, *weights: float, terms: Mapping[int, float] | None = None,
+    text: str,
+    scope: Scope = ANNA,
+    *weights: float,
+    terms: Mapping[int, float] | None = None,
     **fields: Any,
 ) -> Point:
     """Make a point whose id follows from text and scope; `terms` maps index to weight."""
@@ -193,7 +196,9 @@ class VectorIndexContract:
         asked: list[dict[str, Any]] = [{"f": {op: [v, "b"]}} for v in ASKED for op in ("in", "nin")]
         asked += [{"f": {op: v}} for v in ASKED for op in ("eq", "ne")]
         asked += [
-            {"f": {op: v}} for v in ASKED for op in ("gt", "gte", "lt", "lte")
+            {"f": {op: v}}
+            for v in ASKED
+            for op in ("gt", "gte", "lt", "lte")
             if not isinstance(v, bool)
         ]
         asked += [
@@ -309,10 +314,12 @@ class VectorIndexContract:
 
     def test_turns_are_scored_both_ways(self, index: VectorIndex) -> None:
         session = Scope(user_id="anna", session_id="s")
-        index.upsert([
-            make_point(f"turn {n}", session, 1.0, float(n), position=n, terms={n + 1: 1.0})
-            for n in range(6)
-        ])
+        index.upsert(
+            [
+                make_point(f"turn {n}", session, 1.0, float(n), position=n, terms={n + 1: 1.0})
+                for n in range(6)
+            ]
+        )
         index.upsert([make_point("twin of 2", session, 1.0, 2.0, position=2)])
         index.upsert([make_point("gone", session, position=3, valid_to=NOW)])
         turns = [turn_key(session, n) for n in (3, 2, 99)]

@@ -1,0 +1,175 @@
+"""Fifty owners with ids made to be confused; no call ever answers with somebody else's row."""
+
+import asyncio
+import tempfile
+from collections import Counter
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from commonplace import Fact, Memory, Message, RecordNotFound, Relation, Scope
+from commonplace.handlers import add_memory, recall, search_memory
+from commonplace.policy import Policy
+from commonplace.testing.fakes import HashEmbedder
+
+USERS = (
+    "1", "10", "1.0", "01", "a", "a.b", "a%", "a_b", "a*", "**", "ab", "A", "Bob", "bob", "BOB",
+    "user:1", "user", "user:1:2", "'", '"', "`", "a' OR '1'='1", "{}", "[]", '{"$ne": null}',
+    "null", "None", "true", "0", "-1", "\u00e9", "e", "\u00df", "ss", "\ufb01", "fi", "\u00c5",
+    "\u0430", "\uff41", "\u7231\u4e3d\u4e1d", "\u7231\u4e3d", "\U0001f600", "\U0001f600" * 2,
+    "a/b", "a\\b", "../a", "%00", "$user", "#", "x" * 256, "x" * 255, "a b",
+)  # fmt: skip
+AGENTS = (None, "a1", "a10", "a%")
+SESSIONS = (None, "s", "s1")
+assert len(set(USERS)) >= 50
+
+
+def scopes() -> st.SearchStrategy[Scope]:
+    return st.builds(
+        lambda user, agent, session: Scope(user_id=user, agent_id=agent, session_id=session),
+        st.sampled_from(USERS), st.sampled_from(AGENTS), st.sampled_from(SESSIONS),
+    )  # fmt: skip
+
+
+STEPS = st.tuples(
+    st.sampled_from(
+        ("add", "message", "search", "filter", "list", "get", "update", "delete", "history",
+         "relations", "dead", "tools", "recall", "forget")
+    ),
+    scopes(),
+    st.integers(0, 10_000),
+)  # fmt: skip
+SEEN: Counter[str] = Counter()
+
+
+class World:
+    """One memory and the scope of every record that was ever written to it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.owner: dict[str, Scope] = {}
+        self.number = 0
+
+    def check(self, scope: Scope, ids: list[str]) -> None:
+        """Count what was answered and refuse a foreign row."""
+        for one in ids:
+            SEEN["rows"] += 1
+            assert scope.covers(self.owner[one]), (scope, self.owner[one])
+
+    def canary(self, scope: Scope) -> str:
+        """Make a text that nobody else's text equals."""
+        self.number += 1
+        return f"canary {scope.key} drinks tea, number {self.number}"
+
+    async def step(self, action: str, scope: Scope, number: int) -> None:
+        """Do something as this scope, perhaps with a record of somebody else."""
+        SEEN[action] += 1
+        ids = list(self.owner)
+        some_id = ids[number % len(ids)] if ids else "none"
+        if action in ("add", "message"):
+            await self.write(action, scope, number)
+        elif action in ("update", "delete"):
+            await self.change(action, some_id, scope)
+        elif action in ("tools", "recall"):
+            await self.agent(action, scope)
+        elif action == "forget":
+            if number % 20 == 0:
+                assert (await self.memory.aforget(scope)).complete
+                self.owner = {k: v for k, v in self.owner.items() if not scope.covers(v)}
+        else:
+            self.check(scope, await self.read(action, some_id, scope))
+
+    async def write(self, action: str, scope: Scope, number: int) -> None:
+        """Write a fact with a relation, or a turn."""
+        edge = Relation(subject="canary", predicate="of", object=scope.key)
+        text = self.canary(scope)
+        fact = Fact(text=text, metadata={"n": number % 3}, relations=(edge,))
+        written = await self.memory.aadd(fact if action == "add" else Message(text=text), scope)
+        self.owner |= {change.id: scope for change in written.changes}
+
+    async def read(self, action: str, some_id: str, scope: Scope) -> list[str]:
+        """Read in some way; answer the ids of the records that came back."""
+        memory = self.memory
+        if action == "search":
+            found = await memory.asearch("canary drinks tea", scope, top_k=100)
+            return [one.record.id for one in found]
+        if action == "filter":
+            where = {"OR": [{"n": {"gte": 0}}, {"NOT": [{"n": 1}]}]}
+            found = await memory.asearch("canary", scope, where=where, top_k=100)
+            return [one.record.id for one in found]
+        if action == "list":
+            return [one.id for one in (await memory.alist(scope)).records]
+        if action == "get":
+            record = await memory.aget(some_id, scope)
+            return [record.id] if record else []
+        if action == "history":
+            return [version.record_id for version in await memory.ahistory(some_id, scope)]
+        if action == "dead":
+            return [letter.operation for letter in memory.dead_letters(scope)]
+        edges = memory.relations(scope)
+        names = {name for edge in edges for name in (edge.subject, edge.object)}
+        assert len(memory.entities(scope)) == len(names)
+        return [one for edge in edges for one in edge.supports]
+
+    async def agent(self, action: str, scope: Scope) -> None:
+        """Use memory as an agent does: its sessions share what the user and agent know."""
+        asked = Scope(user_id=scope.user_id, agent_id=scope.agent_id)
+        if action == "recall":
+            shown = await recall(self.memory, scope, "canary tea", Policy(recall_timeout=30))
+            self.check(asked, [one.record.id for one in shown])
+            return
+        await self.told(scope)
+        found = await search_memory(self.memory, scope, Policy(), ["canary", "tea"], 20)
+        self.check(asked, [one.record.id for one in found.matches])
+
+    async def told(self, scope: Scope) -> None:
+        """Let an agent remember something itself."""
+        said = await add_memory(self.memory, scope, Policy(), "it matters", [self.canary(scope)])
+        assert said
+        owned = Scope(user_id=scope.user_id, agent_id=scope.agent_id)
+        for record in (await self.memory.alist(owned, limit=1000)).records:
+            self.owner.setdefault(record.id, record.scope)
+            self.check(owned, [record.id])
+
+    async def change(self, action: str, record_id: str, scope: Scope) -> None:
+        """Try to change a record; only its owner may."""
+        mine = record_id in self.owner and scope.covers(self.owner[record_id])
+        alive = mine and await self.memory.aget(record_id, scope) is not None
+        try:
+            if action == "update":
+                await self.memory.aupdate(record_id, self.canary(scope), scope)
+            else:
+                await self.memory.adelete(record_id, scope)
+        except RecordNotFound:
+            assert not alive
+        else:
+            assert alive
+
+
+@settings(
+    max_examples=50,
+    stateful_step_count=200,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(st.lists(STEPS, min_size=200, max_size=200))
+def test_no_public_call_ever_answers_with_a_foreign_row(
+    steps: list[tuple[str, Scope, int]],
+) -> None:
+    async def run(memory: Memory) -> None:
+        world = World(memory)
+        for step in steps:
+            await world.step(*step)
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Memory.open(folder, embedder=HashEmbedder()) as memory,
+    ):
+        asyncio.run(run(memory))
+
+
+def test_the_test_above_has_looked_at_enough() -> None:
+    assert sum(SEEN.values()) - SEEN["rows"] >= 10_000
+    assert SEEN["rows"] > 1_000
