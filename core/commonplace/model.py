@@ -37,8 +37,8 @@ class Scope:
 
     Raises:
         InvalidScope: an id is not a plain string of 1 to 256 characters, has control or
-            surrogate characters or outer spaces, is `*`, is not in Unicode form NFC, or all three are
-            missing.
+            surrogate characters or outer spaces, is `*`, is not in Unicode form
+            NFC, or all three are missing.
     """
 
     user_id: str | None = None

@@ -243,11 +243,11 @@ class Writer:
             attempts = [self._engines.journal.failed(op.seq) for op in ops]
             hopeless = [self._is_hopeless(*one, error) for one in zip(ops, attempts, strict=True)]
             return 0.0 if all(hopeless) else self._delay(max(attempts))
+        for result in results:  # before the mark: losing that costs a replay that changes nothing
+            self._answer(result.operation, result)
         self._engines.journal.done([op.seq for op in ops])
         crash_point("after_done")
         self._applied.update(op.seq for op in ops)
-        for result in results:
-            self._answer(result.operation, result)
         return 0.0
 
     def _bring(self, ops: Sequence[Op]) -> list[Written]:
