@@ -90,12 +90,9 @@ class World:
     async def read(self, action: str, some_id: str, scope: Scope) -> list[str]:
         """Read in some way; answer the ids of the records that came back."""
         memory = self.memory
-        if action == "search":
-            found = await memory.asearch("canary drinks tea", scope, top_k=100)
-            return [one.record.id for one in found]
-        if action == "filter":
-            where = {"OR": [{"n": {"gte": 0}}, {"NOT": [{"n": 1}]}]}
-            found = await memory.asearch("canary", scope, where=where, top_k=100)
+        if action in ("search", "filter"):
+            where = {"OR": [{"n": {"gte": 0}}, {"NOT": [{"n": 1}]}]} if action == "filter" else None
+            found = await memory.asearch("canary drinks tea", scope, where=where, top_k=100)
             return [one.record.id for one in found]
         if action == "list":
             return [one.id for one in (await memory.alist(scope)).records]
