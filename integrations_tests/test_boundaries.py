@@ -34,7 +34,6 @@ TALL = {
     "core/commonplace/ports.py": 380,  # declarations too
     "core/commonplace/memory.py": 450,  # every call twice, with its awaitable twin
     "core/commonplace/writer.py": 340,  # the life of a write, from accepted to pruned
-    "core/commonplace/backends/edge.py": 450,  # the index and its translation of filters
 }
 
 

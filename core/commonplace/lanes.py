@@ -24,10 +24,19 @@ class Lanes:
         self._running: set[str] = set()
         self._again: set[str] = set()
         self._timers: set[threading.Timer] = set()
+        self._gathering: set[str] = set()
         self.closed = False
 
-    def kick(self, lane: str) -> None:
-        """Run a lane, unless it runs already: then it looks once more before it stops."""
+    def kick(self, lane: str, *, after: float = 0.0) -> None:
+        """Run a lane, `after` seconds; one that runs already looks once more before it stops."""
+        if after:
+            with self._changed:
+                if lane in self._gathering or lane in self._running:
+                    self._again.add(lane)
+                    return
+                self._gathering.add(lane)
+            self.kick_later(lane, after, lambda: self._gathering.discard(lane))
+            return
         with self._changed:
             if self.closed:
                 return

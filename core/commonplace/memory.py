@@ -405,7 +405,7 @@ class Memory:
         self._check_open()
         if wait and self._models.need_loop(op):
             raise LoopRequired(call=op.kind, model=self._models.embedder.id)
-        op, future = self._store.writer.accept(op, self._models, claimed=False)
+        op, future = self._store.writer.accept(op, self._models, claimed=False, urgent=wait)
         return future.result() if wait else Written(operation=op.id, pending=True)
 
     async def _awrite(self, op: Op, wait: bool = True) -> Written | Receipt:  # noqa: FBT001, FBT002 -- private
@@ -415,7 +415,7 @@ class Memory:
 
     async def _accept(self, op: Op, *, wait: bool) -> Written | Receipt:
         writer = self._store.writer
-        op, future = await self._run(writer.accept, op, self._models, claimed=True)
+        op, future = await self._run(writer.accept, op, self._models, claimed=True, urgent=wait)
         if self._models.need_loop(op):
             self._spawn(writer.plan_here(op, self._store.run))
         elif writer.has_orphans:

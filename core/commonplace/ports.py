@@ -30,7 +30,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A record as an index holds it.
+    """A record as an index holds it; its times come back as the same moments, in UTC.
 
     Attributes:
         vector: `dimensions` finite floats of unit length.

@@ -32,6 +32,7 @@ from .settings import Settings
 Result = Written | Receipt
 _BATCH = 64
 _PATIENCE = 3  # failed attempts after which a waiting caller is told; the change is retried on
+_GATHER = 0.02
 _PERMANENT = (InvalidRecord, SchemaMismatch)
 _log = logging.getLogger("commonplace")
 
@@ -80,11 +81,14 @@ class Writer:
             else:
                 self._lanes.kick(op.scope.lane)
 
-    def accept(self, op: Op, models: Models, *, claimed: bool) -> "tuple[Op, Future[Result]]":
+    def accept(
+        self, op: Op, models: Models, *, claimed: bool, urgent: bool
+    ) -> "tuple[Op, Future[Result]]":
         """Journal a change, durably; answer it with the future of its result.
 
         Args:
             claimed: the caller will run `plan_here` if the models need a loop.
+            urgent: somebody waits; else changes are let gather a moment, and go as one batch.
 
         Raises:
             Backpressure: too many changes wait; nothing was accepted.
@@ -102,7 +106,7 @@ class Writer:
             raise
         crash_point("after_journal")
         if not models.need_loop(op):
-            self._lanes.kick(op.scope.lane)
+            self._lanes.kick(op.scope.lane, after=0.0 if urgent else _GATHER)
         elif not claimed:
             self._orphans[op.id] = op
         return op, future

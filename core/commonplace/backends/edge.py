@@ -5,15 +5,13 @@ plain lock around them costs nothing. What it cannot filter exactly it filters g
 row is judged again here, by the same code for all engines, before it leaves.
 """
 
-import hashlib
 import json
 import os
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +19,19 @@ import numpy as np
 import qdrant_edge as qe
 
 from ..errors import InvalidVector, MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
-from ..filters import FIELDS, Filter, Where, field_value
-from ..model import Record, Scope
+from ..model import Scope
 from ..ports import Hit, Point, Probe
+from .payload import payload_of
+from .question import Ask, Rows, ask_row, best, covered, equals, scores, to_hits, visible
 
 __all__ = ["EdgeIndex"]
 
-_Rows = dict[str, tuple[Record, int]]
-_Ask = Callable[..., qe.QueryRequest]
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _CALL = 64
 _PAGE = 256
 _LOOK = 2048
-_IDS = ("user_id", "agent_id", "session_id")
-_PLAIN = ("id", "text", "kind", "role", "name", "origin", "trust", "position", "version")
-_DATES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
-# One condition per question is several times faster than three, so every record carries the keys
-# of all scopes that cover it, once for each state in which it may be asked for.
+
+
 _INDEXES: Mapping[str, Any] = {
     "user_id": partial(qe.KeywordIndexParams, is_tenant=True),
     "scopes": qe.KeywordIndexParams,  # of every record
@@ -92,35 +85,35 @@ class EdgeIndex:
         dense, sparse = self._questions(probe)
         if limit < 1:
             return []
-        rows: _Rows = {}
+        read: Rows = {}
         with self._engine() as shard:
-            visible = _visible(probe, expiring=self._expiring)
-            cosine = _best(shard, dense, visible, limit, probe, rows)
-            lexical = _best(shard, sparse, visible, limit, probe, rows) if sparse else {}
-            cosine |= _scores(shard, dense, lexical.keys() - cosine.keys())
-            lexical |= _scores(shard, sparse, cosine.keys() - lexical.keys())
-        return _hits(rows, cosine, lexical)
+            seen = visible(probe, expiring=self._expiring)
+            cosine = best(shard, dense, seen, limit, probe, read)
+            lexical = best(shard, sparse, seen, limit, probe, read) if sparse else {}
+            cosine |= scores(shard, dense, lexical.keys() - cosine.keys())
+            lexical |= scores(shard, sparse, cosine.keys() - lexical.keys())
+        return to_hits(read, cosine, lexical)
 
     def score(self, probe: Probe, turns: Collection[str]) -> list[Hit]:
         """Score the records at these places of their sessions, both ways; best dense first."""
         dense, sparse = self._questions(probe)
         if not turns:
             return []
-        here = [_is("turn", *turns), _is("scopes", probe.scope.key)]
-        rows: _Rows = {}
+        here = [equals("turn", *turns), equals("scopes", probe.scope.key)]
+        read: Rows = {}
         with self._engine() as shard:
-            cosine = _best(shard, dense, here, 2 * len(turns), probe, rows)
-            lexical = _scores(shard, sparse, cosine.keys())
-        return _hits(rows, cosine, lexical)
+            cosine = best(shard, dense, here, 2 * len(turns), probe, read)
+            lexical = scores(shard, sparse, cosine.keys())
+        return to_hits(read, cosine, lexical)
 
-    def _questions(self, probe: Probe) -> "tuple[_Ask, _Ask | None]":
+    def _questions(self, probe: Probe) -> "tuple[Ask, Ask | None]":
         vector = self._checked([probe.vector])[0]
-        dense = partial(_ask, qe.Query.Nearest(vector, using="dense"), None)
+        dense = partial(ask_row, qe.Query.Nearest(vector, using="dense"), None)
         if not probe.terms.indices:
             return dense, None
         terms = qe.SparseVector(list(probe.terms.indices), list(probe.terms.weights))
-        rarity = qe.SearchParams(idf=qe.IdfParams(corpus=_covered(probe.scope)))
-        return dense, partial(_ask, qe.Query.Nearest(terms, using="terms"), rarity)
+        rarity = qe.SearchParams(idf=qe.IdfParams(corpus=covered(probe.scope)))
+        return dense, partial(ask_row, qe.Query.Nearest(terms, using="terms"), rarity)
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, 64 at a time; a version that is not greater than the held is ignored."""
@@ -150,7 +143,7 @@ class EdgeIndex:
         known = [one for one in ids if _is_uuid(one)]
         for start in range(0, len(known), _CALL):
             here = qe.HasIdCondition(set(known[start : start + _CALL]))
-            chosen = qe.Filter(must=[here, _is("scopes", scope.key)])
+            chosen = qe.Filter(must=[here, equals("scopes", scope.key)])
             with self._engine() as shard:
                 shard.update(qe.UpdateOperation.delete_points_by_filter(chosen))
 
@@ -158,7 +151,7 @@ class EdgeIndex:
         """Remove every record that the scope covers; answer how many there were."""
         # One deletion by filter would hold the interpreter for half a second at 20,000 records.
         # Each look costs as much as the scope is large, so one look serves many deletions.
-        request = qe.ScrollRequest(limit=_LOOK, filter=_covered(scope), with_payload=False)
+        request = qe.ScrollRequest(limit=_LOOK, filter=covered(scope), with_payload=False)
         erased = 0
         while True:
             with self._engine() as shard:
@@ -172,20 +165,20 @@ class EdgeIndex:
     def count(self, scope: Scope) -> int:
         """Count the records that the scope covers, hidden ones included."""
         with self._engine() as shard:
-            return shard.count(qe.CountRequest(filter=_covered(scope)))
+            return shard.count(qe.CountRequest(filter=covered(scope)))
 
     def versions(self, scope: Scope) -> Iterator[tuple[str, int]]:
         """Walk over the (id, version) of every record that the scope covers, in no order."""
-        covered, after = _covered(scope), None
+        within, after = covered(scope), None
         while True:
             request = qe.ScrollRequest(
-                offset=after, limit=_PAGE, filter=covered, with_payload=[*_IDS, "version"]
+                offset=after, limit=_PAGE, filter=within, with_payload=["scopes", "version"]
             )
             with self._engine() as shard:
-                rows, after = shard.scroll(request)
-            for row in rows:
+                found, after = shard.scroll(request)
+            for row in found:
                 held = row.payload or {}
-                if scope.covers(_scope(*(held.get(name) for name in _IDS))):
+                if scope.key in held["scopes"]:
                     yield str(row.id), held["version"]
             if after is None:
                 return
@@ -243,6 +236,7 @@ def _config(dimensions: int) -> qe.EdgeConfig:
         vectors={"dense": qe.EdgeVectorParams(size=dimensions, distance=qe.Distance.Cosine)},
         sparse_vectors={"terms": qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
         hnsw_config=qe.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=10_000),
+        payload_memory=qe.Memory.Cached,
     )
 
 
@@ -274,175 +268,7 @@ def _is_uuid(text: str) -> bool:
     return True
 
 
-@lru_cache(4096)
-def _scope(user_id: str | None, agent_id: str | None, session_id: str | None) -> Scope:
-    return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
-
-
-@lru_cache(4096)
-def _keys(scope: Scope) -> list[str]:
-    return [one.key for one in scope.covering()]
-
-
 def _point(point: Point, vector: list[float]) -> qe.Point:
-    record, scope = point.record, point.record.scope
-    keys = _keys(scope)
-    state = "passing" if record.expires_at else "live"
-    payload: dict[str, Any] = {"scopes": keys, "version": record.version}
-    payload |= {state: keys} if record.valid_to is None else {}
-    payload |= {name: getattr(scope, name) for name in _IDS if getattr(scope, name)}
-    payload |= {"turn": record.turn} if record.turn else {}
-    if record.expires_at:
-        payload["expires_at"] = record.expires_at.timestamp()
-    fields = {name: field_value(record, name) for name in {*record.metadata, *FIELDS}}
-    lists = {name: one if isinstance(one, list | tuple) else [one] for name, one in fields.items()}
-    payload["tags"] = sorted({tag for key, held in lists.items() for tag in _tags(key, held)})
-    payload["numbers"] = {
-        key: numbers
-        for key, held in lists.items()
-        if (numbers := [one for one in held if type(one) in (int, float)])
-    }
-    # The engine may round a number; what is given back is read from a text of our own.
-    row = {name: getattr(record, name) for name in _PLAIN}
-    row |= {name: at and at.isoformat() for name in _DATES for at in (getattr(record, name),)}
-    row |= {"scope": [getattr(scope, name) for name in _IDS], "words": point.words}
-    payload["row"] = _ENCODE({**row, "metadata": dict(record.metadata)})
     # Empty ones too: the engine counts only points with terms as the corpus of rarity.
     terms = qe.SparseVector(list(point.terms.indices), list(point.terms.weights))
-    return qe.Point(record.id, {"dense": vector, "terms": terms}, payload)
-
-
-def _tags(field: str, values: Collection[Any]) -> list[str]:
-    """Name each scalar of a field so that equal ones, and only they, have the same name."""
-    named = []
-    for value in values:
-        if isinstance(value, bool):
-            named.append(f"{field}=b{value}")
-        elif isinstance(value, int | float) and abs(value) <= 2**53:
-            named.append(f"{field}=n{float(value) + 0.0!r}")
-        elif isinstance(value, str):
-            digest = hashlib.sha256(value.encode()).hexdigest() if len(value) > 64 else value
-            named.append(f"{field}=s{len(value)}:{digest}")
-    return named
-
-
-@lru_cache(4096)
-def _read(row: str) -> tuple[Record, int]:
-    held = json.loads(row)
-    words: int = held.pop("words")
-    for name in _DATES:
-        held[name] = held[name] and datetime.fromisoformat(held[name])
-    return Record(**{**held, "scope": _scope(*held["scope"])}), words
-
-
-def _ask(
-    query: qe.Query, params: qe.SearchParams | None, conditions: list[Any], limit: int, *, row: bool
-) -> qe.QueryRequest:
-    return qe.QueryRequest(
-        limit=limit,
-        query=query,
-        params=params,
-        filter=qe.Filter(must=conditions),
-        with_payload=["row"] if row else False,
-    )
-
-
-def _best(
-    shard: qe.EdgeShard, ask: _Ask, conditions: list[Any], limit: int, probe: Probe, rows: _Rows
-) -> dict[str, float]:
-    """Read the `limit` best that the probe may see; their records go to `rows`."""
-    wanted = limit
-    while True:
-        answers = shard.query(ask(conditions, wanted, row=True))
-        kept: dict[str, float] = {}
-        for answer in answers:
-            key = str(answer.id)
-            read = rows.get(key) or _read((answer.payload or {})["row"])
-            if len(kept) < limit and _may_see(probe, read[0]):
-                rows[key], kept[key] = read, answer.score
-        if len(kept) == limit or len(answers) < wanted:
-            return kept
-        wanted *= 4
-
-
-def _scores(shard: qe.EdgeShard, ask: _Ask | None, ids: Collection[str]) -> dict[str, float]:
-    if not ids or not ask:
-        return {}
-    request = ask([qe.HasIdCondition(set(ids))], len(ids), row=False)
-    return {str(answer.id): answer.score for answer in shard.query(request)}
-
-
-def _hits(rows: _Rows, cosine: Mapping[str, float], lexical: Mapping[str, float]) -> list[Hit]:
-    found = [
-        Hit(record=record, dense=cosine[key], lexical=lexical.get(key, 0.0), words=words)
-        for key, (record, words) in rows.items()
-    ]
-    return sorted(found, key=lambda hit: (-hit.dense, hit.record.id))
-
-
-def _may_see(probe: Probe, record: Record) -> bool:
-    return (
-        probe.scope.covers(record.scope)
-        and (probe.superseded or record.valid_to is None)
-        and (record.expires_at is None or record.expires_at > probe.at)
-        and (not probe.kinds or record.kind in probe.kinds)
-        and (probe.where is None or probe.where.matches(record))
-    )
-
-
-def _is(field: str, *values: str) -> Any:
-    match = qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values))
-    return qe.FieldCondition(field, match=match)
-
-
-def _covered(scope: Scope) -> qe.Filter:
-    return qe.Filter(must=[_is("scopes", scope.key)])
-
-
-def _visible(probe: Probe, *, expiring: bool) -> list[Any]:
-    key = probe.scope.key
-    conditions = [_is("scopes" if probe.superseded else "live", key)]
-    if expiring and not probe.superseded:
-        # A thousandth of a second wider than asked: the row's own time decides.
-        ahead = qe.RangeFloat(gte=probe.at.timestamp() - 0.001)
-        later = qe.Filter(must=[_is("passing", key), qe.FieldCondition("expires_at", range=ahead)])
-        conditions = [qe.Filter(should=[*conditions, later])]
-    if probe.kinds:
-        conditions.append(_is("tags", *_tags("kind", probe.kinds)))
-    where, _ = _translate(probe.where) if probe.where else (None, True)
-    return [*conditions, where] if where else conditions
-
-
-def _translate(part: Filter) -> tuple[Any, bool]:
-    """Say a filter to the engine: a condition at least as wide (None: all), and if it is exact."""
-    if isinstance(part, Where):
-        return _translate_one(part)
-    said = [_translate(one) for one in part.parts]
-    exact = all(one for _, one in said)
-    if part.combine == "NOT":
-        sure = [condition for condition, one in said if one]
-        return (qe.Filter(must_not=sure) if sure else None), exact
-    known = [condition for condition, _ in said if condition is not None]
-    if part.combine == "AND":
-        return (qe.Filter(must=known) if known else None), exact
-    return (qe.Filter(should=known) if len(known) == len(said) else None), exact
-
-
-def _translate_one(part: Where) -> tuple[Any, bool]:
-    tags = _tags(part.field, part.values)
-    if part.operator in ("eq", "in", "ne", "nin"):
-        if len(tags) < len(part.values):
-            return None, False
-        same = _is("tags", *tags)
-        if part.operator in ("eq", "in"):
-            return same, True
-        return qe.Filter(must_not=[same]), False
-    value = part.values[0]
-    if isinstance(value, str) or not abs(value) <= 2**53:
-        return None, False
-    # The engine's numbers may differ in the last digit.
-    slack = 0.001 + abs(value) * 1e-12
-    low = value - slack if part.operator in ("gt", "gte") else None
-    high = value + slack if part.operator in ("lt", "lte") else None
-    ahead = qe.RangeFloat(gte=low, lte=high)
-    return qe.FieldCondition(f'numbers."{part.field}"', range=ahead), False
+    return qe.Point(point.record.id, {"dense": vector, "terms": terms}, payload_of(point))

@@ -27,7 +27,7 @@ NASTY = (
     "user:1",
     "user",
     "caf\u00e9",
-    "cafe\u0301",
+    "caf\uff45",
     "it's",
     '"quoted"',
     "`tick`",

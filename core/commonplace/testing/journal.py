@@ -283,7 +283,7 @@ class JournalContract:
                 "A",
                 "a%",
                 "a_b",
-                "e\u0301",
+                "\uff45",
                 "\u00e9",
                 "' OR 1=1 --",
                 "null",

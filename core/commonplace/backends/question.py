@@ -1,0 +1,136 @@
+"""A question as conditions of the engine, at least as wide as asked; rows are judged once more."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import qdrant_edge as qe
+
+from ..filters import TIMES, Filter, Where
+from ..model import Record, Scope
+from ..ports import Hit, Probe
+from .payload import read as read_row
+from .payload import tags_of
+
+Rows = dict[str, tuple[Record, int]]
+Ask = Callable[..., qe.QueryRequest]
+
+
+def ask_row(
+    query: qe.Query, params: qe.SearchParams | None, conditions: list[Any], limit: int, *, row: bool
+) -> qe.QueryRequest:
+    """Make a request for the `limit` best, with the text of their rows or without."""
+    return qe.QueryRequest(
+        limit=limit,
+        query=query,
+        params=params,
+        filter=qe.Filter(must=conditions),
+        with_payload=["row"] if row else False,
+    )
+
+
+def best(
+    shard: qe.EdgeShard, ask: Ask, conditions: list[Any], limit: int, probe: Probe, read: Rows
+) -> dict[str, float]:
+    """Read the `limit` best that the probe may see; their records go to `read`."""
+    wanted = limit
+    while True:
+        answers = shard.query(ask(conditions, wanted, row=True))
+        kept: dict[str, float] = {}
+        for answer in answers:
+            held = read_row((answer.payload or {})["row"])
+            if len(kept) < limit and may_see(probe, held[0]):
+                read[held[0].id], kept[held[0].id] = held, answer.score
+        if len(kept) == limit or len(answers) < wanted:
+            return kept
+        wanted *= 4
+
+
+def scores(shard: qe.EdgeShard, ask: Ask | None, ids: Collection[str]) -> dict[str, float]:
+    """Score these records; one that shares no term with the question is left out."""
+    if not ids or not ask:
+        return {}
+    request = ask([qe.HasIdCondition(set(ids))], len(ids), row=False)
+    return {str(answer.id): answer.score for answer in shard.query(request)}
+
+
+def to_hits(read: Rows, cosine: Mapping[str, float], lexical: Mapping[str, float]) -> list[Hit]:
+    """Join both scores of every record read; best dense first, ties by id."""
+    found = [
+        Hit(record=record, dense=cosine[key], lexical=lexical.get(key, 0.0), words=words)
+        for key, (record, words) in read.items()
+    ]
+    return sorted(found, key=lambda hit: (-hit.dense, hit.record.id))
+
+
+def equals(field: str, *values: str) -> Any:
+    """Ask for one of these values."""
+    match = qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values))
+    return qe.FieldCondition(field, match=match)
+
+
+def covered(scope: Scope) -> qe.Filter:
+    """Ask for what a scope covers."""
+    return qe.Filter(must=[equals("scopes", scope.key)])
+
+
+def visible(probe: Probe, *, expiring: bool) -> list[Any]:
+    """Ask for what a probe may see; `expiring` when some record of the store expires."""
+    key = probe.scope.key
+    conditions = [equals("scopes" if probe.superseded else "live", key)]
+    if expiring and not probe.superseded:
+        # A thousandth of a second wider than asked: the row's own time decides.
+        ahead = qe.RangeFloat(gte=probe.at.timestamp() - 0.001)
+        later = qe.Filter(
+            must=[equals("passing", key), qe.FieldCondition("expires_at", range=ahead)]
+        )
+        conditions = [qe.Filter(should=[*conditions, later])]
+    if probe.kinds:
+        conditions.append(equals("tags", *tags_of("kind", probe.kinds)))
+    where, _ = _translate(probe.where) if probe.where else (None, True)
+    return [*conditions, where] if where else conditions
+
+
+def _translate(part: Filter) -> tuple[Any, bool]:
+    """Say a filter to the engine: a condition at least as wide (None: all), and if it is exact."""
+    if isinstance(part, Where):
+        return _translate_one(part)
+    said = [_translate(one) for one in part.parts]
+    exact = all(one for _, one in said)
+    if part.combine == "NOT":
+        sure = [condition for condition, one in said if one]
+        return (qe.Filter(must_not=sure) if sure else None), exact
+    known = [condition for condition, _ in said if condition is not None]
+    if part.combine == "AND":
+        return (qe.Filter(must=known) if known else None), exact
+    return (qe.Filter(should=known) if len(known) == len(said) else None), exact
+
+
+def _translate_one(part: Where) -> tuple[Any, bool]:
+    tags = [] if part.field in TIMES else tags_of(part.field, part.values)
+    if part.operator in ("eq", "in", "ne", "nin"):
+        if len(tags) < len(part.values):
+            return None, False
+        same = equals("tags", *tags)
+        if part.operator in ("eq", "in"):
+            return same, True
+        return qe.Filter(must_not=[same]), False
+    value = part.values[0]
+    if isinstance(value, str) or not abs(value) <= 2**53:
+        return None, False
+    # The engine's numbers may differ in the last digit.
+    slack = 0.001 + abs(value) * 1e-12
+    low = value - slack if part.operator in ("gt", "gte") else None
+    high = value + slack if part.operator in ("lt", "lte") else None
+    ahead = qe.RangeFloat(gte=low, lte=high)
+    return qe.FieldCondition(f'numbers."{part.field}"', range=ahead), False
+
+
+def may_see(probe: Probe, record: Record) -> bool:
+    """Judge a row that the engine gave."""
+    return (
+        probe.scope.covers(record.scope)
+        and (probe.superseded or record.valid_to is None)
+        and (record.expires_at is None or record.expires_at > probe.at)
+        and (not probe.kinds or record.kind in probe.kinds)
+        and (probe.where is None or probe.where.matches(record))
+    )
