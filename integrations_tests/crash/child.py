@@ -26,6 +26,7 @@ def main(folder: str, point: str, action: str) -> None:
         text=FIRST, relations=(Relation(subject="Alice", predicate="keeps", object="bees"),)
     )
     memory.add([bees, SECOND], ALICE)
+    memory.drain()  # the points of this write are passed; those to come belong to the action
     second = next(one for one in memory.list(ALICE).records if one.text == SECOND)
 
     def stop(reached: str) -> None:
