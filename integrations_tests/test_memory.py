@@ -241,6 +241,29 @@ def test_a_write_left_by_a_dead_loop_goes_on_at_the_next_one(tmp_path: Path) -> 
     asyncio.run(memory.aclose())
 
 
+def test_a_read_or_write_on_a_new_loop_takes_up_what_a_dead_loop_left(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, embedder=LoopBoundEmbedder())
+
+    async def until_planned(text: str) -> None:
+        while await memory._run(lambda: memory._store.engines.journal.count().pending):
+            await asyncio.sleep(0.01)
+        assert text in texts_of(memory)
+
+    async def read() -> None:
+        await memory.asearch("bees", ALICE)
+        await until_planned("Alice keeps bees")
+
+    async def write() -> None:
+        await memory.aadd("Alice sings", ALICE)
+        await until_planned("Alice rows at dawn")
+
+    memory.add("Alice keeps bees", ALICE, wait=False)
+    asyncio.run(asyncio.wait_for(read(), 20))
+    memory.add("Alice rows at dawn", ALICE, wait=False)
+    asyncio.run(asyncio.wait_for(write(), 20))
+    asyncio.run(memory.aclose())
+
+
 def test_a_transient_model_failure_is_retried(tmp_path: Path) -> None:
     embedder = FlakyEmbedder([ConnectionError("down"), ConnectionError("down")])
     with open_memory(tmp_path, embedder=embedder, settings=QUICK) as memory:

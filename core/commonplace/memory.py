@@ -218,6 +218,7 @@ class Memory:
         self, text: str, scope: Scope, **options: Unpack[SearchOptions]
     ) -> Sequence[Match]:
         """Find the records that answer a text, as `search`."""
+        self._adopt()
         if not is_async(self._models.embedder.embed):
             return await self._run(self.search, text, scope, **options)
         self._check_open()
@@ -418,11 +419,15 @@ class Memory:
         op, future = await self._run(writer.accept, op, self._models, claimed=True, urgent=wait)
         if self._models.need_loop(op):
             self._spawn(writer.plan_here(op, self._store.run))
-        elif writer.has_orphans:
-            self._spawn(writer.plan_orphans(self._store.run))
+        self._adopt()
         if not wait:
             return Written(operation=op.id, pending=True)
         return await asyncio.wrap_future(future)
+
+    def _adopt(self) -> None:
+        """Let the running loop plan what dead loops left behind."""
+        if self._store.writer.has_orphans:
+            self._spawn(self._store.writer.plan_orphans(self._store.run))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
