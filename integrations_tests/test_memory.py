@@ -245,8 +245,8 @@ def test_a_read_or_write_on_a_new_loop_takes_up_what_a_dead_loop_left(tmp_path: 
     memory = open_memory(tmp_path, embedder=LoopBoundEmbedder())
 
     async def until_planned(text: str) -> None:
-        while await memory._run(lambda: memory._store.engines.journal.count().pending):
-            await asyncio.sleep(0.01)
+        await asyncio.gather(*memory._tasks)
+        await memory._run(memory.drain, 10)
         assert text in texts_of(memory)
 
     async def read() -> None:
