@@ -127,6 +127,13 @@ class Message:
     def __post_init__(self) -> None:
         check_text(self.text)
         check_time("at", self.at)
+        if self.role not in get_args(Role):
+            raise InvalidRecord(
+                field="role", value=self.role, reason=f"is none of {', '.join(get_args(Role))}"
+            )
+        for name in ("name", "id"):
+            if getattr(self, name) is not None:
+                check_name(name, getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +164,10 @@ class Fact:
         check_metadata(self.metadata)
         check_time("at", self.at)
         check_time("expires_at", self.expires_at)
+        if self.key is not None:
+            check_name("key", self.key)
+        if not all(isinstance(one, Relation) for one in self.relations):
+            raise InvalidRecord(field="relations", value=self.relations, reason="are no Relations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,12 +272,7 @@ class Relation:
 
     def __post_init__(self) -> None:
         for name in ("subject", "predicate", "object"):
-            value = getattr(self, name)
-            if type(value) is not str or not value.strip() or len(value) > 256:
-                raise InvalidRecord(
-                    field=name, value=value, reason="is not a name of 1 to 256 characters"
-                )
-            check_text(value)
+            check_name(name, getattr(self, name))
         check_time("valid_from", self.valid_from)
         check_time("valid_to", self.valid_to)
 
@@ -391,6 +397,13 @@ def check_text(text: object) -> None:
         )
 
 
+def check_name(field: str, value: object) -> None:
+    """Refuse what is no name: a text of 1 to 256 characters."""
+    if type(value) is not str or not value.strip() or len(value) > 256:
+        raise InvalidRecord(field=field, value=value, reason="is no text of 1 to 256 characters")
+    check_text(value)
+
+
 def check_kind(kind: object) -> None:
     """Refuse a kind that does not exist."""
     if kind not in KINDS:
@@ -403,6 +416,10 @@ def check_time(name: str, value: object) -> None:
         return
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidRecord(field=name, value=value, reason="is not a datetime with a time zone")
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidRecord(field=name, value=value, reason="is outside the calendar") from None
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> None:

@@ -122,7 +122,7 @@ def _chat(chat: ChatModel | None, ask: AskChat) -> str | None:
         return None
     try:
         answer = chat.complete(ask.system, ask.user, schema=ask.schema)
-    except Exception as error:  # noqa: BLE001 -- the user's model may raise anything
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- the user's model may raise anything
         _tell(error)
         return None
     return answer if isinstance(answer, str) else None
@@ -134,13 +134,14 @@ async def _achat(chat: ChatModel | None, ask: AskChat, seconds: float, run: Run)
         return answer
     try:
         async with asyncio.timeout(seconds):
-            return await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc, no-any-return]  # it is async
+            said: object = await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc]  # it is async
+            return said if isinstance(said, str) else None
     except Exception as error:  # noqa: BLE001 -- the user's model may raise anything
         _tell(error)
         return None
 
 
-def _tell(error: Exception) -> None:
+def _tell(error: BaseException) -> None:
     _log.warning("Extraction failed, the messages are kept verbatim: %r", error)
 
 

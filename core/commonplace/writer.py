@@ -187,8 +187,8 @@ class Writer:
         try:
             batch = self._next(lane)
             return self._work(batch) if batch else None
-        except CommonplaceError as error:
-            _log.warning("A lane stopped and will be tried again: %s", error)
+        except Exception:  # noqa: BLE001 -- whatever it was, the lane must come back
+            _log.exception("A lane stopped and will be tried again")
             return self._settings.retry_after
 
     def _tidy(self) -> None:

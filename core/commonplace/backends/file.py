@@ -59,7 +59,8 @@ class SqliteFile:
     def write(self, change: Callable[[Connection], T]) -> T:
         """Run `change` in a transaction of the writer; return when it is on the disk.
 
-        What it raises undoes what it did and nothing else.
+        What it raises undoes what it did and nothing else. It must not answer with a cursor, whose
+        end in the caller's thread would reset a statement that the writer uses.
 
         Raises:
             StoreUnavailable: the disk is full or fails, or the file is damaged; nothing is written.
@@ -91,7 +92,8 @@ class SqliteFile:
 
     def set_meta(self, key: str, value: str) -> None:
         """Write a value that describes the whole store; setting it again replaces it."""
-        self.write(lambda c: c.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value)))
+        sql = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+        self.write(lambda c: c.execute(sql, (key, value)).rowcount)
 
     def scrub(self) -> bool:
         """Move the log into the file and empty it, so that erased text is in neither.

@@ -57,7 +57,7 @@ class SqliteJournal:
     def __init__(self, file: SqliteFile, *, clock: Clock = now) -> None:
         self._file = Share(file)
         self._clock = clock
-        self._file.write(lambda c: [c.execute(statement) for statement in _SCHEMA])
+        self._file.write(lambda c: [c.execute(statement).rowcount for statement in _SCHEMA])
 
     def append(self, ops: Sequence[Op], *, max_pending: int) -> list[Op]:
         """Accept changes in one transaction, durably, giving each its `seq` and `version`.
@@ -79,7 +79,7 @@ class SqliteJournal:
         if plans:
             sql = "UPDATE op SET plan = ? WHERE seq = ? AND plan IS NULL"
             values = [(plan, seq) for seq, plan in plans.items()]
-            self._file.write(lambda c: c.executemany(sql, values))
+            self._file.write(lambda c: c.executemany(sql, values).rowcount)
 
     def pending(self, lane: str | None = None, *, limit: int = 1000) -> list[Op]:
         """Read changes not yet applied nor dead, of one lane or all, in order of `seq`."""
@@ -97,7 +97,7 @@ class SqliteJournal:
         if seqs:
             sql = "UPDATE op SET state = 1 WHERE seq = ? AND state = 0"
             values = [(seq,) for seq in seqs]
-            self._file.write(lambda c: c.executemany(sql, values))
+            self._file.write(lambda c: c.executemany(sql, values).rowcount)
 
     def prune(self, seqs: Collection[int]) -> int:
         """Drop those of these changes that are marked as applied; answer how many."""
@@ -115,7 +115,7 @@ class SqliteJournal:
         """Move a change that is pending to the dead letters."""
         sql = "UPDATE op SET state = 2, reason = ?, at = ? WHERE seq = ? AND state = 0"
         values = (reason.encode("utf-8", "replace").decode(), rows.to_micros(self._clock()), seq)
-        self._file.write(lambda c: c.execute(sql, values))
+        self._file.write(lambda c: c.execute(sql, values).rowcount)
 
     def dead(self, scope: Scope | None = None) -> list[DeadLetter]:
         """Read dead letters, oldest first, that the scope covers; None for an operator's look."""

@@ -1,6 +1,7 @@
 """Ask an embedder and believe nothing: count, length and numbers are checked, length made one."""
 
 import inspect
+from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Literal
 
@@ -30,7 +31,7 @@ def embed(
         raise LoopRequired(call="embed", model=embedder.id)
     try:
         answer = embedder.embed([text[:limit] for text in texts], purpose=purpose)
-    except Exception as error:  # the user's model may raise anything
+    except (Exception, CancelledError) as error:  # the user's model may raise anything
         raise ModelFailed(model=embedder.id, reason=repr(error)) from error
     return check(embedder, len(texts), answer)
 

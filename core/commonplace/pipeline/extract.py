@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import CommonplaceError
-from ..model import KINDS, Fact, Message, Relation
+from ..model import KINDS, Fact, Message, Relation, check_time
 from ..ports import AskChat
 
 MAX_FACTS = 32
@@ -93,7 +93,7 @@ def _read(answer: str | None, when: datetime) -> tuple[list[Fact] | None, str]:
     bare = re.sub(r"^\s*```(?:json)?|```\s*$", "", answer).strip()
     try:
         given = json.loads(bare)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return None, f"it is not JSON ({error})"
     rows = given.get("facts") if isinstance(given, dict) else None
     if not isinstance(rows, list):
@@ -142,4 +142,9 @@ def _since(given: object, when: datetime) -> datetime | None:
         since = datetime.fromisoformat(given)  # type: ignore[arg-type]  # TypeError is caught
     except (TypeError, ValueError):
         return None
-    return since if since.tzinfo else since.replace(tzinfo=when.tzinfo)
+    since = since if since.tzinfo else since.replace(tzinfo=when.tzinfo)
+    try:
+        check_time("since", since)
+    except CommonplaceError:
+        return None
+    return since
