@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from commonplace import Fact, InvalidRecord, Memory, Message, Scope, Settings
+from commonplace import (
+    Fact,
+    InvalidRecord,
+    Memory,
+    MemoryClosed,
+    Message,
+    ModelFailed,
+    Scope,
+    Settings,
+)
 from commonplace.testing.fakes import AsyncScriptedChat, HashEmbedder, ScriptedChat
 
 ALICE = Scope(user_id="alice")
@@ -120,3 +129,85 @@ def test_an_extracted_date_outside_the_calendar_is_dropped(tmp_path: Path) -> No
         memory.add(TURN, ALICE)
 
         assert len(memory.list(ALICE).records) == 2
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+async def test_draining_for_a_moment_takes_no_write_from_its_caller(tmp_path: Path) -> None:
+    embedder = SlowEmbedder()
+    embedder.seconds = 0.3
+    async with open_memory(tmp_path, embedder=embedder) as memory:
+        writing = asyncio.ensure_future(memory.aadd("Alice keeps bees", ALICE))
+        await asyncio.sleep(0.1)
+        left = await memory.adrain(0.05)
+        written = await asyncio.wait_for(writing, 10)
+
+        assert left.pending == 1
+        assert written.changes[0].event == "ADD"
+
+
+async def test_draining_and_closing_mind_only_the_writes_of_their_own_loop(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, embedder=SlowEmbedder())
+    await memory.aadd("Alice rows", ALICE, wait=False)
+    await asyncio.to_thread(asyncio.run, memory.aadd("Alice keeps bees", ALICE))
+
+    left = await asyncio.to_thread(asyncio.run, memory.adrain())
+    await memory.aclose()
+
+    assert left.pending == 0
+
+
+def test_draining_in_a_thread_waits_for_what_a_loop_is_planning(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path, embedder=SlowEmbedder())
+
+    async def write() -> int:
+        await memory.aadd("Alice keeps bees", ALICE, wait=False)
+        return (await asyncio.to_thread(memory.drain, 10)).pending
+
+    assert asyncio.run(write()) == 0
+    asyncio.run(memory.aclose())
+
+
+def test_a_retried_dead_letter_of_an_asynchronous_model_runs_at_the_next_loop(
+    tmp_path: Path,
+) -> None:
+    class Healing(SlowEmbedder):
+        ill = True
+
+        async def embed(self, texts: Sequence[str], *, purpose: str) -> Any:  # type: ignore[override]
+            if self.ill:
+                raise ConnectionError("down")
+            return await super().embed(texts, purpose=purpose)
+
+    embedder = Healing()
+    settings = Settings(max_attempts=1)
+    memory = open_memory(tmp_path, embedder=embedder, settings=settings)
+    with pytest.raises(ModelFailed):
+        asyncio.run(memory.aadd("Alice keeps bees", ALICE))
+    embedder.ill = False
+
+    assert memory.retry([letter.operation for letter in memory.dead_letters()]) == 1
+    assert asyncio.run(memory.adrain()).pending == 0
+    assert len(memory.list(ALICE).records) == 1
+    memory.close()
+
+
+async def test_closing_over_an_unfinished_write_tells_its_caller_so(tmp_path: Path) -> None:
+    embedder = SlowEmbedder()
+    embedder.seconds = 1.0
+    memory = open_memory(tmp_path, embedder=embedder)
+    writing = asyncio.ensure_future(memory.aadd("Alice keeps bees", ALICE))
+    await asyncio.sleep(0.2)
+    await asyncio.to_thread(memory.close, 0.1)
+
+    with pytest.raises(MemoryClosed):
+        await asyncio.wait_for(writing, 10)
+    for task in memory._tasks:
+        task.cancel()
+    await asyncio.gather(*memory._tasks, return_exceptions=True)
+
+    embedder.seconds = 0.0
+    async with open_memory(tmp_path, embedder=embedder) as again:
+        assert (await again.adrain()).pending == 0
+        assert len(again.list(ALICE).records) == 1

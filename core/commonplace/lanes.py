@@ -25,6 +25,7 @@ class Lanes:
         self._again: set[str] = set()
         self._timers: set[threading.Timer] = set()
         self._gathering: set[str] = set()
+        self._elsewhere = 0
         self.closed = False
 
     def kick(self, lane: str, *, after: float = 0.0) -> None:
@@ -67,10 +68,23 @@ class Lanes:
                 self._timers.add(timer)
                 timer.start()
 
-    def wait(self, timeout: float) -> bool:
-        """Wait until no lane runs or is to run; False when `timeout` seconds were over before."""
+    def elsewhere(self, change: int) -> None:
+        """Count work that will kick a lane when it ends: +1 when it begins, -1 when it has."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._running and not self._timers, timeout)
+            self._elsewhere += change
+            self._changed.notify_all()
+
+    def wait(self, timeout: float, *, own: bool) -> bool:
+        """Wait until no lane runs or is to run; False when `timeout` seconds were over before.
+
+        Args:
+            own: wait for lanes only, not for work elsewhere.
+        """
+        with self._changed:
+            return self._changed.wait_for(
+                lambda: not (self._running or self._timers or (self._elsewhere and not own)),
+                timeout,
+            )
 
     def close(self) -> None:
         """Finish the steps that run, start no more."""

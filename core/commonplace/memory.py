@@ -288,13 +288,14 @@ class Memory:
     async def adrain(self, timeout: float = 30.0) -> Drained:
         """Wait as `drain`; writes that a dead loop left behind are planned on this one."""
         self._check_open()
-        try:
-            async with asyncio.timeout(timeout):
-                await asyncio.gather(*self._tasks, return_exceptions=True)
-                await self._store.writer.plan_orphans(self._store.run)
-        except TimeoutError:
-            timeout = 0
-        return await self._run(self.drain, timeout)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        self._adopt()
+        while own := [task for task in self._tasks if task.get_loop() is loop]:
+            if until <= loop.time():
+                break
+            await asyncio.wait(own, timeout=until - loop.time())
+        return await self._run(self.drain, max(0.0, until - loop.time()))
 
     def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
         """Read the accepted writes that cannot be applied, oldest first; None for everybody's."""

@@ -62,6 +62,7 @@ class Writer:
         self._models: dict[str, Models] = {}
         self._resting: set[str] = set()  # operations that wait for their next attempt
         self._orphans: dict[str, Op] = {}  # planned by whichever loop comes by next
+        self._planning: set[str] = set()  # operations that a loop is planning now
         self._applied: set[int] = set()
 
     def recover(self) -> None:
@@ -76,8 +77,9 @@ class Writer:
     def resume(self) -> None:
         """Look again at everything that waits."""
         for op in self._engines.journal.pending(limit=self._settings.max_pending):
-            if op.id not in self._models and self._default.need_loop(op):
-                self._orphans[op.id] = op
+            if self._models_of(op).need_loop(op):
+                if op.id not in self._planning:
+                    self._orphans[op.id] = op
             else:
                 self._lanes.kick(op.scope.lane)
 
@@ -123,22 +125,32 @@ class Writer:
 
         Cancelled, it is left to `plan_orphans`; it stays in the journal.
         """
-        attempts = op.attempts
+        if op.id in self._planning:
+            return
+        self._planning.add(op.id)
+        self._lanes.elsewhere(+1)
         try:
-            while True:
-                try:
-                    frozen = await plan_alone(op, self._models_of(op), self._settings, run)
-                    break
-                except (CommonplaceError, TimeoutError) as error:
-                    attempts += 1
-                    if await run(self._is_hopeless, op, attempts, error):
-                        return
-                    await asyncio.sleep(self._delay(attempts))
-            await run(self._engines.journal.plan, {op.seq: frozen})
+            frozen = await self._insist(op, run)
+            if frozen is not None:
+                await run(self._engines.journal.plan, {op.seq: frozen})
+                self._lanes.kick(op.scope.lane)
         except BaseException:
             self._orphans[op.id] = op
             raise
-        self._lanes.kick(op.scope.lane)
+        finally:
+            self._planning.discard(op.id)
+            self._lanes.elsewhere(-1)
+
+    async def _insist(self, op: Op, run: Run) -> bytes | None:
+        attempts = op.attempts
+        while True:
+            try:
+                return await plan_alone(op, self._models_of(op), self._settings, run)
+            except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets an answer
+                attempts += 1
+                if await run(self._is_hopeless, op, attempts, error):
+                    return None
+            await asyncio.sleep(self._delay(attempts))
 
     async def plan_orphans(self, run: Run) -> None:
         """Plan what dead loops left behind, on the running loop."""
@@ -155,7 +167,7 @@ class Writer:
         """Wait until nothing moves any more or the time is over; answer what is left."""
         for lane in {op.scope.lane for op in self._engines.journal.pending()}:
             self._lanes.kick(lane)
-        self._lanes.wait(timeout)
+        self._lanes.wait(timeout, own=_on_a_loop())
         left = self._engines.journal.count()
         return Drained(pending=left.pending, dead=left.dead)
 
@@ -178,7 +190,8 @@ class Writer:
         self._lanes.close()
         self.flush()
         for future in list(self._waiting.values()):
-            future.cancel()
+            if not future.done():
+                future.set_exception(MemoryClosed())
         return left
 
     # -- one lane, on a thread of ours ---------------------------------------------------------
@@ -322,6 +335,15 @@ class Writer:
 
     def _models_of(self, op: Op) -> Models:
         return self._models.get(op.id, self._default)
+
+
+def _on_a_loop() -> bool:
+    """Tell whether waiting here would stop an event loop, and so what it is waiting for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def target(op: Op) -> str:
