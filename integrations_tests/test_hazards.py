@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from commonplace import (
     Fact,
+    IdempotencyConflict,
+    InvalidFilter,
     InvalidRecord,
     Memory,
     MemoryClosed,
@@ -129,6 +132,106 @@ def test_an_extracted_date_outside_the_calendar_is_dropped(tmp_path: Path) -> No
         memory.add(TURN, ALICE)
 
         assert len(memory.list(ALICE).records) == 2
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda m: m.add("x", ALICE, origin="nobody"),
+        lambda m: m.add(None, ALICE),
+        lambda m: m.relations(ALICE, ""),
+        lambda m: m.relations(ALICE, "\ud800"),
+        lambda m: m.add("x", ALICE, metadata=[]),
+    ],
+)
+def test_odd_arguments_are_refused_by_name(memory: Memory, refused: Any) -> None:
+    with pytest.raises(InvalidRecord):
+        refused(memory)
+
+
+def test_a_filter_with_a_lone_surrogate_is_refused(memory: Memory) -> None:
+    with pytest.raises(InvalidFilter):
+        memory.search("x", ALICE, where={"city": "\ud800"})
+
+
+def test_metadata_may_be_any_mapping(memory: Memory) -> None:
+    memory.add("Alice keeps bees", ALICE, metadata=MappingProxyType({"hives": 3}))
+
+    assert memory.list(ALICE).records[0].metadata == {"hives": 3}
+
+
+# -- one record, several writes --------------------------------------------------------------------
+
+
+def test_a_text_told_again_after_its_record_was_changed_is_kept(memory: Memory) -> None:
+    first = memory.add("Alice lives in Lyon", ALICE).changes[0]
+    memory.update(first.id, "Alice lives in Nice", ALICE)
+    events = [memory.add("Alice lives in Lyon", ALICE).changes[0].event for _ in range(2)]
+
+    assert events == ["ADD", "NONE"]
+    assert {one.text for one in memory.list(ALICE).records} == {
+        "Alice lives in Lyon",
+        "Alice lives in Nice",
+    }
+
+
+def test_a_text_told_again_survives_a_replay_after_later_changes(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        first = memory.add("Alice lives in Lyon", ALICE).changes[0]
+        memory.update(first.id, "Alice lives in Nice", ALICE)
+        memory.add("Alice lives in Lyon", ALICE)
+        memory.update(first.id, "Alice lives in Metz", ALICE)
+        memory.drain()
+        memory._store.engines.index.erase(ALICE)  # as if the process had died before the index
+        memory._store.writer.recover()
+
+        found = {one.record.text for one in memory.search("Where does Alice live?", ALICE)}
+        assert found == {"Alice lives in Lyon", "Alice lives in Metz"}
+        assert len(memory.list(ALICE).records) == 2
+
+
+def test_an_expired_text_told_again_is_remembered_again(memory: Memory) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=0.2)
+    memory.add(Fact(text="Alice is on holiday", expires_at=soon), ALICE)
+    while memory.list(ALICE).records:
+        pass
+    written = memory.add("Alice is on holiday", ALICE)
+
+    assert written.changes[0].event == "ADD"
+    assert [one.record.text for one in memory.search("holiday", ALICE)] == ["Alice is on holiday"]
+
+
+def test_an_update_keeps_metadata_that_a_write_before_it_brings(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        known = memory.add("Alice keeps bees", ALICE, metadata={"n": 1}).changes[0].id
+        memory.update(known, "Alice keeps many bees", ALICE, metadata={"n": 2}, wait=False)
+        memory.update(known, "Alice keeps few bees", ALICE)
+
+        assert memory.get(known, ALICE).metadata == {"n": 2}  # type: ignore[union-attr]
+
+
+def test_a_key_on_its_way_is_not_given_to_another_text(tmp_path: Path) -> None:
+    embedder = SlowEmbedder()
+
+    async def write() -> None:
+        async with open_memory(tmp_path, embedder=embedder) as memory:
+            await memory.aadd("one", ALICE, key="k", wait=False)
+            with pytest.raises(IdempotencyConflict):
+                await memory.aadd("two", ALICE, key="k", wait=False)
+
+    asyncio.run(write())
+
+
+def test_forgetting_a_session_leaves_no_row_of_a_change_made_from_above(tmp_path: Path) -> None:
+    session = Scope(user_id="alice", session_id="s")
+    with open_memory(tmp_path) as memory:
+        known = memory.add("a secret of the session", session).changes[0].id
+        memory.update(known, "another secret of the session", ALICE)
+        receipt = memory.forget(session)
+
+        assert receipt.complete
+        assert receipt.left["journal.rows"] == 0
+        assert memory._store.engines.journal.unflushed() == []
 
 
 # -- loops -----------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from typing import Any
 from agentscope.message import AssistantMsg, HintBlock, Msg, TextBlock, ToolResultBlock
 from agentscope.state import AgentState
 
-from commonplace.model import MAX_TEXT_BYTES, Match, Message, Role
+from commonplace.checks import MAX_TEXT_BYTES
+from commonplace.model import Match, Message, Role
 from commonplace.note import NOTE_MARK, is_note, mark, render
 from commonplace.policy import Policy
 

@@ -22,6 +22,7 @@ def put_to_json(put: Put) -> dict[str, Any]:
         "relations": [_relation_to_json(one) for one in put.relations],
         "replace": put.replace,
         "in_session": put.in_session,
+        "keep_metadata": put.keep_metadata,
     }
 
 
@@ -32,6 +33,7 @@ def put_from_json(given: Mapping[str, Any]) -> Put:
         relations=tuple(_relation_from_json(one) for one in given["relations"]),
         replace=given["replace"],
         in_session=given["in_session"],
+        keep_metadata=given["keep_metadata"],
     )
 
 

@@ -149,6 +149,8 @@ def _scalar(key: str, operator: object, value: object) -> Scalar:
             value = value.timestamp()
     if type(value) not in (str, int, float, bool) or value != value:  # noqa: PLR0124 -- NaN
         raise InvalidFilter(part=part, reason="is no string, number or boolean")
+    if type(value) is str and any(0xD800 <= ord(char) <= 0xDFFF for char in value):
+        raise InvalidFilter(part=part, reason="has a lone surrogate")
     if operator in ("contains", "icontains") and type(value) is not str:
         raise InvalidFilter(part=part, reason="needs a string")
     if operator in _RANGES and type(value) is bool:

@@ -6,14 +6,10 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 
-from .codec import put_from_json
-from .errors import (
-    IdempotencyConflict,
-    LoopRequired,
-    MemoryClosed,
-    RecordNotFound,
-)
+from .checks import check_name
+from .errors import LoopRequired, MemoryClosed
 from .filters import parse_filter
+from .known import check_key, find_known
 from .model import (
     DeadLetter,
     Drained,
@@ -271,6 +267,8 @@ class Memory:
     def relations(self, scope: Scope, entity: str | None = None) -> Sequence[Relation]:
         """Read the relations of one entity, or all, oldest first."""
         self._check_open(scope)
+        if entity is not None:
+            check_name("entity", entity)
         return self._store.engines.graph.relations(scope, entity)
 
     def entities(self, scope: Scope) -> Sequence[Entity]:
@@ -373,35 +371,20 @@ class Memory:
         infer = self._models.chat is not None if infer is None else bool(infer)
         op, puts = addition(content, scope, at=now(), infer=infer, **given)  # type: ignore[arg-type]  # AddOptions
         if given.get("key") is not None:
-            first = puts[0].record
-            told = self._store.engines.graph.history(scope, first.id)
-            texts = {version.text for version in told} - {None}
-            if texts and first.text not in texts:
-                raise IdempotencyConflict(key=str(given["key"]))
+            check_key(self._store.engines, puts[0].record, str(given["key"]))
         return op, wait
 
     def _revision(
         self, record_id: str, text: str, scope: Scope, metadata: Mapping[str, Any] | None
     ) -> Op:
-        return revision(self._known(record_id, scope), text, metadata, scope=scope, at=now())
+        self._check_open(scope)
+        record = find_known(self._store.engines, record_id, scope)
+        return revision(record, text, metadata, at=now())
 
     def _deletion(self, record_id: str, scope: Scope) -> Op:
-        self._known(record_id, scope)
-        return operation("delete", scope, json.dumps({"id": record_id, "at": now().isoformat()}))
-
-    def _known(self, record_id: str, scope: Scope) -> Record:
-        """Find a record, also one that is accepted and on its way."""
-        found = self.get(record_id, scope)
-        if found is not None:
-            return found
-        for op in reversed(self._store.engines.journal.pending(scope.lane)):
-            accepted = json.loads(op.body)
-            if accepted.get("id") == record_id:
-                break
-            for put in map(put_from_json, accepted.get("puts", [])):
-                if put.record.id == record_id and scope.covers(put.record.scope):
-                    return put.record
-        raise RecordNotFound(record_id=record_id)
+        self._check_open(scope)
+        owner = find_known(self._store.engines, record_id, scope).scope
+        return operation("delete", owner, json.dumps({"id": record_id, "at": now().isoformat()}))
 
     def _write(self, op: Op, wait: bool = True) -> Written | Receipt:  # noqa: FBT001, FBT002 -- private
         self._check_open()

@@ -2,15 +2,21 @@
 
 import hashlib
 import json
-import math
-import re
-import unicodedata
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, Self, get_args
 
+from .checks import (
+    SCOPE_FIELDS,
+    check_choice,
+    check_id,
+    check_metadata,
+    check_name,
+    check_text,
+    check_time,
+)
 from .errors import InvalidRecord, InvalidScope
 
 Kind = Literal["fact", "preference", "episode", "procedure", "profile"]
@@ -19,11 +25,8 @@ Origin = Literal["user", "assistant", "tool", "document", "import", "system"]
 Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
 NAMESPACE = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
-MAX_TEXT_BYTES = 32 * 1024
-MAX_METADATA_KEYS = 32
-_METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +49,10 @@ class Scope:
     session_id: str | None = None
 
     def __post_init__(self) -> None:
-        for name in _SCOPE_FIELDS:
+        for name in SCOPE_FIELDS:
             value = getattr(self, name)
             if value is not None:
-                _check_id(name, value)
+                check_id(name, value)
         if self.user_id is None and self.agent_id is None and self.session_id is None:
             raise InvalidScope(field="scope", value=None, reason="names nobody")
 
@@ -85,27 +88,6 @@ class Scope:
         return tuple(found)
 
 
-def _check_id(name: str, value: object) -> None:
-    if type(value) is not str:
-        raise InvalidScope(field=name, value=value, reason="is not a string")
-    if not 1 <= len(value) <= 256:
-        raise InvalidScope(field=name, value=value, reason="is empty or longer than 256 characters")
-    if value == "*":
-        raise InvalidScope(field=name, value=value, reason="is not a wildcard and no id either")
-    if not unicodedata.is_normalized("NFC", value):
-        # Two spellings of one name would be two half-memories that look the same.
-        raise InvalidScope(field=name, value=value, reason="is not in the Unicode form NFC")
-    if value != value.strip():
-        raise InvalidScope(field=name, value=value, reason="begins or ends with a space")
-    # Cc: control, Cs: surrogate, Zl/Zp: line breaks; the explicit ones reverse or hide text.
-    if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in value) or re.search(
-        "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]", value
-    ):
-        raise InvalidScope(
-            field=name, value=value, reason="has a control, invisible or surrogate character"
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One turn of a conversation.
@@ -127,10 +109,7 @@ class Message:
     def __post_init__(self) -> None:
         check_text(self.text)
         check_time("at", self.at)
-        if self.role not in get_args(Role):
-            raise InvalidRecord(
-                field="role", value=self.role, reason=f"is none of {', '.join(get_args(Role))}"
-            )
+        check_choice("role", self.role, get_args(Role))
         for name in ("name", "id"):
             if getattr(self, name) is not None:
                 check_name(name, getattr(self, name))
@@ -160,7 +139,7 @@ class Fact:
 
     def __post_init__(self) -> None:
         check_text(self.text)
-        check_kind(self.kind)
+        check_choice("kind", self.kind, KINDS)
         check_metadata(self.metadata)
         check_time("at", self.at)
         check_time("expires_at", self.expires_at)
@@ -370,103 +349,3 @@ class Drained:
 def now() -> datetime:
     """The time, in UTC."""
     return datetime.now(UTC)
-
-
-def check_text(text: object) -> None:
-    """Refuse what is no text: empty, too long, or not encodable.
-
-    Raises:
-        InvalidRecord: with the reason.
-    """
-    if type(text) is not str:
-        raise InvalidRecord(field="text", value=text, reason="is not a string")
-    if not any(unicodedata.category(c)[0] not in "ZC" for c in text):
-        raise InvalidRecord(field="text", value=text, reason="has no visible character")
-    if "\x00" in text:
-        raise InvalidRecord(field="text", value=text, reason="has a NUL character")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidRecord(field="text", value=text, reason="has a lone surrogate") from None
-    if size > MAX_TEXT_BYTES:
-        raise InvalidRecord(
-            field="text",
-            value=text,
-            reason=f"has {size} bytes, the limit is {MAX_TEXT_BYTES}",
-            hint="Split it into several texts.",
-        )
-
-
-def check_name(field: str, value: object) -> None:
-    """Refuse what is no name: a text of 1 to 256 characters."""
-    if type(value) is not str or not value.strip() or len(value) > 256:
-        raise InvalidRecord(field=field, value=value, reason="is no text of 1 to 256 characters")
-    check_text(value)
-
-
-def check_kind(kind: object) -> None:
-    """Refuse a kind that does not exist."""
-    if kind not in KINDS:
-        raise InvalidRecord(field="kind", value=kind, reason=f"is none of {', '.join(KINDS)}")
-
-
-def check_time(name: str, value: object) -> None:
-    """Refuse a time without a zone: it would mean another moment on another machine."""
-    if value is None:
-        return
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidRecord(field=name, value=value, reason="is not a datetime with a time zone")
-    try:
-        value.astimezone(UTC)
-    except OverflowError:
-        raise InvalidRecord(field=name, value=value, reason="is outside the calendar") from None
-
-
-def check_metadata(metadata: Mapping[str, Any]) -> None:
-    """Refuse metadata that JSON, a filter or another engine could not hold.
-
-    Raises:
-        InvalidRecord: naming the path of the value.
-    """
-    if not isinstance(metadata, Mapping) or len(metadata) > MAX_METADATA_KEYS:
-        raise InvalidRecord(
-            field="metadata", value=metadata, reason=f"is no mapping of ≤ {MAX_METADATA_KEYS} keys"
-        )
-    for key, value in metadata.items():
-        if type(key) is not str or not _METADATA_KEY.fullmatch(key) or key in _SCOPE_FIELDS:
-            raise InvalidRecord(
-                field="metadata key", value=key, reason="is no identifier or names a scope"
-            )
-        _check_json(f"metadata[{key!r}]", value, depth=0)
-    size = len(json.dumps(metadata, ensure_ascii=False).encode())
-    if size > MAX_TEXT_BYTES:
-        raise InvalidRecord(field="metadata", value=size, reason=f"exceeds {MAX_TEXT_BYTES} bytes")
-
-
-def _check_json(path: str, value: object, depth: int) -> None:
-    if depth > 8:
-        raise InvalidRecord(field=path, value="…", reason="is nested deeper than 8")
-    if type(value) in (list, tuple):
-        for place, one in enumerate(cast("Sequence[object]", value)):
-            _check_json(f"{path}[{place}]", one, depth + 1)
-    elif type(value) is dict:
-        for key, one in value.items():
-            if type(key) is not str:
-                raise InvalidRecord(field=path, value=key, reason="has a key that is no string")
-            _check_json(f"{path}[{key!r}]", key, depth + 1)
-            _check_json(f"{path}[{key!r}]", one, depth + 1)
-    elif (fault := _fault(value)) is not None:
-        raise InvalidRecord(field=path, value=value, reason=fault)
-
-
-def _fault(value: object) -> str | None:
-    if value is None or type(value) is bool:
-        return None
-    if type(value) is str:
-        bad = "\x00" in value or any(0xD800 <= ord(c) <= 0xDFFF for c in value)
-        return "has a NUL or lone surrogate" if bad else None
-    if type(value) is int:
-        return "is not below 2**53" if abs(value) >= 2**53 else None
-    if type(value) is float:
-        return None if math.isfinite(value) else "is not a finite number"
-    return "is not a JSON value"

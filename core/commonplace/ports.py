@@ -129,15 +129,18 @@ class Put:
     Attributes:
         record: its `version` is the operation's; `position` is given out by the store.
         relations: that this record supports; they replace those that it supported before.
-        replace: False adds: a live record with this id stays as it is and the change is `NONE`.
+        replace: False adds: a live record with this id stays as it is and the change is `NONE`;
+            one that has expired when the new one is made is replaced and the change is `ADD`.
             True updates: a record that is not live stays dead and the change is `NONE`.
         in_session: give the record the next position of its session.
+        keep_metadata: of an update, leave the stored metadata as it is.
     """
 
     record: Record
     relations: tuple[Relation, ...] = ()
     replace: bool = False
     in_session: bool = False
+    keep_metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +176,10 @@ class GraphStore(Protocol):
         """
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Record]:
-        """Read live records that the scope covers, in the order of `ids`, leaving out others."""
+        """Read live records that the scope covers, in the order of `ids`, leaving out others.
+
+        What has expired is left out, here and in `page`.
+        """
 
     def page(
         self,
@@ -292,8 +298,8 @@ class Journal(Protocol):
     def count(self, scope: Scope | None = None) -> Backlog:
         """Count what waits and what is dead, of a scope or of all."""
 
-    def rows(self, scope: Scope) -> int:
-        """Count rows of any state that the scope covers."""
+    def rows(self, scope: Scope, *, before: int | None = None) -> int:
+        """Count rows of any state that the scope covers, with `seq` below `before` if given."""
 
     def close(self) -> None:
         """Let go of files; repeating it does nothing."""

@@ -6,19 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypedDict
 
+from .checks import check_choice, check_metadata, check_text
 from .errors import InvalidRecord
 from .filters import Filter, parse_filter
-from .model import (
-    Fact,
-    Kind,
-    Message,
-    Origin,
-    Record,
-    Scope,
-    check_kind,
-    check_metadata,
-    check_text,
-)
+from .model import KINDS, ORIGINS, Fact, Kind, Message, Origin, Record, Scope
 from .pipeline.plan import body, fact_put, message_put
 from .ports import Op, OpKind, Put
 
@@ -107,7 +98,7 @@ def question(
     if type(low) not in (int, float) or not 0 <= low <= 1:
         raise InvalidRecord(field="threshold", value=threshold, reason="is not in 0..1")
     for kind in kinds:
-        check_kind(kind)
+        check_choice("kind", kind, KINDS)
     return Question(
         text=text,
         scope=scope,
@@ -136,7 +127,10 @@ def addition(
         InvalidRecord: something cannot be stored.
     """
     check_scope(scope)
-    items = [content] if isinstance(content, str | Message | Fact) else list(content)
+    if isinstance(content, str | Message | Fact) or not isinstance(content, Sequence):
+        items: list[Content] = [content]
+    else:
+        items = list(content)
     if not 1 <= len(items) <= MAX_ITEMS:
         raise InvalidRecord(
             field="content", value=len(items), reason=f"is not 1 to {MAX_ITEMS} things to remember"
@@ -146,7 +140,9 @@ def addition(
             field="key", value=key, reason="needs a single text",
             hint="A Fact has its own key, a Message its own id.",
         )  # fmt: skip
-    check_metadata(metadata or {})
+    if metadata is not None:
+        check_metadata(metadata)
+    check_choice("origin", origin, ORIGINS)
     puts = []
     for item in items:
         if isinstance(item, str):
@@ -164,17 +160,15 @@ def addition(
     return operation("add", scope, body(puts, at=at, origin=origin, extract=spoken)), puts
 
 
-def revision(
-    record: Record, text: str, metadata: Mapping[str, Any] | None, *, scope: Scope, at: datetime
-) -> Op:
+def revision(record: Record, text: str, metadata: Mapping[str, Any] | None, *, at: datetime) -> Op:
     """Check an update of a stored or pending record and make its operation."""
     check_text(text)
     record = replace(record, text=text, updated_at=at)
     if metadata is not None:
         check_metadata(metadata)
         record = replace(record, metadata=dict(metadata))
-    put = Put(record=record, replace=True)
-    return operation("update", scope, body([put], at=at, origin=record.origin))
+    put = Put(record=record, replace=True, keep_metadata=metadata is None)
+    return operation("update", record.scope, body([put], at=at, origin=record.origin))
 
 
 def operation(kind: OpKind, scope: Scope, accepted: str) -> Op:

@@ -5,7 +5,6 @@ until then later changes of its lane may pass it.
 """
 
 import asyncio
-import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -13,7 +12,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from .codec import thaw
 from .errors import (
     CommonplaceError,
     InvalidRecord,
@@ -24,9 +22,10 @@ from .errors import (
 from .faults import crash_point
 from .lanes import Lanes
 from .model import Drained, Receipt, Written
-from .pipeline.apply import Planned, apply, removal
+from .pipeline.apply import apply, planned, target
+from .pipeline.erase import erase
 from .planner import Models, Run, plan_alone, plan_batch
-from .ports import Engines, Op, Remove, Terms
+from .ports import Engines, Op, Terms
 from .settings import Settings
 
 Result = Written | Receipt
@@ -238,11 +237,11 @@ class Writer:
         crash_point("before_plan")
         fresh = [op for op in batch if op.plan is None and op.kind != "delete"]
         plans: dict[int, bytes] = {}
-        for op, planned in plan_batch([(op, self._models_of(op)) for op in fresh], self._settings):
-            if isinstance(planned, bytes):
-                plans[op.seq] = planned
+        for op, frozen in plan_batch([(op, self._models_of(op)) for op in fresh], self._settings):
+            if isinstance(frozen, bytes):
+                plans[op.seq] = frozen
             else:
-                self._rest(op, planned)
+                self._rest(op, frozen)
         if plans:
             self._engines.journal.plan(plans)
         crash_point("after_plan")
@@ -271,7 +270,7 @@ class Writer:
         """Apply planned changes; repeating it changes nothing."""
         engines = self._engines
         changes = apply(
-            [(op, _planned(op)) for op in ops],
+            [(op, planned(op)) for op in ops],
             graph=engines.graph,
             index=engines.index,
             describe=self._describe,
@@ -280,24 +279,14 @@ class Writer:
         return [Written(operation=op.id, changes=some) for op, some in pairs]
 
     def _erase(self, op: Op) -> None:
-        """Remove a scope from every store, look again, and answer with the receipt."""
-        engines, scope = self._engines, op.scope
-        waiting = engines.journal.pending(scope.lane, limit=self._settings.max_pending)
-        crash_point("before_graph")
-        removed = {f"graph.{name}": n for name, n in engines.graph.erase(scope, op.version).items()}
-        crash_point("after_graph")
-        removed["index.points"] = engines.index.erase(scope)
-        engines.index.flush()
-        crash_point("after_index")
-        removed["journal.rows"] = engines.journal.erase(scope, op.seq)
-        left = {f"graph.{name}": n for name, n in engines.graph.count(scope).items()}
-        left["index.points"] = engines.index.count(scope)
-        engines.journal.erase(scope, op.seq + 1)
-        crash_point("after_done")
+        """Carry out an erasure; answer it, and the writes that it overtook."""
+        limit = self._settings.max_pending
+        waiting = self._engines.journal.pending(op.scope.lane, limit=limit)
+        receipt = erase(op, self._engines, datetime.now(UTC))
         for one in waiting:
-            if one.seq < op.seq and scope.covers(one.scope):
+            if one.seq < op.seq and op.scope.covers(one.scope):
                 self._answer(one.id, Written(operation=one.id))
-        self._answer(op.id, Receipt(scope=scope, removed=removed, left=left, at=datetime.now(UTC)))
+        self._answer(op.id, receipt)
 
     # -- failures and results ------------------------------------------------------------------
 
@@ -344,16 +333,3 @@ def _on_a_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def target(op: Op) -> str:
-    """Read the id of the record that an update or a delete is about."""
-    given = json.loads(op.body)
-    return str(given["id"] if op.kind == "delete" else given["puts"][0]["record"]["id"])
-
-
-def _planned(op: Op) -> Planned | Remove:
-    if op.kind == "delete":
-        given = json.loads(op.body)
-        return removal(op, given["id"], datetime.fromisoformat(given["at"]))
-    return thaw(op.plan or b"[]")

@@ -37,6 +37,10 @@ def _is_erased(connection: Connection, scope: Scope, version: int) -> bool:
     return any(fence is not None and version <= fence[0] for fence in fences)
 
 
+def _is_over(record: Record, at: datetime) -> bool:
+    return record.expires_at is not None and record.expires_at <= at
+
+
 def _ignored(record_id: str, stored: Record | None) -> Outcome:
     text = stored.text if stored else None
     return Outcome(change=Change(id=record_id, text=text, event="NONE"), record=stored)
@@ -60,6 +64,8 @@ def put(connection: Connection, change: Put) -> Outcome:
         if row[_VERSION] == record.version and stored is not None:
             return _repeated(connection, row, stored)
         return _ignored(record.id, stored)
+    if stored is not None and not change.replace and _is_over(stored, record.created_at):
+        stored = None
     if change.replace != (stored is not None) or _is_erased(
         connection, record.scope if stored is None else stored.scope, record.version
     ):
@@ -68,6 +74,8 @@ def put(connection: Connection, change: Put) -> Outcome:
         record = replace(
             record, created_at=stored.created_at, position=stored.position, scope=stored.scope
         )
+        if change.keep_metadata:
+            record = replace(record, metadata=stored.metadata)
     else:
         position = _next_position(connection, record.scope) if change.in_session else None
         record = replace(record, position=position)

@@ -166,12 +166,13 @@ class SqliteJournal:
             found = dict(connection.execute(sql, values).fetchall())
         return Backlog(pending=found.get(_PENDING, 0), dead=found.get(_DEAD, 0))
 
-    def rows(self, scope: Scope) -> int:
-        """Count rows of any state that the scope covers."""
+    def rows(self, scope: Scope, *, before: int | None = None) -> int:
+        """Count rows of any state that the scope covers, with `seq` below `before` if given."""
         clause, values = rows.covered(scope)
-        sql = f"SELECT count(*) FROM op {rows.index(scope, 'op')} WHERE {clause}"  # noqa: S608 -- parts are ours
+        sql = f"SELECT count(*) FROM op {rows.index(scope, 'op')} WHERE {clause} AND seq < ?"  # noqa: S608 -- parts are ours
         with self._file.read() as connection:
-            return int(connection.execute(sql, values).fetchone()[0])
+            seq = _LIMIT if before is None else before
+            return int(connection.execute(sql, (*values, seq)).fetchone()[0])
 
     def close(self) -> None:
         """Leave the file; repeating it does nothing."""

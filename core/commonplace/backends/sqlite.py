@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..filters import Filter
-from ..model import Entity, Page, Record, Relation, Scope, Version
+from ..model import Entity, Page, Record, Relation, Scope, Version, now
 from ..ports import Outcome, Put, Remove
 from . import relations, rows
 from .changes import LIVE, put, read, remove
@@ -179,7 +179,12 @@ def _create(connection: Connection, schema: str) -> None:
 
 def _visible(scope: Scope, found: Iterable[Sequence[Any]]) -> Iterator[Record]:
     # The query has asked for the scope already; this look does not depend on it being right.
-    return (one for one in map(rows.from_row, found) if scope.covers(one.scope))
+    at = now()
+    return (
+        one
+        for one in map(rows.from_row, found)
+        if scope.covers(one.scope) and not (one.expires_at and one.expires_at <= at)
+    )
 
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:

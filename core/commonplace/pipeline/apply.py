@@ -1,11 +1,14 @@
 """Bring planned changes into the graph store, then into the index; repeating it changes nothing."""
 
+import itertools
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from ..codec import thaw
 from ..faults import crash_point
-from ..model import Change
+from ..model import Change, record_id
 from ..ports import GraphStore, Op, Outcome, Point, Put, Remove, Terms, VectorIndex
 
 Planned = Sequence[tuple[Put, Sequence[float]]]
@@ -39,6 +42,7 @@ def apply(
             vectors.append(vector)
     crash_point("before_graph")
     outcomes = graph.apply(steps)
+    _tell_again(steps, outcomes, graph)
     crash_point("after_graph")
     _index(steps, vectors, outcomes, index, describe)
     crash_point("after_index")
@@ -49,9 +53,40 @@ def apply(
     ]
 
 
-def removal(op: Op, record_id: str, at: datetime) -> Remove:
-    """Turn an accepted delete into the change of the graph store."""
-    return Remove(id=record_id, scope=op.scope, version=op.version, at=at)
+def _tell_again(steps: list[Put | Remove], outcomes: list[Outcome], graph: GraphStore) -> None:
+    """Add texts anew that were found known, but whose records say something else by now."""
+    for n, step in enumerate(steps):
+        if isinstance(step, Remove) or step.replace:
+            continue
+        told = step.record
+        key = told.text.strip()
+        if told.id != record_id(told.scope, told.kind, key):
+            continue  # the caller named it himself
+        for again in itertools.count(1):
+            held = outcomes[n].record
+            if outcomes[n].change.event != "NONE" or held is None or held.text == told.text:
+                break
+            # Counted, so that repeating the operation walks to the same record.
+            other = record_id(told.scope, told.kind, f"{key}\x00{again}")
+            if held.version > told.version and not graph.get(told.scope, [other]):
+                break  # repeated after a later change; the first time it was no news
+            steps[n] = replace(step, record=replace(told, id=other))
+            [outcomes[n]] = graph.apply([steps[n]])
+
+
+def planned(op: Op) -> Planned | Remove:
+    """Read what an operation does: its frozen plan, or its removal."""
+    if op.kind == "delete":
+        given = json.loads(op.body)
+        at = datetime.fromisoformat(given["at"])
+        return Remove(id=given["id"], scope=op.scope, version=op.version, at=at)
+    return thaw(op.plan or b"[]")
+
+
+def target(op: Op) -> str:
+    """Read the id of the record that an update or a delete is about."""
+    given = json.loads(op.body)
+    return str(given["id"] if op.kind == "delete" else given["puts"][0]["record"]["id"])
 
 
 def _index(

@@ -10,8 +10,9 @@ from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import Any
 
+from ..checks import check_time
 from ..errors import CommonplaceError
-from ..model import KINDS, Fact, Message, Relation, check_time
+from ..model import KINDS, Fact, Message, Relation
 from ..ports import AskChat
 
 MAX_FACTS = 32

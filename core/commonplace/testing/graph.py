@@ -110,7 +110,7 @@ class GraphStoreContract:
             origin="tool",
             trust=0.25,
             valid_to=START,
-            expires_at=START + timedelta(microseconds=1),
+            expires_at=datetime(9000, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
         )
         [outcome] = graph.apply([written])
 
@@ -141,6 +141,30 @@ class GraphStoreContract:
         assert second.change.event == "NONE"
         assert second.record == first.record
         assert _texts(graph) == ["text of a"]
+
+    def test_what_has_expired_is_not_read(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, expires_at=START + timedelta(days=1)), put("b", 2)])
+
+        assert _texts(graph) == ["text of b"]
+        assert graph.get(ALICE, [put("a", 1).record.id]) == []
+
+    def test_adding_over_what_has_expired_adds(self, graph: GraphStore) -> None:
+        change = put("a", 5, text="again", relations=[likes("Ann", "tea")])
+        graph.apply([put("a", 1, expires_at=START + timedelta(seconds=2))])
+        [second] = graph.apply([change])
+        [repeated] = graph.apply([change])
+
+        assert (second.change.event, second.record) == ("ADD", change.record)
+        assert repeated == second
+        assert _texts(graph) == ["again"]
+
+    def test_an_update_can_keep_the_metadata_that_is_stored(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, metadata={"n": 1}), update("a", 2, metadata={"n": 2})])
+        change = replace(update("a", 3, text="new", metadata={"n": 1}), keep_metadata=True)
+        [outcome] = graph.apply([change])
+
+        assert outcome.record is not None
+        assert (outcome.record.text, outcome.record.metadata) == ("new", {"n": 2})
 
     def test_an_update_keeps_creation_position_and_owner(self, graph: GraphStore) -> None:
         owner = Scope(user_id="alice", session_id="s")

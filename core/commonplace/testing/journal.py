@@ -251,6 +251,7 @@ class JournalContract:
         journal.bury(b.seq, "why")
 
         assert journal.rows(ALICE) == 4
+        assert journal.rows(ALICE, before=c.seq) == 2
         assert journal.rows(session) == 1
         assert journal.erase(session, e.seq) == 1
         assert journal.erase(ALICE, e.seq) == 2

@@ -1,0 +1,138 @@
+"""What may be stored at all: the rules for ids, texts, names, times and metadata."""
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from .errors import InvalidRecord, InvalidScope
+
+SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
+MAX_TEXT_BYTES = 32 * 1024
+MAX_METADATA_KEYS = 32
+_METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+def check_id(name: str, value: object) -> None:
+    """Refuse what is no id of an owner: it is compared whole and shown to people."""
+    if type(value) is not str:
+        raise InvalidScope(field=name, value=value, reason="is not a string")
+    if not 1 <= len(value) <= 256:
+        raise InvalidScope(field=name, value=value, reason="is empty or longer than 256 characters")
+    if value == "*":
+        raise InvalidScope(field=name, value=value, reason="is not a wildcard and no id either")
+    if not unicodedata.is_normalized("NFC", value):
+        # Two spellings of one name would be two half-memories that look the same.
+        raise InvalidScope(field=name, value=value, reason="is not in the Unicode form NFC")
+    if value != value.strip():
+        raise InvalidScope(field=name, value=value, reason="begins or ends with a space")
+    # Cc: control, Cs: surrogate, Zl/Zp: line breaks; the explicit ones reverse or hide text.
+    if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in value) or re.search(
+        "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]", value
+    ):
+        raise InvalidScope(
+            field=name, value=value, reason="has a control, invisible or surrogate character"
+        )
+
+
+def check_text(text: object) -> None:
+    """Refuse what is no text: empty, too long, or not encodable.
+
+    Raises:
+        InvalidRecord: with the reason.
+    """
+    if type(text) is not str:
+        raise InvalidRecord(field="text", value=text, reason="is not a string")
+    if not any(unicodedata.category(c)[0] not in "ZC" for c in text):
+        raise InvalidRecord(field="text", value=text, reason="has no visible character")
+    if "\x00" in text:
+        raise InvalidRecord(field="text", value=text, reason="has a NUL character")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidRecord(field="text", value=text, reason="has a lone surrogate") from None
+    if size > MAX_TEXT_BYTES:
+        raise InvalidRecord(
+            field="text",
+            value=text,
+            reason=f"has {size} bytes, the limit is {MAX_TEXT_BYTES}",
+            hint="Split it into several texts.",
+        )
+
+
+def check_name(field: str, value: object) -> None:
+    """Refuse what is no name: a text of 1 to 256 characters."""
+    if type(value) is not str or not value.strip() or len(value) > 256:
+        raise InvalidRecord(field=field, value=value, reason="is no text of 1 to 256 characters")
+    check_text(value)
+
+
+def check_choice(field: str, value: object, options: Sequence[str]) -> None:
+    """Refuse what is none of the options."""
+    if value not in options:
+        raise InvalidRecord(field=field, value=value, reason=f"is none of {', '.join(options)}")
+
+
+def check_time(name: str, value: object) -> None:
+    """Refuse a time without a zone: it would mean another moment on another machine."""
+    if value is None:
+        return
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise InvalidRecord(field=name, value=value, reason="is not a datetime with a time zone")
+    try:
+        value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidRecord(field=name, value=value, reason="is outside the calendar") from None
+
+
+def check_metadata(metadata: Mapping[str, Any]) -> None:
+    """Refuse metadata that JSON, a filter or another engine could not hold.
+
+    Raises:
+        InvalidRecord: naming the path of the value.
+    """
+    if not isinstance(metadata, Mapping) or len(metadata) > MAX_METADATA_KEYS:
+        raise InvalidRecord(
+            field="metadata", value=metadata, reason=f"is no mapping of ≤ {MAX_METADATA_KEYS} keys"
+        )
+    for key, value in metadata.items():
+        if type(key) is not str or not _METADATA_KEY.fullmatch(key) or key in SCOPE_FIELDS:
+            raise InvalidRecord(
+                field="metadata key", value=key, reason="is no identifier or names a scope"
+            )
+        _check_json(f"metadata[{key!r}]", value, depth=0)
+    size = len(json.dumps(dict(metadata), ensure_ascii=False).encode())
+    if size > MAX_TEXT_BYTES:
+        raise InvalidRecord(field="metadata", value=size, reason=f"exceeds {MAX_TEXT_BYTES} bytes")
+
+
+def _check_json(path: str, value: object, depth: int) -> None:
+    if depth > 8:
+        raise InvalidRecord(field=path, value="…", reason="is nested deeper than 8")
+    if type(value) in (list, tuple):
+        for place, one in enumerate(cast("Sequence[object]", value)):
+            _check_json(f"{path}[{place}]", one, depth + 1)
+    elif type(value) is dict:
+        for key, one in value.items():
+            if type(key) is not str:
+                raise InvalidRecord(field=path, value=key, reason="has a key that is no string")
+            _check_json(f"{path}[{key!r}]", key, depth + 1)
+            _check_json(f"{path}[{key!r}]", one, depth + 1)
+    elif (fault := _fault(value)) is not None:
+        raise InvalidRecord(field=path, value=value, reason=fault)
+
+
+def _fault(value: object) -> str | None:
+    if value is None or type(value) is bool:
+        return None
+    if type(value) is str:
+        bad = "\x00" in value or any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+        return "has a NUL or lone surrogate" if bad else None
+    if type(value) is int:
+        return "is not below 2**53" if abs(value) >= 2**53 else None
+    if type(value) is float:
+        return None if math.isfinite(value) else "is not a finite number"
+    return "is not a JSON value"

@@ -1,0 +1,28 @@
+"""Remove a scope from every store, then look again; repeating it removes what is left."""
+
+from datetime import datetime
+
+from ..faults import crash_point
+from ..model import Receipt
+from ..ports import Engines, Op
+
+
+def erase(op: Op, engines: Engines, at: datetime) -> Receipt:
+    """Carry out an accepted erasure, its own row in the journal included.
+
+    Writes accepted after it stay and are not counted as left.
+    """
+    scope, journal = op.scope, engines.journal
+    crash_point("before_graph")
+    removed = {f"graph.{name}": n for name, n in engines.graph.erase(scope, op.version).items()}
+    crash_point("after_graph")
+    removed["index.points"] = engines.index.erase(scope)
+    engines.index.flush()
+    crash_point("after_index")
+    removed["journal.rows"] = journal.erase(scope, op.seq)
+    left = {f"graph.{name}": n for name, n in engines.graph.count(scope).items()}
+    left["index.points"] = engines.index.count(scope)
+    left["journal.rows"] = journal.rows(scope, before=op.seq)
+    journal.erase(scope, op.seq + 1)
+    crash_point("after_done")
+    return Receipt(scope=scope, removed=removed, left=left, at=at)
