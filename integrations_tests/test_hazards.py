@@ -1,6 +1,7 @@
 """What once went wrong, or would at a peer: races, odd models, odd times."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
@@ -41,6 +42,10 @@ class SlowEmbedder(HashEmbedder):
 
 def open_memory(folder: Path, **given: Any) -> Memory:
     return Memory.open(str(folder), **{"embedder": HashEmbedder(), **given})
+
+
+def memory_is_open(memory: Memory) -> bool:
+    return not memory._closed
 
 
 def count(memory: Memory) -> int:
@@ -158,6 +163,49 @@ def test_metadata_may_be_any_mapping(memory: Memory) -> None:
     memory.add("Alice keeps bees", ALICE, metadata=MappingProxyType({"hives": 3}))
 
     assert memory.list(ALICE).records[0].metadata == {"hives": 3}
+
+
+def test_changing_what_a_search_gave_changes_nothing_else(memory: Memory) -> None:
+    memory.add("Alice keeps bees", ALICE, metadata={"hives": [3]})
+    for _ in range(2):
+        [match] = memory.search("bees", ALICE)
+        assert match.record.metadata == {"hives": [3]}
+        match.record.metadata["hives"].append(4)
+
+
+def test_a_model_that_ends_its_thread_does_not_end_the_lane(tmp_path: Path) -> None:
+    class Exits(HashEmbedder):
+        left = 1
+
+        def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
+            if self.left:
+                self.left -= 1
+                raise SystemExit
+            return super().embed(texts, purpose=purpose)
+
+    with open_memory(tmp_path, embedder=Exits(), settings=QUICK) as memory:
+        assert memory.add("Alice keeps bees", ALICE).changes[0].event == "ADD"
+
+
+def test_one_folder_that_closes_slowly_does_not_keep_another_from_opening(tmp_path: Path) -> None:
+    release = threading.Event()
+
+    class Stuck(HashEmbedder):
+        def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
+            release.wait(20)
+            return super().embed(texts, purpose=purpose)
+
+    slow = open_memory(tmp_path / "slow", embedder=Stuck())
+    slow.add("Alice keeps bees", ALICE, wait=False)
+    closing = threading.Thread(target=slow.close)
+    closing.start()
+    while memory_is_open(slow):
+        pass
+    with open_memory(tmp_path / "other") as other:
+        other.add("Alice rows", ALICE)
+        assert closing.is_alive()
+    release.set()
+    closing.join(20)
 
 
 # -- one record, several writes --------------------------------------------------------------------

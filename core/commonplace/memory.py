@@ -1,8 +1,10 @@
 """`Memory`: what a user opens and talks to. It wires the stages and holds no logic of its own."""
 
 import asyncio
+import copy
 import json
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
 
@@ -434,4 +436,12 @@ class Memory:
         turns = neighbour_turns(hits)
         neighbours = index.score(probe, turns) if turns else []
         matches = rank(asked.text, hits, neighbours, now=at, limit=asked.top_k)
-        return [one for one in matches if one.score >= asked.threshold]
+        return [_own(one) for one in matches if one.score >= asked.threshold]
+
+
+def _own(match: Match) -> Match:
+    """Give the caller metadata that he may change without changing what others are given."""
+    if not match.record.metadata:
+        return match
+    metadata = copy.deepcopy(match.record.metadata)
+    return replace(match, record=replace(match.record, metadata=metadata))

@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _open: dict[Path, "Store"] = {}
-_lock = threading.Lock()
+_doors: dict[Path, threading.Lock] = {}  # opening and closing a place takes time: one lock for each
 _EXIT_SECONDS = 5.0
 
 
@@ -46,7 +46,7 @@ class Store:
     def open(cls, path: str, settings: Settings, models: Models) -> "Store":
         """Open a folder, or take part in it when this process has it open."""
         place = Path(path).expanduser().resolve()
-        with _lock:
+        with _doors.setdefault(place, threading.Lock()):
             store = _open.get(place)
             if store is None:
                 store = _open[place] = cls(place, settings, models)
@@ -64,7 +64,7 @@ class Store:
 
     def release(self, timeout: float) -> None:
         """Take part no longer; the last one out finishes the writes and closes the engines."""
-        with _lock:
+        with _doors[self._path]:
             self._users -= 1
             if self._users:
                 return

@@ -199,7 +199,7 @@ class Writer:
         try:
             batch = self._next(lane)
             return self._work(batch) if batch else None
-        except Exception:  # noqa: BLE001 -- whatever it was, the lane must come back
+        except BaseException:  # noqa: BLE001 -- whatever it was, even a model's exit: it must come back
             _log.exception("A lane stopped and will be tried again")
             return self._settings.retry_after
 

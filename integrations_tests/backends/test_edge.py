@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.backends.edge import EdgeIndex
-from commonplace.errors import SchemaMismatch, StoreLocked
+from commonplace.errors import SchemaMismatch, StoreLocked, StoreUnavailable
 from commonplace.testing.index import ANNA, DIMENSIONS, VectorIndexContract, make_point
 
 META = {"schema": "1", "embedder": "test@1"}
@@ -53,6 +53,14 @@ def index(path):
     opened = EdgeIndex(path, dimensions=DIMENSIONS, meta=META)
     yield opened
     opened.close()
+
+
+def test_a_damaged_description_is_named(index, path):
+    index.close()
+    (Path(path) / "index.json").write_text("{")
+
+    with pytest.raises(StoreUnavailable, match=r"index\.json"):
+        EdgeIndex(path, dimensions=DIMENSIONS, meta=META)
 
 
 class TestEdgeIndex(VectorIndexContract):

@@ -246,7 +246,10 @@ def _agree(file: Path, wanted: Mapping[str, str], exists: bool) -> None:  # noqa
         draft.write_text(json.dumps(wanted))
         draft.replace(file)
         return
-    stored = json.loads(file.read_text()) if file.exists() else {}
+    try:
+        stored = json.loads(file.read_text()) if file.exists() else {}
+    except ValueError as error:
+        raise StoreUnavailable(store=str(file), reason=f"is damaged: {error}") from error
     for what in sorted({*stored, *wanted}):
         if stored.get(what) != wanted.get(what):
             raise SchemaMismatch(what=what, stored=stored.get(what), wanted=wanted.get(what))
