@@ -84,7 +84,7 @@ def types(session: nox.Session) -> None:
 def adapters(session: nox.Session, adapter: str) -> None:
     """Test one adapter against its real framework and no other, and check its types there."""
     session.install(f"{wheel(session)}[{adapter}]", *group("test", "types"))
-    session.run("pytest", f"integrations_tests/adapters/test_{adapter}.py", *session.posargs)
+    session.run("pytest", *_tests_of(adapter), *session.posargs)
     session.run("mypy", f"adapters/commonplace_{adapter}")
 
 
@@ -121,9 +121,13 @@ def lowest(session: nox.Session, adapter: str) -> None:
     built = f"{wheel(session)}[{adapter}]"
     session.run("uv", "pip", "install", "--resolution", "lowest-direct", built)
     session.install(*group("test"))
-    session.run("pytest", f"integrations_tests/adapters/test_{adapter}.py", *session.posargs)
+    session.run("pytest", *_tests_of(adapter), *session.posargs)
 
 
 def _lint(session: nox.Session) -> None:
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
+
+
+def _tests_of(adapter: str) -> list[str]:
+    return sorted(map(str, Path("integrations_tests/adapters").glob(f"test_{adapter}*.py")))
