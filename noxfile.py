@@ -75,7 +75,7 @@ def core(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Check the types of the core, the examples and this file, with every extra's real types."""
-    session.install("-e", ".[all]", *group("types"))
+    session.install("-e", ".[all]", *group("types", "test"))
     session.run("mypy", *TYPED)
 
 
