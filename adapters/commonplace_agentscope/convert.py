@@ -3,8 +3,9 @@
 - `Msg.get_text_content()` → `Message.text`: text blocks joined by line breaks; more than a record
   holds becomes several messages. Thinking, data, hints and tool calls are dropped.
 - `Msg.role` `user` → `Message.role` `user`; other roles of an input are dropped.
-- `Msg.name` → `Message.name`. `Msg.id` → `Message.id`. `Msg.created_at` → `Message.at`, as local
-  time when it has no zone.
+- `Msg.name` → `Message.name`, without what no name may hold. `Msg.created_at` → `Message.at`, as
+  local time when it has no zone.
+- `Msg.id` → dropped: callers use one again. The reply and the place in it → `Message.id`.
 - `Msg.structured_output` or `state.reply_context.structured_output` → `Message.text`, as JSON.
 - `Msg.metadata`, `usage`, `finished_*` → dropped; a message marked as a note is dropped whole.
 - the reply: `reply_id` → `Message.id`, the agent's name → `Message.name`, role `assistant`.
@@ -16,80 +17,80 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from agentscope.event import HintBlockEvent
 from agentscope.message import AssistantMsg, HintBlock, Msg, TextBlock, ToolResultBlock
 from agentscope.state import AgentState
 
 from commonplace.checks import MAX_TEXT_BYTES
 from commonplace.model import Match, Message, Role
-from commonplace.note import NOTE_MARK, is_note, mark, render
+from commonplace.note import NOTE_MARK, is_note, mark, render, shown
 from commonplace.policy import Policy
 
 _NOTE_NAME = "memory"
 _BYTES_PER_CHARACTER = 4
+_MAX_NAME = 256
 
 
 def to_pending(inputs: object) -> list[dict[str, str]]:
     """Describe the user's messages of an input so that JSON can hold them; often an empty list.
 
-    Events, None, other roles, notes and messages without text give nothing.
+    Events, None, other roles, notes and messages without visible text give nothing.
     """
     given = inputs if isinstance(inputs, list) else [inputs]
     return [
-        {"id": one.id, "name": one.name, "text": text, "at": one.created_at}
+        {"name": _clean(one.name), "text": text, "at": one.created_at}
         for one in given
         if isinstance(one, Msg) and one.role == "user" and not is_note(one.metadata)
-        if (text := one.get_text_content()) and text.strip()
+        if _is_visible(text := _clean(one.get_text_content() or ""))
     ]
 
 
 def to_exchange(
-    pending: Sequence[dict[str, str]], answer: str, reply_id: str, name: str
+    pending: Sequence[dict[str, str]], answer: str, reply_id: str, name: str, number: int = 1
 ) -> list[Message]:
-    """Make the messages of a turn: what the user said, then the agent's answer."""
+    """Make the messages of a turn: what the user said, then the agent's answer.
+
+    `number` counts the answers of a reply from 1.
+    """
     messages = []
-    for one in pending:
-        messages += _messages(one["text"], "user", one["name"], one["id"], _time(one["at"]))
-    return messages + _messages(answer, "assistant", name, reply_id, None)
+    for place, one in enumerate(pending):
+        at = _time(one["at"])
+        messages += _messages(one["text"], "user", one["name"], f"{reply_id}<{place}", at)
+    answer_id = reply_id if number == 1 else f"{reply_id}>{number}"
+    return messages + _messages(_clean(answer), "assistant", _clean(name), answer_id, None)
 
 
-def to_note(matches: Sequence[Match], policy: Policy, reply_id: str) -> Msg | None:
+def to_note(
+    matches: Sequence[Match], policy: Policy, reply_id: str, memory: str, owner: str
+) -> Msg | None:
     """Make the message that shows recalled memories to the model; None if there are none."""
     text = render(matches, policy)
     if not text:
         return None
+    marked = mark(shown(matches, policy), reply_id, memory=memory, owner=owner)
     hint = HintBlock(hint=text, source=NOTE_MARK)
-    return AssistantMsg(name=_NOTE_NAME, content=[hint], metadata=mark(matches, reply_id))
+    return AssistantMsg(name=_NOTE_NAME, content=[hint], metadata=marked)
 
 
-def holds_note(message: Msg) -> bool:
-    """Tell whether a message of the context is a note of ours, by its mark, not by its name."""
-    return is_note(message.metadata) or any(
-        isinstance(block, HintBlock) and is_note(None, block.source) for block in message.content
-    )
+def to_event(note: Msg, reply_id: str) -> HintBlockEvent:
+    """Announce a note to whoever listens to the reply."""
+    (hint,) = note.get_content_blocks("hint")
+    return HintBlockEvent(reply_id=reply_id, block_id=hint.id, source=hint.source, hint=hint.hint)
 
 
-def noted(context: Sequence[Msg]) -> set[str]:
-    """Collect the ids of the records that notes in the context show."""
-    marks = (one.metadata[NOTE_MARK] for one in context if NOTE_MARK in one.metadata)
-    return {record["id"] for one in marks for record in one["records"]}
-
-
-def note_turn(message: Msg) -> str | None:
-    """Name the reply that a note was made for; None if the message is no note or does not say."""
-    held = message.metadata.get(NOTE_MARK)
-    return held["turn"] if isinstance(held, dict) else None
-
-
-def final_text(state: AgentState, streamed: str) -> str:
+def final_text(state: AgentState, reply_id: str, streamed: str) -> str:
     """Read what the agent answered at the end of a reply; empty if it only used tools.
 
     A reply's blocks pile up in one message, so only text after the last tool result counts.
-    `streamed` serves when a compression has folded that message away.
+    `streamed` serves when a compression has folded that message away, or when another reply has
+    taken the state over.
     """
+    if state.reply_id != reply_id:
+        return streamed
     structured = state.reply_context.structured_output
     if structured is not None:
-        return json.dumps(structured, ensure_ascii=False)
-    own = [one for one in state.context if one.id == state.reply_id and one.role == "assistant"]
+        return json.dumps(structured, ensure_ascii=False, default=str)
+    own = [one for one in state.context if one.id == reply_id and one.role == "assistant"]
     if not own:
         return streamed
     texts: list[str] = []
@@ -104,20 +105,28 @@ def final_text(state: AgentState, streamed: str) -> str:
 def _messages(
     text: str, role: Role, name: str, message_id: str, at: datetime | None
 ) -> list[Message]:
-    # NUL and lone surrogates are in no stored text; the rest of what was said still counts.
-    text = text.replace("\x00", "").encode("utf-8", "replace").decode()
     size = (
         len(text)
         if len(text.encode()) <= MAX_TEXT_BYTES
         else (MAX_TEXT_BYTES // _BYTES_PER_CHARACTER)
     )
     parts = [text[at : at + size] for at in range(0, len(text), size)] if size else []
-    given: dict[str, Any] = {"role": role, "name": name or None, "at": at}
+    name = " ".join(name.split())[:_MAX_NAME].strip()
+    given: dict[str, Any] = {"role": role, "name": name if _is_visible(name) else None, "at": at}
     return [
         Message(text=part, id=message_id if not number else f"{message_id}#{number}", **given)
         for number, part in enumerate(parts)
-        if any(char.isprintable() and not char.isspace() for char in part)
+        if _is_visible(part)
     ]
+
+
+def _clean(text: str) -> str:
+    # NUL and lone surrogates are in no stored text; the rest of what was said still counts.
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def _is_visible(text: str) -> bool:
+    return any(char.isprintable() and not char.isspace() for char in text)
 
 
 def _time(text: str) -> datetime | None:

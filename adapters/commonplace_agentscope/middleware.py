@@ -5,28 +5,34 @@ that fails is told to the log `commonplace_agentscope`, and the reply goes on wi
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from agentscope.event import ReplyEndEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
-from commonplace.errors import InvalidRecord, InvalidScope
+from commonplace.errors import InvalidRecord
 from commonplace.memory import Memory
-from commonplace.model import Scope
-from commonplace.policy import HEADER, INTRO, TOOL_INSTRUCTIONS, Inject, Mode, Policy
+from commonplace.policy import (
+    HEADER,
+    INTRO,
+    TOOL_INSTRUCTIONS,
+    WRITE_PATIENCE,
+    Inject,
+    Mode,
+    Policy,
+)
 
-from .convert import to_pending
-from .models import to_chat, to_embedder
-from .opening import Opening
-from .tools import memory_tools
-from .turn import Turn, Warn, logger
+from .log import logger
+from .replies import Replies, to_scope
+from .sharing import share
+from .tools import Reach, instruct, memory_tools
+from .turn import Turn
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
     from agentscope.embedding import EmbeddingModelBase
     from agentscope.model import ChatModelBase
-    from agentscope.state import AgentState
     from agentscope.tool import ToolBase
 
     from commonplace.ports import ChatModel, Embedder
@@ -87,8 +93,7 @@ class MemoryMiddleware(MiddlewareBase):
             )
         if client is not None and not isinstance(client, Memory):
             raise TypeError(NO_MEMORY.format(client))
-        if not callable(user_id):
-            _scope(user_id, agent_id, None)
+        to_scope("anybody" if callable(user_id) else user_id, agent_id)
         self.policy = Policy(
             mode=mode,
             top_k=top_k,
@@ -104,15 +109,14 @@ class MemoryMiddleware(MiddlewareBase):
         given = {"path": path, "chat_model": chat_model, "embedding_model": embedding_model}
         if client is not None and any(value is not None for value in given.values()):
             logger.warning("client is given, so %s are ignored", ", ".join(given))
-        self._user_id = user_id
-        self._agent_id = agent_id
         self._prefix = tool_prefix
-        self._opening = Opening(
-            client, path=path, chat=to_chat(chat_model), embedder=to_embedder(embedding_model)
-        )
-        self._scopes: dict[int, Scope] = {}
-        self._writes: set[asyncio.Task[None]] = set()
-        self._warn = Warn()
+        self._replies = Replies(user_id, agent_id)
+        self._opening = share(self, client, path, chat_model, embedding_model)
+        self._key = f"{MemoryMiddleware.__name__}:{self._opening.name(tool_prefix)}"
+
+    async def get_middleware_key(self) -> str:
+        """Name this memory's place in an agent's state: by its folder and the tools' prefix."""
+        return self._key
 
     async def on_reply(
         self,
@@ -121,80 +125,65 @@ class MemoryMiddleware(MiddlewareBase):
         next_handler: Callable[..., AsyncGenerator[Any, None]],
     ) -> AsyncGenerator[Any, None]:
         """Recall after the reply's first event, write before its last; pass all else on."""
-        state = agent.state
-        scope = self._scope_of(agent)
-        if scope is not None:
-            self._scopes[id(state)] = scope
+        self._opening.holders.add(self)
         turn = Turn(
-            state=state,
+            reply=self._replies.begin(agent, self._opening.warn),
             name=agent.name,
-            key=await self.get_middleware_key(),
-            scope=scope if self.policy.is_static else None,
-            said=to_pending(input_kwargs.get("inputs")),
+            key=self._key,
             policy=self.policy,
-            reach=self._opening.reach,
-            writes=self._writes,
-            warn=self._warn,
+            opening=self._opening,
+            raises=getattr(agent.react_config, "interruption_raise_cancelled_error", False),
         )
+        turn.begin(input_kwargs.get("inputs"))
         try:
-            async for item in next_handler(**input_kwargs):
+            async for item in self._replies.steps(turn.reply, next_handler(**input_kwargs)):
                 turn.hear(item)
                 if isinstance(item, ReplyEndEvent):
+                    self._replies.leave(turn.reply)
                     # Before the event: whoever stops listening there has been answered.
                     await turn.finish(item)
                 yield item
                 if isinstance(item, ReplyStartEvent):
-                    shown = await turn.start()
+                    shown = await turn.start(item.reply_id)
                     if shown is not None:
                         yield shown
+                turn.expel()
         finally:
             turn.leave()
-            # A generator that is finalised late must not take away a newer reply's scope.
-            if scope is not None and self._scopes.get(id(state)) is scope:
-                del self._scopes[id(state)]
+            self._replies.leave(turn.reply)
+
+    async def on_compress_context(
+        self,
+        agent: "Agent",
+        input_kwargs: dict[str, Any],
+        next_handler: Callable[..., Awaitable[None]],
+    ) -> None:
+        """Interrupt a reply that was cancelled while it recalled.
+
+        This is the first hook inside the agent's own loop, which ends such a reply properly.
+        """
+        reply = self._replies.current(agent.state)
+        if reply is not None and reply.is_interrupted:
+            reply.is_interrupted = False
+            raise asyncio.CancelledError
+        await next_handler(**input_kwargs)
 
     async def on_system_prompt(self, agent: "Agent", current_prompt: str) -> str:
         """Add the tools' instructions where the agent has the tools."""
-        text = self.policy.tool_instructions
-        if not self.policy.has_tools or not text:
-            return current_prompt
-        for name in ("search_memory", "add_memory"):
-            text = text.replace(name, f"{self._prefix}{name}")
-        return f"{current_prompt}\n\n{text}"
+        return instruct(current_prompt, self.policy, self._prefix)
 
     async def list_tools(self) -> "list[ToolBase]":
-        """List the tools for the agent's toolkit; empty in `static_control`."""
-        shown = self.policy.has_tools
-        return memory_tools(self.policy, self._reach, self._prefix) if shown else []
+        """List the tools for the agent's toolkit; empty in `static_control`.
+
+        Opens the memory meanwhile, for 10 seconds at most, so that the first reply need not wait.
+        """
+        await self._opening.warm(WRITE_PATIENCE)
+        reach = Reach(owner=self._replies.owner, memory=self._opening.reach)
+        return memory_tools(self.policy, reach, self._prefix) if self.policy.has_tools else []
 
     async def aclose(self, timeout: float = 10.0) -> None:
-        """Wait for writes that still run, then close the memory if it was opened here."""
-        loop = asyncio.get_running_loop()
-        running = {task for task in self._writes if task.get_loop() is loop}
-        if running:
-            await asyncio.wait(running, timeout=timeout)
-        await self._opening.aclose()
+        """Wait for writes that still run, then close the memory if no other middleware uses it.
 
-    async def _reach(self, state: "AgentState | None") -> tuple[Memory, Scope]:
-        scope = self._scopes.get(id(state))
-        if scope is None and not callable(self._user_id):
-            scope = _scope(self._user_id, self._agent_id, None)
-        if scope is None:
-            raise InvalidScope(
-                field="user_id", value=None, reason="is unknown outside a reply of this agent"
-            )
-        return await self._opening.reach(), scope
-
-    def _scope_of(self, agent: "Agent") -> Scope | None:
-        try:
-            user_id = self._user_id(agent) if callable(self._user_id) else self._user_id
-            return _scope(user_id, self._agent_id, agent.state.session_id)
-        except Exception as error:  # noqa: BLE001 -- nobody's memory is better than a lost reply
-            self._warn("scope", error)
-            return None
-
-
-def _scope(user_id: object, agent_id: str | None, session_id: str | None) -> Scope:
-    if type(user_id) is not str:
-        raise InvalidScope(field="user_id", value=user_id, reason="is not a string")
-    return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
+        A memory that was given stays open.
+        """
+        await self._opening.release(self, timeout)

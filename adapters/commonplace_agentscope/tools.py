@@ -1,6 +1,8 @@
 """The memory's tools as AgentScope runs them: allowed by themselves, for whoever the reply is."""
 
+import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from agentscope.message import TextBlock, ToolResultState
@@ -8,12 +10,18 @@ from agentscope.permission import PermissionBehavior, PermissionDecision
 from agentscope.state import AgentState
 from agentscope.tool import ToolBase, ToolChunk
 
-from commonplace.handlers import Tool, add_memory, search_memory, tools
+from commonplace.handlers import add_memory, search_memory, within
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.policy import Policy
+from commonplace.policy import WRITE_PATIENCE, Policy, Tool, tools
 
-Reach = Callable[[AgentState | None], Awaitable[tuple[Memory, Scope]]]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How a tool comes by the memory, and by whose it is in the reply that runs on a state."""
+
+    owner: Callable[[AgentState | None], Scope]
+    memory: Callable[[], Awaitable[Memory]]
 
 
 class _MemoryTool(ToolBase):
@@ -37,11 +45,16 @@ class _MemoryTool(ToolBase):
     async def call(self, *_args: Any, **arguments: Any) -> ToolChunk:
         state: AgentState | None = arguments.pop("_agent_state", None)
         try:
-            memory, scope = await self._reach(state)
-            text = await self._answer(memory, scope, arguments)
+            scope = self._reach.owner(state)
+            text = await within(WRITE_PATIENCE, self.name, self._call(scope, arguments))
+            # Another user's reply may have taken the conversation over in the meantime.
+            self._reach.owner(state)
         except Exception as error:  # noqa: BLE001 -- the model reads it; the reply goes on
             return _chunk(f"{self.failure}: {error}", ToolResultState.ERROR)
         return _chunk(text, ToolResultState.RUNNING)
+
+    async def _call(self, scope: Scope, arguments: dict[str, Any]) -> str:
+        return await self._answer(await self._reach.memory(), scope, arguments)
 
     async def _answer(self, memory: Memory, scope: Scope, arguments: dict[str, Any]) -> str:
         raise NotImplementedError
@@ -67,9 +80,19 @@ class AddMemory(_MemoryTool):
 
 
 def memory_tools(policy: Policy, reach: Reach, prefix: str = "") -> list[ToolBase]:
-    """Make both tools; `reach` finds the memory and whose it is for the state of a reply."""
+    """Make both tools; search first."""
     search, add = tools(policy)
     return [SearchMemory(search, policy, reach, prefix), AddMemory(add, policy, reach, prefix)]
+
+
+def instruct(prompt: str, policy: Policy, prefix: str) -> str:
+    """Add the tools' instructions to a system prompt, unless the agent has no tools."""
+    text = policy.tool_instructions
+    if not policy.has_tools or not text:
+        return prompt
+    # A name that has a prefix already stays as it is.
+    names = re.compile(r"(?<![\w-])(search_memory|add_memory)(?!\w)")
+    return f"{prompt}\n\n{names.sub(lambda one: prefix + one[1], text)}"
 
 
 def _chunk(text: str, state: ToolResultState) -> ToolChunk:

@@ -5,10 +5,7 @@ the agent's own state. None of it raises.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from agentscope.event import (
     HintBlockEvent,
@@ -18,35 +15,21 @@ from agentscope.event import (
     TextBlockEndEvent,
     ToolResultStartEvent,
 )
-from agentscope.message import HintBlock
 from agentscope.state import AgentState
 from agentscope.types import ReplyFinishedReason
 
-from commonplace.handlers import recall
-from commonplace.memory import Memory
+from commonplace.errors import InvalidScope
+from commonplace.handlers import recall, within
 from commonplace.model import Match, Message, Scope
-from commonplace.policy import Policy
+from commonplace.policy import WRITE_PATIENCE, Policy
 
-from .convert import final_text, holds_note, note_turn, noted, to_exchange, to_note
+from .convert import final_text, to_event, to_exchange, to_note, to_pending
+from .marks import drop_notes, drop_question, keep_question, kept_question, noted
+from .opening import Opening
+from .replies import Reply
 
-logger = logging.getLogger("commonplace_agentscope")
-
-WRITE_PATIENCE = 30.0
+ACCEPT_PATIENCE = 2.0
 _ANSWERED = (ReplyFinishedReason.COMPLETED, ReplyFinishedReason.EXCEED_MAX_ITERS)
-
-
-class Warn:
-    """Tells the log of a failure, each kind once: a memory that is down is down every turn."""
-
-    def __init__(self) -> None:
-        self._seen: set[str] = set()
-
-    def __call__(self, what: str, error: Exception) -> None:
-        """Log that `what` failed, unless it failed in the same way before."""
-        kind = f"{what} {type(error).__name__}"
-        if kind not in self._seen:
-            self._seen.add(kind)
-            logger.warning("memory %s failed, the agent goes on without it: %s", what, error)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,27 +37,45 @@ class Turn:
     """A reply from its first to its last event, also a part of one that waited in between.
 
     Attributes:
-        key: the middleware's place in the state.
-        scope: None for no recalling and no writing.
-        said: what the user said, as `convert.to_pending` describes it; empty on a resumption.
-        reach: opens the memory.
-        writes: holds running writes, so that a cancelled reply does not cancel them.
-        warn: tells the log what failed.
+        reply: whose memory it is about.
+        name: the agent's.
+        key: tells the middleware's marks in the state from those of others.
+        opening: reaches the memory.
+        raises: a cancelled caller wants to be told of it.
     """
 
-    state: AgentState
+    reply: Reply
     name: str
     key: str
-    scope: Scope | None
-    said: list[dict[str, str]]
     policy: Policy
-    reach: Callable[[], Awaitable[Memory]]
-    writes: set[asyncio.Task[None]]
-    warn: Warn
+    opening: Opening
+    raises: bool = False
+    _id: str | None = None
+    _said: list[dict[str, str]] = field(default_factory=list)
     _heard: dict[str, str] = field(default_factory=dict)
-    _held: list[dict[str, str]] = field(default_factory=list)
     _answers: int = 0
     _is_slow: bool = False
+
+    @property
+    def owner(self) -> Scope | None:
+        """Who is recalled for and written about; None for nobody."""
+        return self.reply.owner if self.policy.is_static else None
+
+    @property
+    def state(self) -> AgentState:
+        """The agent's state."""
+        return self.reply.state
+
+    def begin(self, inputs: object) -> None:
+        """Take what the user says, or what he said before the reply had to wait."""
+        try:
+            self._said = to_pending(inputs)
+            if self.state.has_awaiting_tool_calls(self.name):
+                self._id = self.state.reply_id
+                if self.owner is not None:
+                    self._said = kept_question(self.state, self.key, self.owner)
+        except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
+            self.opening.warn("input", error)
 
     def hear(self, event: object) -> None:
         """Collect the text since the last model call or tool result."""
@@ -85,93 +86,114 @@ class Turn:
         elif isinstance(event, TextBlockEndEvent) and event.text is not None:
             self._heard[event.block_id] = event.text
 
-    async def start(self) -> HintBlockEvent | None:
+    async def start(self, reply_id: str) -> HintBlockEvent | None:
         """Keep what was said until the answer is there, recall, and put the note in its place.
 
         The one moment when the context may grow: the input is in it and no tool call waits.
         """
-        if self.policy.inject == "replace":
-            self._drop(lambda turn: turn != self.state.reply_id)
-        if self.scope is None:
-            return None
-        held = self.state.middle_context.setdefault(self.key, {})
-        held.pop(self.scope.key, None)
-        if not self.said:
-            return None
-        held[self.scope.key] = {"reply_id": self.state.reply_id, "said": self.said}
+        self._id = reply_id
         try:
-            return self._show(await self._recall(self.scope))
+            self._sweep()
+            keep_question(self.state, self.key, self.owner, self._said)
+            if self.owner is None or not self._said:
+                return None
+            limit = self.policy.recall_timeout
+            return self._show(await within(limit, "recall", self._recall(self.owner)))
+        except asyncio.CancelledError:
+            self.reply.is_interrupted = True
+            return None
         except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
             self._is_slow = isinstance(error, TimeoutError)
-            self.warn("recall", error)
+            self.opening.warn("recall", error)
             return None
 
+    def expel(self) -> None:
+        """Drop all notes if two users' replies share the conversation: none may see the other's."""
+        if not self.reply.is_cut:
+            return
+        reason = "is one of two whom the agent answers at once, in one conversation"
+        self.opening.warn("separation", InvalidScope(field="user_id", value=None, reason=reason))
+        drop_notes(self.state, self.key, lambda _turn, _owner: True)
+
     async def finish(self, event: ReplyEndEvent) -> None:
-        """Write what was said and answered; nothing for a reply that was cut off."""
+        """Write what was said and answered; nothing for a reply that was cut off.
+
+        Returns in time even if the memory hangs; the write goes on, also when the caller leaves.
+        """
         try:
-            messages = self._exchange(event)
+            self.expel()
+            owner, messages = self.owner, self._exchange(event)
+            if owner is not None and messages:
+                await self.opening.writes.see_off(self._write(messages, owner), self._patience())
+        except asyncio.CancelledError:
+            # The answer is there, so there is nothing left to interrupt.
+            if self.raises:
+                raise
         except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
-            self.warn("write", error)
-            return
-        if not messages or self.scope is None:
-            return
-        task = asyncio.create_task(self._write(messages, self.scope))
-        self.writes.add(task)
-        task.add_done_callback(self.writes.discard)
-        patience = self.policy.recall_timeout if self._is_slow else WRITE_PATIENCE
-        # `wait` leaves the task running when the reply is cancelled or the patience is over.
-        _, late = await asyncio.wait({task}, timeout=patience)
-        if late:
-            self.warn("write", TimeoutError(f"still running after {patience:g} s"))
+            self.opening.warn("write", error)
 
     def leave(self) -> None:
-        """Take a transient note away, unless the reply waits and goes on later."""
-        if self.policy.inject == "transient" and not self.state.has_awaiting_tool_calls(self.name):
-            self._drop(lambda turn: turn == self.state.reply_id)
+        """Take a transient note and the question away, unless the reply waits and goes on later."""
+        try:
+            is_parked = self.state.has_awaiting_tool_calls(self.name)
+            if self._id is None or (is_parked and self._id == self.state.reply_id):
+                return
+            if self.policy.inject == "transient":
+                drop_notes(self.state, self.key, lambda turn, _: turn == self._id)
+            if self.reply.scope is not None:
+                drop_question(self.state, self.key, self.reply.scope, self._id)
+        except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
+            self.opening.warn("state", error)
 
-    async def _recall(self, scope: Scope) -> list[Match]:
-        memory = await self.reach()
-        query = "\n".join(one["text"] for one in self.said)
-        matches = await recall(memory, scope, query, self.policy)
+    async def _recall(self, owner: Scope) -> list[Match]:
+        memory = await self.opening.reach()
+        query = "\n".join(one["text"] for one in self._said)
+        matches = await recall(memory, owner, query, self.policy)
         if self.policy.inject != "persist":
             return list(matches)
-        known = noted(self.state.context)
+        known = noted(self.state, self.key)
         return [one for one in matches if one.record.id not in known]
 
     def _show(self, matches: list[Match]) -> HintBlockEvent | None:
-        note = to_note(matches, self.policy, self.state.reply_id)
+        # Another reply may have taken the conversation over while this one waited.
+        if self.owner is None or self._id is None or self._id != self.state.reply_id:
+            return None
+        note = to_note(matches, self.policy, self._id, self.key, self.owner.lane)
         if note is None:
             return None
         self.state.context.append(note)
-        hint = note.content[0]
-        assert isinstance(hint, HintBlock)  # noqa: S101 -- for the type checker; to_note made it
-        return HintBlockEvent(
-            reply_id=self.state.reply_id, block_id=hint.id, source=hint.source, hint=hint.hint
-        )
+        return to_event(note, self._id)
 
     def _exchange(self, event: ReplyEndEvent) -> list[Message]:
-        if self.scope is None:
-            return []
-        held: dict[str, Any] = self.state.middle_context.get(self.key, {})
-        kept = held.pop(self.scope.key, None)
-        if kept and kept["reply_id"] == event.reply_id:
-            self._held = kept["said"]
-        answer = final_text(self.state, "\n".join(self._heard.values()))
-        if event.finished_reason not in _ANSWERED or not self._held or not answer.strip():
+        heard = "\n".join(self._heard.values())
+        reply_id = self._id or event.reply_id
+        if self.reply.scope is not None:
+            drop_question(self.state, self.key, self.reply.scope, reply_id)
+        answer = heard if self.reply.is_shared else final_text(self.state, reply_id, heard)
+        if event.finished_reason not in _ANSWERED or not self._said or not answer.strip():
             return []
         # A middleware further out may have sent the reply into another round.
         self._answers += 1
-        suffix = f":{self._answers}" if self._answers > 1 else ""
-        return to_exchange(self._held, answer, f"{event.reply_id}{suffix}", self.name)
+        return to_exchange(self._said, answer, reply_id, self.name, self._answers)
 
-    async def _write(self, messages: list[Message], scope: Scope) -> None:
+    async def _write(self, messages: list[Message], owner: Scope) -> None:
         try:
-            memory = await self.reach()
-            await memory.aadd(messages, scope, wait=self.policy.await_write)
+            memory = await self.opening.reach()
+            await memory.aadd(messages, owner, wait=self.policy.await_write)
         except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
-            self.warn("write", error)
+            self.opening.warn("write", error)
 
-    def _drop(self, is_meant: Callable[[str | None], bool]) -> None:
-        self.state.context[:] = [
-            one for one in self.state.context if not (holds_note(one) and is_meant(note_turn(one)))
-        ]
+    def _patience(self) -> float:
+        patience = WRITE_PATIENCE if self.policy.await_write else ACCEPT_PATIENCE
+        is_failing = self._is_slow or self.opening.writes.is_late
+        return min(patience, self.policy.recall_timeout) if is_failing else patience
+
+    def _sweep(self) -> None:
+        """Drop notes of earlier replies that should be gone, and every note for somebody else."""
+        keeps = self.policy.inject == "persist"
+        lane = self.owner.lane if self.owner is not None else ""
+        drop_notes(
+            self.state,
+            self.key,
+            lambda turn, owner: turn != self._id and not (keeps and owner == lane),
+        )

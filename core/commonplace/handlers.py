@@ -6,32 +6,18 @@ Who asks is an argument of ours, never one that a model fills in.
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import InvalidRecord, Timeout
 from .memory import Memory
 from .model import Match, Scope, Written
 from .note import bullets
-from .policy import Policy
+from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, WRITE_PATIENCE, Policy
 
+T = TypeVar("T")
 MAX_QUERY = 2_000
-MAX_KEYWORDS = 10
-MAX_KEYWORD = 500
-MAX_LIMIT = 20
-MAX_FACTS = 20
-MAX_FACT = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """A tool as every framework describes one; `schema` is the JSON schema of its arguments."""
-
-    name: str
-    description: str
-    schema: Mapping[str, Any]
-    is_read_only: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,52 +26,6 @@ class Found:
 
     text: str
     matches: tuple[Match, ...] = ()
-
-
-def tools(policy: Policy) -> tuple[Tool, Tool]:
-    """Describe `search_memory` and `add_memory`; the default limit is the policy's `top_k`."""
-    keywords = {
-        "type": "array",
-        "items": {"type": "string", "maxLength": MAX_KEYWORD},
-        "minItems": 1,
-        "maxItems": MAX_KEYWORDS,
-        "description": "Short phrases to look for: a name, a place, a date, a topic. Each is "
-        "searched on its own.",
-    }
-    limit = {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MAX_LIMIT,
-        "default": min(policy.top_k, MAX_LIMIT),
-        "description": "How many memories to return for each phrase at most.",
-    }
-    thinking = {
-        "type": "string",
-        "maxLength": MAX_FACT,
-        "description": "Why this is worth remembering. It is not stored.",
-    }
-    content = {
-        "type": "array",
-        "items": {"type": "string", "maxLength": MAX_FACT},
-        "maxItems": MAX_FACTS,
-        "description": "What to remember: each one sentence that is clear without this "
-        "conversation.",
-    }
-    return (
-        Tool(
-            name="search_memory",
-            description="Search what is remembered from earlier conversations with this user.",
-            schema=_schema(["keywords"], keywords=keywords, limit=limit),
-            is_read_only=True,
-        ),
-        Tool(
-            name="add_memory",
-            description="Remember lasting facts for later conversations. Leave out what "
-            "search_memory returned: it is remembered already.",
-            schema=_schema(["thinking", "content"], thinking=thinking, content=content),
-            is_read_only=False,
-        ),
-    )
 
 
 async def recall(memory: Memory, scope: Scope, query: str, policy: Policy) -> Sequence[Match]:
@@ -105,13 +45,8 @@ async def recall(memory: Memory, scope: Scope, query: str, policy: Policy) -> Se
     if not policy.scope_search_by_agent and scope.user_id is not None:
         agent_id = None
     where = Scope(user_id=scope.user_id, agent_id=agent_id) if scope.user_id or agent_id else scope
-    try:
-        async with asyncio.timeout(policy.recall_timeout):
-            return await memory.asearch(text, where, top_k=policy.top_k, threshold=policy.threshold)
-    except TimeoutError as error:
-        if isinstance(error, Timeout):
-            raise
-        raise Timeout(call="recall", seconds=policy.recall_timeout) from error
+    found = memory.asearch(text, where, top_k=policy.top_k, threshold=policy.threshold)
+    return await within(policy.recall_timeout, "recall", found)
 
 
 async def search_memory(
@@ -151,6 +86,7 @@ async def add_memory(
 
     Raises:
         InvalidRecord: there is no content, or more than 20 facts.
+        Timeout: the write takes longer than 10 seconds; once accepted it goes on.
     """
     facts = _texts("content", content, MAX_FACTS)
     if not facts:
@@ -158,12 +94,31 @@ async def add_memory(
     owner = scope
     if scope.user_id or scope.agent_id:
         owner = Scope(user_id=scope.user_id, agent_id=scope.agent_id)
-    written = await memory.aadd(
+    adding = memory.aadd(
         facts, owner, infer=False, kind="fact", wait=policy.await_write, origin="assistant"
     )
+    written = await within(WRITE_PATIENCE, "add_memory", adding)
     because = f" (rationale: {thinking})" if thinking else ""
     result = json.dumps({"results": _results(facts, written)}, ensure_ascii=False)
     return f"Successfully recorded to memory{because} → {result}"
+
+
+async def within(seconds: float, call: str, work: Coroutine[Any, Any, T]) -> T:
+    """Await work, for so many seconds at most even if it takes no notice of a cancellation.
+
+    Raises:
+        Timeout: it is not done in time, or was cancelled by somebody else than the caller.
+    """
+    task = asyncio.create_task(work)
+    task.add_done_callback(_hear)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    finally:
+        is_done = task.done()
+        task.cancel()
+    if is_done and not task.cancelled():
+        return task.result()
+    raise Timeout(call=call, seconds=seconds)
 
 
 def shorten(text: str, limit: int = MAX_QUERY) -> str:
@@ -180,6 +135,11 @@ def _results(facts: Sequence[str], written: Written) -> list[dict[str, str | Non
     return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
 
 
+def _hear(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()  # nobody may be left to ask for it
+
+
 def _texts(field: str, values: object, most: int) -> list[str]:
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InvalidRecord(field=field, value=values, reason="is not a list of strings")
@@ -188,12 +148,3 @@ def _texts(field: str, values: object, most: int) -> list[str]:
     if not all(type(value) is str for value in values):
         raise InvalidRecord(field=field, value=values, reason="is not a list of strings")
     return list(dict.fromkeys(value.strip() for value in values if value.strip()))
-
-
-def _schema(required: list[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }

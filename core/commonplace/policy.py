@@ -5,8 +5,9 @@ that every adapter shares.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from .errors import InvalidRecord
 
@@ -15,6 +16,12 @@ Inject = Literal["replace", "transient", "persist"]
 
 MAX_TOP_K = 100
 MAX_HEADING = 1_000
+MAX_KEYWORDS = 10
+MAX_KEYWORD = 500
+MAX_LIMIT = 20
+MAX_FACTS = 20
+MAX_FACT = 2_000
+WRITE_PATIENCE = 10.0
 HEADER = "## Relevant memories from past conversations"
 INTRO = (
     "The following memories about the user may be relevant. Use them only if they are pertinent "
@@ -38,9 +45,9 @@ class Policy:
         top_k: memories recalled for a turn, and the search tool's default; 1 to 100.
         threshold: least score of a recalled memory, 0..1; None keeps all.
         scope_search_by_agent: False also recalls what the user's other agents wrote.
-        await_write: True returns from a turn when its memory is searchable; False when it is
-            accepted, which is safe too.
-        recall_timeout: seconds that a turn waits for its memories.
+        await_write: True returns from a turn when its memory is searchable, after 10 seconds at
+            most; False when it is accepted, which is safe too. What takes longer goes on.
+        recall_timeout: seconds that a turn waits for its memories, opening them included.
         inject: `replace` keeps one note in the conversation, that of the latest turn; `transient`
             removes the note when the turn ends; `persist` keeps every note.
         header, intro: the first two lines of a note; at most 1,000 characters each.
@@ -103,6 +110,62 @@ class Policy:
         return self.mode != "static_control"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool as every framework describes one; `schema` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    is_read_only: bool
+
+
+def tools(policy: Policy) -> tuple[Tool, Tool]:
+    """Describe `search_memory` and `add_memory`; the default limit is the policy's `top_k`."""
+    keywords = {
+        "type": "array",
+        "items": {"type": "string", "maxLength": MAX_KEYWORD},
+        "minItems": 1,
+        "maxItems": MAX_KEYWORDS,
+        "description": "Short phrases to look for: a name, a place, a date, a topic. Each is "
+        "searched on its own.",
+    }
+    limit = {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MAX_LIMIT,
+        "default": min(policy.top_k, MAX_LIMIT),
+        "description": "How many memories to return for each phrase at most.",
+    }
+    thinking = {
+        "type": "string",
+        "maxLength": MAX_FACT,
+        "description": "Why this is worth remembering. It is not stored.",
+    }
+    content = {
+        "type": "array",
+        "items": {"type": "string", "maxLength": MAX_FACT},
+        "maxItems": MAX_FACTS,
+        "description": "What to remember: each one sentence that is clear without this "
+        "conversation.",
+    }
+    return (
+        Tool(
+            name="search_memory",
+            description="Search what is remembered from earlier conversations with this user.",
+            schema=_schema(["keywords"], keywords=keywords, limit=limit),
+            is_read_only=True,
+        ),
+        Tool(
+            name="add_memory",
+            description="Remember lasting facts for later conversations. Leave out what "
+            "search_memory returned: it is remembered already.",
+            schema=_schema(["thinking", "content"], thinking=thinking, content=content),
+            is_read_only=False,
+        ),
+    )
+
+
 def _check_choice(field: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise InvalidRecord(field=field, value=value, reason=f"is none of {', '.join(choices)}")
@@ -110,3 +173,12 @@ def _check_choice(field: str, value: object, choices: tuple[str, ...]) -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _schema(required: list[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }

@@ -1,0 +1,655 @@
+"""What must not go wrong when replies overlap, break off, hang or come from a damaged state."""
+
+import asyncio
+import contextlib
+import gc
+import json
+import threading
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+from agentscope.agent import Agent, ReActConfig
+from agentscope.credential import CredentialBase
+from agentscope.event import (
+    ConfirmResult,
+    HintBlockEvent,
+    ModelCallStartEvent,
+    ReplyEndEvent,
+    RequireUserConfirmEvent,
+    UserConfirmResultEvent,
+)
+from agentscope.formatter import OpenAIChatFormatter
+from agentscope.message import TextBlock, ToolCallBlock, UserMsg
+from agentscope.model import ChatModelBase, ChatResponse
+from agentscope.state import AgentState
+from agentscope.tool import FunctionTool, Toolkit
+
+from commonplace import Memory, Scope
+from commonplace.note import NOTE_MARK
+from commonplace.testing.fakes import HashEmbedder
+from commonplace_agentscope import MemoryMiddleware, sharing, tools, turn
+from commonplace_agentscope.marks import holds_note
+
+ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
+INTERRUPTED = ReActConfig().interruption_message
+
+
+def say(text):
+    return [TextBlock(text=text)]
+
+
+def use(name, /, **arguments: Any):
+    return [ToolCallBlock(id="c1", name=name, input=json.dumps(arguments))]
+
+
+class ScriptedModel(ChatModelBase):
+    """Answers from its script, then always the same; keeps what was on the wire."""
+
+    def __init__(self, script=()) -> None:
+        super().__init__(
+            CredentialBase(), "scripted", self.Parameters(), stream=False, context_size=32768
+        )
+        self.formatter, self.script, self.seen = OpenAIChatFormatter(), list(script), []
+
+    async def _call_api(
+        self, model_name, messages, tools=None, tool_choice=None, **kwargs: Any
+    ) -> Any:
+        self.seen.append(json.dumps(await self.formatter.format(messages)))
+        answer = self.script.pop(0) if self.script else say("All right.")
+        if callable(answer):
+            answer = await answer()
+        if isinstance(answer, BaseException):
+            raise answer
+        return ChatResponse(content=answer, is_last=True)
+
+
+async def make(*middlewares, script=(), tools=(), **more: Any):
+    found = [tool for one in middlewares for tool in await one.list_tools()]
+    toolkit = Toolkit(tools=[*found, *tools])
+    model = ScriptedModel(script)
+    return Agent("bot", "sys", model, toolkit=toolkit, middlewares=[*middlewares], **more)
+
+
+def texts(memory, scope=ALICE):
+    found = memory.list(scope).records
+    return [one.text for one in sorted(found, key=lambda one: (one.created_at, one.position or 0))]
+
+
+def notes(agent):
+    return [one for one in agent.state.context if holds_note(one)]
+
+
+async def until(stream, kind):
+    """Listen up to an event of a kind, and leave the stream open."""
+    async for event in stream:
+        if isinstance(event, kind):
+            return event
+    raise AssertionError(kind)
+
+
+async def dangerous(city: str) -> str:
+    """Book a trip."""
+    return f"booked {city}"
+
+
+@pytest.fixture
+def hang(memory, monkeypatch):
+    """Let a method of the memory wait for ever; answer an event that tells that it was called."""
+    never = asyncio.Event()
+
+    def prepare(name):
+        called = asyncio.Event()
+
+        async def wait(*args: Any, **options: Any) -> Any:
+            called.set()
+            await never.wait()
+
+        monkeypatch.setattr(memory, name, wait)
+        return called
+
+    return prepare
+
+
+@pytest.fixture
+def other(tmp_path):
+    with Memory.open(str(tmp_path / "other"), embedder=HashEmbedder()) as opened:
+        yield opened
+
+
+# -- whose memory ----------------------------------------------------------------------------------
+
+
+async def test_a_reply_for_nobody_gets_nothing_of_a_user_whose_reply_was_left_open(memory):
+    memory.add("The secret of alice is 1234.", ALICE)
+    who = {"user": "alice"}
+    agent = await make(MemoryMiddleware(user_id=lambda agent: who["user"], client=memory))
+    left_open = agent.reply_stream(UserMsg("alice", "hello"))
+    await anext(left_open)
+    who.clear()
+    agent.model.script = [use("search_memory", keywords=["secret"])]
+    await agent.reply(UserMsg("x", "tell me the secret"))
+
+    (result,) = agent.state.context[-1].get_content_blocks("tool_result")
+    assert result.state == "error"
+    assert "user_id" in result.output[0].text
+    assert "1234" not in agent.model.seen[-1]
+    await left_open.aclose()
+
+
+async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, caplog):
+    memory.add("The secret of alice is 1234.", ALICE)
+    memory.add("The secret of bob is 5678.", BOB)
+    who: ContextVar[str] = ContextVar("who")
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> Any:
+        asked.set()
+        await answered.wait()
+        return use("add_memory", thinking="", content=["alice told this in private"])
+
+    async def at_once() -> Any:
+        answered.set()
+        return use("search_memory", keywords=["secret"])
+
+    middleware = MemoryMiddleware(user_id=lambda agent: who.get(), client=memory)
+    agent = await make(middleware, script=[slowly, at_once])
+
+    async def reply(user) -> None:
+        who.set(user)
+        await agent.reply(UserMsg(user, f"a secret of {user}"))
+
+    first = asyncio.create_task(reply("alice"))
+    await asked.wait()
+    await asyncio.gather(first, reply("bob"))
+
+    assert texts(memory) == ["The secret of alice is 1234."]
+    assert texts(memory, BOB) == ["The secret of bob is 5678."]
+    assert not any("1234" in seen or "5678" in seen for seen in agent.model.seen[1:])
+    assert "in one conversation" in caplog.text
+    assert not middleware._replies._running
+
+
+async def test_a_user_after_another_on_one_agent_has_his_own_memory(memory):
+    memory.add("alice likes tea.", ALICE)
+    who = ["alice"]
+    middleware = MemoryMiddleware(user_id=lambda agent: who[0], client=memory, inject="persist")
+    agent = await make(middleware)
+    await agent.reply(UserMsg("alice", "what tea?"))
+    who[0] = "bob"
+    await agent.reply(UserMsg("bob", "my tea is black"))
+
+    assert "alice likes tea" in agent.model.seen[0]
+    assert "alice likes tea" not in agent.model.seen[1]
+    assert texts(memory, BOB) == ["my tea is black", "All right."]
+
+
+async def test_a_forgotten_reply_that_goes_on_does_not_write_for_the_wrong_user(memory):
+    who = ["alice"]
+    agent = await make(MemoryMiddleware(user_id=lambda agent: who[0], client=memory))
+    alice = agent.reply_stream(UserMsg("alice", "words of alice"))
+    await until(alice, ModelCallStartEvent)
+    who[0] = "bob"
+    bob = agent.reply_stream(UserMsg("bob", "words of bob"))
+    await until(bob, ModelCallStartEvent)
+    for stream in (alice, bob):
+        async for _ in stream:
+            pass
+
+    assert texts(memory) == texts(memory, BOB) == []
+
+
+async def test_two_replies_to_one_user_at_once_keep_their_own_answers(memory):
+    second = asyncio.Event()
+
+    async def slowly() -> Any:
+        await second.wait()
+        return say("first answer")
+
+    async def at_once() -> Any:
+        second.set()
+        return say("second answer")
+
+    agent = await make(MemoryMiddleware(user_id="alice", client=memory), script=[slowly, at_once])
+    await asyncio.gather(agent.reply(UserMsg("a", "first")), agent.reply(UserMsg("a", "second")))
+
+    assert sorted(texts(memory)) == ["first", "first answer", "second", "second answer"]
+
+
+async def test_a_reply_is_its_users_whichever_task_takes_the_next_event(memory):
+    who: ContextVar[str | None] = ContextVar("who", default=None)
+    script = [use("add_memory", thinking="", content=["alice is here."])]
+    agent = await make(
+        MemoryMiddleware(user_id=lambda agent: who.get(), client=memory), script=script
+    )
+    who.set("alice")
+    stream = agent.reply_stream(UserMsg("alice", "hello"))
+    await anext(stream)
+    who.set("bob")
+    with contextlib.suppress(StopAsyncIteration):
+        while True:
+            await asyncio.create_task(anext(stream))  # type: ignore[arg-type]
+
+    assert texts(memory) == ["alice is here.", "hello", "All right."]
+    assert texts(memory, BOB) == []
+
+
+async def test_two_memories_of_one_user_both_learn_from_a_reply(memory, other):
+    outer = MemoryMiddleware(user_id="alice", client=memory)
+    inner = MemoryMiddleware(user_id="alice", client=other, tool_prefix="team_")
+    agent = await make(outer, inner)
+    await agent.reply(UserMsg("alice", "I like tea"))
+
+    assert texts(memory) == texts(other) == ["I like tea", "All right."]
+
+
+@pytest.mark.parametrize("session_id", ["", "*", "x" * 300, "a\nb", " "])
+async def test_a_session_id_that_no_scope_can_hold_costs_no_memory(memory, session_id):
+    memory.add("Alice likes tea.", ALICE)
+    agent = await make(
+        MemoryMiddleware(user_id="alice", client=memory), state=AgentState(session_id=session_id)
+    )
+    await agent.reply(UserMsg("alice", "which tea?"))
+
+    assert "Alice likes tea." in agent.model.seen[0]
+    assert set(texts(memory)) == {"Alice likes tea.", "which tea?", "All right."}
+
+
+# -- bounded waits ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "arguments"),
+    [
+        ("aadd", "add_memory", {"thinking": "", "content": ["tea"]}),
+        ("asearch", "search_memory", {"keywords": ["tea"]}),
+    ],
+)
+async def test_a_tool_of_a_hung_memory_answers_with_an_error(
+    memory, hang, monkeypatch, method, name, arguments
+):
+    hang(method)
+    monkeypatch.setattr(tools, "WRITE_PATIENCE", 0.02)
+    middleware = MemoryMiddleware(user_id="alice", client=memory, mode="agent_control")
+    agent = await make(middleware, script=[use(name, **arguments)])
+    await agent.reply(UserMsg("alice", "remember tea"))
+
+    (result,) = agent.state.context[-1].get_content_blocks("tool_result")
+    assert result.state == "error"
+    assert "took longer" in result.output[0].text
+
+
+async def test_a_reply_does_not_wait_for_a_memory_that_opens_slowly(tmp_path, monkeypatch):
+    go, opened = threading.Event(), Memory.open
+
+    def slowly(*args: Any, **options: Any) -> Any:
+        go.wait()
+        return opened(*args, **options)
+
+    monkeypatch.setattr(Memory, "open", slowly)
+    monkeypatch.setattr(turn, "WRITE_PATIENCE", 0.02)
+    middleware = MemoryMiddleware(
+        user_id="alice",
+        path=str(tmp_path),
+        embedding_model=HashEmbedder(),
+        mode="static_control",
+        recall_timeout=0.02,
+    )
+    agent = Agent("bot", "sys", ScriptedModel(), middlewares=[middleware])
+    answer = await agent.reply(UserMsg("alice", "I like tea"))
+    go.set()
+    await middleware._opening.writes.wait(timeout=30)
+    memory = await middleware._opening.reach()
+
+    assert answer.get_text_content() == "All right."
+    assert texts(memory) == ["I like tea", "All right."]
+    await middleware.aclose()
+
+
+async def test_an_opened_memory_is_there_when_the_tools_are_listed(tmp_path):
+    middleware = MemoryMiddleware(
+        user_id="alice", path=str(tmp_path), embedding_model=HashEmbedder()
+    )
+    await middleware.list_tools()
+
+    assert middleware._opening.begin().done()
+    await middleware.aclose()
+
+
+@pytest.mark.parametrize("await_write", [True, False])
+async def test_a_hung_write_holds_up_one_reply_and_not_the_next(
+    memory, hang, monkeypatch, await_write
+):
+    hang("aadd")
+    waited, see_off = [], None
+    middleware = MemoryMiddleware(
+        user_id="alice", client=memory, recall_timeout=0.03, await_write=await_write
+    )
+    see_off = middleware._opening.writes.see_off
+
+    async def record(work, patience) -> None:
+        waited.append(patience)
+        await see_off(work, patience)
+
+    monkeypatch.setattr(middleware._opening.writes, "see_off", record)
+    monkeypatch.setattr(turn, "WRITE_PATIENCE", 0.05)
+    monkeypatch.setattr(turn, "ACCEPT_PATIENCE", 0.04)
+    monkeypatch.setattr(memory, "asearch", no_matches)
+    agent = await make(middleware)
+    for _ in range(2):
+        await agent.reply(UserMsg("alice", "I like tea"))
+
+    assert waited == [0.05 if await_write else 0.04, 0.03]
+
+
+async def no_matches(*args: Any, **options: Any) -> Any:
+    return []
+
+
+async def test_writes_to_a_hung_memory_do_not_pile_up(memory, hang, monkeypatch, caplog):
+    hang("aadd")
+    monkeypatch.setattr("commonplace_agentscope.writes.MOST_LATE", 2)
+    monkeypatch.setattr(turn, "WRITE_PATIENCE", 0.01)
+    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    agent = await make(middleware)
+    for _ in range(4):
+        await agent.reply(UserMsg("alice", "I like tea"))
+
+    assert len(middleware._opening.writes._running) == 2
+    assert "are late" in caplog.text
+
+
+# -- cancellation ----------------------------------------------------------------------------------
+
+
+async def test_a_reply_cancelled_while_it_recalls_is_interrupted_as_agentscope_does(memory, hang):
+    recalling = hang("asearch")
+    agent = await make(MemoryMiddleware(user_id="alice", client=memory, recall_timeout=60))
+    reply = asyncio.create_task(agent.reply(UserMsg("alice", "hello")))
+    await recalling.wait()
+    reply.cancel()
+    answer = await reply
+
+    assert answer.get_text_content() == INTERRUPTED
+    assert agent.model.seen == []
+    assert texts(memory) == []
+
+
+async def test_whoever_wants_cancellations_raised_gets_them(memory, hang):
+    for name in ("asearch", "aadd"):
+        called = hang(name)
+        middleware = MemoryMiddleware(user_id="alice", client=memory, recall_timeout=60)
+        config = ReActConfig(interruption_raise_cancelled_error=True)
+        agent = await make(middleware, react_config=config)
+        reply = asyncio.create_task(agent.reply(UserMsg("alice", "hello")))
+        if name == "aadd":
+            memory.asearch = no_matches
+        await called.wait()
+        reply.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reply
+
+
+async def test_a_finished_answer_is_not_lost_to_a_late_cancellation(memory, hang):
+    writing = hang("aadd")
+    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    reply = asyncio.create_task(agent.reply(UserMsg("alice", "hello")))
+    await writing.wait()
+    reply.cancel()
+
+    assert (await reply).get_text_content() == "All right."
+
+
+# -- notes -----------------------------------------------------------------------------------------
+
+
+async def test_transient_notes_of_replies_that_broke_off_do_not_stay(memory):
+    memory.add("Alice likes tea.", ALICE)
+    agent = await make(MemoryMiddleware(user_id="alice", client=memory, inject="transient"))
+    streams = [agent.reply_stream(UserMsg("alice", f"tea {number}?")) for number in range(3)]
+    for stream in streams:
+        await until(stream, HintBlockEvent)
+
+    assert len(notes(agent)) == 1
+    for stream in streams:
+        await stream.aclose()
+    del stream, streams
+    gc.collect()
+    await agent.reply(UserMsg("alice", "tea at last?"))
+    assert notes(agent) == []
+
+
+async def test_a_reply_that_closes_late_leaves_the_note_of_a_newer_one(memory):
+    memory.add("Alice likes tea.", ALICE)
+    middleware = MemoryMiddleware(user_id="alice", client=memory, inject="transient")
+    agent = await make(middleware)
+    older = middleware.on_reply(agent, {"inputs": UserMsg("a", "tea?")}, agent._reply_impl)
+    await until(older, HintBlockEvent)
+
+    async def close_the_older() -> Any:
+        await older.aclose()
+        return use("search_memory", keywords=["tea"])
+
+    agent.model.script = [close_the_older]
+    await agent.reply(UserMsg("alice", "tea again?"))
+
+    assert [seen.count("## Relevant memories") for seen in agent.model.seen] == [1, 1]
+    assert notes(agent) == []
+
+
+async def test_persistent_notes_show_later_what_had_no_room_before(memory):
+    told = [f"tea fact {number} " + f"x{number} " * 120 for number in range(12)]
+    memory.add(told, ALICE)
+    middleware = MemoryMiddleware(
+        user_id="alice", client=memory, inject="persist", top_k=40, mode="static_control"
+    )
+    agent = await make(middleware)
+    for _ in range(3):
+        await agent.reply(UserMsg("alice", "tea fact"))
+
+    lines = [line for note in notes(agent) for line in note.content[0].hint.splitlines()]
+    facts = [line for line in lines if line.startswith("- tea fact")]
+    assert len(facts) == len(set(facts)) == 12
+
+
+@pytest.mark.parametrize("inject", ["replace", "transient"])
+async def test_a_memory_leaves_the_notes_of_another_alone(memory, other, inject):
+    memory.add("Alice likes tea.", ALICE)
+    other.add("The team likes tea.", Scope(user_id="team"))
+    keeps = MemoryMiddleware(user_id="alice", client=memory, inject="persist", agent_id=None)
+    drops = MemoryMiddleware(user_id="team", client=other, inject=inject, tool_prefix="team_")
+    agent = await make(keeps, drops)
+    await agent.reply(UserMsg("alice", "tea?"))
+    await agent.reply(UserMsg("alice", "which coffee?"))
+
+    shown = " ".join(note.content[0].hint for note in notes(agent))
+    assert "Alice likes tea." in shown
+    assert shown.count("The team likes tea.") == (inject == "replace")
+
+
+# -- what is in the state --------------------------------------------------------------------------
+
+DAMAGED = [
+    {},
+    [],
+    "x",
+    {"turn": 1, "memory": 2, "records": 3},
+    {"records": [{"id": []}, 7]},
+    {"turn": None, "owner": [], "records": {}},
+]
+
+
+@pytest.mark.parametrize("inject", ["replace", "transient", "persist"])
+@pytest.mark.parametrize("damage", DAMAGED)
+async def test_a_damaged_mark_of_a_note_harms_no_reply(memory, inject, damage):
+    memory.add("Alice likes tea.", ALICE)
+    middleware = MemoryMiddleware(user_id="alice", client=memory, inject=inject)
+    agent = await make(middleware)
+    if isinstance(damage, dict) and "records" in damage:
+        damage = {**damage, "memory": await middleware.get_middleware_key()}
+    marked = UserMsg("alice", "hello")
+    marked.metadata = {NOTE_MARK: damage}
+    await agent.reply(marked)
+    answer = await agent.reply(UserMsg("alice", "which tea?"))
+
+    assert answer.get_text_content() == "All right."
+    assert "Alice likes tea." in agent.model.seen[-1]
+    assert "which tea?" in texts(memory)
+
+
+@pytest.mark.parametrize("damage", [[], "x", 5, {ALICE.key: 5}, {ALICE.key: {"said": [{}]}}])
+async def test_a_damaged_question_in_the_state_harms_no_reply(memory, damage):
+    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    agent = await make(middleware)
+    agent.state.middle_context[await middleware.get_middleware_key()] = damage
+    await agent.reply(UserMsg("alice", "hello"))
+
+    assert texts(memory) == ["hello", "All right."]
+    assert agent.state.middle_context == {}
+
+
+@pytest.mark.parametrize("said", [None, "x", [7, {}, {"name": 1, "text": "x", "at": ""}]])
+async def test_a_damaged_question_of_a_parked_reply_harms_no_resumption(memory, said):
+    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    script = [use("dangerous", city="Lyon")]
+    agent = await make(middleware, script=script, tools=[FunctionTool(dangerous)])
+    asked = await until(agent.reply_stream(UserMsg("a", "book it")), RequireUserConfirmEvent)
+    held = agent.state.middle_context[await middleware.get_middleware_key()]
+    for entry in held.values():
+        entry["said"] = said
+    confirmed = [ConfirmResult(confirmed=True, tool_call=one) for one in asked.tool_calls]
+    answer = await agent.reply(
+        UserConfirmResultEvent(reply_id=asked.reply_id, confirm_results=confirmed)
+    )
+
+    assert answer.get_text_content() == "All right."
+    assert texts(memory) == []
+
+
+async def test_the_question_of_a_failed_reply_does_not_stay_in_the_state(memory):
+    who = ["u0"]
+    state = AgentState()
+    for number in range(3):
+        who[0] = f"u{number}"
+        agent = await make(
+            MemoryMiddleware(user_id=lambda agent: who[0], client=memory),
+            script=[RuntimeError("the model is down")] * 9,
+            state=state,
+        )
+        with pytest.raises(RuntimeError):
+            await agent.reply(UserMsg(who[0], f"private words of {who[0]}"))
+
+    assert state.middle_context == {}
+
+
+async def test_a_question_that_a_dead_process_left_goes_with_the_next_reply(memory):
+    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    agent = await make(middleware)
+    left = {BOB.key: {"reply_id": "dead", "said": []}}
+    agent.state.middle_context[await middleware.get_middleware_key()] = left
+    await until(agent.reply_stream(UserMsg("alice", "hello")), ModelCallStartEvent)
+
+    (kept,) = agent.state.middle_context.values()
+    assert [entry["reply_id"] for entry in kept.values()] == [agent.state.reply_id]
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+async def test_two_messages_with_one_id_are_both_remembered(memory):
+    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    first, second = UserMsg("alice", "first text"), UserMsg("alice", "second text")
+    second.id = first.id
+    for message in (first, second):
+        await agent.reply(message)
+
+    assert texts(memory) == ["first text", "All right.", "second text", "All right."]
+
+
+@pytest.mark.parametrize("name", ["a\ud800", "a\x00b", "", " ", "x" * 5000, "\u200b", "a\nb"])
+async def test_a_strange_name_costs_no_turn(memory, name):
+    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    message = UserMsg("alice", "hello")
+    message.name = name
+    stream = agent.reply_stream(message)
+    with contextlib.suppress(UnicodeEncodeError):  # a scripted model's wire takes no surrogate
+        async for event in stream:
+            if isinstance(event, ReplyEndEvent):
+                break
+
+    assert texts(memory) == ["hello", "All right."]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b", "\x00"])
+async def test_a_question_without_visible_text_leaves_no_orphan_answer(memory, text):
+    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    await agent.reply(UserMsg("alice", text))
+
+    assert texts(memory) == []
+
+
+@pytest.mark.parametrize("prefix", ["team_", "team-"])
+async def test_a_prefix_is_not_put_in_front_of_a_name_that_has_it(memory, prefix):
+    middleware = MemoryMiddleware(
+        user_id="alice",
+        client=memory,
+        tool_prefix=prefix,
+        tool_instructions=f"Call {prefix}search_memory or `add_memory`.",
+    )
+
+    told = await middleware.on_system_prompt(None, "Be kind.")
+    assert told == f"Be kind.\n\nCall {prefix}search_memory or `{prefix}add_memory`."
+
+
+# -- one middleware a turn -------------------------------------------------------------------------
+
+
+async def test_a_middleware_for_every_turn_opens_the_folder_once(tmp_path):
+    embedder = HashEmbedder()
+    opened = []
+    for number in range(4):
+        middleware = MemoryMiddleware(user_id="alice", path=str(tmp_path), embedding_model=embedder)
+        agent = await make(middleware)
+        await agent.reply(UserMsg("alice", f"question {number}"))
+        opened.append(await middleware._opening.reach())
+
+    assert len({id(one) for one in opened}) == 1
+    assert len(texts(opened[0])) == 8
+    del agent
+    gc.collect()
+    await middleware.aclose()
+    assert opened[0]._closed
+
+
+async def test_a_folder_stays_open_while_another_middleware_uses_it(tmp_path):
+    embedder = HashEmbedder()
+    first, second = (
+        MemoryMiddleware(user_id="alice", path=str(tmp_path), embedding_model=embedder)
+        for _ in range(2)
+    )
+    memory = await first._opening.reach()
+    await first.aclose()
+
+    assert not memory._closed
+    await second.aclose()
+    assert memory._closed
+
+
+async def test_openings_that_nobody_uses_are_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(sharing, "_opened", {})
+    monkeypatch.setattr(sharing, "MOST_IDLE", 2)
+    closed = threading.Semaphore(0)
+    close = Memory.close
+    monkeypatch.setattr(Memory, "close", lambda self, *rest: (close(self, *rest), closed.release()))
+    for number in range(5):
+        middleware = MemoryMiddleware(
+            user_id="alice", path=str(tmp_path / str(number)), embedding_model=HashEmbedder()
+        )
+        await middleware._opening.reach()
+        del middleware
+        gc.collect()
+
+    assert len(sharing._opened) == 3
+    assert await asyncio.to_thread(closed.acquire, timeout=30)
+    for opening in list(sharing._opened.values()):
+        await opening.release(opening, timeout=1)
