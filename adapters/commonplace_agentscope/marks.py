@@ -49,24 +49,26 @@ def keep_question(
     state: AgentState, memory: str, owner: Scope | None, said: list[dict[str, str]]
 ) -> None:
     """Keep what was said until the state's own reply is answered; forget what others left."""
-    kept = {
-        key: entry
+    kept = {key: _entries(state, memory)[key] for key in asked_by(state, memory)}
+    if owner is not None:
+        kept[owner.key] = {"reply_id": state.reply_id, "said": said}
+    _put(state, memory, kept)
+
+
+def asked_by(state: AgentState, memory: str) -> list[str]:
+    """List the keys of those whom the state's own reply answers."""
+    return [
+        key
         for key, entry in _entries(state, memory).items()
         if isinstance(entry, dict) and entry.get("reply_id") == state.reply_id
-    }
-    if owner is not None:
-        kept.pop(owner.key, None)
-        if said:
-            kept[owner.key] = {"reply_id": state.reply_id, "said": said}
-    _put(state, memory, kept)
+    ]
 
 
 def kept_question(state: AgentState, memory: str, owner: Scope) -> list[dict[str, str]]:
     """Read what the owner said in the state's own reply; empty list if that is not known."""
-    entry = _entries(state, memory).get(owner.key)
-    if not isinstance(entry, dict) or entry.get("reply_id") != state.reply_id:
+    if owner.key not in asked_by(state, memory):
         return []
-    said = entry.get("said")
+    said = _entries(state, memory)[owner.key].get("said")
     return [
         one
         for one in (said if isinstance(said, list) else [])

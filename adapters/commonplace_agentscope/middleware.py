@@ -137,7 +137,7 @@ class MemoryMiddleware(MiddlewareBase):
         turn.begin(input_kwargs.get("inputs"))
         try:
             async for item in self._replies.steps(turn.reply, next_handler(**input_kwargs)):
-                turn.hear(item)
+                turn.heard.hear(item)
                 if isinstance(item, ReplyEndEvent):
                     self._replies.leave(turn.reply)
                     # Before the event: whoever stops listening there has been answered.

@@ -105,7 +105,7 @@ class Opening:
 
     def _let_go(self) -> "Future[Memory] | None":
         with self._lock:
-            opened, self._opened = self._opened, None
+            opened, self._opened, self._is_warm = self._opened, None, False
             return opened
 
     def _open(self, opened: "Future[Memory]") -> None:

@@ -7,14 +7,7 @@ the agent's own state. None of it raises.
 import asyncio
 from dataclasses import dataclass, field
 
-from agentscope.event import (
-    HintBlockEvent,
-    ModelCallStartEvent,
-    ReplyEndEvent,
-    TextBlockDeltaEvent,
-    TextBlockEndEvent,
-    ToolResultStartEvent,
-)
+from agentscope.event import HintBlockEvent, ReplyEndEvent
 from agentscope.state import AgentState
 from agentscope.types import ReplyFinishedReason
 
@@ -24,7 +17,8 @@ from commonplace.model import Match, Message, Scope
 from commonplace.policy import WRITE_PATIENCE, Policy
 
 from .convert import final_text, to_event, to_exchange, to_note, to_pending
-from .marks import drop_notes, drop_question, keep_question, kept_question, noted
+from .heard import Heard
+from .marks import asked_by, drop_notes, drop_question, keep_question, kept_question, noted
 from .opening import Opening
 from .replies import Reply
 
@@ -41,6 +35,7 @@ class Turn:
         name: the agent's.
         key: tells the middleware's marks in the state from those of others.
         opening: reaches the memory.
+        heard: what the agent said so far.
         raises: a cancelled caller wants to be told of it.
     """
 
@@ -50,9 +45,9 @@ class Turn:
     policy: Policy
     opening: Opening
     raises: bool = False
+    heard: Heard = field(default_factory=Heard)
     _id: str | None = None
     _said: list[dict[str, str]] = field(default_factory=list)
-    _heard: dict[str, str] = field(default_factory=dict)
     _answers: int = 0
     _is_slow: bool = False
 
@@ -70,21 +65,18 @@ class Turn:
         """Take what the user says, or what he said before the reply had to wait."""
         try:
             self._said = to_pending(inputs)
-            if self.state.has_awaiting_tool_calls(self.name):
-                self._id = self.state.reply_id
-                if self.owner is not None:
-                    self._said = kept_question(self.state, self.key, self.owner)
+            if not self.state.has_awaiting_tool_calls(self.name):
+                return
+            self._id = self.state.reply_id
+            asked = asked_by(self.state, self.key)
+            scope = self.reply.scope
+            if asked and (scope is None or scope.key not in asked):
+                # Somebody else confirms; what waits to be done is still of those who asked.
+                self.reply.is_cut = True
+            elif scope is not None:
+                self._said = kept_question(self.state, self.key, scope)
         except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
             self.opening.warn("input", error)
-
-    def hear(self, event: object) -> None:
-        """Collect the text since the last model call or tool result."""
-        if isinstance(event, ModelCallStartEvent | ToolResultStartEvent):
-            self._heard.clear()
-        elif isinstance(event, TextBlockDeltaEvent):
-            self._heard[event.block_id] = self._heard.get(event.block_id, "") + event.delta
-        elif isinstance(event, TextBlockEndEvent) and event.text is not None:
-            self._heard[event.block_id] = event.text
 
     async def start(self, reply_id: str) -> HintBlockEvent | None:
         """Keep what was said until the answer is there, recall, and put the note in its place.
@@ -94,7 +86,7 @@ class Turn:
         self._id = reply_id
         try:
             self._sweep()
-            keep_question(self.state, self.key, self.owner, self._said)
+            keep_question(self.state, self.key, self.reply.owner, self._said)
             if self.owner is None or not self._said:
                 return None
             limit = self.policy.recall_timeout
@@ -108,10 +100,10 @@ class Turn:
             return None
 
     def expel(self) -> None:
-        """Drop all notes if two users' replies share the conversation: none may see the other's."""
+        """Drop all notes if two users share the conversation, lest one sees the other's."""
         if not self.reply.is_cut:
             return
-        reason = "is one of two whom the agent answers at once, in one conversation"
+        reason = "is not the only one whom the agent answers in this conversation"
         self.opening.warn("separation", InvalidScope(field="user_id", value=None, reason=reason))
         drop_notes(self.state, self.key, lambda _turn, _owner: True)
 
@@ -165,11 +157,12 @@ class Turn:
         return to_event(note, self._id)
 
     def _exchange(self, event: ReplyEndEvent) -> list[Message]:
-        heard = "\n".join(self._heard.values())
         reply_id = self._id or event.reply_id
         if self.reply.scope is not None:
             drop_question(self.state, self.key, self.reply.scope, reply_id)
-        answer = heard if self.reply.is_shared else final_text(self.state, reply_id, heard)
+        answer = self.heard.text
+        if not self.reply.is_shared:
+            answer = final_text(self.state, reply_id, answer)
         if event.finished_reason not in _ANSWERED or not self._said or not answer.strip():
             return []
         # A middleware further out may have sent the reply into another round.

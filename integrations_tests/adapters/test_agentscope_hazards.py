@@ -22,6 +22,7 @@ from agentscope.event import (
 from agentscope.formatter import OpenAIChatFormatter
 from agentscope.message import TextBlock, ToolCallBlock, UserMsg
 from agentscope.model import ChatModelBase, ChatResponse
+from agentscope.permission import PermissionBehavior, PermissionRule
 from agentscope.state import AgentState
 from agentscope.tool import FunctionTool, Toolkit
 
@@ -166,7 +167,7 @@ async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, 
     assert texts(memory) == ["The secret of alice is 1234."]
     assert texts(memory, BOB) == ["The secret of bob is 5678."]
     assert not any("1234" in seen or "5678" in seen for seen in agent.model.seen[1:])
-    assert "in one conversation" in caplog.text
+    assert "in this conversation" in caplog.text
     assert not middleware._replies._running
 
 
@@ -232,6 +233,26 @@ async def test_a_reply_is_its_users_whichever_task_takes_the_next_event(memory):
 
     assert texts(memory) == ["alice is here.", "hello", "All right."]
     assert texts(memory, BOB) == []
+
+
+@pytest.mark.parametrize("mode", ["both", "agent_control"])
+async def test_a_call_that_another_user_confirms_is_not_made_in_his_memory(memory, mode):
+    who = ["alice"]
+    middleware = MemoryMiddleware(user_id=lambda agent: who[0], client=memory, mode=mode)
+    script = [use("add_memory", thinking="", content=["alice told this in private"])]
+    agent = await make(middleware, script=script)
+    rule = PermissionRule(
+        tool_name="add_memory", rule_content=None, behavior=PermissionBehavior.ASK, source="user"
+    )
+    agent.state.permission_context.ask_rules["add_memory"] = [rule]
+    asked = await until(agent.reply_stream(UserMsg("alice", "keep it")), RequireUserConfirmEvent)
+    state = AgentState.model_validate_json(agent.state.model_dump_json())
+    agent = await make(middleware, state=state)
+    who[0] = "bob"
+    confirmed = [ConfirmResult(confirmed=True, tool_call=one) for one in asked.tool_calls]
+    await agent.reply(UserConfirmResultEvent(reply_id=asked.reply_id, confirm_results=confirmed))
+
+    assert texts(memory) == texts(memory, BOB) == []
 
 
 async def test_two_memories_of_one_user_both_learn_from_a_reply(memory, other):
