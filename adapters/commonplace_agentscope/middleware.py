@@ -129,10 +129,10 @@ class MemoryMiddleware(MiddlewareBase):
         turn = Turn(
             reply=self._replies.begin(agent, self._opening.warn),
             name=agent.name,
-            key=self._key,
+            key=await self.get_middleware_key(),
             policy=self.policy,
             opening=self._opening,
-            raises=getattr(agent.react_config, "interruption_raise_cancelled_error", False),
+            raises=agent.react_config.interruption_raise_cancelled_error,
         )
         turn.begin(input_kwargs.get("inputs"))
         try:

@@ -161,7 +161,7 @@ class Turn:
         if self.reply.scope is not None:
             drop_question(self.state, self.key, self.reply.scope, reply_id)
         answer = self.heard.text
-        if not self.reply.is_shared:
+        if not self.reply.is_shared and not self._answers:
             answer = final_text(self.state, reply_id, answer)
         if event.finished_reason not in _ANSWERED or not self._said or not answer.strip():
             return []

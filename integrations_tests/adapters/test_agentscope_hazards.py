@@ -21,6 +21,7 @@ from agentscope.event import (
 )
 from agentscope.formatter import OpenAIChatFormatter
 from agentscope.message import TextBlock, ToolCallBlock, UserMsg
+from agentscope.middleware import MiddlewareBase
 from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.permission import PermissionBehavior, PermissionRule
 from agentscope.state import AgentState
@@ -607,6 +608,29 @@ async def test_a_question_without_visible_text_leaves_no_orphan_answer(memory, t
     await agent.reply(UserMsg("alice", text))
 
     assert texts(memory) == []
+
+
+class OnceMore(MiddlewareBase):
+    """Sends a reply that is finished into a second round."""
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    async def on_reply(self, agent, input_kwargs, next_handler) -> Any:
+        async for event in next_handler(**input_kwargs):
+            if isinstance(event, ReplyEndEvent) and self.left:
+                self.left -= 1
+            else:
+                yield event
+
+
+async def test_a_reply_of_two_rounds_is_remembered_with_the_answer_of_each(memory):
+    middleware = MemoryMiddleware(user_id="alice", client=memory, mode="static_control")
+    model = ScriptedModel([say("one"), say("two")])
+    agent = Agent("bot", "sys", model, middlewares=[OnceMore(), middleware])
+    await agent.reply(UserMsg("alice", "hello"))
+
+    assert texts(memory) == ["hello", "one", "two"]
 
 
 @pytest.mark.parametrize("prefix", ["team_", "team-"])
