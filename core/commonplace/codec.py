@@ -12,6 +12,7 @@ import numpy as np
 from .model import Message, Record, Relation, Scope
 from .ports import Put
 
+_SPAN = ("valid_from", "valid_to", "created_at", "expired_at")
 _TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
 
 
@@ -19,7 +20,7 @@ def put_to_json(put: Put) -> dict[str, Any]:
     """Write a change as JSON values; times as ISO 8601 with their zone."""
     return {
         "record": record_to_json(put.record),
-        "relations": [_relation_to_json(one) for one in put.relations],
+        "relations": put.relations and [_relation_to_json(one) for one in put.relations],
         "replace": put.replace,
         "in_session": put.in_session,
         "keep_metadata": put.keep_metadata,
@@ -30,7 +31,9 @@ def put_from_json(given: Mapping[str, Any]) -> Put:
     """Read what `put_to_json` wrote."""
     return Put(
         record=record_from_json(given["record"]),
-        relations=tuple(_relation_from_json(one) for one in given["relations"]),
+        relations=None
+        if given["relations"] is None
+        else tuple(_relation_from_json(one) for one in given["relations"]),
         replace=given["replace"],
         in_session=given["in_session"],
         keep_metadata=given["keep_metadata"],
@@ -48,7 +51,9 @@ def record_to_json(record: Record) -> dict[str, Any]:
 def record_from_json(given: Mapping[str, Any]) -> Record:
     """Read what `record_to_json` wrote."""
     times = {name: _time(given[name]) for name in _TIMES}
-    return Record(**{**given, **times, "scope": Scope(**given["scope"])})
+    conflicts = tuple(given["conflicts"])
+    scope = Scope(**given["scope"])
+    return Record(**{**given, **times, "scope": scope, "conflicts": conflicts})
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
@@ -84,12 +89,11 @@ def _floats(encoded: str) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def _relation_to_json(relation: Relation) -> dict[str, Any]:
-    times = {"valid_from": _iso(relation.valid_from), "valid_to": _iso(relation.valid_to)}
-    return asdict(relation) | times
+    return asdict(relation) | {name: _iso(getattr(relation, name)) for name in _SPAN}
 
 
 def _relation_from_json(given: Mapping[str, Any]) -> Relation:
-    times = {"valid_from": _time(given["valid_from"]), "valid_to": _time(given["valid_to"])}
+    times = {name: _time(given[name]) for name in _SPAN}
     return Relation(**{**given, **times, "supports": tuple(given["supports"])})
 
 

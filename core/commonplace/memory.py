@@ -1,69 +1,29 @@
 """`Memory`: what a user opens and talks to. It wires the stages and holds no logic of its own."""
 
 import asyncio
-import copy
 import json
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast
+from typing import Any, Self, Unpack, cast
 
-from .checks import check_name
-from .errors import LoopRequired, MemoryClosed
-from .filters import parse_filter
+from .errors import LoopRequired
 from .known import check_key, find_known
-from .model import (
-    DeadLetter,
-    Drained,
-    Entity,
-    Match,
-    Page,
-    Receipt,
-    Record,
-    Relation,
-    Scope,
-    Version,
-    Written,
-    now,
-)
-from .pipeline.embed import Vectors, aembed, embed, is_async
-from .pipeline.lexical import query_terms
-from .pipeline.rank import neighbour_turns, rank
+from .model import DeadLetter, Drained, Receipt, Relation, Scope, Written, now
 from .planner import Models
-from .ports import ChatModel, Embedder, Op, Probe
-from .request import (
-    AddOptions,
-    Content,
-    Question,
-    SearchOptions,
-    addition,
-    check_scope,
-    operation,
-    question,
-    revision,
-)
+from .ports import ChatModel, Embedder, Op
+from .reading import Reader
+from .request import AddOptions, Content, addition, check_scope, operation, revision
 from .settings import Settings
 from .store import Store
 
-P = ParamSpec("P")
-T = TypeVar("T")
-_CANDIDATES = 50
 
-
-class Memory:
+class Memory(Reader):
     """One long-term memory; every method that touches it takes whose memory it is about.
 
     Safe in any thread and on any event loop. Each method has an awaitable twin whose name begins
     with `a`; only the twin can use asynchronous models, which it awaits on the running loop. All
     raise `MemoryClosed` after `close`, `InvalidRecord` for what is no `Scope`.
     """
-
-    def __init__(self, store: Store, models: Models, settings: Settings) -> None:
-        self._store = store
-        self._models = models
-        self._settings = settings
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._closed = False
 
     @classmethod
     def open(
@@ -143,15 +103,21 @@ class Memory:
         scope: Scope,
         *,
         metadata: Mapping[str, Any] | None = None,
+        relations: Sequence[Relation] | None = None,
         wait: bool = True,
     ) -> Written:
         """Give a record another text, and other metadata if given; its history keeps the former.
+
+        Args:
+            relations: what the new text says; what the old one said expires. When missing, another
+                text says nothing, and the same text what it said.
 
         Raises:
             RecordNotFound: no live record has this id in this scope.
             InvalidRecord: the text or the metadata cannot be stored.
         """
-        return cast("Written", self._write(self._revision(record_id, text, scope, metadata), wait))
+        op = self._revision(record_id, text, scope, metadata, relations)
+        return cast("Written", self._write(op, wait))
 
     async def aupdate(
         self,
@@ -160,10 +126,11 @@ class Memory:
         scope: Scope,
         *,
         metadata: Mapping[str, Any] | None = None,
+        relations: Sequence[Relation] | None = None,
         wait: bool = True,
     ) -> Written:
         """Give a record another text, as `update`."""
-        op = await self._run(self._revision, record_id, text, scope, metadata)
+        op = await self._run(self._revision, record_id, text, scope, metadata, relations)
         return cast("Written", await self._awrite(op, wait))
 
     def delete(self, record_id: str, scope: Scope, *, wait: bool = True) -> Written:
@@ -191,92 +158,6 @@ class Memory:
         """Erase all that the scope covers, as `forget`."""
         check_scope(scope)
         return cast("Receipt", await self._awrite(operation("forget", scope, "{}")))
-
-    # -- reading -------------------------------------------------------------------------------
-
-    def search(self, text: str, scope: Scope, **options: Unpack[SearchOptions]) -> Sequence[Match]:
-        """Find the records that answer a text, best first; ties by id.
-
-        Returns:
-            An empty list if nothing matches. `Match.parts` says what the score is made of.
-
-        Raises:
-            InvalidRecord: an option is out of its range, or the text is empty.
-            InvalidFilter: the filter is not in the language.
-            LoopRequired: the embedder is asynchronous.
-        """
-        self._check_open()
-        asked = question(text, scope, **options)
-        embedder = self._models.embedder
-        if is_async(embedder.embed):
-            raise LoopRequired(call="search", model=embedder.id)
-        return self._find(asked, embed(embedder, [text], **self._asking))
-
-    async def asearch(
-        self, text: str, scope: Scope, **options: Unpack[SearchOptions]
-    ) -> Sequence[Match]:
-        """Find the records that answer a text, as `search`."""
-        self._adopt()
-        if not is_async(self._models.embedder.embed):
-            return await self._run(self.search, text, scope, **options)
-        self._check_open()
-        asked = question(text, scope, **options)
-        vector = await aembed(self._models.embedder, [text], **self._asking)
-        return await self._run(self._find, asked, vector)
-
-    def get(self, record_id: str, scope: Scope) -> Record | None:
-        """Read a live record; None if this scope has none with this id."""
-        self._check_open(scope)
-        return next(iter(self._store.engines.graph.get(scope, [record_id])), None)
-
-    async def aget(self, record_id: str, scope: Scope) -> Record | None:
-        """Read a live record, as `get`."""
-        return await self._run(self.get, record_id, scope)
-
-    def list(
-        self,
-        scope: Scope,
-        *,
-        where: Mapping[str, Any] | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page:
-        """Read live records, newest first, `limit` (1..1000) a page."""
-        self._check_open(scope)
-        tree = parse_filter(where)
-        return self._store.engines.graph.page(scope, where=tree, limit=limit, cursor=cursor)
-
-    async def alist(
-        self,
-        scope: Scope,
-        *,
-        where: Mapping[str, Any] | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-    ) -> Page:
-        """Read live records, as `list`."""
-        return await self._run(self.list, scope, where=where, limit=limit, cursor=cursor)
-
-    def history(self, record_id: str, scope: Scope) -> Sequence[Version]:
-        """Read every version of a record, oldest first; empty list if this scope has none."""
-        self._check_open(scope)
-        return self._store.engines.graph.history(scope, record_id)
-
-    async def ahistory(self, record_id: str, scope: Scope) -> Sequence[Version]:
-        """Read every version of a record, as `history`."""
-        return await self._run(self.history, record_id, scope)
-
-    def relations(self, scope: Scope, entity: str | None = None) -> Sequence[Relation]:
-        """Read the relations of one entity, or all, oldest first."""
-        self._check_open(scope)
-        if entity is not None:
-            check_name("entity", entity)
-        return self._store.engines.graph.relations(scope, entity)
-
-    def entities(self, scope: Scope) -> Sequence[Entity]:
-        """Read the entities that the scope's relations name, by name."""
-        self._check_open(scope)
-        return self._store.engines.graph.entities(scope)
 
     # -- what is on its way --------------------------------------------------------------------
 
@@ -349,21 +230,6 @@ class Memory:
 
     # -- wiring --------------------------------------------------------------------------------
 
-    @property
-    def _asking(self) -> Any:
-        return {"purpose": "query", "limit": self._settings.max_embed_chars}
-
-    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run storage code on a thread of the store and await it."""
-        self._check_open()
-        return await self._store.run(call, *args, **kwargs)
-
-    def _check_open(self, scope: Scope | None = None) -> None:
-        if self._closed:
-            raise MemoryClosed
-        if scope is not None:
-            check_scope(scope)
-
     def _addition(
         self, content: Content | Sequence[Content], scope: Scope, options: AddOptions
     ) -> tuple[Op, bool]:
@@ -371,17 +237,30 @@ class Memory:
         wait = cast("bool", given.pop("wait", True))
         infer = given.pop("infer", None)
         infer = self._models.chat is not None if infer is None else bool(infer)
-        op, puts = addition(content, scope, at=now(), infer=infer, **given)  # type: ignore[arg-type]  # AddOptions
+        op, puts = addition(
+            content,
+            scope,
+            at=now(),
+            infer=infer,
+            is_single=self._settings.is_single_valued,
+            **given,  # type: ignore[arg-type]  # AddOptions
+        )
         if given.get("key") is not None:
             check_key(self._store.engines, puts[0].record, str(given["key"]))
         return op, wait
 
     def _revision(
-        self, record_id: str, text: str, scope: Scope, metadata: Mapping[str, Any] | None
+        self,
+        record_id: str,
+        text: str,
+        scope: Scope,
+        metadata: Mapping[str, Any] | None,
+        relations: Sequence[Relation] | None,
     ) -> Op:
         self._check_open(scope)
         record = find_known(self._store.engines, record_id, scope)
-        return revision(record, text, metadata, at=now())
+        is_single = self._settings.is_single_valued
+        return revision(record, text, metadata, relations, at=now(), is_single=is_single)
 
     def _deletion(self, record_id: str, scope: Scope) -> Op:
         self._check_open(scope)
@@ -409,39 +288,3 @@ class Memory:
         if not wait:
             return Written(operation=op.id, pending=True)
         return await asyncio.wrap_future(future)
-
-    def _adopt(self) -> None:
-        """Let the running loop plan what dead loops left behind."""
-        if self._store.writer.has_orphans:
-            self._spawn(self._store.writer.plan_orphans(self._store.run))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def _find(self, asked: Question, vector: Vectors) -> Sequence[Match]:
-        index = self._store.engines.index
-        at = now()
-        probe = Probe(
-            scope=asked.scope,
-            vector=vector[0],
-            terms=query_terms(asked.text),
-            at=at,
-            where=asked.where,
-            kinds=asked.kinds,
-            superseded=asked.superseded,
-        )
-        hits = index.search(probe, max(2 * asked.top_k, _CANDIDATES))
-        turns = neighbour_turns(hits)
-        neighbours = index.score(probe, turns) if turns else []
-        matches = rank(asked.text, hits, neighbours, now=at, limit=asked.top_k)
-        return [_own(one) for one in matches if one.score >= asked.threshold]
-
-
-def _own(match: Match) -> Match:
-    """Give the caller metadata that he may change without changing what others are given."""
-    if not match.record.metadata:
-        return match
-    metadata = copy.deepcopy(match.record.metadata)
-    return replace(match, record=replace(match.record, metadata=metadata))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import unicodedata
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -70,6 +71,13 @@ class Scope:
         """
         return "-" if self.user_id is None else Scope(user_id=self.user_id).key
 
+    @property
+    def owner(self) -> "Scope":
+        """The scope whose relationship graph its records share: of all sessions, if it can be."""
+        if self.session_id is None or (self.user_id is None and self.agent_id is None):
+            return self
+        return Scope(user_id=self.user_id, agent_id=self.agent_id)
+
     def covers(self, other: "Scope") -> bool:
         """Tell whether a question in this scope may see a record of `other`."""
         return (
@@ -124,9 +132,11 @@ class Fact:
         kind: what it is.
         metadata: JSON values under keys like identifiers; at most 32.
         key: idempotency key inside the scope; the text itself when missing.
-        at: when it became true, with a time zone.
+        at: when it became true, with a time zone; the earliest `valid_from` of its relations
+            when missing, else the time of writing.
         expires_at: hidden from reads from then on.
-        relations: what it says about whom.
+        relations: what it says about whom. A later value of a single-valued one, such as where
+            somebody lives, ends what an earlier record said.
     """
 
     text: str
@@ -162,8 +172,11 @@ class Record:
         origin: who said it.
         trust: 0..1; text from tools and documents starts low.
         position: the turn's number in its session from 0; None outside a session.
-        created_at, updated_at: system time. occurred_at: world time.
-        valid_to: when it stopped being true; None while it is.
+        created_at, updated_at: system time.
+        occurred_at, valid_to: world time, from when and until when it is true; `valid_to` is None
+            while nothing ended it. It ends when all single-valued relations that it states have.
+        conflicts: ids of records that give another value to the same single-valued relation from
+            the same moment on; nothing tells which is right.
         expires_at: hidden from reads from then on; None for never.
         version: grows with every change, below 2**53.
     """
@@ -184,6 +197,21 @@ class Record:
     valid_to: datetime | None = None
     expires_at: datetime | None = None
     version: int = 0
+    conflicts: tuple[str, ...] = ()
+
+    def holds(
+        self, at: datetime, *, as_of: datetime | None = None, latest_only: bool = True
+    ) -> bool:
+        """Tell whether a reader at the moment `at` is shown it.
+
+        What has expired is not; of the rest what was true at `as_of`, or without it what has not
+        ended by `at`, or everything when `latest_only` is false.
+        """
+        if self.expires_at is not None and self.expires_at <= at:
+            return False
+        if as_of is not None:
+            return self.occurred_at <= as_of and (self.valid_to is None or self.valid_to > as_of)
+        return not latest_only or self.valid_to is None or self.valid_to > at
 
     @property
     def indexed_text(self) -> str:
@@ -226,7 +254,12 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A node of the relationship graph: a name inside one scope, with its type."""
+    """A node of the relationship graph: a name inside one scope, with its type.
+
+    Attributes:
+        name: as it was first said. Names are compared in Unicode form NFKC and case-folded.
+        type: such as person, place, organisation; `thing` when nobody said.
+    """
 
     name: str
     type: str = "thing"
@@ -238,22 +271,38 @@ class Relation:
 
     Attributes:
         subject, predicate, object: names and a type; all are data, compared case-folded.
-        valid_from, valid_to: world time; None for unknown and for still true.
-        supports: ids of the records that say so.
+        subject_type, object_type: of the entities; the first that is not `thing` stays.
+        valid_from, valid_to: world time; None for unknown and for still true. What is read back
+            ends where the next value of a single-valued relation begins.
+        single_valued: a later value ends the earlier one; None: as `Settings.single_valued` says.
+        created_at, expired_at: system time, when it was first said and when nobody said it any
+            more, for records that were changed; given by the store.
+        conflict: another value begins at the same moment; given by the store.
+        supports: ids of the records that say so; given by the store.
     """
 
     subject: str
     predicate: str
     object: str
+    subject_type: str = "thing"
+    object_type: str = "thing"
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    single_valued: bool | None = None
+    created_at: datetime | None = None
+    expired_at: datetime | None = None
+    conflict: bool = False
     supports: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("subject", "predicate", "object"):
+        for name in ("subject", "predicate", "object", "subject_type", "object_type"):
             check_name(name, getattr(self, name))
         check_time("valid_from", self.valid_from)
         check_time("valid_to", self.valid_to)
+        if self.valid_from and self.valid_to and self.valid_to <= self.valid_from:
+            raise InvalidRecord(
+                field="valid_to", value=self.valid_to, reason="is not after valid_from"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,6 +393,12 @@ class Drained:
 
     def __add__(self, other: Self) -> "Drained":
         return Drained(pending=self.pending + other.pending, dead=self.dead + other.dead)
+
+
+def fold(name: str) -> str:
+    """Bring a name into the form in which names are compared."""
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join(plain.split())
 
 
 def now() -> datetime:

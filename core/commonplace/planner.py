@@ -48,7 +48,7 @@ def plan_batch(
     asked: dict[int, list[tuple[Op, AskVectors]]] = {}
     embedders: dict[int, Embedder] = {}
     for op, models in work:
-        steps[op.id] = step = plan(op, extract)
+        steps[op.id] = step = plan(op, extract, settings.is_single_valued)
         ask = next(step)
         while isinstance(ask, AskChat):
             ask = step.send(_chat(models.chat, ask))
@@ -71,7 +71,7 @@ async def plan_alone(op: Op, models: Models, settings: Settings, run: Run) -> by
     Raises:
         CommonplaceError, TimeoutError: the embedder failed or took too long.
     """
-    step = plan(op, extract)
+    step = plan(op, extract, settings.is_single_valued)
     answer: Any = None
     while True:
         try:

@@ -54,7 +54,7 @@ class Probe:
         at: the moment for which expiry is judged; records with `expires_at <= at` are hidden.
         where: AND-ed with the scope.
         kinds: only these; empty for all.
-        superseded: also records whose `valid_to` is set.
+        latest_only, as_of: what is hidden because it is not true, as `Record.holds` says.
     """
 
     scope: Scope
@@ -63,7 +63,17 @@ class Probe:
     at: datetime
     where: Filter | None = None
     kinds: tuple[Kind, ...] = ()
-    superseded: bool = False
+    latest_only: bool = True
+    as_of: datetime | None = None
+
+    def shows(self, record: Record) -> bool:
+        """Judge a record; engines that ask more generously ask this at the end."""
+        return (
+            self.scope.covers(record.scope)
+            and record.holds(self.at, as_of=self.as_of, latest_only=self.latest_only)
+            and (not self.kinds or record.kind in self.kinds)
+            and (self.where is None or self.where.matches(record))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +97,10 @@ class VectorIndex(Protocol):
         Empty list if nothing matches.
         """
 
-    def score(self, probe: Probe, turns: Collection[str]) -> list[Hit]:
-        """Score the records at these places of their sessions (`Record.turn`), both ways.
+    def score(self, probe: Probe, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
+        """Score the records at these places of their sessions (`Record.turn`), or with these ids.
 
-        What the probe's scope, filter or time hides is left out; unknown places are ignored.
+        What the probe's scope, filter or time hides is left out; the unknown is ignored.
         """
 
     def upsert(self, points: Sequence[Point]) -> None:
@@ -101,6 +111,12 @@ class VectorIndex(Protocol):
         Raises:
             InvalidVector: a vector is not finite, is zero or has the wrong length; nothing of
                 the call is written then.
+        """
+
+    def amend(self, records: Sequence[Record]) -> None:
+        """Replace what is held of these records, but for their text, vectors and terms.
+
+        A record that is not there, or is there with a greater version, is ignored.
         """
 
     def delete(self, scope: Scope, ids: Collection[str]) -> None:
@@ -128,7 +144,8 @@ class Put:
 
     Attributes:
         record: its `version` is the operation's; `position` is given out by the store.
-        relations: that this record supports; they replace those that it supported before.
+        relations: that this record states; they replace those that it stated before, which
+            expire. None leaves them as they are.
         replace: False adds: a live record with this id stays as it is and the change is `NONE`;
             one that has expired when the new one is made is replaced and the change is `ADD`.
             True updates: a record that is not live stays dead and the change is `NONE`.
@@ -137,7 +154,7 @@ class Put:
     """
 
     record: Record
-    relations: tuple[Relation, ...] = ()
+    relations: tuple[Relation, ...] | None = ()
     replace: bool = False
     in_session: bool = False
     keep_metadata: bool = False
@@ -155,13 +172,47 @@ class Remove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a `Put` or `Remove` did; `record` is the live state afterwards, None when there is none.
+    """What a `Put` or `Remove` did.
 
-    Applying the same change again answers as the first time did.
+    Applying the same change again answers as the first time did, but for later changes.
+
+    Attributes:
+        record: the live state afterwards, None when there is none.
+        touched: other records that the change ended or opened again, as they are now.
     """
 
     change: Change
     record: Record | None
+    touched: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What an erasure did in a graph store.
+
+    Attributes:
+        removed: rows, by table: `records`, `versions`, `relations`, `entities`.
+        touched: records outside the scope that it opened again, as they are now.
+    """
+
+    removed: Mapping[str, int]
+    touched: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """A record that states a relation near what a question names.
+
+    Attributes:
+        hops: 1 when the relation is one of a named entity, 2 when of one next to it.
+        weight: 0..1; less the more relations the entities on the way have.
+        via: ids of the records that state the relation crossed before; empty for the first hop.
+    """
+
+    id: str
+    hops: int
+    weight: float
+    via: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -173,6 +224,9 @@ class GraphStore(Protocol):
 
         A change is ignored (`NONE`) when its version is not above that of the stored record, its
         tombstone, or an erasure that covers it, unless it is the very change that was stored.
+        After each, the claims of every single-valued relation are settled (`slots.settle`) among
+        the records of one owner (`Scope.owner`); a record that this ends, opens or contradicts
+        gets the change's version if that is greater than its own.
         """
 
     def get(self, scope: Scope, ids: Sequence[str]) -> list[Record]:
@@ -188,23 +242,50 @@ class GraphStore(Protocol):
         where: Filter | None = None,
         limit: int = 100,
         cursor: str | None = None,
+        latest_only: bool = False,
+        as_of: datetime | None = None,
     ) -> Page:
-        """Read live records, newest first (creation, then id)."""
+        """Read live records, newest first (creation, then id); see `Record.holds`."""
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
 
-    def relations(self, scope: Scope, entity: str | None = None) -> list[Relation]:
-        """Read relations of records that the scope covers, of one entity or of all, by age."""
+    def relations(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        hops: int = 1,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> list[Relation]:
+        """Read relations of records that the scope covers, by age.
+
+        Args:
+            entity: only its own, and those of entities at most `hops` - 1 relations away; of all
+                when None.
+            latest_only: leave out those that ended or expired.
+            as_of: instead, those that held at this moment of world time and have not expired.
+        """
+
+    def reach(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
+        """Find records by the entities that these names may mean, over at most two relations.
+
+        Args:
+            names: in the form in which names are compared (`model.fold`); most are no names.
+            at: relations that ended before are not crossed.
+
+        Returns:
+            Each record once, at most 200, heaviest first; an empty list if nothing is named.
+        """
 
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
 
-    def erase(self, scope: Scope, version: int) -> dict[str, int]:
+    def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too.
 
-        Later changes with a version up to `version` are refused. Answers the rows removed by
-        table: `records`, `versions`, `relations`, `entities`.
+        Later changes with a version up to `version` are refused.
         """
 
     def count(self, scope: Scope) -> dict[str, int]:

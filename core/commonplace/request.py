@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypedDict
 
-from .checks import check_choice, check_metadata, check_text
+from .checks import check_choice, check_metadata, check_text, check_time
 from .errors import InvalidRecord
 from .filters import Filter, parse_filter
-from .model import KINDS, ORIGINS, Fact, Kind, Message, Origin, Record, Scope
-from .pipeline.plan import body, fact_put, message_put
+from .model import KINDS, ORIGINS, Fact, Kind, Message, Origin, Record, Relation, Scope
+from .pipeline.plan import IsSingle, body, dated, fact_put, message_put
 from .ports import Op, OpKind, Put
 
 Content = str | Message | Fact
@@ -49,14 +49,16 @@ class SearchOptions(TypedDict, total=False):
         threshold: leave out matches with a lower score, 0..1; none by default.
         where: a filter (`commonplace.filters`), AND-ed with the scope.
         kinds: only these; empty, the default, for all.
-        superseded: also records that are no longer true.
+        latest_only: leave out records that are no longer true; True by default.
+        as_of: instead, what was true at this moment of world time.
     """
 
     top_k: int
     threshold: float | None
     where: Mapping[str, Any] | None
     kinds: Sequence[Kind]
-    superseded: bool
+    latest_only: bool
+    as_of: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,8 @@ class Question:
     threshold: float
     where: Filter | None
     kinds: tuple[Kind, ...]
-    superseded: bool
+    latest_only: bool
+    as_of: datetime | None
 
 
 def question(
@@ -80,7 +83,8 @@ def question(
     threshold: float | None = None,
     where: Mapping[str, Any] | None = None,
     kinds: Sequence[Kind] = (),
-    superseded: bool = False,
+    latest_only: bool = True,
+    as_of: datetime | None = None,
 ) -> Question:
     """Check a search.
 
@@ -97,6 +101,7 @@ def question(
     low = 0.0 if threshold is None else threshold
     if type(low) not in (int, float) or not 0 <= low <= 1:
         raise InvalidRecord(field="threshold", value=threshold, reason="is not in 0..1")
+    check_time("as_of", as_of)
     for kind in kinds:
         check_choice("kind", kind, KINDS)
     return Question(
@@ -106,7 +111,8 @@ def question(
         threshold=low,
         where=parse_filter(where),
         kinds=tuple(kinds),
-        superseded=superseded,
+        latest_only=bool(latest_only),
+        as_of=as_of,
     )
 
 
@@ -116,6 +122,7 @@ def addition(
     *,
     at: datetime,
     infer: bool,
+    is_single: IsSingle,
     kind: Kind = "fact",
     metadata: Mapping[str, Any] | None = None,
     key: str | None = None,
@@ -148,7 +155,7 @@ def addition(
         if isinstance(item, str):
             item = Fact(text=item, kind=kind, key=key)  # noqa: PLW2901 -- the same thing, stated
         if isinstance(item, Fact):
-            put = fact_put(item, scope, at=at, origin=origin)
+            put = fact_put(item, scope, at=at, origin=origin, is_single=is_single)
         elif isinstance(item, Message):
             put = message_put(item, scope, at=at, origin=origin)
         else:
@@ -160,14 +167,22 @@ def addition(
     return operation("add", scope, body(puts, at=at, origin=origin, extract=spoken)), puts
 
 
-def revision(record: Record, text: str, metadata: Mapping[str, Any] | None, *, at: datetime) -> Op:
+def revision(
+    record: Record,
+    text: str,
+    metadata: Mapping[str, Any] | None,
+    relations: Sequence[Relation] | None,
+    *,
+    at: datetime,
+    is_single: IsSingle,
+) -> Op:
     """Check an update of a stored or pending record and make its operation."""
-    check_text(text)
+    said = Fact(text=text, metadata=metadata or {}, relations=tuple(relations or ()))
+    stated = None if relations is None and text == record.text else dated(said, at, is_single)
     record = replace(record, text=text, updated_at=at)
     if metadata is not None:
-        check_metadata(metadata)
         record = replace(record, metadata=dict(metadata))
-    put = Put(record=record, replace=True, keep_metadata=metadata is None)
+    put = Put(record=record, relations=stated, replace=True, keep_metadata=metadata is None)
     return operation("update", record.scope, body([put], at=at, origin=record.origin))
 
 

@@ -2,9 +2,17 @@
 
 import os
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 from .errors import InvalidRecord
+from .model import Relation, fold
+
+SINGLE_VALUED = (
+    "lives_in", "works_at", "works_for", "works_as", "job_title", "studies_at",
+    "born_in", "born_on", "age", "phone", "email", "address", "status", "current_*", "favourite_*",
+    "favorite_*", "prefers_*",
+    "住在", "居住在", "现居", "就职于", "任职于", "职业", "最喜欢*", "偏好*",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +26,8 @@ class Settings:
         retry_after: seconds before the first new attempt; doubles up to 60.
         max_embed_chars: of a text that are embedded; all of it is stored and searched by terms.
         model_timeout: seconds for one call of a chat or embedding model.
+        single_valued: relations that have one value at a time, so that a later one ends the
+            earlier; `prefers_*` stands for all that begin so. In the environment, commas between.
         flush_every: writes after which the embedded index is made power-safe in idle time.
 
     Raises:
@@ -31,21 +41,32 @@ class Settings:
     max_embed_chars: int = 4_000
     model_timeout: float = 120.0
     flush_every: int = 5_000
+    single_valued: tuple[str, ...] = SINGLE_VALUED
 
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
-            if one.name != "path" and not value > 0:
+            if type(value) in (int, float) and not value > 0:
                 raise InvalidRecord(field=one.name, value=value, reason="is not above zero")
+
+    def is_single_valued(self, relation: Relation) -> bool:
+        """Tell whether a later value of this relation ends an earlier one."""
+        if relation.single_valued is not None:
+            return relation.single_valued
+        name = fold(relation.predicate).replace(" ", "_")
+        return any(
+            name.startswith(one[:-1]) if one.endswith("*") else name == one
+            for one in self.single_valued
+        )
 
     @classmethod
     def from_env(cls) -> Self:
         """Read `COMMONPLACE_PATH`, `COMMONPLACE_MAX_PENDING` and so on; the rest is default."""
-        given = {}
+        given: dict[str, Any] = {}
         for one in fields(cls):
             raw = os.environ.get(f"COMMONPLACE_{one.name.upper()}")
             if raw is not None:
-                convert = type(getattr(cls(), one.name))
+                convert = _list if one.name == "single_valued" else type(getattr(cls(), one.name))
                 try:
                     given[one.name] = convert(raw)
                 except ValueError:
@@ -53,3 +74,7 @@ class Settings:
                         field=f"COMMONPLACE_{one.name.upper()}", value=raw, reason="is no number"
                     ) from None
         return cls(**given)
+
+
+def _list(raw: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in raw.split(",") if one.strip())

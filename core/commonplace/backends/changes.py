@@ -8,16 +8,17 @@ from typing import Any
 
 from ..model import Change, Event, Record, Scope
 from ..ports import Outcome, Put, Remove
-from . import relations, rows
+from . import claims, rows
 
-_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 18}1)"  # noqa: S608 -- a constant
+_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 19}1)"  # noqa: S608 -- a constant
 _GET = f"SELECT {rows.RECORD}, live FROM record WHERE id = ?"  # noqa: S608 -- a constant
 _WIPE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', role = NULL, name = NULL,"
-    " position = NULL, valid_to = NULL, expires_at = NULL, version = ?, updated_at = ?"
+    " position = NULL, valid_to = NULL, expires_at = NULL, conflicts = '[]', version = ?,"
+    " updated_at = ?"
     " WHERE id = ?"
 )
-LIVE = 18
+LIVE = 19
 _VERSION = 17
 _TEXT = 4
 
@@ -53,6 +54,12 @@ def _repeated(connection: Connection, row: Sequence[Any], stored: Record | None)
     return Outcome(change=change, record=stored)
 
 
+def _late(connection: Connection, record_id: str, stored: Record | None) -> Outcome:
+    # It may have been applied before, and what it touched may not be in the index yet.
+    touched = tuple(claims.mates(connection, record_id)) if stored else ()
+    return replace(_ignored(record_id, stored), touched=touched)
+
+
 def put(connection: Connection, change: Put) -> Outcome:
     """Add or update a record, unless the change is late, known already or finds nothing."""
     record = change.record
@@ -61,9 +68,10 @@ def put(connection: Connection, change: Put) -> Outcome:
         return _ignored(record.id, None)
     stored = rows.from_row(row) if row and row[LIVE] else None
     if row is not None and row[_VERSION] >= record.version:
-        if row[_VERSION] == record.version and stored is not None:
-            return _repeated(connection, row, stored)
-        return _ignored(record.id, stored)
+        if row[_VERSION] > record.version or stored is None:
+            return _late(connection, record.id, stored)
+        mates = tuple(claims.mates(connection, record.id))
+        return replace(_repeated(connection, row, stored), touched=mates)
     if stored is not None and not change.replace and _is_over(stored, record.created_at):
         stored = None
     if change.replace != (stored is not None) or _is_erased(
@@ -76,17 +84,25 @@ def put(connection: Connection, change: Put) -> Outcome:
         )
         if change.keep_metadata:
             record = replace(record, metadata=stored.metadata)
+        if change.relations is None:
+            record = replace(record, valid_to=stored.valid_to, conflicts=stored.conflicts)
+        else:
+            record = replace(record, valid_to=None, conflicts=())
     else:
         position = _next_position(connection, record.scope) if change.in_session else None
         record = replace(record, position=position)
     connection.execute(_PUT, rows.to_row(record))
-    relations.support(connection, record.scope, record.id, change.relations)
+    touched: list[Record] = []
+    if change.relations is not None:
+        touched = claims.state(connection, record, change.relations)
+        if change.relations:
+            record = rows.from_row(read(connection, record.id) or ())
     event: Event = "ADD" if stored is None else "UPDATE"
     done = Change(
         id=record.id, text=record.text, event=event, previous=stored.text if stored else None
     )
     _remember(connection, done, record.version, rows.to_json(record.metadata), record.updated_at)
-    return Outcome(change=done, record=record)
+    return Outcome(change=done, record=record, touched=tuple(touched))
 
 
 def remove(connection: Connection, change: Remove) -> Outcome:
@@ -95,16 +111,27 @@ def remove(connection: Connection, change: Remove) -> Outcome:
     if row is None or not change.scope.covers(rows.owner(row)):
         return _ignored(change.id, None)
     if not row[LIVE]:
-        if row[_VERSION] == change.version:
-            return _repeated(connection, row, None)
-        return _ignored(change.id, None)
+        if row[_VERSION] != change.version:
+            return _ignored(change.id, None)
+        mates = tuple(touched_by(connection, rows.owner(row), change.version))
+        return replace(_repeated(connection, row, None), touched=mates)
     if row[_VERSION] >= change.version:
         return _ignored(change.id, rows.from_row(row))
     connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
-    relations.support(connection, rows.owner(row), change.id, ())
+    touched = claims.withdraw(connection, change.id, change.version)
     done = Change(id=change.id, text=None, event="DELETE", previous=row[_TEXT])
     _remember(connection, done, change.version, "{}", change.at)
-    return Outcome(change=done, record=None)
+    return Outcome(change=done, record=None, touched=tuple(touched))
+
+
+def touched_by(connection: Connection, scope: Scope, version: int) -> list[Record]:
+    """Read the live records of the scope's owner that a change of this version touched."""
+    clause, values = rows.covered(scope.owner)
+    sql = (
+        f"SELECT {rows.RECORD} FROM record {rows.index(scope.owner, 'record')}"  # noqa: S608 -- parts are ours
+        f" WHERE {clause} AND live = 1 AND version = ? ORDER BY created_at, id"
+    )
+    return [rows.from_row(row) for row in connection.execute(sql, (*values, version))]
 
 
 def _remember(

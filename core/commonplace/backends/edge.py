@@ -19,9 +19,10 @@ import numpy as np
 import qdrant_edge as qe
 
 from ..errors import InvalidVector, MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
-from ..model import Scope
+from ..model import Record, Scope
 from ..ports import Hit, Point, Probe
 from .payload import payload_of
+from .payload import read as read_row
 from .question import Ask, Rows, ask_row, best, covered, equals, scores, to_hits, visible
 
 __all__ = ["EdgeIndex"]
@@ -36,7 +37,7 @@ _INDEXES: Mapping[str, Any] = {
     "user_id": partial(qe.KeywordIndexParams, is_tenant=True),
     "scopes": qe.KeywordIndexParams,  # of every record
     "live": qe.KeywordIndexParams,  # while it is true and never expires
-    "passing": qe.KeywordIndexParams,  # while it is true and expires
+    "passing": qe.KeywordIndexParams,  # while it is true, where an end is known
     "turn": qe.KeywordIndexParams,
     "tags": qe.KeywordIndexParams,  # its fields and metadata, one by one
 }
@@ -94,15 +95,18 @@ class EdgeIndex:
             lexical |= scores(shard, sparse, cosine.keys() - lexical.keys())
         return to_hits(read, cosine, lexical)
 
-    def score(self, probe: Probe, turns: Collection[str]) -> list[Hit]:
-        """Score the records at these places of their sessions, both ways; best dense first."""
+    def score(self, probe: Probe, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
+        """Score the records at these places, or with these ids, both ways; best dense first."""
         dense, sparse = self._questions(probe)
-        if not turns:
+        known: set[Any] = {one for one in ids if _is_uuid(one)}
+        asked: list[Any] = [equals("turn", *turns)] if turns else []
+        asked += [qe.HasIdCondition(known)] if known else []
+        if not asked:
             return []
-        here = [equals("turn", *turns), equals("scopes", probe.scope.key)]
+        here = [qe.Filter(should=asked), equals("scopes", probe.scope.key)]
         read: Rows = {}
         with self._engine() as shard:
-            cosine = best(shard, dense, here, 2 * len(turns), probe, read)
+            cosine = best(shard, dense, here, 2 * len(turns) + len(known), probe, read)
             lexical = scores(shard, sparse, cosine.keys())
         return to_hits(read, cosine, lexical)
 
@@ -118,7 +122,9 @@ class EdgeIndex:
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, 64 at a time; a version that is not greater than the held is ignored."""
         vectors = self._checked([point.vector for point in points])
-        self._expiring = self._expiring or any(p.record.expires_at for p in points)
+        self._expiring = self._expiring or any(
+            p.record.expires_at or p.record.valid_to for p in points
+        )
         made = [_point(point, vector) for point, vector in zip(points, vectors, strict=True)]
         for start in range(0, len(points), _CALL):
             part = range(start, min(start + _CALL, len(points)))
@@ -137,6 +143,19 @@ class EdgeIndex:
                         held[key], newer[key] = version, made[n]
                 if newer:
                     shard.update(qe.UpdateOperation.upsert_points(list(newer.values())))
+
+    def amend(self, records: Sequence[Record]) -> None:
+        """Replace the payload of records that are there and not newer."""
+        self._expiring = self._expiring or any(one.valid_to for one in records)
+        with self._engine() as shard:
+            for start in range(0, len(records), _CALL):
+                part = {str(uuid.UUID(one.id)): one for one in records[start : start + _CALL]}
+                for row in shard.retrieve(list(part), ["row"], with_vector=False):
+                    record = part[str(row.id)]
+                    held, words = read_row((row.payload or {})["row"])
+                    if held.version <= record.version:
+                        payload = payload_of(record, words)
+                        shard.update(qe.UpdateOperation.overwrite_payload([row.id], payload))
 
     def delete(self, scope: Scope, ids: Collection[str]) -> None:
         """Remove these records where the scope covers them; unknown ids are ignored."""
@@ -274,4 +293,6 @@ def _is_uuid(text: str) -> bool:
 def _point(point: Point, vector: list[float]) -> qe.Point:
     # Empty ones too: the engine counts only points with terms as the corpus of rarity.
     terms = qe.SparseVector(list(point.terms.indices), list(point.terms.weights))
-    return qe.Point(point.record.id, {"dense": vector, "terms": terms}, payload_of(point))
+    return qe.Point(
+        point.record.id, {"dense": vector, "terms": terms}, payload_of(point.record, point.words)
+    )

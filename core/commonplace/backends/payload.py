@@ -12,7 +12,6 @@ from typing import Any
 
 from ..filters import FIELDS, TIMES, field_value
 from ..model import Record, Scope
-from ..ports import Point
 from . import rows
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
@@ -21,17 +20,17 @@ _PLAIN = ("id", "text", "kind", "role", "name", "origin", "trust", "position", "
 _DATES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
 
 
-def payload_of(point: Point) -> dict[str, Any]:
-    """Write a point's record, and what it is found by, as a payload."""
-    record, scope = point.record, point.record.scope
+def payload_of(record: Record, words: int) -> dict[str, Any]:
+    """Write a record of so many words, and what it is found by, as a payload."""
+    scope = record.scope
     keys = _keys(scope)
-    state = "passing" if record.expires_at else "live"
+    until = min((one for one in (record.expires_at, record.valid_to) if one), default=None)
     payload: dict[str, Any] = {"scopes": keys, "version": record.version}
-    payload |= {state: keys} if record.valid_to is None else {}
+    payload |= {"live" if until is None else "passing": keys}
     payload |= {"user_id": scope.user_id} if scope.user_id else {}
     payload |= {"turn": record.turn} if record.turn else {}
-    if record.expires_at:
-        payload["expires_at"] = record.expires_at.timestamp()
+    if until:
+        payload["until"] = until.timestamp()
     fields = {name: field_value(record, name) for name in {*record.metadata, *FIELDS}}
     lists = {name: one if isinstance(one, list | tuple) else [one] for name, one in fields.items()}
     payload["tags"] = [
@@ -47,7 +46,7 @@ def payload_of(point: Point) -> dict[str, Any]:
         [getattr(record, name) for name in _PLAIN]
         + [rows.to_micros(getattr(record, name)) for name in _DATES]
         + [getattr(scope, name) for name in _IDS]
-        + [dict(record.metadata), point.words]
+        + [dict(record.metadata), words, list(record.conflicts)]
     )
     return payload
 
@@ -80,6 +79,7 @@ def read(row: str) -> tuple[Record, int]:
         expires_at=rows.from_micros(held[13]),
         scope=_scope(*held[14:17]),
         metadata=held[17],
+        conflicts=tuple(held[19]),
     )
     return record, held[18]
 

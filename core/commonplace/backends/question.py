@@ -38,7 +38,7 @@ def best(
         kept: dict[str, float] = {}
         for answer in answers:
             held = read_row((answer.payload or {})["row"])
-            if len(kept) < limit and may_see(probe, held[0]):
+            if len(kept) < limit and probe.shows(held[0]):
                 read[held[0].id], kept[held[0].id] = held, answer.score
         if len(kept) == limit or len(answers) < wanted:
             return kept
@@ -74,15 +74,14 @@ def covered(scope: Scope) -> qe.Filter:
 
 
 def visible(probe: Probe, *, expiring: bool) -> list[Any]:
-    """Ask for what a probe may see; `expiring` when some record of the store expires."""
+    """Ask for what a probe may see; `expiring` when some record of the store has an end."""
     key = probe.scope.key
-    conditions = [equals("scopes" if probe.superseded else "live", key)]
-    if expiring and not probe.superseded:
+    every = probe.as_of is not None or not probe.latest_only
+    conditions = [equals("scopes" if every else "live", key)]
+    if expiring and not every:
         # A thousandth of a second wider than asked: the row's own time decides.
         ahead = qe.RangeFloat(gte=probe.at.timestamp() - 0.001)
-        later = qe.Filter(
-            must=[equals("passing", key), qe.FieldCondition("expires_at", range=ahead)]
-        )
+        later = qe.Filter(must=[equals("passing", key), qe.FieldCondition("until", range=ahead)])
         conditions = [qe.Filter(should=[*conditions, later])]
     if probe.kinds:
         conditions.append(equals("tags", *tags_of("kind", probe.kinds)))
@@ -123,14 +122,3 @@ def _translate_one(part: Where) -> tuple[Any, bool]:
     high = value + slack if part.operator in ("lt", "lte") else None
     ahead = qe.RangeFloat(gte=low, lte=high)
     return qe.FieldCondition(f'numbers."{part.field}"', range=ahead), False
-
-
-def may_see(probe: Probe, record: Record) -> bool:
-    """Judge a row that the engine gave."""
-    return (
-        probe.scope.covers(record.scope)
-        and (probe.superseded or record.valid_to is None)
-        and (record.expires_at is None or record.expires_at > probe.at)
-        and (not probe.kinds or record.kind in probe.kinds)
-        and (probe.where is None or probe.where.matches(record))
-    )

@@ -1,177 +1,214 @@
-"""The edges of the embedded graph: who is related to whom, and which records say so.
+"""Reading the relationship graph: relations, entities, and what lies near a name.
 
-A relation lives as long as a record supports it, an entity as long as a relation names it.
+A relation is shown to a scope that covers a record that states it, and with those records only.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
-from ..model import Entity, Relation, Scope
+from ..model import Entity, Relation, Scope, fold, now
+from ..ports import Reached
+from ..walk import ALIASES, Edge, walk
 from . import rows
+from .claims import UNKNOWN, pairs_of
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS entity (
-  id INTEGER PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT, scope TEXT NOT NULL,
-  key TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, UNIQUE (scope, key)
-) STRICT;
-CREATE INDEX IF NOT EXISTS entity_by_user ON entity (user_id, key);
-CREATE INDEX IF NOT EXISTS entity_by_agent ON entity (user_id, agent_id, key);
-CREATE INDEX IF NOT EXISTS entity_by_session ON entity (user_id, session_id, key);
-CREATE TABLE IF NOT EXISTS relation (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT, agent_id TEXT, session_id TEXT,
-  subject INTEGER NOT NULL, key TEXT NOT NULL, object INTEGER NOT NULL, predicate TEXT NOT NULL,
-  valid_from INTEGER NOT NULL, valid_to INTEGER, UNIQUE (subject, key, object, valid_from)
-) STRICT;
-CREATE INDEX IF NOT EXISTS relation_by_user ON relation (user_id);
-CREATE INDEX IF NOT EXISTS relation_by_agent ON relation (user_id, agent_id);
-CREATE INDEX IF NOT EXISTS relation_by_session ON relation (user_id, session_id);
-CREATE INDEX IF NOT EXISTS relation_by_object ON relation (object);
-CREATE TABLE IF NOT EXISTS support (
-  relation INTEGER NOT NULL, record TEXT NOT NULL, PRIMARY KEY (relation, record)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS support_by_record ON support (record)
-"""
-# NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
-_UNKNOWN = -(2**62)
-_USED = (
-    "EXISTS (SELECT 1 FROM relation WHERE subject = entity.id)"
-    " OR EXISTS (SELECT 1 FROM relation INDEXED BY relation_by_object WHERE object = entity.id)"
-)
 _READ = (
-    "SELECT s.name, r.predicate, o.name, r.valid_from, r.valid_to,"
-    " (SELECT json_group_array(record) FROM support WHERE relation = r.id)"
+    "SELECT s.name, r.predicate, o.name, s.type, o.type, r.valid_from, r.valid_to, r.single,"
+    " r.created_at, r.expired_at, r.conflict, ({stated}), r.id, r.subject, r.object"
     " FROM relation r {index} CROSS JOIN entity s ON s.id = r.subject"
     " CROSS JOIN entity o ON o.id = r.object WHERE {where} ORDER BY r.id"
 )
+_AROUND = (
+    "r.id IN (SELECT id FROM relation WHERE subject IN (SELECT value FROM json_each(?)) UNION"
+    " SELECT id FROM relation INDEXED BY relation_by_object"
+    " WHERE object IN (SELECT value FROM json_each(?)))"
+)
+_SIMILAR = 0.6  # of the pairs of letters of two names that are one, misspelt;
+_SIMILAR_HAN = 0.5  # names in Chinese have few
+_MOST_ALIASES = 3
+Part = tuple[str, list[Any]]  # of a condition, with its parameters
 
 
-def support(connection: Connection, scope: Scope, record: str, said: Sequence[Relation]) -> None:
-    """Make `said` all that the record supports, and drop what nothing supports any more."""
-    held = {
-        row[0]
-        for row in connection.execute("SELECT relation FROM support WHERE record = ?", (record,))
-    }
-    if not held and not said:
-        return
-    kept = {_relate(connection, scope, one) for one in said}
-    connection.executemany(
-        "DELETE FROM support WHERE relation = ? AND record = ?",
-        [(one, record) for one in held - kept],
-    )
-    connection.executemany(
-        "INSERT INTO support VALUES (?, ?)", [(one, record) for one in kept - held]
-    )
-    for one in held - kept:
-        _drop(connection, one)
-
-
-def read(connection: Connection, scope: Scope, entity: str | None) -> list[Relation]:
-    """Read the relations that the scope covers, of one entity or of all, by age."""
-    where, values = rows.covered(scope, "r")
-    index = rows.index(scope, "relation")
-    if entity is not None:
-        clause, inner = rows.covered(scope)
-        found = f"SELECT id FROM entity {rows.index(scope, 'entity')} WHERE {clause} AND key = ?"  # noqa: S608 -- parts are ours
-        where = (
-            "r.id IN (SELECT id FROM relation WHERE subject IN"  # noqa: S608 -- parts are ours
-            f" ({found}) UNION SELECT id FROM relation INDEXED BY relation_by_object"
-            f" WHERE object IN ({found})) AND {where}"
-        )
-        values = [*inner, rows.fold(entity), *inner, rows.fold(entity), *values]
-        index = ""
-    return [
-        _relation(row) for row in connection.execute(_READ.format(index=index, where=where), values)
-    ]
+def read(
+    connection: Connection,
+    scope: Scope,
+    entity: str | None,
+    *,
+    hops: int = 1,
+    latest_only: bool = True,
+    as_of: datetime | None = None,
+) -> list[Relation]:
+    """Read the relations that the scope covers, around one entity or all, by age."""
+    current = _current(latest_only=latest_only, as_of=as_of)
+    if entity is None:
+        return [_relation(row) for row in _rows(connection, scope, current)]
+    near = _with_aliases(connection, scope, _named(connection, scope, [fold(entity)]))
+    found: dict[int, Relation] = {}
+    for _ in range(hops):
+        around = _rows(connection, scope, current, _around(near))
+        found |= {row[12]: _relation(row) for row in around}
+        near |= {end for row in around for end in row[13:15]}
+    return [found[one] for one in sorted(found)]
 
 
 def entities(connection: Connection, scope: Scope) -> list[Entity]:
-    """Read the entities that the scope covers, by name; one that several owners have is one."""
-    where, values = rows.covered(scope)
-    sql = f"SELECT key, name, type FROM entity {rows.index(scope, 'entity')} WHERE {where}"  # noqa: S608 -- parts are ours
+    """Read the entities of relations that have not expired, by name; alike names are one."""
     found: dict[str, Entity] = {}
-    for key, name, kind in connection.execute(f"{sql} ORDER BY id", values):
-        found.setdefault(key, Entity(name=name, type=kind))
+    for row in _rows(connection, scope, ("r.expired_at IS NULL", [])):
+        for name, kind in ((row[0], row[3]), (row[2], row[4])):
+            held = found.get(fold(name))
+            if held is None or held.type == "thing":
+                found[fold(name)] = Entity(name=held.name if held else name, type=kind)
     return sorted(found.values(), key=lambda one: one.name)
 
 
 def count(connection: Connection, scope: Scope) -> dict[str, int]:
-    """Count the rows that the scope covers, by table."""
-    where, values = rows.covered(scope)
-    return {
-        name: connection.execute(
-            f"SELECT count(*) FROM {table} {rows.index(scope, table)} WHERE {where}",  # noqa: S608 -- parts are ours
-            values,
-        ).fetchone()[0]
-        for name, table in (("relations", "relation"), ("entities", "entity"))
-    }
+    """Count the relations that the scope covers, the expired too, and the entities they name."""
+    found = _rows(connection, scope, ("1", []))
+    return {"relations": len(found), "entities": len({end for row in found for end in row[13:15]})}
 
 
-def erase(
-    connection: Connection, scope: Scope, doomed: str, doomed_values: Sequence[Any]
-) -> dict[str, int]:
-    """Take away the support of the records that `doomed` selects, and what hung on it."""
-    connection.execute(f"DELETE FROM support WHERE record IN ({doomed})", doomed_values)  # noqa: S608 -- parts are ours
-    where, values = rows.covered(scope)
-    relations = connection.execute(
-        f"DELETE FROM relation {rows.index(scope, 'relation')} WHERE {where}"  # noqa: S608 -- parts are ours
-        " AND NOT EXISTS (SELECT 1 FROM support WHERE relation = relation.id)",
-        values,
-    ).rowcount
-    gone = connection.execute(
-        f"DELETE FROM entity {rows.index(scope, 'entity')} WHERE {where} AND NOT ({_USED})",  # noqa: S608 -- parts are ours
-        values,
-    ).rowcount
-    return {"relations": relations, "entities": gone}
+def reach(
+    connection: Connection, scope: Scope, names: Sequence[str], at: datetime
+) -> list[Reached]:
+    """Find records by the entities that the names may mean, over at most two relations."""
+    named = _named(connection, scope, names) or _alike(connection, scope, names)
+    if not named:
+        return []
+    named = _with_aliases(connection, scope, named)
+    return walk(named, names, partial(_edges, connection, scope, at))
 
 
-def _relate(connection: Connection, scope: Scope, one: Relation) -> int:
-    subject, object_ = (_entity(connection, scope, name) for name in (one.subject, one.object))
-    begins = rows.to_micros(one.valid_from)
-    row = connection.execute(
-        "INSERT INTO relation (user_id, agent_id, session_id, subject, key, object, predicate,"
-        " valid_from, valid_to) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT"
-        " (subject, key, object, valid_from) DO UPDATE SET valid_to = excluded.valid_to"
-        " RETURNING id",
-        (
-            scope.user_id,
-            scope.agent_id,
-            scope.session_id,
-            subject,
-            rows.fold(one.predicate),
-            object_,
-            one.predicate,
-            _UNKNOWN if begins is None else begins,
-            rows.to_micros(one.valid_to),
-        ),
-    ).fetchone()
-    return int(row[0])
+def _edges(connection: Connection, scope: Scope, at: datetime, near: Collection[int]) -> list[Edge]:
+    stated, session = _stated(scope)
+    parts = [_around(near), _owned(scope, "r"), _current(latest_only=True, as_of=None, at=at)]
+    where = " AND ".join(clause for clause, _ in parts)
+    sql = f"SELECT r.subject, r.key, r.object, ({stated}) FROM relation r WHERE {where}"  # noqa: S608 -- parts are ours
+    values = [value for _, some in parts for value in some]
+    return [
+        Edge(row[0], row[1], row[2], records)
+        for row in connection.execute(sql, (*session, *values))
+        if (records := tuple(sorted(json.loads(row[3]))))
+    ]
 
 
-def _entity(connection: Connection, scope: Scope, name: str) -> int:
-    key = scope.key, rows.fold(name)
-    row = connection.execute("SELECT id FROM entity WHERE scope = ? AND key = ?", key).fetchone()
-    if row is None:
-        row = connection.execute(
-            "INSERT INTO entity (user_id, agent_id, session_id, scope, key, name, type)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (scope.user_id, scope.agent_id, scope.session_id, *key, name, Entity(name=name).type),
-        ).fetchone()
-    return int(row[0])
+def _rows(
+    connection: Connection, scope: Scope, current: Part, around: Part | None = None
+) -> list[tuple[Any, ...]]:
+    stated, session = _stated(scope)
+    parts = [current, _owned(scope, "r")]
+    index = ""
+    if around is not None:
+        parts.append(around)
+    elif scope.session_id is not None:
+        parts.append(_in_session(scope))
+    else:
+        index = rows.index(scope, "relation")
+    where = " AND ".join(clause for clause, _ in parts)
+    values = [value for _, some in parts for value in some]
+    sql = _READ.format(stated=stated, index=index, where=where)
+    found = connection.execute(sql, (*session, *values)).fetchall()
+    return [row for row in found if row[11] != "[]"]
 
 
-def _drop(connection: Connection, relation: int) -> None:
-    row = connection.execute(
-        "DELETE FROM relation WHERE id = ? AND NOT EXISTS"
-        " (SELECT 1 FROM support WHERE relation = relation.id) RETURNING subject, object",
-        (relation,),
-    ).fetchall()
-    for ends in row:
-        connection.executemany(
-            f"DELETE FROM entity WHERE id = ? AND NOT ({_USED})",  # noqa: S608 -- a constant
-            [(end,) for end in ends],
-        )
+def _around(near: Collection[int]) -> Part:
+    chosen = json.dumps(sorted(near))
+    return _AROUND, [chosen, chosen]
+
+
+def _owned(scope: Scope, table: str) -> Part:
+    """Ask for what belongs to an owner whose records the scope may cover."""
+    parts, values = [f"{table}.user_id IS ?"], [scope.user_id]
+    if scope.agent_id is not None:
+        parts.append(f"{table}.agent_id = ?")
+        values.append(scope.agent_id)
+    return " AND ".join(parts), values
+
+
+def _in_session(scope: Scope) -> Part:
+    clause, values = rows.covered(scope, "x")
+    records = "record x INDEXED BY record_by_session CROSS JOIN support y ON y.record = x.id"
+    return f"r.id IN (SELECT y.relation FROM {records} WHERE {clause})", values  # noqa: S608 -- parts are ours
+
+
+def _stated(scope: Scope) -> Part:
+    """Read the covered records that state a relation, or that did if it has expired."""
+    sql = (
+        "SELECT json_group_array(t.record) FROM support t WHERE t.relation = r.id"
+        " AND (t.expired_at IS NULL OR r.expired_at IS NOT NULL)"
+    )
+    if scope.session_id is None:
+        return sql, []
+    clause, values = rows.covered(scope, "x")
+    return f"{sql} AND EXISTS (SELECT 1 FROM record x WHERE x.id = t.record AND {clause})", values  # noqa: S608 -- parts are ours
+
+
+def _current(*, latest_only: bool, as_of: datetime | None, at: datetime | None = None) -> Part:
+    if as_of is None and not latest_only:
+        return "1", []
+    moment = rows.to_micros(as_of or at or now())
+    held = "r.expired_at IS NULL AND (r.valid_to IS NULL OR r.valid_to > ?)"
+    return (held, [moment]) if as_of is None else (f"{held} AND r.valid_from <= ?", [moment] * 2)
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def _named(connection: Connection, scope: Scope, keys: Sequence[str]) -> set[int]:
+    clause, values = _owned(scope, "e")
+    index = "entity_by_user" if scope.agent_id is None else "entity_by_agent"
+    sql = (
+        f"SELECT e.id FROM entity e INDEXED BY {index} WHERE {clause}"  # noqa: S608 -- parts are ours
+        " AND e.key IN (SELECT value FROM json_each(?))"
+    )
+    return {row[0] for row in connection.execute(sql, (*values, json.dumps(list(keys))))}
+
+
+def _alike(connection: Connection, scope: Scope, names: Sequence[str]) -> set[int]:
+    """Find, for each name, the entity whose name shares most pairs of letters with it."""
+    clause, values = _owned(scope, "e")
+    sql = (
+        "SELECT e.id, e.key, count(*) FROM pair p CROSS JOIN entity e ON e.id = p.entity"  # noqa: S608 -- parts are ours
+        f" WHERE p.lane = ? AND p.pair IN (SELECT value FROM json_each(?)) AND {clause}"
+        " GROUP BY e.id ORDER BY count(*) DESC, e.id LIMIT 8"
+    )
+    found: set[int] = set()
+    for name in names:
+        pairs = pairs_of(name)
+        if len(pairs) < (3 if name.isascii() else 2):
+            continue
+        close = [
+            (2 * shared / (len(pairs) + len(pairs_of(key))), -one)
+            for one, key, shared in connection.execute(
+                sql, (scope.lane, json.dumps(sorted(pairs)), *values)
+            )
+        ]
+        likeness, nearest = max(close, default=(0.0, 0))
+        if likeness >= (_SIMILAR if name.isascii() else _SIMILAR_HAN):
+            found.add(-nearest)
+    return found
+
+
+def _with_aliases(connection: Connection, scope: Scope, named: set[int]) -> set[int]:
+    clause, values = _owned(scope, "r")
+    marks = ", ".join("?" * len(ALIASES))
+    sql = (
+        f"SELECT r.subject, r.object FROM relation r WHERE {_AROUND} AND r.key IN ({marks})"  # noqa: S608 -- parts are ours
+        f" AND r.expired_at IS NULL AND {clause}"
+    )
+    found = set(named)
+    for _ in range(_MOST_ALIASES):
+        around = _around(found)[1]
+        pairs = connection.execute(sql, (*around, *ALIASES, *values)).fetchall()
+        more = {end for pair in pairs for end in pair} - found
+        if not more:
+            break
+        found |= more
+    return found
 
 
 def _relation(row: Sequence[Any]) -> Relation:
@@ -179,7 +216,13 @@ def _relation(row: Sequence[Any]) -> Relation:
         subject=row[0],
         predicate=row[1],
         object=row[2],
-        valid_from=None if row[3] == _UNKNOWN else rows.at_micros(row[3]),
-        valid_to=rows.from_micros(row[4]),
-        supports=tuple(sorted(json.loads(row[5]))),
+        subject_type=row[3],
+        object_type=row[4],
+        valid_from=None if row[5] == UNKNOWN else rows.at_micros(row[5]),
+        valid_to=rows.from_micros(row[6]),
+        single_valued=bool(row[7]),
+        created_at=rows.at_micros(row[8]),
+        expired_at=rows.from_micros(row[9]),
+        conflict=bool(row[10]),
+        supports=tuple(sorted(json.loads(row[11]))),
     )

@@ -2,8 +2,7 @@
 
 import base64
 import json
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -15,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 RECORD = (
     "id, user_id, agent_id, session_id, text, kind, role, name, metadata, origin, trust, position,"
-    " created_at, updated_at, occurred_at, valid_to, expires_at, version"
+    " created_at, updated_at, occurred_at, valid_to, expires_at, version, conflicts"
 )
 
 
@@ -75,6 +74,7 @@ def to_row(record: Record) -> tuple[Any, ...]:
         to_micros(record.valid_to),
         to_micros(record.expires_at),
         record.version,
+        to_json(record.conflicts),
     )
 
 
@@ -97,6 +97,7 @@ def from_row(row: Sequence[Any]) -> Record:
         valid_to=from_micros(row[15]),
         expires_at=from_micros(row[16]),
         version=row[17],
+        conflicts=tuple(json.loads(row[18])),
     )
 
 
@@ -111,14 +112,10 @@ def to_scope(user_id: str | None, agent_id: str | None, session_id: str | None) 
     return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
 
 
-def to_json(metadata: Any) -> str:
-    """Write metadata as compact JSON."""
-    return json.dumps(dict(metadata), ensure_ascii=False, separators=(",", ":"))
-
-
-def fold(name: str) -> str:
-    """Bring a name into the form in which names are compared."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).strip()
+def to_json(value: Any) -> str:
+    """Write metadata or a list of ids as JSON."""
+    plain = dict(value) if isinstance(value, Mapping) else list(value)
+    return json.dumps(plain, ensure_ascii=False)
 
 
 def to_cursor(created_at: int, record_id: str) -> str:

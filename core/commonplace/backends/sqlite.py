@@ -6,14 +6,15 @@ Every read names its index, because the planner's own choice turns with the data
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
 from ..filters import Filter
 from ..model import Entity, Page, Record, Relation, Scope, Version, now
-from ..ports import Outcome, Put, Remove
-from . import relations, rows
-from .changes import LIVE, put, read, remove
+from ..ports import Erased, Outcome, Put, Reached, Remove
+from . import claims, relations, rows
+from .changes import LIVE, put, read, remove, touched_by
 from .file import SqliteFile
 from .share import Share
 
@@ -23,7 +24,7 @@ CREATE TABLE IF NOT EXISTS record (
   kind TEXT NOT NULL, role TEXT, name TEXT, metadata TEXT NOT NULL, origin TEXT NOT NULL,
   trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
   occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER, version INTEGER NOT NULL,
-  live INTEGER NOT NULL
+  conflicts TEXT NOT NULL, live INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
@@ -46,7 +47,7 @@ class SqliteGraph:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = Share(file)
-        self._file.write(lambda c: _create(c, _SCHEMA + relations.SCHEMA))
+        self._file.write(lambda c: _create(c, _SCHEMA + claims.SCHEMA))
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
         """Apply changes in one transaction, in order; one outcome each."""
@@ -69,6 +70,8 @@ class SqliteGraph:
         where: Filter | None = None,
         limit: int = 100,
         cursor: str | None = None,
+        latest_only: bool = False,
+        as_of: datetime | None = None,
     ) -> Page:
         """Read live records, newest first (creation, then id); the filter is judged row by row."""
         rows.check_limit(limit)
@@ -82,9 +85,8 @@ class SqliteGraph:
         )
         with self._file.read() as connection:
             answer = connection.execute(sql, (*values, *after))
-            matching = (
-                one for one in _visible(scope, answer) if where is None or where.matches(one)
-            )
+            visible = _visible(scope, answer, latest_only=latest_only, as_of=as_of)
+            matching = (one for one in visible if where is None or where.matches(one))
             found = list(itertools.islice(matching, limit + 1))
             answer.close()
         if len(found) <= limit:
@@ -117,22 +119,37 @@ class SqliteGraph:
             for one in found
         ]
 
-    def relations(self, scope: Scope, entity: str | None = None) -> list[Relation]:
-        """Read relations of records that the scope covers, of one entity or of all, by age."""
+    def relations(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        hops: int = 1,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> list[Relation]:
+        """Read relations of records that the scope covers, around one entity or all, by age."""
         with self._file.read() as connection:
-            return relations.read(connection, scope, entity)
+            return relations.read(
+                connection, scope, entity, hops=hops, latest_only=latest_only, as_of=as_of
+            )
+
+    def reach(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
+        """Find records by the entities that these names may mean, over at most two relations."""
+        with self._file.read() as connection:
+            return relations.reach(connection, scope, names, at)
 
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
         with self._file.read() as connection:
             return relations.entities(connection, scope)
 
-    def erase(self, scope: Scope, version: int) -> dict[str, int]:
+    def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too."""
-        removed = self._file.write(lambda c: _erase(c, scope, version))
-        if any(removed.values()):
+        erased = self._file.write(lambda c: _erase(c, scope, version))
+        if any(erased.removed.values()):
             self._file.scrub()
-        return removed
+        return erased
 
     def count(self, scope: Scope) -> dict[str, int]:
         """Count the rows that the scope covers, by the same tables, tombstones included."""
@@ -177,13 +194,19 @@ def _create(connection: Connection, schema: str) -> None:
         connection.execute(statement)
 
 
-def _visible(scope: Scope, found: Iterable[Sequence[Any]]) -> Iterator[Record]:
+def _visible(
+    scope: Scope,
+    found: Iterable[Sequence[Any]],
+    *,
+    latest_only: bool = False,
+    as_of: datetime | None = None,
+) -> Iterator[Record]:
     # The query has asked for the scope already; this look does not depend on it being right.
     at = now()
     return (
         one
         for one in map(rows.from_row, found)
-        if scope.covers(one.scope) and not (one.expires_at and one.expires_at <= at)
+        if scope.covers(one.scope) and one.holds(at, latest_only=latest_only, as_of=as_of)
     )
 
 
@@ -191,7 +214,7 @@ def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:
     return int(connection.execute(sql, values).fetchone()[0])
 
 
-def _erase(connection: Connection, scope: Scope, version: int) -> dict[str, int]:
+def _erase(connection: Connection, scope: Scope, version: int) -> Erased:
     clause, values = rows.covered(scope)
     source = f"record {rows.index(scope, 'record')} WHERE {clause}"
     doomed = f"SELECT id FROM {source} AND version <= ?"  # noqa: S608 -- parts are ours
@@ -200,7 +223,7 @@ def _erase(connection: Connection, scope: Scope, version: int) -> dict[str, int]
         f"DELETE FROM version WHERE version <= ? AND record IN (SELECT id FROM {source})",  # noqa: S608 -- parts are ours
         (version, *values),
     ).rowcount
-    gone = relations.erase(connection, scope, doomed, [*values, version])
+    gone = claims.erase(connection, doomed, [*values, version], version)
     removed = connection.execute(
         f"DELETE FROM {source} AND version <= ?",  # noqa: S608 -- parts are ours
         (*values, version),
@@ -216,4 +239,7 @@ def _erase(connection: Connection, scope: Scope, version: int) -> dict[str, int]
         " SET version = max(version, excluded.version)",
         (scope.key, version),
     )
-    return {"records": removed, "versions": versions, **gone}
+    return Erased(
+        removed={"records": removed, "versions": versions, **gone},
+        touched=tuple(touched_by(connection, scope, version)),
+    )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ..codec import thaw
 from ..faults import crash_point
-from ..model import Change, record_id
+from ..model import Change, Record, record_id
 from ..ports import GraphStore, Op, Outcome, Point, Put, Remove, Terms, VectorIndex
 
 Planned = Sequence[tuple[Put, Sequence[float]]]
@@ -54,7 +54,7 @@ def apply(
 
 
 def _tell_again(steps: list[Put | Remove], outcomes: list[Outcome], graph: GraphStore) -> None:
-    """Add texts anew that were found known, but whose records say something else by now."""
+    """Add texts anew that were found known, but are changed or no longer true by now."""
     for n, step in enumerate(steps):
         if isinstance(step, Remove) or step.replace:
             continue
@@ -64,7 +64,7 @@ def _tell_again(steps: list[Put | Remove], outcomes: list[Outcome], graph: Graph
             continue  # the caller named it himself
         for again in itertools.count(1):
             held = outcomes[n].record
-            if outcomes[n].change.event != "NONE" or held is None or held.text == told.text:
+            if outcomes[n].change.event != "NONE" or held is None or _says(held, told):
                 break
             # Counted, so that repeating the operation walks to the same record.
             other = record_id(told.scope, told.kind, f"{key}\x00{again}")
@@ -72,6 +72,10 @@ def _tell_again(steps: list[Put | Remove], outcomes: list[Outcome], graph: Graph
                 break  # repeated after a later change; the first time it was no news
             steps[n] = replace(step, record=replace(told, id=other))
             [outcomes[n]] = graph.apply([steps[n]])
+
+
+def _says(held: Record, told: Record) -> bool:
+    return held.text == told.text and not (held.valid_to and held.valid_to <= told.occurred_at)
 
 
 def planned(op: Op) -> Planned | Remove:
@@ -97,16 +101,25 @@ def _index(
     describe: Callable[[str], tuple[Terms, int]],
 ) -> None:
     points: list[Point] = []
+    touched: dict[str, Record] = {}
     for step, vector, outcome in zip(steps, vectors, outcomes, strict=True):
         record = outcome.record
+        touched |= {one.id: one for one in outcome.touched}
         if isinstance(step, Remove):
             if record is None:
                 # Order matters: a point of this batch may be the one that is removed.
                 index.upsert(points)
                 points = []
                 index.delete(step.scope, [step.id])
-        elif vector is not None and record is not None and record.version == step.record.version:
+        elif vector is not None and record is not None and _is_of(step.record, record):
             terms, words = describe(record.indexed_text)
             points.append(Point(record=record, vector=vector, terms=terms, words=words))
     if points:
         index.upsert(points)
+    if touched:
+        index.amend(list(touched.values()))
+
+
+def _is_of(told: Record, held: Record) -> bool:
+    # A later change may have ended what this one told: then it is indexed as it is now.
+    return held.version >= told.version and held.indexed_text == told.indexed_text

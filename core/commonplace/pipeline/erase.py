@@ -14,8 +14,10 @@ def erase(op: Op, engines: Engines, at: datetime) -> Receipt:
     """
     scope, journal = op.scope, engines.journal
     crash_point("before_graph")
-    removed = {f"graph.{name}": n for name, n in engines.graph.erase(scope, op.version).items()}
+    erased = engines.graph.erase(scope, op.version)
+    removed = {f"graph.{name}": n for name, n in erased.removed.items()}
     crash_point("after_graph")
+    engines.index.amend(erased.touched)
     removed["index.points"] = engines.index.erase(scope)
     engines.index.flush()
     crash_point("after_index")

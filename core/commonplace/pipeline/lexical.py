@@ -28,12 +28,12 @@ LENGTH_SHARE = 0.4
 MAX_CHARACTERS = 32 * 1024
 MAX_WORD = 64
 
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 # A combining mark belongs to its letter, an apostrophe does not.
 _MARKS = "\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff"
-_PARTS = re.compile(rf"[{_CJK}]+|(?![{_CJK}])[^\W_](?:(?![{_CJK}])(?:[^\W_]|[{_MARKS}]))*")
-_CJK_CHARACTER = re.compile(rf"[{_CJK}]")
-_SPACES = re.compile(rf"[{_CJK}]|\s+")
+_PARTS = re.compile(rf"[{CJK}]+|(?![{CJK}])[^\W_](?:(?![{CJK}])(?:[^\W_]|[{_MARKS}]))*")
+_CJK_CHARACTER = re.compile(rf"[{CJK}]")
+_SPACES = re.compile(rf"[{CJK}]|\s+")
 _own = threading.local()
 
 

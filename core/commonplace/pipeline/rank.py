@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ..model import Match, Scope, turn_key
-from ..ports import Hit
+from ..ports import Hit, Reached
 from .lexical import tokens
 from .weights import DEFAULT, Weights
 
@@ -49,6 +49,7 @@ def rank(
     question: str,
     hits: Sequence[Hit],
     neighbours: Sequence[Hit] = (),
+    reached: Sequence[Reached] = (),
     *,
     now: datetime,
     limit: int | None = None,
@@ -59,12 +60,13 @@ def rank(
     Args:
         question: as it was asked.
         hits: the union of what each signal found, each with both raw scores.
-        neighbours: turns next to them; they are ranked too.
+        neighbours: turns next to them, and records that relations lead to; they are ranked too.
+        reached: how near the relationship graph is to the question for some of them.
         now: records expired by then are left out.
         limit: answer only that many of the best; all when None.
 
     Returns:
-        Matches whose `parts` sum to `score`: dense, lexical, speaker, neighbour, session.
+        Matches whose `parts` sum to `score`: dense, lexical, speaker, graph, neighbour, session.
     """
     seen: dict[str, Hit] = {}
     for hit in (*hits, *neighbours):
@@ -81,7 +83,9 @@ def rank(
     dense = _stretch([hit.dense for hit in every], share, [hit.dense for hit in hits])
     lexical = _stretch([hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits])
     speaker = _speakers(question, every, weights)
-    own = [a + b + c for a, b, c in zip(dense, lexical, speaker, strict=True)]
+    alone = [a + b + c for a, b, c in zip(dense, lexical, speaker, strict=True)]
+    graph = _related(alone, every, reached, weights)
+    own = [a + b for a, b in zip(alone, graph, strict=True)]
     near = _near(own, sessions, weights, fade)
     smooth = [a + b for a, b in zip(own, near, strict=True)]
     session = _shared(smooth, sessions, weights, fade)
@@ -96,6 +100,7 @@ def rank(
             "dense": dense[i] * scale,
             "lexical": lexical[i] * scale,
             "speaker": speaker[i] * scale,
+            "graph": graph[i] * scale,
             "neighbour": near[i] * scale,
             "session": session[i] * scale,
         }
@@ -141,6 +146,22 @@ def _speakers(question: str, hits: Sequence[Hit], weights: Weights) -> list[floa
         named = words[0] and re.search(rf"(?<![a-z0-9]){re.escape(words[0])}(?![a-z0-9])", asked)
         known[name] = weights.speaker if named else 0.0
     return [known.get(hit.record.name, 0.0) for hit in hits]
+
+
+def _related(
+    alone: Sequence[float], hits: Sequence[Hit], reached: Sequence[Reached], weights: Weights
+) -> list[float]:
+    # The second relation counts as far as a record that states the first one fits the question.
+    if not reached:
+        return [0.0] * len(hits)
+    fits = {hit.record.id: value for hit, value in zip(hits, alone, strict=True)}
+    top = max(*alone, _EPSILON)
+    found = {
+        one.id: one.weight * max((fits.get(record, 0.0) for record in one.via), default=top) / top
+        for one in reached
+    }
+    most = max(*found.values(), _EPSILON)
+    return [weights.graph * found.get(hit.record.id, 0.0) / most for hit in hits]
 
 
 def _near(

@@ -11,6 +11,7 @@ class Weights:
         dense: of the cosine among short turns; terms get the rest.
         dense_long: the same among facts and long messages.
         speaker: for a speaker whom the question names.
+        graph: of the record that is nearest to the question by relations.
         neighbours: of the turns at distance 1 and 2, each side.
         session: of the best turn of the same session.
         short: words per turn up to which turns count as short.
@@ -21,6 +22,7 @@ class Weights:
     dense: float = 0.4
     dense_long: float = 0.5
     speaker: float = 0.1
+    graph: float = 0.5
     neighbours: tuple[float, float] = (0.3, 0.1)
     session: float = 0.5
     short: float = 30.0

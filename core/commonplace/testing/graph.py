@@ -82,6 +82,12 @@ def likes(subject: str, object_: str, **given: Any) -> Relation:
     return Relation(subject=subject, predicate="likes", object=object_, **given)
 
 
+def lives(who: str, where: str, **given: Any) -> Relation:
+    """Make a relation that has one value at a time, from the start on if nothing else is given."""
+    known: dict[str, Any] = {"valid_from": START, "single_valued": True}
+    return Relation(subject=who, predicate="lives_in", object=where, **{**known, **given})
+
+
 def _texts(graph: GraphStore, scope: Scope = ALICE) -> list[str]:
     return [one.text for one in graph.page(scope).records]
 
@@ -414,14 +420,16 @@ class GraphStoreContract:
         assert _texts(graph, Scope(user_id="u", agent_id="s")) == []
 
     def test_relations_come_by_age_with_all_who_support_them(self, graph: GraphStore) -> None:
-        first, second = likes("Ann", "tea"), likes("Bob", "Ann", valid_from=START, valid_to=START)
+        first = likes("Ann", "tea")
+        second = likes("Bob", "Ann", valid_from=START, valid_to=START + timedelta(1))
         graph.apply([put("a", 1, relations=[first, second])])
         graph.apply([put("b", 2, relations=[likes(" ANN", "T\uff45a")])])
         a, b = (record_id(ALICE, "fact", key) for key in "ab")
 
-        assert graph.relations(ALICE) == [
-            replace(first, supports=tuple(sorted((a, b)))),
-            replace(second, supports=(a,)),
+        said: dict[str, Any] = {"single_valued": False, "created_at": START + timedelta(seconds=1)}
+        assert graph.relations(ALICE, latest_only=False) == [
+            replace(first, **said, supports=tuple(sorted((a, b)))),
+            replace(second, **said, supports=(a,)),
         ]
         assert [one.name for one in graph.entities(ALICE)] == ["Ann", "Bob", "tea"]
 
@@ -443,7 +451,8 @@ class GraphStoreContract:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea")])])
         graph.apply([update("a", 2, relations=[likes("Ann", "tea", valid_to=START)])])
 
-        assert [one.valid_to for one in graph.relations(ALICE)] == [START]
+        assert graph.relations(ALICE) == []
+        assert [one.valid_to for one in graph.relations(ALICE, latest_only=False)] == [START]
 
     def test_an_update_replaces_what_the_record_supports(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "milk")])])
@@ -457,10 +466,20 @@ class GraphStoreContract:
         graph.apply([put("b", 2, relations=[likes("Ann", "tea")])])
         graph.apply([remove("a", 3)])
         left = graph.relations(ALICE)
-        graph.apply([update("b", 4)])
+        graph.apply([remove("b", 4)])
 
         assert [(one.object, len(one.supports)) for one in left] == [("tea", 1)]
         assert graph.count(ALICE) == {"records": 2, "versions": 4, "relations": 0, "entities": 0}
+
+    def test_what_a_changed_record_said_expires_and_goes_with_it(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea")]), update("a", 2)])
+        kept = graph.relations(ALICE, latest_only=False)
+        shown = graph.relations(ALICE), graph.relations(ALICE, as_of=START), graph.entities(ALICE)
+        graph.apply([remove("a", 3)])
+
+        assert [one.expired_at for one in kept] == [START + timedelta(seconds=2)]
+        assert shown == ([], [], [])
+        assert graph.count(ALICE) == {"records": 1, "versions": 3, "relations": 0, "entities": 0}
 
     def test_an_ignored_change_leaves_relations_alone(self, graph: GraphStore) -> None:
         graph.apply([put("a", 5, relations=[likes("Ann", "tea")])])
@@ -479,13 +498,13 @@ class GraphStoreContract:
             ]
         )
         before = graph.count(ALICE)
-        removed = graph.erase(ALICE, 4)
+        removed = graph.erase(ALICE, 4).removed
 
         assert before == {"records": 2, "versions": 4, "relations": 1, "entities": 2}
         assert removed == before
         assert not any(graph.count(ALICE).values())
         assert graph.history(ALICE, record_id(ALICE, "fact", "b")) == []
-        assert not any(graph.erase(ALICE, 4).values())
+        assert not any(graph.erase(ALICE, 4).removed.values())
 
     def test_an_erased_session_counts_from_zero_again(self, graph: GraphStore) -> None:
         scope = Scope(user_id="u", session_id="s")
@@ -500,15 +519,15 @@ class GraphStoreContract:
         mine, other = (Scope(user_id="alice", session_id=name) for name in "so")
         for n, scope in enumerate((mine, other, ALICE), start=1):
             graph.apply([put("a", n, scope, relations=[likes("Ann", "tea")])])
-        removed = graph.erase(mine, 9)
+        removed = graph.erase(mine, 9).removed
 
-        assert removed == {"records": 1, "versions": 1, "relations": 1, "entities": 2}
-        assert graph.count(ALICE) == {"records": 2, "versions": 2, "relations": 2, "entities": 4}
+        assert removed == {"records": 1, "versions": 1, "relations": 0, "entities": 0}
+        assert graph.count(ALICE) == {"records": 2, "versions": 2, "relations": 1, "entities": 2}
         assert [one.name for one in graph.entities(ALICE)] == ["Ann", "tea"]
 
     def test_what_came_after_the_erasure_was_accepted_stays(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1), put("b", 6, relations=[likes("Ann", "tea")])])
-        removed = graph.erase(ALICE, 5)
+        removed = graph.erase(ALICE, 5).removed
 
         assert removed == {"records": 1, "versions": 1, "relations": 0, "entities": 0}
         assert _texts(graph) == ["text of b"]

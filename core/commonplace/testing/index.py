@@ -84,7 +84,7 @@ class VectorIndexContract:
         )  # fmt: skip
 
         index.upsert([point])
-        (hit,) = index.search(make_probe(point.record.scope, superseded=True), 5)
+        (hit,) = index.search(make_probe(point.record.scope, latest_only=False), 5)
 
         assert point.record == hit.record
         assert timedelta(0) == hit.record.occurred_at.utcoffset()  # the same moment, in UTC
@@ -243,14 +243,46 @@ class VectorIndexContract:
         assert texts(index, make_probe(at=NOW)) == ["lasting"]
         assert texts(index, make_probe(at=NOW + tick)) == ["lasting"]
         assert set(texts(index, make_probe(at=NOW - tick))) == {"brief", "lasting"}
-        assert texts(index, make_probe(at=NOW, superseded=True)) == ["lasting"]
+        assert texts(index, make_probe(at=NOW, latest_only=False)) == ["lasting"]
         assert index.count(ANNA) == 2
 
     def test_superseded_records_are_found_on_request_only(self, index: VectorIndex) -> None:
-        index.upsert([make_point("was", valid_to=NOW + timedelta(days=9)), make_point("is")])
+        index.upsert([make_point("was", valid_to=NOW), make_point("is")])
+        index.upsert([make_point("will be over", valid_to=NOW + timedelta(days=9))])
 
-        assert texts(index, make_probe()) == ["is"]
-        assert set(texts(index, make_probe(superseded=True))) == {"was", "is"}
+        assert set(texts(index, make_probe())) == {"is", "will be over"}
+        assert set(texts(index, make_probe(latest_only=False))) == {"was", "is", "will be over"}
+
+    def test_what_was_true_at_a_moment_is_found(self, index: VectorIndex) -> None:
+        day = timedelta(days=1)
+        index.upsert(
+            [
+                make_point("first", occurred_at=NOW - 9 * day, valid_to=NOW - 5 * day),
+                make_point("second", occurred_at=NOW - 5 * day, valid_to=NOW - 2 * day),
+                make_point("third", occurred_at=NOW - 2 * day),
+            ]
+        )
+        moments = [NOW - n * day for n in (10, 9, 6, 5, 3, 2, 0)]
+
+        found = [texts(index, make_probe(as_of=moment)) for moment in moments]
+
+        wanted = [[], ["first"], ["first"], ["second"], ["second"], ["third"], ["third"]]
+        assert found == wanted
+
+    def test_an_amended_record_keeps_its_vector_and_terms(self, index: VectorIndex) -> None:
+        point = make_point("was", terms={1: 1.0}, metadata={"a": 1}, version=3)
+        index.upsert([point])
+        (before,) = index.search(make_probe(terms=(1,)), 5)
+        ended = replace(point.record, valid_to=NOW, version=4, conflicts=("x",))
+        older = replace(point.record, text="older", version=2)
+
+        index.amend([ended, make_point("unknown").record])
+        index.amend([older])
+
+        assert texts(index, make_probe()) == []
+        (hit,) = index.search(make_probe(terms=(1,), latest_only=False), 5)
+        assert hit == replace(before, record=ended)
+        assert index.count(ANNA) == 1
 
     def test_kinds_narrow_the_search(self, index: VectorIndex) -> None:
         kinds = ("fact", "preference", "episode")
@@ -331,6 +363,10 @@ class VectorIndexContract:
         assert [hit.record.text for hit in found if hit.lexical > 0] == ["turn 3"]
         assert found[0].dense == pytest.approx(1 / math.sqrt(5), abs=1e-6)
         assert index.score(make_probe(BEN), turns) == []
+        last = make_point("turn 5", session).record.id
+        both = index.score(make_probe(ANNA), turns[:1], [last, "no id", make_point("no").record.id])
+        assert {"turn 3", "turn 5"} == {hit.record.text for hit in both}
+        assert index.score(make_probe(BEN), [], [last]) == []
         assert index.score(make_probe(where=parse_filter({"absent": 1})), turns) == []
 
     def test_closing_twice_is_closing_once(self, index: VectorIndex) -> None:

@@ -1,0 +1,275 @@
+"""What records state: written, taken back, and settled where only one value can hold.
+
+A relation lives as long as a record states it or did before it was changed, an entity as long as a
+relation names it. Everything is counted per owner: the user and agent, over all their sessions.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from sqlite3 import Connection
+from typing import Any
+
+from ..model import Record, Relation, Scope, fold
+from ..slots import Claim, settle
+from . import rows
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS entity (
+  id INTEGER PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT, scope TEXT NOT NULL,
+  key TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, UNIQUE (scope, key)
+) STRICT;
+CREATE INDEX IF NOT EXISTS entity_by_user ON entity (user_id, key);
+CREATE INDEX IF NOT EXISTS entity_by_agent ON entity (user_id, agent_id, key);
+CREATE TABLE IF NOT EXISTS pair (
+  lane TEXT NOT NULL, pair TEXT NOT NULL, entity INTEGER NOT NULL, PRIMARY KEY (lane, pair, entity)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS pair_by_entity ON pair (entity);
+CREATE TABLE IF NOT EXISTS relation (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT, agent_id TEXT, session_id TEXT,
+  subject INTEGER NOT NULL, key TEXT NOT NULL, object INTEGER NOT NULL, predicate TEXT NOT NULL,
+  valid_from INTEGER NOT NULL, valid_to INTEGER, single INTEGER NOT NULL, conflict INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, expired_at INTEGER, UNIQUE (subject, key, object, valid_from)
+) STRICT;
+CREATE INDEX IF NOT EXISTS relation_by_user ON relation (user_id);
+CREATE INDEX IF NOT EXISTS relation_by_agent ON relation (user_id, agent_id);
+CREATE INDEX IF NOT EXISTS relation_by_object ON relation (object);
+CREATE TABLE IF NOT EXISTS support (
+  relation INTEGER NOT NULL, record TEXT NOT NULL, valid_to INTEGER, expired_at INTEGER,
+  PRIMARY KEY (relation, record)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS support_by_record ON support (record)
+"""
+# NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
+UNKNOWN = -(2**62)
+_USED = (
+    "EXISTS (SELECT 1 FROM relation WHERE subject = entity.id)"
+    " OR EXISTS (SELECT 1 FROM relation INDEXED BY relation_by_object WHERE object = entity.id)"
+)
+_RIVALS = (
+    "SELECT DISTINCT t.record FROM support s CROSS JOIN relation r ON r.id = s.relation"
+    " CROSS JOIN relation q ON q.subject = r.subject AND q.key = r.key AND q.object <> r.object"
+    " AND q.valid_from = r.valid_from CROSS JOIN support t ON t.relation = q.id"
+    " WHERE s.record = ? AND s.expired_at IS NULL AND r.single AND r.conflict AND q.single"
+    " AND t.expired_at IS NULL AND t.record <> ? ORDER BY t.record"
+)
+Slot = tuple[int, str]
+
+
+def state(connection: Connection, record: Record, said: Sequence[Relation]) -> list[Record]:
+    """Make `said` all that the record states; what it stated before and not now expires.
+
+    Answers the other records that this ended, opened or contradicted.
+    """
+    at = rows.to_micros(record.updated_at) or 0
+    held = set(_held(connection, record.id))
+    kept = {_relate(connection, record, one, at): one for one in said}
+    if not held and not kept:
+        return []
+    connection.executemany(
+        "UPDATE support SET expired_at = ? WHERE relation = ? AND record = ?"
+        " AND expired_at IS NULL",
+        [(at, one, record.id) for one in held - kept.keys()],
+    )
+    connection.executemany(
+        "INSERT INTO support VALUES (?, ?, ?, NULL) ON CONFLICT DO UPDATE"
+        " SET valid_to = excluded.valid_to, expired_at = NULL",
+        [(one, record.id, rows.to_micros(said.valid_to)) for one, said in kept.items()],
+    )
+    return _settle(connection, held | kept.keys(), record.version, record.id)
+
+
+def withdraw(connection: Connection, record: str, version: int) -> list[Record]:
+    """Take back all that a record states or stated, and drop what nothing states any more."""
+    held = set(_held(connection, record))
+    if not held:
+        return []
+    slots = _slots(connection, held)
+    connection.execute("DELETE FROM support WHERE record = ?", (record,))
+    for one in held:
+        _drop(connection, one)
+    return _settle(connection, held, version, record, slots)
+
+
+def mates(connection: Connection, record: str) -> list[Record]:
+    """Read the other records that state a value of the single-valued relations of this one."""
+    slots = _slots(connection, set(_held(connection, record)))
+    found = {one for slot in slots for _, owners in _claims(connection, slot) for one in owners}
+    return [one for key in sorted(found - {record}) if (one := _read(connection, key))]
+
+
+def erase(
+    connection: Connection, doomed: str, values: Sequence[Any], version: int
+) -> dict[str, int]:
+    """Take back what the records that `doomed` selects state, and what hung on it."""
+    held = {
+        row[0]
+        for row in connection.execute(
+            f"SELECT DISTINCT relation FROM support WHERE record IN ({doomed})",  # noqa: S608 -- parts are ours
+            values,
+        )
+    }
+    slots = _slots(connection, held)
+    connection.execute(f"DELETE FROM support WHERE record IN ({doomed})", values)  # noqa: S608 -- parts are ours
+    chosen = json.dumps(sorted(held))
+    gone = connection.execute(
+        "DELETE FROM relation WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM support WHERE relation = relation.id)"
+        " RETURNING subject, object",
+        (chosen,),
+    ).fetchall()
+    entities = _forget_unused(connection, (end for row in gone for end in row))
+    _settle(connection, held, version, None, slots)
+    return {"relations": len(gone), "entities": entities}
+
+
+def _held(connection: Connection, record: str) -> Iterable[int]:
+    sql = "SELECT relation FROM support WHERE record = ?"
+    return (row[0] for row in connection.execute(sql, (record,)).fetchall())
+
+
+def _relate(connection: Connection, record: Record, one: Relation, at: int) -> int:
+    owner = record.scope.owner
+    subject = _entity(connection, owner, one.subject, one.subject_type)
+    object_ = _entity(connection, owner, one.object, one.object_type)
+    begins = rows.to_micros(one.valid_from)
+    row = connection.execute(
+        "INSERT INTO relation (user_id, agent_id, session_id, subject, key, object, predicate,"
+        " valid_from, single, conflict, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)"
+        " ON CONFLICT (subject, key, object, valid_from) DO UPDATE SET single = excluded.single"
+        " RETURNING id",
+        (
+            owner.user_id,
+            owner.agent_id,
+            owner.session_id,
+            subject,
+            fold(one.predicate),
+            object_,
+            one.predicate,
+            UNKNOWN if begins is None else begins,
+            bool(one.single_valued),
+            at,
+        ),
+    ).fetchone()
+    return int(row[0])
+
+
+def _entity(connection: Connection, owner: Scope, name: str, kind: str) -> int:
+    key = fold(name)
+    sql = "SELECT id, type FROM entity WHERE scope = ? AND key = ?"
+    row = connection.execute(sql, (owner.key, key)).fetchone()
+    if row is None:
+        row = connection.execute(
+            "INSERT INTO entity (user_id, agent_id, session_id, scope, key, name, type)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id, type",
+            (owner.user_id, owner.agent_id, owner.session_id, owner.key, key, name, kind),
+        ).fetchone()
+        connection.executemany(
+            "INSERT INTO pair VALUES (?, ?, ?)",
+            [(owner.lane, pair, row[0]) for pair in pairs_of(key)],
+        )
+    elif row[1] == "thing" != kind:
+        connection.execute("UPDATE entity SET type = ? WHERE id = ?", (kind, row[0]))
+    return int(row[0])
+
+
+def pairs_of(key: str) -> set[str]:
+    """List the overlapping pairs of letters of a name, by which misspelt ones are found."""
+    return {key[place : place + 2] for place in range(len(key) - 1)}
+
+
+def _drop(connection: Connection, relation: int) -> None:
+    gone = connection.execute(
+        "DELETE FROM relation WHERE id = ? AND NOT EXISTS"
+        " (SELECT 1 FROM support WHERE relation = relation.id) RETURNING subject, object",
+        (relation,),
+    ).fetchall()
+    for ends in gone:
+        _forget_unused(connection, ends)
+
+
+def _forget_unused(connection: Connection, entities: Iterable[int]) -> int:
+    chosen = json.dumps(sorted(set(entities)))
+    gone = connection.execute(
+        f"DELETE FROM entity WHERE id IN (SELECT value FROM json_each(?)) AND NOT ({_USED})"  # noqa: S608 -- a constant
+        " RETURNING id",
+        (chosen,),
+    ).fetchall()
+    connection.executemany("DELETE FROM pair WHERE entity = ?", gone)
+    return len(gone)
+
+
+# -- settling --------------------------------------------------------------------------------------
+
+
+def _slots(connection: Connection, relations: Collection[int]) -> set[Slot]:
+    sql = "SELECT subject, key FROM relation WHERE id = ? AND single"
+    found = (connection.execute(sql, (one,)).fetchone() for one in relations)
+    return {(row[0], row[1]) for row in found if row}
+
+
+def _settle(
+    connection: Connection,
+    relations: Collection[int],
+    version: int,
+    by: str | None,
+    slots: Collection[Slot] = (),
+) -> list[Record]:
+    """Bring relations and their slots up to date, then the records that state them."""
+    connection.executemany(
+        "UPDATE relation SET valid_to = (SELECT min(valid_to) FROM support"
+        " WHERE relation = id AND expired_at IS NULL), expired_at = CASE WHEN EXISTS"
+        " (SELECT 1 FROM support WHERE relation = id AND expired_at IS NULL) THEN NULL"
+        " ELSE (SELECT max(expired_at) FROM support WHERE relation = id) END WHERE id = ?",
+        [(one,) for one in relations],
+    )
+    affected = dict.fromkeys([by] if by else [])
+    for slot in sorted({*slots, *_slots(connection, relations)}):
+        found = _claims(connection, slot)
+        spans = settle([claim for claim, _ in found])
+        for (claim, owners), span in zip(found, spans, strict=True):
+            connection.execute(
+                "UPDATE relation SET valid_to = ?, conflict = ? WHERE subject = ? AND key = ?"
+                " AND object = ? AND valid_from = ?",
+                (span.ends, bool(span.rivals), *slot, claim.value, claim.begins),
+            )
+            affected |= dict.fromkeys(owners)
+    changed = (_mark(connection, one, version, raised=one != by) for one in affected)
+    return [one for one in changed if one]
+
+
+def _claims(connection: Connection, slot: Slot) -> list[tuple[Claim, list[str]]]:
+    sql = (
+        "SELECT r.object, r.valid_from, min(s.valid_to), json_group_array(s.record)"
+        " FROM relation r CROSS JOIN support s ON s.relation = r.id"
+        " WHERE r.subject = ? AND r.key = ? AND r.single AND s.expired_at IS NULL"
+        " GROUP BY r.id ORDER BY r.id"
+    )
+    return [
+        (Claim(row[0], row[1], row[2]), json.loads(row[3]))
+        for row in connection.execute(sql, slot).fetchall()
+    ]
+
+
+def _mark(connection: Connection, record: str, version: int, *, raised: bool) -> Record | None:
+    """Write until when a record is true and what contradicts it; answer it if `raised`."""
+    claims, ended, ends = connection.execute(
+        "SELECT count(*), count(r.valid_to), max(r.valid_to) FROM support s CROSS JOIN relation r"
+        " ON r.id = s.relation WHERE s.record = ? AND s.expired_at IS NULL AND r.single",
+        (record,),
+    ).fetchone()
+    if not claims:
+        return None
+    valid_to = ends if claims == ended else None
+    conflicts = json.dumps([row[0] for row in connection.execute(_RIVALS, (record, record))])
+    changed = connection.execute(
+        "UPDATE record SET valid_to = ?, conflicts = ?, version = max(version, ?)"
+        " WHERE id = ? AND live = 1 AND (valid_to IS NOT ? OR conflicts <> ?)",
+        (valid_to, conflicts, version if raised else 0, record, valid_to, conflicts),
+    ).rowcount
+    return _read(connection, record) if changed and raised else None
+
+
+def _read(connection: Connection, record: str) -> Record | None:
+    sql = f"SELECT {rows.RECORD} FROM record WHERE id = ? AND live = 1"  # noqa: S608 -- a constant
+    row = connection.execute(sql, (record,)).fetchone()
+    return rows.from_row(row) if row else None

@@ -1,0 +1,241 @@
+"""The reading half of `Memory`: search, look up, and the relationship graph."""
+
+import asyncio
+import copy
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, ParamSpec, TypeVar, Unpack
+
+from .checks import check_name, check_time
+from .errors import InvalidRecord, LoopRequired, MemoryClosed
+from .filters import parse_filter
+from .model import Entity, Match, Page, Record, Relation, Scope, Version, now
+from .pipeline.embed import Vectors, aembed, embed, is_async
+from .pipeline.lexical import query_terms
+from .pipeline.mentions import names_in
+from .pipeline.rank import neighbour_turns, rank
+from .planner import Models
+from .ports import Probe
+from .request import Question, SearchOptions, check_scope, question
+from .settings import Settings
+from .store import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+MAX_HOPS = 3
+_CANDIDATES = 50
+
+
+class Reader:
+    """Reads an open store; every method takes whose memory it is about."""
+
+    def __init__(self, store: Store, models: Models, settings: Settings) -> None:
+        self._store = store
+        self._models = models
+        self._settings = settings
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def search(self, text: str, scope: Scope, **options: Unpack[SearchOptions]) -> Sequence[Match]:
+        """Find the records that answer a text, best first; ties by id.
+
+        Returns:
+            An empty list if nothing matches. `Match.parts` says what the score is made of.
+
+        Raises:
+            InvalidRecord: an option is out of its range, or the text is empty.
+            InvalidFilter: the filter is not in the language.
+            LoopRequired: the embedder is asynchronous.
+        """
+        self._check_open()
+        asked = question(text, scope, **options)
+        embedder = self._models.embedder
+        if is_async(embedder.embed):
+            raise LoopRequired(call="search", model=embedder.id)
+        return self._find(asked, embed(embedder, [text], **self._asking))
+
+    async def asearch(
+        self, text: str, scope: Scope, **options: Unpack[SearchOptions]
+    ) -> Sequence[Match]:
+        """Find the records that answer a text, as `search`."""
+        self._adopt()
+        if not is_async(self._models.embedder.embed):
+            return await self._run(self.search, text, scope, **options)
+        self._check_open()
+        asked = question(text, scope, **options)
+        vector = await aembed(self._models.embedder, [text], **self._asking)
+        return await self._run(self._find, asked, vector)
+
+    def get(self, record_id: str, scope: Scope) -> Record | None:
+        """Read a live record, superseded or not; None if this scope has none with this id."""
+        self._check_open(scope)
+        return next(iter(self._store.engines.graph.get(scope, [record_id])), None)
+
+    async def aget(self, record_id: str, scope: Scope) -> Record | None:
+        """Read a live record, as `get`."""
+        return await self._run(self.get, record_id, scope)
+
+    def list(
+        self,
+        scope: Scope,
+        *,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> Page:
+        """Read live records, newest first, `limit` (1..1000) a page.
+
+        Args:
+            latest_only: leave out records that are no longer true.
+            as_of: instead, what was true at this moment of world time.
+        """
+        self._check_open(scope)
+        check_time("as_of", as_of)
+        return self._store.engines.graph.page(
+            scope,
+            where=parse_filter(where),
+            limit=limit,
+            cursor=cursor,
+            latest_only=latest_only,
+            as_of=as_of,
+        )
+
+    async def alist(
+        self,
+        scope: Scope,
+        *,
+        where: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> Page:
+        """Read live records, as `list`."""
+        return await self._run(
+            self.list,
+            scope,
+            where=where,
+            limit=limit,
+            cursor=cursor,
+            latest_only=latest_only,
+            as_of=as_of,
+        )
+
+    def history(self, record_id: str, scope: Scope) -> Sequence[Version]:
+        """Read every version of a record, oldest first; empty list if this scope has none."""
+        self._check_open(scope)
+        return self._store.engines.graph.history(scope, record_id)
+
+    async def ahistory(self, record_id: str, scope: Scope) -> Sequence[Version]:
+        """Read every version of a record, as `history`."""
+        return await self._run(self.history, record_id, scope)
+
+    def relations(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        hops: int = 1,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> Sequence[Relation]:
+        """Read relations, oldest first: those around one entity, or all.
+
+        Args:
+            hops: 1..3; how many relations away from the entity.
+            latest_only: leave out what ended, and what a changed record said before.
+            as_of: instead, what held at this moment of world time.
+        """
+        self._check_open(scope)
+        if entity is not None:
+            check_name("entity", entity)
+        check_time("as_of", as_of)
+        if type(hops) is not int or not 1 <= hops <= MAX_HOPS:
+            raise InvalidRecord(field="hops", value=hops, reason=f"is not in 1..{MAX_HOPS}")
+        return self._store.engines.graph.relations(
+            scope, entity, hops=hops, latest_only=latest_only, as_of=as_of
+        )
+
+    async def arelations(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        hops: int = 1,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> Sequence[Relation]:
+        """Read relations, as `relations`."""
+        return await self._run(
+            self.relations, scope, entity, hops=hops, latest_only=latest_only, as_of=as_of
+        )
+
+    def entities(self, scope: Scope) -> Sequence[Entity]:
+        """Read the entities that the scope's relations name, by name."""
+        self._check_open(scope)
+        return self._store.engines.graph.entities(scope)
+
+    async def aentities(self, scope: Scope) -> Sequence[Entity]:
+        """Read the entities, as `entities`."""
+        return await self._run(self.entities, scope)
+
+    # -- wiring --------------------------------------------------------------------------------
+
+    @property
+    def _asking(self) -> Any:
+        return {"purpose": "query", "limit": self._settings.max_embed_chars}
+
+    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run storage code on a thread of the store and await it."""
+        self._check_open()
+        return await self._store.run(call, *args, **kwargs)
+
+    def _check_open(self, scope: Scope | None = None) -> None:
+        if self._closed:
+            raise MemoryClosed
+        if scope is not None:
+            check_scope(scope)
+
+    def _adopt(self) -> None:
+        """Let the running loop plan what dead loops left behind."""
+        if self._store.writer.has_orphans:
+            self._spawn(self._store.writer.plan_orphans(self._store.run))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _find(self, asked: Question, vector: Vectors) -> Sequence[Match]:
+        index, graph = self._store.engines.index, self._store.engines.graph
+        at = now()
+        probe = Probe(
+            scope=asked.scope,
+            vector=vector[0],
+            terms=query_terms(asked.text),
+            at=at,
+            where=asked.where,
+            kinds=asked.kinds,
+            latest_only=asked.latest_only,
+            as_of=asked.as_of,
+        )
+        hits = index.search(probe, max(2 * asked.top_k, _CANDIDATES))
+        names = names_in(asked.text)
+        reached = graph.reach(asked.scope, names, at) if names else []
+        turns = neighbour_turns(hits)
+        held = {hit.record.id for hit in hits}
+        others = [one.id for one in reached if one.id not in held]
+        more = index.score(probe, turns, others) if turns or others else []
+        matches = rank(asked.text, hits, more, reached, now=at, limit=asked.top_k)
+        return [_own(one) for one in matches if one.score >= asked.threshold]
+
+
+def _own(match: Match) -> Match:
+    """Give the caller metadata that he may change without changing what others are given."""
+    if not match.record.metadata:
+        return match
+    metadata = copy.deepcopy(match.record.metadata)
+    return replace(match, record=replace(match.record, metadata=metadata))
