@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from .exchange import Put
 from .model import Message, Record, Relation, Scope
-from .ports import Put
 
 _SPAN = ("valid_from", "valid_to", "created_at", "expired_at")
 _TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")

@@ -7,10 +7,11 @@ from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
 from .errors import LoopRequired
+from .exchange import Op
 from .known import check_key, find_known
 from .model import DeadLetter, Drained, Receipt, Relation, Scope, Written, now
 from .planner import Models
-from .ports import ChatModel, Embedder, Op
+from .ports import ChatModel, Embedder
 from .reading import Reader
 from .request import AddOptions, Content, addition, check_scope, operation, revision
 from .settings import Settings

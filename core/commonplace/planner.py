@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import CommonplaceError
+from .exchange import AskChat, AskVectors, Op
 from .pipeline.embed import aembed, embed, is_async
 from .pipeline.extract import extract
 from .pipeline.plan import plan
-from .ports import AskChat, AskVectors, ChatModel, Embedder, Op
+from .ports import ChatModel, Embedder
 from .settings import Settings
 
 _log = logging.getLogger("commonplace")

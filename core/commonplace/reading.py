@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 
 from .checks import check_name, check_time
 from .errors import InvalidRecord, LoopRequired, MemoryClosed
+from .exchange import Probe
 from .filters import parse_filter
 from .model import Entity, Match, Page, Record, Relation, Scope, Version, now
 from .pipeline.embed import Vectors, aembed, embed, is_async
@@ -16,7 +17,6 @@ from .pipeline.lexical import query_terms
 from .pipeline.mentions import names_in
 from .pipeline.rank import neighbour_turns, rank
 from .planner import Models
-from .ports import Probe
 from .request import Question, SearchOptions, check_scope, question
 from .settings import Settings
 from .store import Store

@@ -8,10 +8,11 @@ from typing import Any, TypedDict
 
 from .checks import check_choice, check_metadata, check_text, check_time
 from .errors import InvalidRecord
+from .exchange import Op, OpKind, Put
 from .filters import Filter, parse_filter
 from .model import KINDS, ORIGINS, Fact, Kind, Message, Origin, Record, Relation, Scope
-from .pipeline.plan import IsSingle, body, dated, fact_put, message_put
-from .ports import Op, OpKind, Put
+from .pipeline.plan import body
+from .pipeline.puts import IsSingle, dated, fact_put, message_put
 
 Content = str | Message | Fact
 MAX_ITEMS = 1_000

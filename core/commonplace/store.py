@@ -12,9 +12,9 @@ from typing import ParamSpec, TypeVar
 
 from .backends import open_engines
 from .errors import CommonplaceError, SchemaMismatch
+from .exchange import Terms
 from .pipeline.lexical import VERSION, count_words, document_terms
 from .planner import Models
-from .ports import Terms
 from .settings import Settings
 from .writer import Writer
 

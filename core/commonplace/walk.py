@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .ports import Reached
+from .exchange import Reached
 
 Node = TypeVar("Node", int, str)
 

@@ -19,13 +19,14 @@ from .errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
+from .exchange import Op, Terms
 from .faults import crash_point
 from .lanes import Lanes
 from .model import Drained, Receipt, Written
 from .pipeline.apply import apply, planned, target
 from .pipeline.erase import erase
 from .planner import Models, Run, plan_alone, plan_batch
-from .ports import Engines, Op, Terms
+from .ports import Engines
 from .settings import Settings
 
 Result = Written | Receipt

@@ -11,7 +11,7 @@ import pytest
 
 from commonplace.backends.file import SqliteFile
 from commonplace.backends.journal import SqliteJournal
-from commonplace.ports import Backlog
+from commonplace.exchange import Backlog
 from commonplace.testing.journal import ALICE, MANY, JournalContract, SetClock, accept, op
 
 _WRITER = """

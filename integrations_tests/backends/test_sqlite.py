@@ -16,8 +16,8 @@ from commonplace.backends.file import SqliteFile
 from commonplace.backends.journal import SqliteJournal
 from commonplace.backends.sqlite import SqliteGraph
 from commonplace.errors import MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
+from commonplace.exchange import Op
 from commonplace.model import Scope
-from commonplace.ports import Op
 from commonplace.testing.graph import (
     ALICE,
     START,

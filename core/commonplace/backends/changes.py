@@ -6,8 +6,8 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
+from ..exchange import Outcome, Put, Remove
 from ..model import Change, Event, Record, Scope
-from ..ports import Outcome, Put, Remove
 from . import claims, rows
 
 _PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 19}1)"  # noqa: S608 -- a constant

@@ -19,8 +19,8 @@ import numpy as np
 import qdrant_edge as qe
 
 from ..errors import InvalidVector, MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
+from ..exchange import Hit, Point, Probe
 from ..model import Record, Scope
-from ..ports import Hit, Point, Probe
 from .payload import payload_of
 from .payload import read as read_row
 from .question import Ask, Rows, ask_row, best, covered, equals, scores, to_hits, visible

@@ -7,8 +7,9 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..errors import Backpressure, StoreUnavailable
+from ..exchange import Backlog, Op
 from ..model import DeadLetter, Scope, now
-from ..ports import Backlog, Clock, Op
+from ..ports import Clock
 from . import rows
 from .file import SqliteFile
 from .share import Share

@@ -5,9 +5,9 @@ from typing import Any
 
 import qdrant_edge as qe
 
+from ..exchange import Hit, Probe
 from ..filters import TIMES, Filter, Where
 from ..model import Record, Scope
-from ..ports import Hit, Probe
 from .payload import read as read_row
 from .payload import tags_of
 

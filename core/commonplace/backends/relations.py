@@ -10,8 +10,8 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
+from ..exchange import Reached
 from ..model import Entity, Relation, Scope, fold, now
-from ..ports import Reached
 from ..walk import ALIASES, Edge, walk
 from . import rows
 from .claims import UNKNOWN, pairs_of

@@ -10,9 +10,9 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
+from ..exchange import Erased, Outcome, Put, Reached, Remove
 from ..filters import Filter
 from ..model import Entity, Page, Record, Relation, Scope, Version, now
-from ..ports import Erased, Outcome, Put, Reached, Remove
 from . import claims, relations, rows
 from .changes import LIVE, put, read, remove, touched_by
 from .file import SqliteFile

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from ..codec import thaw
+from ..exchange import Op, Outcome, Point, Put, Remove, Terms
 from ..faults import crash_point
 from ..model import Change, Record, record_id
-from ..ports import GraphStore, Op, Outcome, Point, Put, Remove, Terms, VectorIndex
+from ..ports import GraphStore, VectorIndex
 
 Planned = Sequence[tuple[Put, Sequence[float]]]
 

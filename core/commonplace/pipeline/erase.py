@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
+from ..exchange import Op
 from ..faults import crash_point
 from ..model import Receipt
-from ..ports import Engines, Op
+from ..ports import Engines
 
 
 def erase(op: Op, engines: Engines, at: datetime) -> Receipt:

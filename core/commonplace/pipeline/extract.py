@@ -12,8 +12,8 @@ from typing import Any
 
 from ..checks import check_time
 from ..errors import CommonplaceError
+from ..exchange import AskChat
 from ..model import KINDS, Fact, Message, Relation
-from ..ports import AskChat
 
 MAX_FACTS = 32
 MAX_RELATIONS = 16

@@ -14,7 +14,7 @@ from collections import Counter
 
 import snowballstemmer
 
-from ..ports import Terms
+from ..exchange import Terms
 
 VERSION = "words-1"
 STOP_WORDS = frozenset(

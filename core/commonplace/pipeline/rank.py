@@ -5,16 +5,24 @@ and in good sessions gain. What the session adds fades as turns get longer, beca
 stands alone. Last, the order is scaled by how sure it is that anything answers at all.
 """
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from ..exchange import Hit, Reached
 from ..model import Match, Scope, turn_key
-from ..ports import Hit, Reached
 from .lexical import tokens
+from .signals import (
+    EPSILON,
+    fade_of,
+    named_speakers,
+    nearby,
+    of_session,
+    related,
+    sessions_of,
+    stretched,
+)
 from .weights import DEFAULT, Weights
 
-_EPSILON = 1e-9
 # Candidates whose neighbours are looked at, and whose words are compared with the question's.
 _EXPANDED = 12
 _EXAMINED = 5
@@ -32,8 +40,8 @@ def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
             places.setdefault(hit.record.scope, set()).add(hit.record.position)
     if not places:
         return set()
-    dense = _stretch([hit.dense for hit in hits], DEFAULT.dense)
-    lexical = _stretch([hit.lexical for hit in hits], 1 - DEFAULT.dense)
+    dense = stretched([hit.dense for hit in hits], DEFAULT.dense)
+    lexical = stretched([hit.lexical for hit in hits], 1 - DEFAULT.dense)
     good = sorted(range(len(hits)), key=lambda i: (-dense[i] - lexical[i], hits[i].record.id))[
         :_EXPANDED
     ]
@@ -76,24 +84,24 @@ def rank(
     if not seen:
         return []
     every = list(seen.values())
-    sessions = _sessions(every)
-    fade = _fade(every, weights) if sessions else 0.0
+    sessions = sessions_of(every)
+    fade = fade_of(every, weights) if sessions else 0.0
 
     share = weights.dense * fade + weights.dense_long * (1 - fade)
-    dense = _stretch([hit.dense for hit in every], share, [hit.dense for hit in hits])
-    lexical = _stretch([hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits])
-    speaker = _speakers(question, every, weights)
+    dense = stretched([hit.dense for hit in every], share, [hit.dense for hit in hits])
+    lexical = stretched([hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits])
+    speaker = named_speakers(question, every, weights)
     alone = [a + b + c for a, b, c in zip(dense, lexical, speaker, strict=True)]
-    graph = _related(alone, every, reached, weights)
+    graph = related(alone, every, reached, weights)
     own = [a + b for a, b in zip(alone, graph, strict=True)]
-    near = _near(own, sessions, weights, fade)
+    near = nearby(own, sessions, weights, fade)
     smooth = [a + b for a, b in zip(own, near, strict=True)]
-    session = _shared(smooth, sessions, weights, fade)
+    session = of_session(smooth, sessions, weights, fade)
     total = [a + b for a, b in zip(smooth, session, strict=True)]
 
     order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
     best = [every[i] for i in order[:_EXAMINED]]
-    scale = _confidence(question, best, every, weights) / max(total[order[0]], _EPSILON)
+    scale = _confidence(question, best, every, weights) / max(total[order[0]], EPSILON)
     matches = []
     for i in order[:limit]:
         parts = {
@@ -107,90 +115,6 @@ def rank(
         score = min(1.0, total[i] * scale)
         matches.append(Match(record=every[i].record, score=score, parts=parts))
     return matches
-
-
-def _sessions(hits: Sequence[Hit]) -> list[dict[int, int]]:
-    # For each session, where in `hits` the turn at a position is.
-    found: dict[Scope, dict[int, int]] = {}
-    for i, hit in enumerate(hits):
-        if hit.record.position is not None:
-            found.setdefault(hit.record.scope, {})[hit.record.position] = i
-    return list(found.values())
-
-
-def _fade(hits: Sequence[Hit], weights: Weights) -> float:
-    lengths = [hit.words for hit in hits if hit.record.position is not None]
-    if not lengths:
-        return 0.0
-    mean = max(1.0, sum(lengths) / len(lengths))
-    return float(min(1.0, weights.short / mean) ** weights.fade)
-
-
-def _stretch(
-    values: Sequence[float], weight: float, union: Sequence[float] | None = None
-) -> list[float]:
-    # The zero stands for a record that says nothing: without it the worst of two good
-    # candidates would score nothing, and so would a single one.
-    span = values if union is None else union
-    low = min((0.0, *span))
-    high = max((0.0, *span))
-    factor = weight / (high - low + _EPSILON)
-    return [(value - low) * factor if value > low else 0.0 for value in values]
-
-
-def _speakers(question: str, hits: Sequence[Hit], weights: Weights) -> list[float]:
-    asked = question.casefold()
-    known: dict[str | None, float] = {None: 0.0}
-    for name in {hit.record.name for hit in hits if hit.record.name}:
-        words = name.casefold().split() or [""]
-        named = words[0] and re.search(rf"(?<![a-z0-9]){re.escape(words[0])}(?![a-z0-9])", asked)
-        known[name] = weights.speaker if named else 0.0
-    return [known.get(hit.record.name, 0.0) for hit in hits]
-
-
-def _related(
-    alone: Sequence[float], hits: Sequence[Hit], reached: Sequence[Reached], weights: Weights
-) -> list[float]:
-    # The second relation counts as far as a record that states the first one fits the question.
-    if not reached:
-        return [0.0] * len(hits)
-    fits = {hit.record.id: value for hit, value in zip(hits, alone, strict=True)}
-    top = max(*alone, _EPSILON)
-    found = {
-        one.id: one.weight * max((fits.get(record, 0.0) for record in one.via), default=top) / top
-        for one in reached
-    }
-    most = max(*found.values(), _EPSILON)
-    return [weights.graph * found.get(hit.record.id, 0.0) / most for hit in hits]
-
-
-def _near(
-    own: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, fade: float
-) -> list[float]:
-    # The last place of `padded` is nobody's.
-    padded = [*own, 0.0]
-    nobody = len(own)
-    close, far = (weight * fade for weight in weights.neighbours)
-    found = [0.0] * len(own)
-    for held in sessions:
-        at = held.get
-        for place, i in held.items():
-            found[i] = close * (
-                padded[at(place - 1, nobody)] + padded[at(place + 1, nobody)]
-            ) + far * (padded[at(place - 2, nobody)] + padded[at(place + 2, nobody)])
-    return found
-
-
-def _shared(
-    smooth: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, fade: float
-) -> list[float]:
-    # A fact is a session of its own, so that turns do not pass it for having company.
-    found = [weights.session * fade * value for value in smooth]
-    for held in sessions:
-        best = max(found[i] for i in held.values())
-        for i in held.values():
-            found[i] = best
-    return found
 
 
 def _confidence(

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from ..errors import InvalidRecord, MemoryClosed
+from ..exchange import Outcome, Put, Remove
 from ..filters import parse_filter
 from ..model import Record, Relation, Scope, record_id
-from ..ports import GraphStore, Outcome, Put, Remove
+from ..ports import GraphStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from commonplace.errors import InvalidVector, MemoryClosed
+from commonplace.exchange import Point, Probe, Terms
 from commonplace.filters import parse_filter
 from commonplace.model import Record, Scope, record_id, turn_key
-from commonplace.ports import Point, Probe, Terms, VectorIndex
+from commonplace.ports import VectorIndex
 
 __all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_probe"]
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ..errors import Backpressure, MemoryClosed
+from ..exchange import Backlog, Op
 from ..model import Scope
-from ..ports import Backlog, Journal, Op
+from ..ports import Journal
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from ..exchange import Put
 from ..model import Record, Relation, Scope, record_id
-from ..ports import GraphStore, Put
+from ..ports import GraphStore
 from .graph import ALICE, START, likes, lives, put, remove, update
 
 DAY = timedelta(days=1)
