@@ -38,25 +38,25 @@ def check_id(name: str, value: object) -> None:
         )
 
 
-def check_text(text: object) -> None:
+def check_text(text: object, field: str = "text") -> None:
     """Refuse what is no text: empty, too long, or not encodable.
 
     Raises:
         InvalidRecord: with the reason.
     """
     if type(text) is not str:
-        raise InvalidRecord(field="text", value=text, reason="is not a string")
+        raise InvalidRecord(field=field, value=text, reason="is not a string")
     if not any(unicodedata.category(c)[0] not in "ZC" for c in text):
-        raise InvalidRecord(field="text", value=text, reason="has no visible character")
+        raise InvalidRecord(field=field, value=text, reason="has no visible character")
     if "\x00" in text:
-        raise InvalidRecord(field="text", value=text, reason="has a NUL character")
+        raise InvalidRecord(field=field, value=text, reason="has a NUL character")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise InvalidRecord(field="text", value=text, reason="has a lone surrogate") from None
+        raise InvalidRecord(field=field, value=text, reason="has a lone surrogate") from None
     if size > MAX_TEXT_BYTES:
         raise InvalidRecord(
-            field="text",
+            field=field,
             value=text,
             reason=f"has {size} bytes, the limit is {MAX_TEXT_BYTES}",
             hint="Split it into several texts.",
@@ -70,10 +70,17 @@ def check_name(field: str, value: object) -> None:
     check_text(value)
 
 
-def check_choice(field: str, value: object, options: Sequence[str]) -> None:
+def check_choice(field: str, value: object, options: Sequence[object]) -> None:
     """Refuse what is none of the options."""
-    if value not in options:
-        raise InvalidRecord(field=field, value=value, reason=f"is none of {', '.join(options)}")
+    if not any(value is one or (isinstance(one, str) and value == one) for one in options):
+        known = ", ".join(map(str, options))
+        raise InvalidRecord(field=field, value=value, reason=f"is none of {known}")
+
+
+def check_share(field: str, value: object) -> None:
+    """Refuse what is no number of 0 to 1."""
+    if type(value) not in (int, float) or not 0 <= cast("float", value) <= 1:
+        raise InvalidRecord(field=field, value=value, reason="is not in 0..1")
 
 
 def check_time(name: str, value: object) -> None:

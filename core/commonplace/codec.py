@@ -23,7 +23,7 @@ def put_to_json(put: Put) -> dict[str, Any]:
         "relations": put.relations and [_relation_to_json(one) for one in put.relations],
         "replace": put.replace,
         "in_session": put.in_session,
-        "keep_metadata": put.keep_metadata,
+        "fields": put.fields,
     }
 
 
@@ -36,7 +36,7 @@ def put_from_json(given: Mapping[str, Any]) -> Put:
         else tuple(_relation_from_json(one) for one in given["relations"]),
         replace=given["replace"],
         in_session=given["in_session"],
-        keep_metadata=given["keep_metadata"],
+        fields=tuple(given["fields"]),
     )
 
 

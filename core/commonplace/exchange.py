@@ -95,14 +95,14 @@ class Put:
             one that has expired when the new one is made is replaced and the change is `ADD`.
             True updates: a record that is not live stays dead and the change is `NONE`.
         in_session: give the record the next position of its session.
-        keep_metadata: of an update, leave the stored metadata as it is.
+        fields: of the record that an update sets; the others stay as stored. `votes` are added.
     """
 
     record: Record
     relations: tuple[Relation, ...] | None = ()
     replace: bool = False
     in_session: bool = False
-    keep_metadata: bool = False
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,18 +2,26 @@
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
 from .errors import LoopRequired
 from .exchange import Op
 from .known import check_key, find_known
-from .model import DeadLetter, Drained, Receipt, Relation, Scope, Written, now
+from .model import DeadLetter, Drained, Receipt, Scope, Written, now
 from .planner import Models
 from .ports import ChatModel, Embedder
 from .reading import Reader
-from .request import AddOptions, Content, addition, check_scope, operation, revision
+from .request import (
+    AddOptions,
+    Content,
+    UpdateOptions,
+    addition,
+    check_scope,
+    operation,
+    revision,
+)
 from .settings import Settings
 from .store import Store
 
@@ -100,39 +108,44 @@ class Memory(Reader):
     def update(
         self,
         record_id: str,
-        text: str,
+        text: str | None,
         scope: Scope,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        relations: Sequence[Relation] | None = None,
-        wait: bool = True,
+        **options: Unpack[UpdateOptions],
     ) -> Written:
-        """Give a record another text, and other metadata if given; its history keeps the former.
-
-        Args:
-            relations: what the new text says; what the old one said expires. When missing, another
-                text says nothing, and the same text what it said.
+        """Give a record another text, or none to keep it; its history keeps the former.
 
         Raises:
             RecordNotFound: no live record has this id in this scope.
-            InvalidRecord: the text or the metadata cannot be stored.
+            InvalidRecord: something cannot be stored.
         """
-        op = self._revision(record_id, text, scope, metadata, relations)
+        op, wait = self._revision(record_id, text, scope, options)
         return cast("Written", self._write(op, wait))
 
     async def aupdate(
         self,
         record_id: str,
-        text: str,
+        text: str | None,
         scope: Scope,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        relations: Sequence[Relation] | None = None,
-        wait: bool = True,
+        **options: Unpack[UpdateOptions],
     ) -> Written:
         """Give a record another text, as `update`."""
-        op = await self._run(self._revision, record_id, text, scope, metadata, relations)
+        op, wait = await self._run(self._revision, record_id, text, scope, options)
         return cast("Written", await self._awrite(op, wait))
+
+    def vote(self, record_id: str, scope: Scope, *, helped: bool) -> Written:
+        """Say whether a record helped, most often a procedure that was followed.
+
+        Raises:
+            RecordNotFound: no live record has this id in this scope.
+        """
+        op, _ = self._revision(record_id, None, scope, {}, votes=1 if helped else -1)
+        return cast("Written", self._write(op))
+
+    async def avote(self, record_id: str, scope: Scope, *, helped: bool) -> Written:
+        """Say whether a record helped, as `vote`."""
+        votes = 1 if helped else -1
+        op, _ = await self._run(self._revision, record_id, None, scope, {}, votes=votes)
+        return cast("Written", await self._awrite(op))
 
     def delete(self, record_id: str, scope: Scope, *, wait: bool = True) -> Written:
         """Delete a record; its history stays until its scope is forgotten.
@@ -251,17 +264,14 @@ class Memory(Reader):
         return op, wait
 
     def _revision(
-        self,
-        record_id: str,
-        text: str,
-        scope: Scope,
-        metadata: Mapping[str, Any] | None,
-        relations: Sequence[Relation] | None,
-    ) -> Op:
+        self, record_id: str, text: str | None, scope: Scope, options: UpdateOptions, votes: int = 0
+    ) -> tuple[Op, bool]:
         self._check_open(scope)
+        given: dict[str, Any] = {**options}
+        wait = given.pop("wait", True)
         record = find_known(self._store.engines, record_id, scope)
         is_single = self._settings.is_single_valued
-        return revision(record, text, metadata, relations, at=now(), is_single=is_single)
+        return revision(record, text, votes=votes, at=now(), is_single=is_single, **given), wait
 
     def _deletion(self, record_id: str, scope: Scope) -> Op:
         self._check_open(scope)

@@ -15,6 +15,7 @@ from .checks import (
     check_id,
     check_metadata,
     check_name,
+    check_share,
     check_text,
     check_time,
 )
@@ -135,6 +136,9 @@ class Fact:
         at: when it became true, with a time zone; the earliest `valid_from` of its relations
             when missing, else the time of writing.
         expires_at: hidden from reads from then on.
+        importance: 0..1; what matters more fades later. pinned: never fades and is never pruned.
+        situation: of a procedure, when to use it; it is found by this and not by its text, which
+            says what to do. outcome: what came of it.
         relations: what it says about whom. A later value of a single-valued one, such as where
             somebody lives, ends what an earlier record said.
     """
@@ -145,11 +149,22 @@ class Fact:
     key: str | None = None
     at: datetime | None = None
     expires_at: datetime | None = None
+    importance: float = 0.5
+    pinned: bool = False
+    situation: str | None = None
+    outcome: str | None = None
     relations: "tuple[Relation, ...]" = ()
 
     def __post_init__(self) -> None:
         check_text(self.text)
         check_choice("kind", self.kind, KINDS)
+        check_share("importance", self.importance)
+        check_choice("pinned", self.pinned, (True, False))
+        for name in ("situation", "outcome"):
+            if getattr(self, name) is not None:
+                check_text(getattr(self, name), name)
+                if self.kind != "procedure":
+                    raise InvalidRecord(field=name, value=self.kind, reason="is for procedures")
         check_metadata(self.metadata)
         check_time("at", self.at)
         check_time("expires_at", self.expires_at)
@@ -178,6 +193,8 @@ class Record:
         conflicts: ids of records that give another value to the same single-valued relation from
             the same moment on; nothing tells which is right.
         expires_at: hidden from reads from then on; None for never.
+        importance, pinned, situation, outcome: as of a `Fact`.
+        votes: how often somebody said that it helped, less how often that it did not.
         version: grows with every change, below 2**53.
     """
 
@@ -198,6 +215,11 @@ class Record:
     expires_at: datetime | None = None
     version: int = 0
     conflicts: tuple[str, ...] = ()
+    importance: float = 0.5
+    pinned: bool = False
+    situation: str | None = None
+    outcome: str | None = None
+    votes: int = 0
 
     def holds(
         self, at: datetime, *, as_of: datetime | None = None, latest_only: bool = True
@@ -215,8 +237,12 @@ class Record:
 
     @property
     def indexed_text(self) -> str:
-        """The text that is embedded and searched: the speaker's name goes in front."""
-        return f"{self.name}: {self.text}" if self.name else self.text
+        """The text that is embedded and searched: the speaker's name goes in front.
+
+        Of a procedure it is the situation in which to use it.
+        """
+        text = self.situation or self.text
+        return f"{self.name}: {text}" if self.name else text
 
     @property
     def turn(self) -> str | None:

@@ -42,6 +42,24 @@ class AddOptions(TypedDict, total=False):
     origin: Origin
 
 
+class UpdateOptions(TypedDict, total=False):
+    """Options of `Memory.update`; what is missing stays as it is.
+
+    Attributes:
+        metadata: in place of the former.
+        relations: what the text says; what it said before expires. When missing, another text
+            says nothing, and the same text what it said.
+        importance, pinned: as of a `Fact`.
+        wait: as of `add`.
+    """
+
+    metadata: Mapping[str, Any] | None
+    relations: Sequence[Relation] | None
+    importance: float | None
+    pinned: bool | None
+    wait: bool
+
+
 class SearchOptions(TypedDict, total=False):
     """Options of `Memory.search`.
 
@@ -170,20 +188,28 @@ def addition(
 
 def revision(
     record: Record,
-    text: str,
-    metadata: Mapping[str, Any] | None,
-    relations: Sequence[Relation] | None,
+    text: str | None,
     *,
     at: datetime,
     is_single: IsSingle,
+    votes: int = 0,
+    metadata: Mapping[str, Any] | None = None,
+    relations: Sequence[Relation] | None = None,
+    importance: float | None = None,
+    pinned: bool | None = None,
 ) -> Op:
     """Check an update of a stored or pending record and make its operation."""
-    said = Fact(text=text, metadata=metadata or {}, relations=tuple(relations or ()))
-    stated = None if relations is None and text == record.text else dated(said, at, is_single)
-    record = replace(record, text=text, updated_at=at)
-    if metadata is not None:
-        record = replace(record, metadata=dict(metadata))
-    put = Put(record=record, relations=stated, replace=True, keep_metadata=metadata is None)
+    given = {"text": text, "metadata": metadata, "importance": importance, "pinned": pinned}
+    given = {name: value for name, value in given.items() if value is not None}
+    said = Fact(**{"text": record.text, **given}, relations=tuple(relations or ()))  # type: ignore[arg-type]  # Fact checks it
+    given |= {"votes": votes} if votes else {}
+    says_as_before = relations is None and said.text == record.text
+    put = Put(
+        record=replace(record, **{**given, "updated_at": at}),  # type: ignore[arg-type]  # as above
+        relations=None if says_as_before else dated(said, at, is_single),
+        replace=True,
+        fields=tuple(given),
+    )
     return operation("update", record.scope, body([put], at=at, origin=record.origin))
 
 

@@ -10,15 +10,16 @@ from ..exchange import Outcome, Put, Remove
 from ..model import Change, Event, Record, Scope
 from . import claims, rows
 
-_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 19}1)"  # noqa: S608 -- a constant
+_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 24}1)"  # noqa: S608 -- a constant
 _GET = f"SELECT {rows.RECORD}, live FROM record WHERE id = ?"  # noqa: S608 -- a constant
 _WIPE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', role = NULL, name = NULL,"
-    " position = NULL, valid_to = NULL, expires_at = NULL, conflicts = '[]', version = ?,"
+    " position = NULL, valid_to = NULL, expires_at = NULL, conflicts = '[]', situation = NULL,"
+    " outcome = NULL, version = ?,"
     " updated_at = ?"
     " WHERE id = ?"
 )
-LIVE = 19
+LIVE = 24
 _VERSION = 17
 _TEXT = 4
 
@@ -79,15 +80,13 @@ def put(connection: Connection, change: Put) -> Outcome:
     ):
         return _ignored(record.id, stored)
     if stored is not None:
-        record = replace(
-            record, created_at=stored.created_at, position=stored.position, scope=stored.scope
-        )
-        if change.keep_metadata:
-            record = replace(record, metadata=stored.metadata)
-        if change.relations is None:
-            record = replace(record, valid_to=stored.valid_to, conflicts=stored.conflicts)
-        else:
-            record = replace(record, valid_to=None, conflicts=())
+        given = {name: getattr(record, name) for name in change.fields}
+        if "votes" in given:
+            given["votes"] += stored.votes
+        if change.relations is not None:
+            given |= {"valid_to": None, "conflicts": ()}
+        given |= {"updated_at": record.updated_at, "version": record.version}
+        record = replace(stored, **given)
     else:
         position = _next_position(connection, record.scope) if change.in_session else None
         record = replace(record, position=position)

@@ -17,6 +17,7 @@ from . import rows
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _IDS = ("user_id", "agent_id", "session_id")
 _PLAIN = ("id", "text", "kind", "role", "name", "origin", "trust", "position", "version")
+_TRAITS = ("importance", "pinned", "situation", "outcome", "votes")
 _DATES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
 
 
@@ -47,6 +48,7 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
         + [rows.to_micros(getattr(record, name)) for name in _DATES]
         + [getattr(scope, name) for name in _IDS]
         + [dict(record.metadata), words, list(record.conflicts)]
+        + [getattr(record, name) for name in _TRAITS]
     )
     return payload
 
@@ -80,6 +82,7 @@ def read(row: str) -> tuple[Record, int]:
         scope=_scope(*held[14:17]),
         metadata=held[17],
         conflicts=tuple(held[19]),
+        **dict(zip(_TRAITS, held[20:], strict=True)),
     )
     return record, held[18]
 

@@ -14,7 +14,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 RECORD = (
     "id, user_id, agent_id, session_id, text, kind, role, name, metadata, origin, trust, position,"
-    " created_at, updated_at, occurred_at, valid_to, expires_at, version, conflicts"
+    " created_at, updated_at, occurred_at, valid_to, expires_at, version, conflicts,"
+    " importance, pinned, situation, outcome, votes"
 )
 
 
@@ -75,6 +76,11 @@ def to_row(record: Record) -> tuple[Any, ...]:
         to_micros(record.expires_at),
         record.version,
         to_json(record.conflicts),
+        record.importance,
+        record.pinned,
+        record.situation,
+        record.outcome,
+        record.votes,
     )
 
 
@@ -98,6 +104,11 @@ def from_row(row: Sequence[Any]) -> Record:
         expires_at=from_micros(row[16]),
         version=row[17],
         conflicts=tuple(json.loads(row[18])),
+        importance=row[19],
+        pinned=bool(row[20]),
+        situation=row[21],
+        outcome=row[22],
+        votes=row[23],
     )
 
 

@@ -24,7 +24,8 @@ CREATE TABLE IF NOT EXISTS record (
   kind TEXT NOT NULL, role TEXT, name TEXT, metadata TEXT NOT NULL, origin TEXT NOT NULL,
   trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
   occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER, version INTEGER NOT NULL,
-  conflicts TEXT NOT NULL, live INTEGER NOT NULL
+  conflicts TEXT NOT NULL, importance REAL NOT NULL, pinned INTEGER NOT NULL, situation TEXT,
+  outcome TEXT, votes INTEGER NOT NULL, live INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);

@@ -115,6 +115,8 @@ def _index(
         elif vector is not None and record is not None and _is_of(step.record, record):
             terms, words = describe(record.indexed_text)
             points.append(Point(record=record, vector=vector, terms=terms, words=words))
+        elif record is not None and step.replace:
+            touched[record.id] = record  # its text is of another change, the rest of this one
     if points:
         index.upsert(points)
     if touched:

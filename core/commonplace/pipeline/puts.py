@@ -34,6 +34,10 @@ def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_singl
         updated_at=at,
         occurred_at=begins or at,
         expires_at=fact.expires_at,
+        importance=float(fact.importance),
+        pinned=fact.pinned,
+        situation=fact.situation,
+        outcome=fact.outcome,
     )
     return Put(record=record, relations=relations)
 

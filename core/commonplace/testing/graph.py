@@ -69,7 +69,8 @@ def put(
 
 def update(key: str, version: int, scope: Scope = ALICE, **given: Any) -> Put:
     """Make the change that updates the record under `key`."""
-    return replace(put(key, version, scope, **given), replace=True)
+    fields = ("text", *(name for name in given if name not in ("relations", "claimed")))
+    return replace(put(key, version, scope, **given), replace=True, fields=fields)
 
 
 def remove(key: str, version: int, scope: Scope = ALICE, *, by: Scope | None = None) -> Remove:
@@ -165,9 +166,9 @@ class GraphStoreContract:
         assert repeated == second
         assert _texts(graph) == ["again"]
 
-    def test_an_update_can_keep_the_metadata_that_is_stored(self, graph: GraphStore) -> None:
+    def test_an_update_sets_only_the_fields_that_it_names(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, metadata={"n": 1}), update("a", 2, metadata={"n": 2})])
-        change = replace(update("a", 3, text="new", metadata={"n": 1}), keep_metadata=True)
+        change = replace(update("a", 3, text="new", metadata={"n": 1}), fields=("text",))
         [outcome] = graph.apply([change])
 
         assert outcome.record is not None
@@ -283,7 +284,7 @@ class GraphStoreContract:
             (2, "UPDATE", "new", "text of a"),
             (3, "DELETE", None, "new"),
         ]
-        assert [one.metadata for one in history] == [{"n": 1}, {}, {}]
+        assert [one.metadata for one in history] == [{"n": 1}, {"n": 1}, {}]
         assert [one.at for one in history] == [START + timedelta(seconds=n) for n in (1, 2, 3)]
 
     def test_history_of_the_unknown_and_of_others_is_empty(self, graph: GraphStore) -> None:

@@ -146,11 +146,12 @@ class SlotContract:
 
     def test_an_update_that_tells_nothing_of_relations_leaves_them(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
-        change = replace(update("Ann Rome 1", 3, metadata={"n": 1}), relations=None)
+        change = replace(update("Ann Rome 1", 3, votes=2, pinned=True), relations=None)
         [outcome] = graph.apply([change])
 
         assert outcome.record is not None
         assert outcome.record.valid_to == START + 5 * DAY
+        assert (outcome.record.votes, outcome.record.pinned) == (2, True)
         assert homes(graph) == ["Oslo"]
 
     def test_the_same_change_again_tells_what_it_touched(self, graph: GraphStore) -> None:
