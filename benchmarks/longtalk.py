@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-import commonplace.memory
+import commonplace.reading
 from commonplace.pipeline.rank import rank
 from commonplace.pipeline.weights import Weights
 
@@ -105,9 +105,9 @@ def conversations(
 @contextmanager
 def plain_fusion() -> Iterator[None]:
     """Rank without neighbours, sessions and speakers while the context lasts."""
-    alone = Weights(dense=0.5, speaker=0.0, neighbours=(0.0, 0.0), session=0.0)
-    commonplace.memory.rank = partial(rank, weights=alone)
+    alone = Weights(dense=0.5, speaker=0.0, neighbours=(0.0, 0.0), session=0.0, mention=0.0)
+    commonplace.reading.rank = partial(rank, weights=alone)
     try:
         yield
     finally:
-        commonplace.memory.rank = rank
+        commonplace.reading.rank = rank

@@ -195,5 +195,7 @@ def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(
         match.score for match in matches
     ]
     chance.shuffle(hits)
-    assert {"dense", "lexical", "speaker", "graph", "neighbour", "session"} == set(matches[0].parts)
+    assert {"dense", "lexical", "speaker", "graph", "neighbour", "session", "mention"} == set(
+        matches[0].parts
+    )
     assert rank("green tea", hits, now=NOW) == rank("green tea", hits[::-1], now=NOW)

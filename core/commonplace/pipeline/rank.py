@@ -21,6 +21,7 @@ from .signals import (
     sessions_of,
     stretched,
 )
+from .spread import spread
 from .weights import DEFAULT, Weights
 
 # Candidates whose neighbours are looked at, and whose words are compared with the question's.
@@ -74,7 +75,8 @@ def rank(
         limit: answer only that many of the best; all when None.
 
     Returns:
-        Matches whose `parts` sum to `score`: dense, lexical, speaker, graph, neighbour, session.
+        Matches whose `parts` sum to `score`: dense, lexical, speaker, graph, neighbour, session,
+        mention.
     """
     seen: dict[str, Hit] = {}
     for hit in (*hits, *neighbours):
@@ -97,7 +99,9 @@ def rank(
     near = nearby(own, sessions, weights, fade)
     smooth = [a + b for a, b in zip(own, near, strict=True)]
     session = of_session(smooth, sessions, weights, fade)
-    total = [a + b for a, b in zip(smooth, session, strict=True)]
+    apart = [a + b for a, b in zip(smooth, session, strict=True)]
+    mention = spread(every, apart, weights.mention * fade)
+    total = [a + b for a, b in zip(apart, mention, strict=True)]
 
     order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
     best = [every[i] for i in order[:_EXAMINED]]
@@ -111,6 +115,7 @@ def rank(
             "graph": graph[i] * scale,
             "neighbour": near[i] * scale,
             "session": session[i] * scale,
+            "mention": mention[i] * scale,
         }
         score = min(1.0, total[i] * scale)
         matches.append(Match(record=every[i].record, score=score, parts=parts))

@@ -14,6 +14,7 @@ class Weights:
         graph: of the record that is nearest to the question by relations.
         neighbours: of the turns at distance 1 and 2, each side.
         session: of the best turn of the same session.
+        mention: of a candidate's own score that it gains at most for what it shares with the best.
         short: words per turn up to which turns count as short.
         fade: how steeply the session's share falls beyond, as a power.
         sure, unsure: cosines of the best candidate that say "answers" and "says nothing".
@@ -25,6 +26,7 @@ class Weights:
     graph: float = 0.5
     neighbours: tuple[float, float] = (0.3, 0.1)
     session: float = 0.5
+    mention: float = 0.2
     short: float = 30.0
     fade: float = 4.0
     sure: float = 0.85
