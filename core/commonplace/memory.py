@@ -9,19 +9,12 @@ from typing import Any, Self, Unpack, cast
 from .errors import LoopRequired
 from .exchange import Op
 from .known import check_key, find_known
-from .model import DeadLetter, Drained, Receipt, Scope, Written, now
+from .model import DeadLetter, Drained, Receipt, Record, Scope, Written, now
+from .options import AddOptions, PruneOptions, UpdateOptions
 from .planner import Models
 from .ports import ChatModel, Embedder
 from .reading import Reader
-from .request import (
-    AddOptions,
-    Content,
-    UpdateOptions,
-    addition,
-    check_scope,
-    operation,
-    revision,
-)
+from .request import Content, addition, check_scope, limits_of, operation, revision
 from .settings import Settings
 from .store import Store
 
@@ -146,6 +139,27 @@ class Memory(Reader):
         votes = 1 if helped else -1
         op, _ = await self._run(self._revision, record_id, None, scope, {}, votes=votes)
         return cast("Written", await self._awrite(op))
+
+    def prune(self, scope: Scope, **options: Unpack[PruneOptions]) -> Sequence[Record]:
+        """Delete what a scope keeps beyond limits, or say what that would be.
+
+        Returns:
+            The records that go, weakest first; `dry_run`, the default, deletes none of them.
+
+        Raises:
+            InvalidRecord: there is no limit, or one is below zero.
+        """
+        limits, kinds, dry_run = limits_of(**options)
+        found = self._excess(scope, limits, kinds)
+        for one in () if dry_run else found:
+            self._write(self._deletion(one.id, scope), wait=False)
+        if found and not dry_run:
+            self.drain()
+        return found
+
+    async def aprune(self, scope: Scope, **options: Unpack[PruneOptions]) -> Sequence[Record]:
+        """Delete what a scope keeps beyond limits, as `prune`."""
+        return await self._run(self.prune, scope, **options)
 
     def delete(self, record_id: str, scope: Scope, *, wait: bool = True) -> Written:
         """Delete a record; its history stays until its scope is forgotten.

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from .exchange import Backlog, Erased, Hit, Op, Outcome, Point, Probe, Put, Reached, Remove
 from .filters import Filter
-from .model import DeadLetter, Entity, Page, Record, Relation, Scope, Version
+from .model import DeadLetter, Entity, Kind, Page, Record, Relation, Scope, Version
 
 
 @runtime_checkable
@@ -94,10 +94,15 @@ class GraphStore(Protocol):
         where: Filter | None = None,
         limit: int = 100,
         cursor: str | None = None,
+        kinds: Collection[Kind] = (),
         latest_only: bool = False,
         as_of: datetime | None = None,
     ) -> Page:
-        """Read live records, newest first (creation, then id); see `Record.holds`."""
+        """Read live records, newest first (creation, then id); see `Record.holds`.
+
+        Args:
+            kinds: only these; empty for all.
+        """
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
@@ -133,6 +138,12 @@ class GraphStore(Protocol):
 
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
+
+    def recalled(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
+        """Remember that live records which the scope covers were recalled; the last 20 times."""
+
+    def recalls(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
+        """Read when records that the scope covers were recalled, newest first; never is missing."""
 
     def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too.

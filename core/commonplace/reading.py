@@ -5,19 +5,22 @@ import copy
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import Any, Literal, ParamSpec, TypeVar, Unpack
 
-from .checks import check_name, check_time
+from .checks import check_choice, check_name, check_time
+from .drawing import as_mermaid, as_text
 from .errors import InvalidRecord, LoopRequired, MemoryClosed
 from .exchange import Probe
 from .filters import parse_filter
-from .model import Entity, Match, Page, Record, Relation, Scope, Version, now
+from .model import KINDS, Entity, Kind, Match, Page, Record, Relation, Scope, Version, now
+from .options import SearchOptions
 from .pipeline.embed import Vectors, aembed, embed, is_async
+from .pipeline.fade import Limits, excess, faded
 from .pipeline.lexical import query_terms
 from .pipeline.mentions import names_in
 from .pipeline.rank import neighbour_turns, rank
 from .planner import Models
-from .request import Question, SearchOptions, check_scope, question
+from .request import Question, check_scope, question
 from .settings import Settings
 from .store import Store
 
@@ -81,6 +84,7 @@ class Reader:
         scope: Scope,
         *,
         where: Mapping[str, Any] | None = None,
+        kinds: Sequence[Kind] = (),
         limit: int = 100,
         cursor: str | None = None,
         latest_only: bool = True,
@@ -89,14 +93,18 @@ class Reader:
         """Read live records, newest first, `limit` (1..1000) a page.
 
         Args:
+            kinds: only these; empty for all.
             latest_only: leave out records that are no longer true.
             as_of: instead, what was true at this moment of world time.
         """
         self._check_open(scope)
         check_time("as_of", as_of)
+        for kind in kinds:
+            check_choice("kind", kind, KINDS)
         return self._store.engines.graph.page(
             scope,
             where=parse_filter(where),
+            kinds=kinds,
             limit=limit,
             cursor=cursor,
             latest_only=latest_only,
@@ -108,6 +116,7 @@ class Reader:
         scope: Scope,
         *,
         where: Mapping[str, Any] | None = None,
+        kinds: Sequence[Kind] = (),
         limit: int = 100,
         cursor: str | None = None,
         latest_only: bool = True,
@@ -118,6 +127,7 @@ class Reader:
             self.list,
             scope,
             where=where,
+            kinds=kinds,
             limit=limit,
             cursor=cursor,
             latest_only=latest_only,
@@ -182,6 +192,35 @@ class Reader:
         """Read the entities, as `entities`."""
         return await self._run(self.entities, scope)
 
+    def draw(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        form: Literal["text", "mermaid"] = "text",
+        hops: int = 1,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> str:
+        """Write the relations that `relations` reads, as lines of text or a Mermaid flowchart."""
+        check_choice("form", form, ("text", "mermaid"))
+        found = self.relations(scope, entity, hops=hops, latest_only=latest_only, as_of=as_of)
+        return as_text(found) if form == "text" else as_mermaid(found)
+
+    async def adraw(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        form: Literal["text", "mermaid"] = "text",
+        hops: int = 1,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> str:
+        """Write the relations, as `draw`."""
+        given = {"form": form, "hops": hops, "latest_only": latest_only, "as_of": as_of}
+        return await self._run(self.draw, scope, entity, **given)  # type: ignore[arg-type]  # as above
+
     # -- wiring --------------------------------------------------------------------------------
 
     @property
@@ -222,15 +261,36 @@ class Reader:
             latest_only=asked.latest_only,
             as_of=asked.as_of,
         )
-        hits = index.search(probe, max(2 * asked.top_k, _CANDIDATES))
+        decays = self._settings.decay if asked.decay is None else asked.decay
+        hits = index.search(probe, max((3 if decays else 2) * asked.top_k, _CANDIDATES))
         names = names_in(asked.text)
         reached = graph.reach(asked.scope, names, at) if names else []
         turns = neighbour_turns(hits)
         held = {hit.record.id for hit in hits}
         others = [one.id for one in reached if one.id not in held]
         more = index.score(probe, turns, others) if turns or others else []
-        matches = rank(asked.text, hits, more, reached, now=at, limit=asked.top_k)
-        return [_own(one) for one in matches if one.score >= asked.threshold]
+        limit = max(3 * asked.top_k, _CANDIDATES) if decays else asked.top_k
+        matches = rank(asked.text, hits, more, reached, now=at, limit=limit)
+        matches = [one for one in matches if one.score >= asked.threshold]
+        if decays:
+            recalls = self._store.recalls.of(asked.scope, [one.record.id for one in matches])
+            matches = faded(matches, recalls, at, self._settings.half_life)[: asked.top_k]
+            self._store.recalls.note(asked.scope, [one.record.id for one in matches], at)
+        return [_own(one) for one in matches]
+
+    def _excess(self, scope: Scope, limits: Limits, kinds: Sequence[Kind]) -> Sequence[Record]:
+        """Read the records beyond the limits, weakest first."""
+        self._check_open(scope)
+        records: list[Record] = []
+        recalls: dict[str, list[datetime]] = {}
+        cursor: str | None = None
+        while True:
+            page = self._store.engines.graph.page(scope, kinds=kinds, limit=1000, cursor=cursor)
+            records += page.records
+            recalls |= self._store.recalls.of(scope, [one.id for one in page.records])
+            cursor = page.cursor
+            if cursor is None:
+                return excess(records, recalls, limits, now(), self._settings.half_life)
 
 
 def _own(match: Match) -> Match:

@@ -3,14 +3,15 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, TypedDict
+from datetime import datetime, timedelta
+from typing import Any
 
 from .checks import check_choice, check_metadata, check_text, check_time
 from .errors import InvalidRecord
 from .exchange import Op, OpKind, Put
 from .filters import Filter, parse_filter
 from .model import KINDS, ORIGINS, Fact, Kind, Message, Origin, Record, Relation, Scope
+from .pipeline.fade import Limits
 from .pipeline.plan import body
 from .pipeline.puts import IsSingle, dated, fact_put, message_put
 
@@ -18,66 +19,6 @@ Content = str | Message | Fact
 MAX_ITEMS = 1_000
 MAX_TOP_K = 100
 MAX_QUESTION_BYTES = 8 * 1024
-
-
-class AddOptions(TypedDict, total=False):
-    """Options of `Memory.add`.
-
-    Attributes:
-        infer: also extract facts from messages with the chat model; None, the default, does so
-            when there is one. Whatever happens then, the messages are kept verbatim.
-        kind: of texts; `fact` by default.
-        metadata: of texts and messages, and of facts that have none.
-        key: idempotency key of a single text; a second write with it changes nothing.
-        wait: True, the default, returns when every store has it; False as soon as it cannot be
-            lost.
-        origin: who said it, `user` by default; what tools and documents said is trusted less.
-    """
-
-    infer: bool | None
-    kind: Kind
-    metadata: Mapping[str, Any] | None
-    key: str | None
-    wait: bool
-    origin: Origin
-
-
-class UpdateOptions(TypedDict, total=False):
-    """Options of `Memory.update`; what is missing stays as it is.
-
-    Attributes:
-        metadata: in place of the former.
-        relations: what the text says; what it said before expires. When missing, another text
-            says nothing, and the same text what it said.
-        importance, pinned: as of a `Fact`.
-        wait: as of `add`.
-    """
-
-    metadata: Mapping[str, Any] | None
-    relations: Sequence[Relation] | None
-    importance: float | None
-    pinned: bool | None
-    wait: bool
-
-
-class SearchOptions(TypedDict, total=False):
-    """Options of `Memory.search`.
-
-    Attributes:
-        top_k: at most so many, 1..100, 10 by default; applied after the threshold.
-        threshold: leave out matches with a lower score, 0..1; none by default.
-        where: a filter (`commonplace.filters`), AND-ed with the scope.
-        kinds: only these; empty, the default, for all.
-        latest_only: leave out records that are no longer true; True by default.
-        as_of: instead, what was true at this moment of world time.
-    """
-
-    top_k: int
-    threshold: float | None
-    where: Mapping[str, Any] | None
-    kinds: Sequence[Kind]
-    latest_only: bool
-    as_of: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +33,7 @@ class Question:
     kinds: tuple[Kind, ...]
     latest_only: bool
     as_of: datetime | None
+    decay: bool | None
 
 
 def question(
@@ -104,6 +46,7 @@ def question(
     kinds: Sequence[Kind] = (),
     latest_only: bool = True,
     as_of: datetime | None = None,
+    decay: bool | None = None,
 ) -> Question:
     """Check a search.
 
@@ -132,6 +75,7 @@ def question(
         kinds=tuple(kinds),
         latest_only=bool(latest_only),
         as_of=as_of,
+        decay=decay,
     )
 
 
@@ -211,6 +155,34 @@ def revision(
         fields=tuple(given),
     )
     return operation("update", record.scope, body([put], at=at, origin=record.origin))
+
+
+def limits_of(
+    *,
+    keep: int | None = None,
+    older_than: timedelta | None = None,
+    unused_for: timedelta | None = None,
+    kinds: Sequence[Kind] = (),
+    dry_run: bool = True,
+) -> tuple[Limits, Sequence[Kind], bool]:
+    """Check what is to be pruned: the limits, the kinds, and whether only to tell.
+
+    Raises:
+        InvalidRecord: there is no limit, or one is below zero.
+    """
+    if keep is not None and (type(keep) is not int or keep < 0):
+        raise InvalidRecord(field="keep", value=keep, reason="is no number of records")
+    for name, span in (("older_than", older_than), ("unused_for", unused_for)):
+        if span is not None and (not isinstance(span, timedelta) or span < timedelta(0)):
+            raise InvalidRecord(field=name, value=span, reason="is no span of time")
+    if keep is None and older_than is None and unused_for is None:
+        raise InvalidRecord(
+            field="keep", value=None, reason="is no limit", hint="Give keep, older_than or both."
+        )
+    for kind in kinds:
+        check_choice("kind", kind, KINDS)
+    limits = Limits(keep=keep, older_than=older_than, unused_for=unused_for)
+    return limits, kinds, bool(dry_run)
 
 
 def operation(kind: OpKind, scope: Scope, accepted: str) -> Op:

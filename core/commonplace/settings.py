@@ -28,6 +28,8 @@ class Settings:
         model_timeout: seconds for one call of a chat or embedding model.
         single_valued: relations that have one value at a time, so that a later one ends the
             earlier; `prefers_*` stands for all that begin so. In the environment, commas between.
+        half_life: days after which what was remembered counts half, when a search asks for decay.
+        decay: whether every search does; recalls are recorded only then.
         flush_every: writes after which the embedded index is made power-safe in idle time.
 
     Raises:
@@ -41,6 +43,8 @@ class Settings:
     max_embed_chars: int = 4_000
     model_timeout: float = 120.0
     flush_every: int = 5_000
+    half_life: float = 30.0
+    decay: bool = False
     single_valued: tuple[str, ...] = SINGLE_VALUED
 
     def __post_init__(self) -> None:
@@ -66,15 +70,26 @@ class Settings:
         for one in fields(cls):
             raw = os.environ.get(f"COMMONPLACE_{one.name.upper()}")
             if raw is not None:
-                convert = _list if one.name == "single_valued" else type(getattr(cls(), one.name))
+                convert = _READ.get(one.name) or type(getattr(cls(), one.name))
                 try:
                     given[one.name] = convert(raw)
                 except ValueError:
                     raise InvalidRecord(
-                        field=f"COMMONPLACE_{one.name.upper()}", value=raw, reason="is no number"
+                        field=f"COMMONPLACE_{one.name.upper()}",
+                        value=raw,
+                        reason="is no number or switch",
                     ) from None
         return cls(**given)
 
 
 def _list(raw: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in raw.split(",") if one.strip())
+
+
+def _switch(raw: str) -> bool:
+    if raw.lower() not in ("0", "1", "false", "true"):
+        raise ValueError(raw)
+    return raw.lower() in ("1", "true")
+
+
+_READ = {"single_valued": _list, "decay": _switch}

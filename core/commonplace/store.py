@@ -15,6 +15,7 @@ from .errors import CommonplaceError, SchemaMismatch
 from .exchange import Terms
 from .pipeline.lexical import VERSION, count_words, document_terms
 from .planner import Models
+from .recalls import Recalls
 from .settings import Settings
 from .writer import Writer
 
@@ -36,6 +37,7 @@ class Store:
         self.engines = open_engines(path, models.embedder, VERSION)
         self.writer = Writer(self.engines, settings, models, _describe)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
+        self.recalls = Recalls(self.engines.graph, self._pool.submit)
         try:
             self.writer.recover()
         except BaseException:
@@ -73,6 +75,8 @@ class Store:
 
     def _close(self, timeout: float) -> None:
         self.writer.close(timeout)
+        with contextlib.suppress(CommonplaceError):  # only recalls are lost
+            self.recalls.flush()
         self._pool.shutdown(wait=False)
         self.engines.index.close()
         self.engines.journal.close()

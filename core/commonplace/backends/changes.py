@@ -117,6 +117,7 @@ def remove(connection: Connection, change: Remove) -> Outcome:
     if row[_VERSION] >= change.version:
         return _ignored(change.id, rows.from_row(row))
     connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
+    connection.execute("DELETE FROM recall WHERE record = ?", (change.id,))
     touched = claims.withdraw(connection, change.id, change.version)
     done = Change(id=change.id, text=None, event="DELETE", previous=row[_TEXT])
     _remember(connection, done, change.version, "{}", change.at)

@@ -5,14 +5,14 @@ Every read names its index, because the planner's own choice turns with the data
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
 from ..exchange import Erased, Outcome, Put, Reached, Remove
 from ..filters import Filter
-from ..model import Entity, Page, Record, Relation, Scope, Version, now
+from ..model import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from . import claims, relations, rows
 from .changes import LIVE, put, read, remove, touched_by
 from .file import SqliteFile
@@ -30,6 +30,10 @@ CREATE TABLE IF NOT EXISTS record (
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, live, created_at, id);
+CREATE INDEX IF NOT EXISTS record_by_kind ON record (user_id, kind, live, created_at, id);
+CREATE TABLE IF NOT EXISTS recall (
+  record TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, at)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS version (
   record TEXT NOT NULL, version INTEGER NOT NULL, event TEXT NOT NULL, text TEXT, previous TEXT,
   metadata TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, version)
@@ -41,6 +45,10 @@ CREATE INDEX IF NOT EXISTS session_by_user ON session (user_id, session_id);
 CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
 """
 _BATCH = 1000
+_KEEP_RECALLS = (
+    "DELETE FROM recall WHERE record = ? AND at <="
+    " (SELECT at FROM recall WHERE record = ? ORDER BY at DESC LIMIT 1 OFFSET 20)"
+)
 
 
 class SqliteGraph:
@@ -71,18 +79,24 @@ class SqliteGraph:
         where: Filter | None = None,
         limit: int = 100,
         cursor: str | None = None,
+        kinds: Collection[Kind] = (),
         latest_only: bool = False,
         as_of: datetime | None = None,
     ) -> Page:
         """Read live records, newest first (creation, then id); the filter is judged row by row."""
         rows.check_limit(limit)
         clause, values = rows.covered(scope)
+        index = rows.index(scope, "record")
+        if kinds:
+            clause += f" AND kind IN ({', '.join('?' * len(kinds))})"
+            values += kinds
+            index = "INDEXED BY record_by_kind" if len(kinds) == 1 else index
         after: tuple[Any, ...] = ()
         if cursor is not None:
             clause, after = f"{clause} AND (created_at, id) < (?, ?)", rows.from_cursor(cursor)
         sql = (
-            f"SELECT {rows.RECORD} FROM record {rows.index(scope, 'record')}"  # noqa: S608 -- parts are ours
-            f" WHERE {clause} AND live = 1 ORDER BY created_at DESC, id DESC"
+            f"SELECT {rows.RECORD} FROM record {index} WHERE {clause} AND live = 1"  # noqa: S608 -- parts are ours
+            " ORDER BY created_at DESC, id DESC"
         )
         with self._file.read() as connection:
             answer = connection.execute(sql, (*values, *after))
@@ -144,6 +158,33 @@ class SqliteGraph:
         """Read the entities that those relations name, by name."""
         with self._file.read() as connection:
             return relations.entities(connection, scope)
+
+    def recalled(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
+        """Remember that live records which the scope covers were recalled; the last 20 times."""
+        moment = rows.to_micros(at)
+
+        def write(connection: Connection) -> None:
+            for one in ids:
+                row = read(connection, one)
+                if row and row[LIVE] and scope.covers(rows.owner(row)):
+                    connection.execute("INSERT OR IGNORE INTO recall VALUES (?, ?)", (one, moment))
+                    connection.execute(_KEEP_RECALLS, (one, one))
+
+        self._file.write(write)
+
+    def recalls(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
+        """Read when records that the scope covers were recalled, newest first."""
+        clause, values = rows.covered(scope, "x")
+        sql = (
+            "SELECT c.record, c.at FROM recall c WHERE c.record IN (SELECT value FROM json_each(?))"  # noqa: S608 -- parts are ours
+            f" AND EXISTS (SELECT 1 FROM record x WHERE x.id = c.record AND {clause})"
+            " ORDER BY c.record, c.at DESC"
+        )
+        found: dict[str, list[datetime]] = {}
+        with self._file.read() as connection:
+            for one, at in connection.execute(sql, (json.dumps(list(ids)), *values)):
+                found.setdefault(one, []).append(rows.at_micros(at))
+        return found
 
     def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too."""
@@ -224,6 +265,7 @@ def _erase(connection: Connection, scope: Scope, version: int) -> Erased:
         f"DELETE FROM version WHERE version <= ? AND record IN (SELECT id FROM {source})",  # noqa: S608 -- parts are ours
         (version, *values),
     ).rowcount
+    connection.execute(f"DELETE FROM recall WHERE record IN ({doomed})", (*values, version))  # noqa: S608 -- parts are ours
     gone = claims.erase(connection, doomed, [*values, version], version)
     removed = connection.execute(
         f"DELETE FROM {source} AND version <= ?",  # noqa: S608 -- parts are ours
