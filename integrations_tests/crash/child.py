@@ -12,6 +12,7 @@ FIRST = "Alice keeps bees"
 SECOND = "Alice plays the cello"
 CHANGED = "Alice plays the viola"
 LATER = "Alice rows at dawn"
+HENS = "Alice keeps hens"
 
 
 def say(word: str) -> None:
@@ -20,14 +21,14 @@ def say(word: str) -> None:
 
 
 def main(folder: str, point: str, action: str) -> None:
-    """Prepare two records, arm the point, act."""
+    """Prepare some records, arm the point, act."""
     memory = Memory.open(folder, embedder=HashEmbedder())
-    bees = Fact(
-        text=FIRST, relations=(Relation(subject="Alice", predicate="keeps", object="bees"),)
-    )
+    bees, hens = (_keeps(text) for text in (FIRST, HENS))
     memory.add([bees, SECOND], ALICE)
+    if action == "reopen":
+        memory.add(hens, ALICE)
     memory.drain()  # the points of this write are passed; those to come belong to the action
-    second = next(one for one in memory.list(ALICE).records if one.text == SECOND)
+    known = {one.text: one.id for one in memory.list(ALICE).records}
 
     def stop(reached: str) -> None:
         if reached == point:
@@ -38,15 +39,25 @@ def main(folder: str, point: str, action: str) -> None:
     if action == "add":
         memory.add(LATER, ALICE, wait=False)
     elif action == "update":
-        memory.update(second.id, CHANGED, ALICE, wait=False)
+        memory.update(known[SECOND], CHANGED, ALICE, wait=False)
     elif action == "delete":
-        memory.delete(second.id, ALICE, wait=False)
+        memory.delete(known[SECOND], ALICE, wait=False)
+    elif action == "supersede":
+        memory.add(hens, ALICE, wait=False)
+    elif action == "reopen":
+        memory.delete(known[HENS], ALICE, wait=False)
     say("accepted")
     if action == "forget":
         memory.forget(ALICE)
         say("forgotten")
     memory.close()
     say("closed")
+
+
+def _keeps(text: str) -> Fact:
+    animal = text.split()[-1]
+    said = Relation(subject="Alice", predicate="keeps", object=animal, single_valued=True)
+    return Fact(text=text, relations=(said,))
 
 
 if __name__ == "__main__":

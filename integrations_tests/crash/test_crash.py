@@ -13,11 +13,13 @@ from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")
 BEES, CELLO, VIOLA = "Alice keeps bees", "Alice plays the cello", "Alice plays the viola"
-ROWS = "Alice rows at dawn"
+ROWS, HENS = "Alice rows at dawn", "Alice keeps hens"
 AFTER = {
     "add": {BEES, CELLO, ROWS},
     "update": {BEES, VIOLA},
     "delete": {BEES},
+    "supersede": {HENS, CELLO},
+    "reopen": {BEES, CELLO},
     "forget": set(),
 }
 CHILD = Path(__file__).with_name("child.py")
@@ -58,7 +60,8 @@ def test_a_crash_at_any_point_leaves_every_accepted_write_once(
         indexed = dict(store.engines.index.versions(ALICE))
 
     assert (left.pending, left.dead) == (0, 0)
-    assert found == sorted({BEES, CELLO} if point == "before_journal" else AFTER[action])
+    before = {HENS, CELLO} if action == "reopen" else {BEES, CELLO}
+    assert found == sorted(before if point == "before_journal" else AFTER[action])
     assert searched == found
     assert indexed == known
 
