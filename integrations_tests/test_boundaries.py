@@ -30,11 +30,11 @@ VIOLATIONS = [
 
 USUAL = {"backends": 300, "testing": 600}  # a contract is a list of promises
 TALL = {
-    "core/commonplace/model.py": 420,  # declarations, read from top to bottom
-    "core/commonplace/ports.py": 260,  # declarations too
+    "core/commonplace/model.py": 360,  # declarations, read from top to bottom
+    "core/commonplace/ports.py": 270,  # declarations too
     "core/commonplace/exchange.py": 220,  # and these
     "core/commonplace/memory.py": 320,  # every call twice, with its awaitable twin
-    "core/commonplace/reading.py": 250,  # the same
+    "core/commonplace/reading.py": 310,  # the same
     "core/commonplace/writer.py": 340,  # the life of a write, from accepted to pruned
 }
 

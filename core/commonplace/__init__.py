@@ -6,6 +6,7 @@ library and no engine.
 
 from typing import TYPE_CHECKING
 
+from .answers import Change, DeadLetter, Drained, Page, Receipt, Written
 from .errors import (
     Backpressure,
     CommonplaceError,
@@ -24,24 +25,7 @@ from .errors import (
     StoreUnavailable,
     Timeout,
 )
-from .model import (
-    Change,
-    DeadLetter,
-    Drained,
-    Entity,
-    Fact,
-    Kind,
-    Match,
-    Message,
-    Page,
-    Receipt,
-    Record,
-    Relation,
-    Role,
-    Scope,
-    Version,
-    Written,
-)
+from .model import Entity, Fact, Kind, Match, Message, Record, Relation, Role, Scope, Version
 from .policy import Policy
 from .ports import ChatModel, Embedder
 from .settings import Settings

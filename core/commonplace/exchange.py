@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from .answers import Change
 from .filters import Filter
-from .model import Change, Kind, Record, Relation, Scope
+from .model import Kind, Record, Relation, Scope
 
 OpKind = Literal["add", "update", "delete", "forget"]
 

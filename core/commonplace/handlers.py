@@ -10,9 +10,10 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from .answers import Written
 from .errors import InvalidRecord, Timeout
 from .memory import Memory
-from .model import Match, Scope, Written
+from .model import Match, Scope
 from .note import bullets
 from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, WRITE_PATIENCE, Policy
 

@@ -6,10 +6,11 @@ from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
+from .answers import DeadLetter, Drained, Receipt, Written
 from .errors import LoopRequired
 from .exchange import Op
 from .known import check_key, find_known
-from .model import DeadLetter, Drained, Receipt, Record, Scope, Written, now
+from .model import Record, Scope, now
 from .options import AddOptions, PruneOptions, UpdateOptions
 from .planner import Models
 from .ports import ChatModel, Embedder

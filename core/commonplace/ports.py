@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from .answers import DeadLetter, Page
 from .exchange import Backlog, Erased, Hit, Op, Outcome, Point, Probe, Put, Reached, Remove
 from .filters import Filter
-from .model import DeadLetter, Entity, Kind, Page, Record, Relation, Scope, Version
+from .model import Entity, Kind, Record, Relation, Scope, Version
 
 
 @runtime_checkable

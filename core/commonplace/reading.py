@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack
 
+from .answers import Page
 from .checks import check_choice, check_name, check_time
 from .drawing import as_mermaid, as_text
 from .errors import InvalidRecord, LoopRequired, MemoryClosed
 from .exchange import Probe
 from .filters import parse_filter
-from .model import KINDS, Entity, Kind, Match, Page, Record, Relation, Scope, Version, now
+from .model import KINDS, Entity, Kind, Match, Record, Relation, Scope, Version, now
 from .options import SearchOptions
 from .pipeline.embed import Vectors, aembed, embed, is_async
 from .pipeline.fade import Limits, excess, faded

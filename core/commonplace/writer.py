@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from .answers import Drained, Receipt, Written
 from .errors import (
     CommonplaceError,
     InvalidRecord,
@@ -22,7 +23,6 @@ from .errors import (
 from .exchange import Op, Terms
 from .faults import crash_point
 from .lanes import Lanes
-from .model import Drained, Receipt, Written
 from .pipeline.apply import apply, planned, target
 from .pipeline.erase import erase
 from .planner import Models, Run, plan_alone, plan_batch

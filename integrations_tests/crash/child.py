@@ -55,7 +55,7 @@ def main(folder: str, point: str, action: str) -> None:
 
 
 def _keeps(text: str) -> Fact:
-    animal = text.split()[-1]
+    animal = text.rsplit(maxsplit=1)[-1]
     said = Relation(subject="Alice", predicate="keeps", object=animal, single_valued=True)
     return Fact(text=text, relations=(said,))
 

@@ -6,8 +6,9 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
+from ..answers import Change
 from ..exchange import Outcome, Put, Remove
-from ..model import Change, Event, Record, Scope
+from ..model import Event, Record, Scope
 from . import claims, rows
 
 _PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 24}1)"  # noqa: S608 -- a constant

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import Any
 
+from ..answers import DeadLetter
 from ..errors import Backpressure, StoreUnavailable
 from ..exchange import Backlog, Op
-from ..model import DeadLetter, Scope, now
+from ..model import Scope, now
 from ..ports import Clock
 from . import rows
 from .file import SqliteFile

@@ -10,9 +10,10 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
+from ..answers import Page
 from ..exchange import Erased, Outcome, Put, Reached, Remove
 from ..filters import Filter
-from ..model import Entity, Kind, Page, Record, Relation, Scope, Version, now
+from ..model import Entity, Kind, Record, Relation, Scope, Version, now
 from . import claims, relations, rows
 from .changes import LIVE, put, read, remove, touched_by
 from .file import SqliteFile

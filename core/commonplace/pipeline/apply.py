@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from ..answers import Change
 from ..codec import thaw
 from ..exchange import Op, Outcome, Point, Put, Remove, Terms
 from ..faults import crash_point
-from ..model import Change, Record, record_id
+from ..model import Record, record_id
 from ..ports import GraphStore, VectorIndex
 
 Planned = Sequence[tuple[Put, Sequence[float]]]

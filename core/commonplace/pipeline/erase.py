@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
+from ..answers import Receipt
 from ..exchange import Op
 from ..faults import crash_point
-from ..model import Receipt
 from ..ports import Engines
 
 
