@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from commonplace import Fact, InvalidRecord, Memory, Message, Relation, Scope, Settings
+from commonplace import Fact, InvalidRecord, Memory, Message, Policy, Relation, Scope, Settings
+from commonplace.handlers import recall, search_memory
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
 ALICE = Scope(user_id="alice")
@@ -379,3 +380,20 @@ def test_a_procedure_is_found_by_its_situation_and_keeps_its_votes(memory: Memor
     assert match.record.votes == 9
     assert match.parts["lexical"] > 0
     assert live(memory, kinds=["procedure"]) == [how.text]
+
+
+async def test_the_profile_comes_with_every_turn_within_its_budget(memory: Memory) -> None:
+    facts = [Fact(text=f"profile {n} {'x' * 380}", kind="profile") for n in range(4)]
+    for fact in facts:
+        await memory.aadd(fact, ALICE)
+    await memory.aadd(Fact(text="profile of bob", kind="profile"), BOB)
+    await memory.aadd("Alice rows", ALICE)
+    asked = [await recall(memory, ALICE, text, Policy()) for text in ("rows", "...")]
+    tool = await search_memory(memory, ALICE, Policy(), ["rows"])
+
+    for found in asked:
+        assert [one.record.text[:9] for one in found][:2] == ["profile 3", "profile 2"]
+        assert len({one.record.id for one in found}) == len(found)
+        assert "bob" not in str(found)
+    assert "Alice rows" in [one.record.text for one in asked[0]]
+    assert tool.matches[0].record.text == "Alice rows"

@@ -19,6 +19,8 @@ from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, WRITE_PATIENCE, Policy
 
 T = TypeVar("T")
 MAX_QUERY = 2_000
+MAX_PROFILE = 1_000
+MAX_PROFILE_RECORDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,24 +32,50 @@ class Found:
 
 
 async def recall(memory: Memory, scope: Scope, query: str, policy: Policy) -> Sequence[Match]:
-    """Find what the turn's text calls to mind, best first; empty for a text without words.
+    """Read the user's profile, newest first; find what the turn calls to mind, best first.
 
-    All sessions of the scope are searched, and all agents when the policy says so. Of a long
-    text the beginning and the end are asked: a question stands before or after what it is about.
+    The profile, records of that kind, comes with every turn, up to 1,000 characters. All sessions
+    of the scope are searched, and all agents when the policy says so. Of a long text the beginning
+    and the end are asked: a question stands before or after what it is about.
 
     Raises:
         Timeout: it took longer than the policy allows.
     """
+    return await within(policy.recall_timeout, "recall", _recall(memory, scope, query, policy))
+
+
+async def _recall(memory: Memory, scope: Scope, query: str, policy: Policy) -> list[Match]:
+    known = await _profile(memory, _asked(scope, policy))
+    held = {match.record.id for match in known}
+    found = await _search(memory, scope, query, policy)
+    return known + [match for match in found if match.record.id not in held]
+
+
+async def _profile(memory: Memory, scope: Scope) -> list[Match]:
+    page = await memory.alist(scope, kinds=("profile",), limit=MAX_PROFILE_RECORDS)
+    left = MAX_PROFILE
+    known = []
+    for record in page.records:
+        left -= len(record.text)
+        if left >= 0:
+            known.append(Match(record=record, score=1.0, parts={"profile": 1.0}))
+    return known
+
+
+async def _search(memory: Memory, scope: Scope, query: str, policy: Policy) -> Sequence[Match]:
     # A question is no record: what a store refuses is left out of it, not refused.
     text = shorten(query.replace("\x00", " ")).encode("utf-8", "replace").decode()
     if not any(char.isprintable() and not char.isspace() for char in text):
         return []
+    where = _asked(scope, policy)
+    return await memory.asearch(text, where, top_k=policy.top_k, threshold=policy.threshold)
+
+
+def _asked(scope: Scope, policy: Policy) -> Scope:
     agent_id = scope.agent_id
     if not policy.scope_search_by_agent and scope.user_id is not None:
         agent_id = None
-    where = Scope(user_id=scope.user_id, agent_id=agent_id) if scope.user_id or agent_id else scope
-    found = memory.asearch(text, where, top_k=policy.top_k, threshold=policy.threshold)
-    return await within(policy.recall_timeout, "recall", found)
+    return Scope(user_id=scope.user_id, agent_id=agent_id) if scope.user_id or agent_id else scope
 
 
 async def search_memory(
@@ -69,7 +97,10 @@ async def search_memory(
     if not wanted:
         return Found(text="(no keywords supplied: nothing to search)")
     asked = replace(policy, top_k=limit)
-    lists = await asyncio.gather(*(recall(memory, scope, word, asked) for word in wanted))
+    searches = (_search(memory, scope, word, asked) for word in wanted)
+    lists = await asyncio.gather(
+        *(within(policy.recall_timeout, "search_memory", one) for one in searches)
+    )
     matches: dict[str, Match] = {}
     for match in (match for found in lists for match in found):
         matches.setdefault(match.record.id, match)

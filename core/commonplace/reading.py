@@ -265,7 +265,7 @@ class Reader:
         decays = self._settings.decay if asked.decay is None else asked.decay
         hits = index.search(probe, max((3 if decays else 2) * asked.top_k, _CANDIDATES))
         names = names_in(asked.text)
-        reached = graph.reach(asked.scope, names, at) if names else []
+        reached = graph.reach(asked.scope, names, asked.as_of or at) if names else []
         turns = neighbour_turns(hits)
         held = {hit.record.id for hit in hits}
         others = [one.id for one in reached if one.id not in held]
