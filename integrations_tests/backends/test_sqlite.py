@@ -28,7 +28,7 @@ from commonplace.testing.graph import (
     remove,
     update,
 )
-from commonplace.testing.slots import SlotContract
+from commonplace.testing.relations import RelationContract
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Iterator[SqliteFile]:
     opened.close()
 
 
-class TestSqliteGraph(GraphStoreContract, SlotContract):
+class TestSqliteGraph(GraphStoreContract, RelationContract):
     @pytest.fixture
     def graph(self, file: SqliteFile) -> SqliteGraph:
         return SqliteGraph(file)
@@ -72,6 +72,9 @@ def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
     graph.relations(scope)
     graph.relations(scope, "Ann")
     graph.entities(scope)
+    graph.page(scope, kinds=("fact",))
+    graph.recalled(scope, [first.records[0].id], START)
+    graph.recalls(scope, [first.records[0].id])
     graph.relations(scope, hops=2, as_of=START)
     graph.reach(scope, ["ann"], START)
     graph.reach(scope, ["annette"], START)

@@ -30,6 +30,7 @@ _AROUND = (
 _SIMILAR = 0.6  # of the pairs of letters of two names that are one, misspelt;
 _SIMILAR_HAN = 0.5  # names in Chinese have few
 _MOST_ALIASES = 3
+_MOST_MISSPELT = 64
 Part = tuple[str, list[Any]]  # of a condition, with its parameters
 
 
@@ -170,6 +171,9 @@ def _named(connection: Connection, scope: Scope, keys: Sequence[str]) -> set[int
 
 def _alike(connection: Connection, scope: Scope, names: Sequence[str]) -> set[int]:
     """Find, for each name, the entity whose name shares most pairs of letters with it."""
+    some = "SELECT 1 FROM pair WHERE lane = ? LIMIT 1"
+    if connection.execute(some, (scope.lane,)).fetchone() is None:
+        return set()
     clause, values = _owned(scope, "e")
     sql = (
         "SELECT e.id, e.key, count(*) FROM pair p CROSS JOIN entity e ON e.id = p.entity"  # noqa: S608 -- parts are ours
@@ -177,7 +181,7 @@ def _alike(connection: Connection, scope: Scope, names: Sequence[str]) -> set[in
         " GROUP BY e.id ORDER BY count(*) DESC, e.id LIMIT 8"
     )
     found: set[int] = set()
-    for name in names:
+    for name in [one for one in names if one.count(" ") < 2][:_MOST_MISSPELT]:
         pairs = pairs_of(name)
         if len(pairs) < (3 if name.isascii() else 2):
             continue

@@ -11,7 +11,7 @@ import pytest
 from ..errors import InvalidRecord, MemoryClosed
 from ..exchange import Outcome, Put, Remove
 from ..filters import parse_filter
-from ..model import Record, Relation, Scope, record_id
+from ..model import Kind, Record, Relation, Scope, record_id
 from ..ports import GraphStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -389,6 +389,34 @@ class GraphStoreContract:
 
         assert found == expected
 
+    def test_kinds_narrow_a_page(self, graph: GraphStore) -> None:
+        kinds: tuple[Kind, ...] = ("fact", "profile", "episode")
+        graph.apply([put(kind, n + 1, kind=kind) for n, kind in enumerate(kinds)])
+        page = graph.page(ALICE, kinds=["profile"])
+        both = graph.page(ALICE, kinds=["profile", "fact"], limit=1)
+
+        assert [one.text for one in page.records] == ["text of profile"]
+        assert both.cursor is not None
+        assert len(graph.page(ALICE, kinds=["profile", "fact"], cursor=both.cursor).records) == 1
+
+    def test_the_last_recalls_are_kept_and_go_with_their_record(self, graph: GraphStore) -> None:
+        session = Scope(user_id="alice", session_id="s")
+        outcomes = graph.apply([put("a", 1), put("b", 2, session), put("c", 3)])
+        a, b, c = (one.change.id for one in outcomes)
+        for n in range(25):
+            graph.recalled(ALICE, [a, b, "unknown"], START + timedelta(seconds=n))
+        graph.recalled(Scope(user_id="bob"), [c], START)
+        graph.recalled(session, [c], START)
+        found = graph.recalls(ALICE, [c, b, a, "unknown"])
+        graph.apply([remove("a", 4)])
+        graph.erase(session, 5)
+
+        assert {one: len(times) for one, times in found.items()} == {a: 20, b: 20}
+        assert found[a] == sorted(found[a], reverse=True)
+        assert found[a][0] == START + timedelta(seconds=24)
+        assert list(graph.recalls(session, [a, b])) == []
+        assert graph.recalls(ALICE, [a, b, c]) == {}
+
     def test_no_owner_sees_another_however_alike_their_ids(self, graph: GraphStore) -> None:
         scopes = [Scope(user_id=one) for one in NASTY]
         scopes += [Scope(agent_id=one) for one in NASTY]
@@ -420,68 +448,6 @@ class GraphStoreContract:
         assert [_texts(graph, one) for one in full.covering()] == [["text of a"]] * 4
         assert [_texts(graph, one) for one in nobody.covering()] == [["text of b"]] * 3
         assert _texts(graph, Scope(user_id="u", agent_id="s")) == []
-
-    def test_relations_come_by_age_with_all_who_support_them(self, graph: GraphStore) -> None:
-        first = likes("Ann", "tea")
-        second = likes("Bob", "Ann", valid_from=START, valid_to=START + timedelta(1))
-        graph.apply([put("a", 1, relations=[first, second])])
-        graph.apply([put("b", 2, relations=[likes(" ANN", "T\uff45a")])])
-        a, b = (record_id(ALICE, "fact", key) for key in "ab")
-
-        said: dict[str, Any] = {"single_valued": False, "created_at": START + timedelta(seconds=1)}
-        assert graph.relations(ALICE, latest_only=False) == [
-            replace(first, **said, supports=tuple(sorted((a, b)))),
-            replace(second, **said, supports=(a,)),
-        ]
-        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "Bob", "tea"]
-
-    def test_relations_of_one_entity_are_found_by_either_end(self, graph: GraphStore) -> None:
-        said = [likes("Ann", "tea"), likes("Bob", "Ann"), likes("Bob", "tea")]
-        graph.apply([put("a", 1, relations=said)])
-
-        found = graph.relations(ALICE, "aNN")
-        assert [(one.subject, one.object) for one in found] == [("Ann", "tea"), ("Bob", "Ann")]
-        assert graph.relations(ALICE, "An") == []
-
-    def test_a_relation_of_another_beginning_is_another(self, graph: GraphStore) -> None:
-        said = [likes("Ann", "tea"), likes("Ann", "tea", valid_from=START)]
-        graph.apply([put("a", 1, relations=[*said, *said])])
-
-        assert [one.valid_from for one in graph.relations(ALICE)] == [None, START]
-
-    def test_saying_when_a_relation_ended_ends_it(self, graph: GraphStore) -> None:
-        graph.apply([put("a", 1, relations=[likes("Ann", "tea")])])
-        graph.apply([update("a", 2, relations=[likes("Ann", "tea", valid_to=START)])])
-
-        assert graph.relations(ALICE) == []
-        assert [one.valid_to for one in graph.relations(ALICE, latest_only=False)] == [START]
-
-    def test_an_update_replaces_what_the_record_supports(self, graph: GraphStore) -> None:
-        graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "milk")])])
-        graph.apply([update("a", 2, relations=[likes("Ann", "milk"), likes("Ann", "rum")])])
-
-        assert [one.object for one in graph.relations(ALICE)] == ["milk", "rum"]
-        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "milk", "rum"]
-
-    def test_no_orphan_outlives_its_last_support(self, graph: GraphStore) -> None:
-        graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "Ann")])])
-        graph.apply([put("b", 2, relations=[likes("Ann", "tea")])])
-        graph.apply([remove("a", 3)])
-        left = graph.relations(ALICE)
-        graph.apply([remove("b", 4)])
-
-        assert [(one.object, len(one.supports)) for one in left] == [("tea", 1)]
-        assert graph.count(ALICE) == {"records": 2, "versions": 4, "relations": 0, "entities": 0}
-
-    def test_what_a_changed_record_said_expires_and_goes_with_it(self, graph: GraphStore) -> None:
-        graph.apply([put("a", 1, relations=[likes("Ann", "tea")]), update("a", 2)])
-        kept = graph.relations(ALICE, latest_only=False)
-        shown = graph.relations(ALICE), graph.relations(ALICE, as_of=START), graph.entities(ALICE)
-        graph.apply([remove("a", 3)])
-
-        assert [one.expired_at for one in kept] == [START + timedelta(seconds=2)]
-        assert shown == ([], [], [])
-        assert graph.count(ALICE) == {"records": 1, "versions": 3, "relations": 0, "entities": 0}
 
     def test_an_ignored_change_leaves_relations_alone(self, graph: GraphStore) -> None:
         graph.apply([put("a", 5, relations=[likes("Ann", "tea")])])

@@ -1,4 +1,4 @@
-"""How every graph store must keep time: inherit `SlotContract` and give the fixture `graph`."""
+"""How every graph store relates and keeps time: inherit `RelationContract`, give `graph`."""
 
 import random
 from collections.abc import Sequence
@@ -42,13 +42,77 @@ def ends(records: Sequence[Record]) -> list[tuple[str, datetime | None]]:
     return sorted((one.text, one.valid_to) for one in records)
 
 
-class SlotContract:
+class RelationContract:
     """What holds when, and what lies near a name; the fixture gives an empty store."""
 
     @pytest.fixture
     def graph(self) -> GraphStore:
         """Give an empty store."""
         raise NotImplementedError
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def test_relations_come_by_age_with_all_who_support_them(self, graph: GraphStore) -> None:
+        first = likes("Ann", "tea")
+        second = likes("Bob", "Ann", valid_from=START, valid_to=START + timedelta(1))
+        graph.apply([put("a", 1, relations=[first, second])])
+        graph.apply([put("b", 2, relations=[likes(" ANN", "T\uff45a")])])
+        a, b = (record_id(ALICE, "fact", key) for key in "ab")
+
+        said: dict[str, Any] = {"single_valued": False, "created_at": START + timedelta(seconds=1)}
+        assert graph.relations(ALICE, latest_only=False) == [
+            replace(first, **said, supports=tuple(sorted((a, b)))),
+            replace(second, **said, supports=(a,)),
+        ]
+        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "Bob", "tea"]
+
+    def test_relations_of_one_entity_are_found_by_either_end(self, graph: GraphStore) -> None:
+        said = [likes("Ann", "tea"), likes("Bob", "Ann"), likes("Bob", "tea")]
+        graph.apply([put("a", 1, relations=said)])
+
+        found = graph.relations(ALICE, "aNN")
+        assert [(one.subject, one.object) for one in found] == [("Ann", "tea"), ("Bob", "Ann")]
+        assert graph.relations(ALICE, "An") == []
+
+    def test_a_relation_of_another_beginning_is_another(self, graph: GraphStore) -> None:
+        said = [likes("Ann", "tea"), likes("Ann", "tea", valid_from=START)]
+        graph.apply([put("a", 1, relations=[*said, *said])])
+
+        assert [one.valid_from for one in graph.relations(ALICE)] == [None, START]
+
+    def test_saying_when_a_relation_ended_ends_it(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea")])])
+        graph.apply([update("a", 2, relations=[likes("Ann", "tea", valid_to=START)])])
+
+        assert graph.relations(ALICE) == []
+        assert [one.valid_to for one in graph.relations(ALICE, latest_only=False)] == [START]
+
+    def test_an_update_replaces_what_the_record_supports(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "milk")])])
+        graph.apply([update("a", 2, relations=[likes("Ann", "milk"), likes("Ann", "rum")])])
+
+        assert [one.object for one in graph.relations(ALICE)] == ["milk", "rum"]
+        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "milk", "rum"]
+
+    def test_no_orphan_outlives_its_last_support(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "Ann")])])
+        graph.apply([put("b", 2, relations=[likes("Ann", "tea")])])
+        graph.apply([remove("a", 3)])
+        left = graph.relations(ALICE)
+        graph.apply([remove("b", 4)])
+
+        assert [(one.object, len(one.supports)) for one in left] == [("tea", 1)]
+        assert graph.count(ALICE) == {"records": 2, "versions": 4, "relations": 0, "entities": 0}
+
+    def test_what_a_changed_record_said_expires_and_goes_with_it(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea")]), update("a", 2)])
+        kept = graph.relations(ALICE, latest_only=False)
+        shown = graph.relations(ALICE), graph.relations(ALICE, as_of=START), graph.entities(ALICE)
+        graph.apply([remove("a", 3)])
+
+        assert [one.expired_at for one in kept] == [START + timedelta(seconds=2)]
+        assert shown == ([], [], [])
+        assert graph.count(ALICE) == {"records": 1, "versions": 3, "relations": 0, "entities": 0}
 
     # -- one value at a time -------------------------------------------------------------------
 
