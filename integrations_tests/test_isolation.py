@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from collections import Counter
+from datetime import UTC, datetime
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ def scopes() -> st.SearchStrategy[Scope]:
 STEPS = st.tuples(
     st.sampled_from(
         ("add", "message", "search", "filter", "list", "get", "update", "delete", "history",
-         "relations", "dead", "tools", "recall", "forget")
+         "vote", "past", "around", "prune", "relations", "dead", "tools", "recall", "forget")
     ),
     scopes(),
     st.integers(0, 10_000),
@@ -68,7 +69,7 @@ class World:
         some_id = ids[number % len(ids)] if ids else "none"
         if action in ("add", "message"):
             await self.write(action, scope, number)
-        elif action in ("update", "delete"):
+        elif action in ("update", "delete", "vote"):
             await self.change(action, some_id, scope)
         elif action in ("tools", "recall"):
             await self.agent(action, scope)
@@ -81,7 +82,8 @@ class World:
 
     async def write(self, action: str, scope: Scope, number: int) -> None:
         """Write a fact with a relation, or a turn."""
-        edge = Relation(subject="canary", predicate="of", object=scope.key)
+        predicate = "lives_in" if number % 2 else "of"
+        edge = Relation(subject="canary", predicate=predicate, object=scope.key)
         text = self.canary(scope)
         fact = Fact(text=text, metadata={"n": number % 3}, relations=(edge,))
         written = await self.memory.aadd(fact if action == "add" else Message(text=text), scope)
@@ -103,9 +105,24 @@ class World:
             return [version.record_id for version in await memory.ahistory(some_id, scope)]
         if action == "dead":
             return [letter.operation for letter in memory.dead_letters(scope)]
-        edges = memory.relations(scope)
-        names = {name for edge in edges for name in (edge.subject, edge.object)}
-        assert len(memory.entities(scope)) == len(names)
+        return await self.look(action, scope)
+
+    async def look(self, action: str, scope: Scope) -> list[str]:
+        """Read what was, what would go, and what is related; answer the ids as above."""
+        memory = self.memory
+        if action == "past":
+            then = datetime.now(UTC)
+            found = await memory.asearch("canary tea", scope, as_of=then, decay=True, top_k=100)
+            page = await memory.alist(scope, latest_only=False)
+            return [one.record.id for one in found] + [one.id for one in page.records]
+        if action == "prune":
+            return [one.id for one in await memory.aprune(scope, keep=1)]
+        if action == "around":
+            edges = await memory.arelations(scope, "canary", hops=2, latest_only=False)
+        else:
+            edges = memory.relations(scope)
+            names = {name for edge in edges for name in (edge.subject, edge.object)}
+            assert names <= {entity.name for entity in memory.entities(scope)}
         return [one for edge in edges for one in edge.supports]
 
     async def agent(self, action: str, scope: Scope) -> None:
@@ -135,6 +152,8 @@ class World:
         try:
             if action == "update":
                 await self.memory.aupdate(record_id, self.canary(scope), scope)
+            elif action == "vote":
+                await self.memory.avote(record_id, scope, helped=True)
             else:
                 await self.memory.adelete(record_id, scope)
         except RecordNotFound:

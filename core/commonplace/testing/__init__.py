@@ -8,6 +8,7 @@ import pytest
 pytest.register_assert_rewrite(
     "commonplace.testing.index",
     "commonplace.testing.graph",
+    "commonplace.testing.relations",
     "commonplace.testing.journal",
     "commonplace.testing.adapter",
 )
