@@ -34,7 +34,7 @@ TALL = {
     "core/commonplace/ports.py": 270,  # declarations too
     "core/commonplace/exchange.py": 220,  # and these
     "core/commonplace/memory.py": 320,  # every call twice, with its awaitable twin
-    "core/commonplace/reading.py": 310,  # the same
+    "core/commonplace/reading.py": 250,  # the same
     "core/commonplace/writer.py": 340,  # the life of a write, from accepted to pruned
 }
 

@@ -86,3 +86,37 @@ class SearchOptions(TypedDict, total=False):
     latest_only: bool
     as_of: datetime | None
     decay: bool | None
+
+
+class ListOptions(TypedDict, total=False):
+    """Options of `Memory.list`.
+
+    Attributes:
+        where: a filter (`commonplace.filters`), AND-ed with the scope.
+        kinds: only these; empty, the default, for all.
+        limit: records a page, 1..1000, 100 by default.
+        cursor: `Page.cursor` of the page before; None, the default, for the first.
+        latest_only: leave out records that are no longer true; True by default.
+        as_of: instead, what was true at this moment of world time.
+    """
+
+    where: Mapping[str, Any] | None
+    kinds: Sequence[Kind]
+    limit: int
+    cursor: str | None
+    latest_only: bool
+    as_of: datetime | None
+
+
+class RelationOptions(TypedDict, total=False):
+    """Options of `Memory.relations` and `Memory.draw`.
+
+    Attributes:
+        hops: how many relations away from the entity, 1..3, 1 by default.
+        latest_only: leave out what ended, and what a changed record said before; True by default.
+        as_of: instead, what held at this moment of world time.
+    """
+
+    hops: int
+    latest_only: bool
+    as_of: datetime | None

@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack
@@ -14,7 +14,7 @@ from .errors import InvalidRecord, LoopRequired, MemoryClosed
 from .exchange import Probe
 from .filters import parse_filter
 from .model import KINDS, Entity, Kind, Match, Record, Relation, Scope, Version, now
-from .options import SearchOptions
+from .options import ListOptions, RelationOptions, SearchOptions
 from .pipeline.embed import Vectors, aembed, embed, is_async
 from .pipeline.fade import Limits, excess, faded
 from .pipeline.lexical import query_terms
@@ -80,60 +80,24 @@ class Reader:
         """Read a live record, as `get`."""
         return await self._run(self.get, record_id, scope)
 
-    def list(
-        self,
-        scope: Scope,
-        *,
-        where: Mapping[str, Any] | None = None,
-        kinds: Sequence[Kind] = (),
-        limit: int = 100,
-        cursor: str | None = None,
-        latest_only: bool = True,
-        as_of: datetime | None = None,
-    ) -> Page:
-        """Read live records, newest first, `limit` (1..1000) a page.
+    def list(self, scope: Scope, **options: Unpack[ListOptions]) -> Page:
+        """Read live records, newest first.
 
-        Args:
-            kinds: only these; empty for all.
-            latest_only: leave out records that are no longer true.
-            as_of: instead, what was true at this moment of world time.
+        Raises:
+            InvalidRecord: an option is out of its range, or the cursor is none of ours.
+            InvalidFilter: the filter is not in the language.
         """
         self._check_open(scope)
-        check_time("as_of", as_of)
-        for kind in kinds:
+        check_time("as_of", options.get("as_of"))
+        for kind in options.get("kinds", ()):
             check_choice("kind", kind, KINDS)
-        return self._store.engines.graph.page(
-            scope,
-            where=parse_filter(where),
-            kinds=kinds,
-            limit=limit,
-            cursor=cursor,
-            latest_only=latest_only,
-            as_of=as_of,
-        )
+        where = parse_filter(options.get("where"))
+        given: Any = {"latest_only": True, **options, "where": where}
+        return self._store.engines.graph.page(scope, **given)
 
-    async def alist(
-        self,
-        scope: Scope,
-        *,
-        where: Mapping[str, Any] | None = None,
-        kinds: Sequence[Kind] = (),
-        limit: int = 100,
-        cursor: str | None = None,
-        latest_only: bool = True,
-        as_of: datetime | None = None,
-    ) -> Page:
+    async def alist(self, scope: Scope, **options: Unpack[ListOptions]) -> Page:
         """Read live records, as `list`."""
-        return await self._run(
-            self.list,
-            scope,
-            where=where,
-            kinds=kinds,
-            limit=limit,
-            cursor=cursor,
-            latest_only=latest_only,
-            as_of=as_of,
-        )
+        return await self._run(self.list, scope, **options)
 
     def history(self, record_id: str, scope: Scope) -> Sequence[Version]:
         """Read every version of a record, oldest first; empty list if this scope has none."""
@@ -145,44 +109,27 @@ class Reader:
         return await self._run(self.history, record_id, scope)
 
     def relations(
-        self,
-        scope: Scope,
-        entity: str | None = None,
-        *,
-        hops: int = 1,
-        latest_only: bool = True,
-        as_of: datetime | None = None,
+        self, scope: Scope, entity: str | None = None, **options: Unpack[RelationOptions]
     ) -> Sequence[Relation]:
         """Read relations, oldest first: those around one entity, or all.
 
-        Args:
-            hops: 1..3; how many relations away from the entity.
-            latest_only: leave out what ended, and what a changed record said before.
-            as_of: instead, what held at this moment of world time.
+        Raises:
+            InvalidRecord: the entity is no name, or an option is out of its range.
         """
         self._check_open(scope)
         if entity is not None:
             check_name("entity", entity)
-        check_time("as_of", as_of)
+        check_time("as_of", options.get("as_of"))
+        hops = options.get("hops", 1)
         if type(hops) is not int or not 1 <= hops <= MAX_HOPS:
             raise InvalidRecord(field="hops", value=hops, reason=f"is not in 1..{MAX_HOPS}")
-        return self._store.engines.graph.relations(
-            scope, entity, hops=hops, latest_only=latest_only, as_of=as_of
-        )
+        return self._store.engines.graph.relations(scope, entity, **options)
 
     async def arelations(
-        self,
-        scope: Scope,
-        entity: str | None = None,
-        *,
-        hops: int = 1,
-        latest_only: bool = True,
-        as_of: datetime | None = None,
+        self, scope: Scope, entity: str | None = None, **options: Unpack[RelationOptions]
     ) -> Sequence[Relation]:
         """Read relations, as `relations`."""
-        return await self._run(
-            self.relations, scope, entity, hops=hops, latest_only=latest_only, as_of=as_of
-        )
+        return await self._run(self.relations, scope, entity, **options)
 
     def entities(self, scope: Scope) -> Sequence[Entity]:
         """Read the entities that the scope's relations name, by name."""
@@ -197,30 +144,23 @@ class Reader:
         self,
         scope: Scope,
         entity: str | None = None,
-        *,
         form: Literal["text", "mermaid"] = "text",
-        hops: int = 1,
-        latest_only: bool = True,
-        as_of: datetime | None = None,
+        **options: Unpack[RelationOptions],
     ) -> str:
         """Write the relations that `relations` reads, as lines of text or a Mermaid flowchart."""
         check_choice("form", form, ("text", "mermaid"))
-        found = self.relations(scope, entity, hops=hops, latest_only=latest_only, as_of=as_of)
+        found = self.relations(scope, entity, **options)
         return as_text(found) if form == "text" else as_mermaid(found)
 
     async def adraw(
         self,
         scope: Scope,
         entity: str | None = None,
-        *,
         form: Literal["text", "mermaid"] = "text",
-        hops: int = 1,
-        latest_only: bool = True,
-        as_of: datetime | None = None,
+        **options: Unpack[RelationOptions],
     ) -> str:
         """Write the relations, as `draw`."""
-        given = {"form": form, "hops": hops, "latest_only": latest_only, "as_of": as_of}
-        return await self._run(self.draw, scope, entity, **given)  # type: ignore[arg-type]  # as above
+        return await self._run(self.draw, scope, entity, form, **options)
 
     # -- wiring --------------------------------------------------------------------------------
 
