@@ -30,12 +30,12 @@ VIOLATIONS = [
 
 USUAL = {"backends": 300, "testing": 600}  # a contract is a list of promises
 TALL = {
-    "core/commonplace/model.py": 360,  # declarations, read from top to bottom
+    "core/commonplace/model.py": 370,  # declarations, read from top to bottom
     "core/commonplace/ports.py": 270,  # declarations too
     "core/commonplace/exchange.py": 220,  # and these
-    "core/commonplace/memory.py": 320,  # every call twice, with its awaitable twin
+    "core/commonplace/memory.py": 330,  # every call twice, with its awaitable twin
     "core/commonplace/reading.py": 250,  # the same
-    "core/commonplace/writer.py": 340,  # the life of a write, from accepted to pruned
+    "core/commonplace/writer.py": 360,  # the life of a write, from accepted to pruned
 }
 
 

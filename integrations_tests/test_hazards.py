@@ -1,6 +1,9 @@
 """What once went wrong, or would at a peer: races, odd models, odd times."""
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +23,8 @@ from commonplace import (
     MemoryClosed,
     Message,
     ModelFailed,
+    RecordNotFound,
+    Relation,
     Scope,
     Settings,
 )
@@ -147,6 +152,21 @@ def test_an_extracted_date_outside_the_calendar_is_dropped(tmp_path: Path) -> No
         lambda m: m.relations(ALICE, ""),
         lambda m: m.relations(ALICE, "\ud800"),
         lambda m: m.add("x", ALICE, metadata=[]),
+        lambda m: m.get(7, ALICE),
+        lambda m: m.history(["x"], ALICE),
+        lambda m: m.update({}, "x", ALICE),
+        lambda m: m.delete(b"x", ALICE),
+        lambda m: m.vote("x", ALICE, helped="no"),
+        lambda m: m.retry([object()]),
+        lambda m: m.dead_letters("alice"),
+        lambda m: m.search("x", ALICE, kinds=None),
+        lambda m: m.list(ALICE, kinds="fact"),
+        lambda m: Fact(text="x", relations=None),  # type: ignore[arg-type]
+        lambda m: Fact(text="x", relations=7),  # type: ignore[arg-type]
+        lambda m: Relation(subject="\u200b", predicate="b", object="c"),
+        lambda m: Relation(subject="a", predicate="b", object="c", single_valued="no"),  # type: ignore[arg-type]
+        lambda m: Settings(max_attempts="8"),  # type: ignore[arg-type]
+        lambda m: Memory.open("x", embedder=object()),  # type: ignore[arg-type]
     ],
 )
 def test_odd_arguments_are_refused_by_name(memory: Memory, refused: Any) -> None:
@@ -280,6 +300,223 @@ def test_forgetting_a_session_leaves_no_row_of_a_change_made_from_above(tmp_path
         assert receipt.complete
         assert receipt.left["journal.rows"] == 0
         assert memory._store.engines.journal.unflushed() == []
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_known_fact_may_come_with_the_one_that_ends_it(
+    tmp_path: Path,
+    reopened: bool,  # noqa: FBT001 -- given by name
+) -> None:
+    lyon, nice = (home(place, since) for place, since in (("Lyon", 2020), ("Nice", 2021)))
+    with open_memory(tmp_path) as memory:
+        memory.add(lyon, ALICE)
+        for both in ([nice, lyon], [lyon, nice]):
+            memory.add(both, ALICE)
+        memory.drain()
+        if reopened:
+            memory._store.engines.index.erase(ALICE)
+            memory._store.writer.recover()
+
+        assert [one.text for one in memory.list(ALICE).records] == ["Alice lives in Nice"]
+        assert [one.record.text for one in memory.search("live", ALICE)] == ["Alice lives in Nice"]
+
+
+def home(place: str, since: int) -> Fact:
+    said = Relation(subject="Alice", predicate="lives_in", object=place)
+    at = datetime(since, 1, 1, tzinfo=UTC)
+    return Fact(text=f"Alice lives in {place}", at=at, relations=(said,))
+
+
+@pytest.mark.parametrize("action", ["update", "vote"])
+def test_a_change_that_rests_is_not_overtaken_by_what_ends_its_record(
+    tmp_path: Path, action: str
+) -> None:
+    class Flaky(HashEmbedder):
+        left = 0
+
+        def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
+            if self.left and "Alice lives in Nice" not in texts:
+                self.left -= 1
+                raise ConnectionError("away")
+            return super().embed(texts, purpose=purpose)
+
+    embedder = Flaky()
+    with open_memory(tmp_path, embedder=embedder, settings=Settings(retry_after=0.3)) as memory:
+        known = memory.add(home("Lyon", 2020), ALICE).changes[0].id
+        embedder.left = 1
+        if action == "update":
+            memory.update(known, "changed", ALICE, metadata={"n": 1}, relations=None, wait=False)
+        else:
+            threading.Thread(
+                target=memory.vote, args=(known, ALICE), kwargs={"helped": True}
+            ).start()
+            while not memory._store.engines.journal.pending():
+                pass
+        memory.add(home("Nice", 2021), ALICE)
+        assert memory.drain().pending == 0
+        record = memory.get(known, ALICE)
+
+        assert record is not None
+        assert (record.text, record.votes) == (
+            ("changed", 0) if action == "update" else ("Alice lives in Lyon", 1)
+        )
+
+
+async def test_writes_about_one_record_keep_their_order_whatever_plans_them(
+    tmp_path: Path,
+) -> None:
+    async with open_memory(tmp_path, embedder=SlowEmbedder()) as memory:
+        known = (await memory.aadd("Alice rows", ALICE)).changes[0].id
+        await memory.aupdate(known, "Alice rows at dawn", ALICE, wait=False)
+        await memory.adelete(known, ALICE, wait=False)
+        await memory.aadd("Alice rows", ALICE, wait=False)
+        assert (await memory.adrain()).pending == 0
+
+        assert [one.text for one in (await memory.alist(ALICE)).records] == ["Alice rows"]
+
+
+def test_a_key_of_a_fact_is_not_given_to_another_text(memory: Memory) -> None:
+    memory.add(Fact(text="one", key="k"), ALICE)
+    memory.add(Fact(text="one", key="k"), ALICE)
+    for again in (Fact(text="two", key="k"), [Fact(text=text, key="q") for text in "ab"]):
+        with pytest.raises(IdempotencyConflict):
+            memory.add(again, ALICE)
+
+    assert len(memory.list(ALICE).records) == 1
+
+
+def test_a_retried_dead_letter_is_not_overtaken_by_what_came_since(tmp_path: Path) -> None:
+    class Ill(HashEmbedder):
+        ill = False
+
+        def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
+            if self.ill and purpose == "document":
+                raise ConnectionError("away")
+            return super().embed(texts, purpose=purpose)
+
+    embedder = Ill()
+    settings = Settings(retry_after=0.01, max_attempts=1)
+    with open_memory(tmp_path, embedder=embedder, settings=settings) as memory:
+        known = memory.add("Alice rows", ALICE).changes[0].id
+        embedder.ill = True
+        with pytest.raises(ModelFailed):
+            memory.update(known, "Alice rows at dawn", ALICE)
+        embedder.ill = False
+        memory.vote(known, ALICE, helped=True)
+        assert memory.retry([one.operation for one in memory.dead_letters(ALICE)]) == 1
+        memory.drain()
+        record = memory.get(known, ALICE)
+
+        assert record is not None
+        assert (record.text, record.votes) == ("Alice rows at dawn", 1)
+
+
+def test_relations_may_be_any_iterable(memory: Memory) -> None:
+    said = (Relation(subject="Alice", predicate="likes", object=name) for name in ("tea", "rum"))
+    memory.add(Fact(text="x", relations=said), ALICE)  # type: ignore[arg-type]
+
+    assert [one.object for one in memory.relations(ALICE)] == ["tea", "rum"]
+
+
+def test_what_has_expired_is_related_to_nothing_and_can_be_removed(memory: Memory) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=0.2)
+    said = Relation(subject="Alice", predicate="likes", object="tea")
+    kept, gone = (
+        memory.add(Fact(text=text, expires_at=soon, relations=(said,)), ALICE).changes[0].id
+        for text in ("one", "two")
+    )
+    while memory.list(ALICE).records:
+        pass
+
+    assert memory.relations(ALICE) == []
+    assert memory.delete(gone, ALICE).changes[0].event == "DELETE"
+    assert [one.id for one in memory.prune(ALICE, keep=100, dry_run=False)] == [kept]
+    assert memory._store.engines.graph.page(ALICE, expired=True).records == ()
+
+
+def test_what_is_about_to_be_deleted_is_not_found(tmp_path: Path) -> None:
+    embedder = SlowEmbedder()
+
+    async def write() -> None:
+        async with open_memory(tmp_path, embedder=embedder) as memory:
+            one, two = (await memory.aadd(["one", "two"], ALICE)).changes
+            await memory.aupdate(one.id, "first", ALICE, wait=False)
+            await memory.adelete(one.id, ALICE, wait=False)
+            with pytest.raises(RecordNotFound):
+                await memory.aupdate(one.id, "second", ALICE)
+            with pytest.raises(RecordNotFound):
+                await memory.adelete(one.id, ALICE)
+            await memory.aupdate(two.id, "pinned", ALICE, pinned=True, wait=False)
+            await memory.aprune(ALICE, keep=0, dry_run=False)
+            await memory.adrain()
+            assert [r.text for r in (await memory.alist(ALICE)).records] == ["pinned"]
+
+    asyncio.run(write())
+
+
+def test_a_chat_model_that_hangs_costs_only_its_facts(tmp_path: Path) -> None:
+    release = threading.Event()
+
+    class Hangs(ScriptedChat):
+        def complete(self, system: str, user: str, *, schema: Any) -> Any:
+            release.wait(30)
+            return '{"facts": []}'
+
+    settings = Settings(model_timeout=0.2)
+    with open_memory(tmp_path, chat=Hangs([]), settings=settings) as memory:
+        assert len(memory.add(TURN, ALICE).changes) == 1
+    release.set()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_is_told_and_never_hangs(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("Alice rows", ALICE)
+        script = (
+            "import os, sys\n"
+            "from commonplace import Memory, MemoryClosed, Scope, StoreLocked\n"
+            "from commonplace.testing.fakes import HashEmbedder\n"
+            "alice = Scope(user_id='alice')\n"
+            "memory = Memory.open(sys.argv[1], embedder=HashEmbedder())\n"
+            "memory.add('Alice rows', alice)\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    told = []\n"
+            "    for call in (lambda: memory.search('x', alice), lambda: memory.list(alice),\n"
+            "                 lambda: Memory.open(sys.argv[1], embedder=HashEmbedder())):\n"
+            "        try:\n"
+            "            call()\n"
+            "        except (MemoryClosed, StoreLocked) as error:\n"
+            "            told.append(type(error).__name__)\n"
+            "    os._exit(0 if told == ['MemoryClosed', 'MemoryClosed', 'StoreLocked'] else 1)\n"
+            "_, status = os.waitpid(child, 0)\n"
+            "memory.close()\n"
+            "sys.exit(os.waitstatus_to_exitcode(status))\n"
+        )
+        run = [sys.executable, "-c", script, str(tmp_path / "forked")]
+        assert subprocess.run(run, timeout=60, check=False).returncode == 0
+
+
+def test_a_write_of_a_loop_that_was_closed_goes_on_at_the_next(tmp_path: Path) -> None:
+    embedder = SlowEmbedder()
+    embedder.seconds = 5.0
+    memory = open_memory(tmp_path, embedder=embedder)
+    first = asyncio.new_event_loop()
+    first.run_until_complete(memory.aadd("Alice rows", ALICE, wait=False))
+    pending = asyncio.all_tasks(first)
+    first.close()
+    embedder.seconds = 0.0
+
+    async def go_on() -> int:
+        await memory.aadd("Alice keeps bees", ALICE)
+        return (await memory.adrain(5)).pending
+
+    assert asyncio.run(go_on()) == 0
+    assert len(memory.list(ALICE).records) == 2
+    for task in pending:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        task.get_coro().close()  # type: ignore[union-attr]
+    memory.close()
 
 
 # -- loops -----------------------------------------------------------------------------------------

@@ -108,12 +108,17 @@ class Put:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove:
-    """Delete a record that the scope covers; its history stays until the scope is erased."""
+    """Delete a record that the scope covers; its history stays until the scope is erased.
+
+    Attributes:
+        spare_pinned: leave one that is pinned by then.
+    """
 
     id: str
     scope: Scope
     version: int
     at: datetime
+    spare_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +129,8 @@ class Outcome:
 
     Attributes:
         record: the live state afterwards, None when there is none.
-        touched: other records that the change ended or opened again, as they are now.
+        touched: other records that the change ended, opened again or contradicted, as they are
+            now; of a repeated change there may be more. Their version stays.
     """
 
     change: Change
@@ -138,7 +144,8 @@ class Erased:
 
     Attributes:
         removed: rows, by table: `records`, `versions`, `relations`, `entities`.
-        touched: records outside the scope that it opened again, as they are now.
+        touched: records outside the scope that it opened again, as they are now; of a repeated
+            erasure there may be more.
     """
 
     removed: Mapping[str, int]

@@ -1,49 +1,64 @@
 """What a store knows of a record: what is stored, and what is accepted and on its way."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .checks import check_name
 from .codec import put_from_json
 from .errors import IdempotencyConflict, RecordNotFound
+from .exchange import Op
 from .model import Record, Scope
 from .ports import Engines
 
 _EVERYTHING = 1_000_000
 
 
-def find_known(engines: Engines, record_id: str, scope: Scope) -> Record:
+def find_known(engines: Engines, record_id: str, scope: Scope, *, expired: bool = False) -> Record:
     """Find a live record that the scope covers, stored or on its way.
 
+    Args:
+        expired: also one that has expired, to delete it.
+
     Raises:
+        InvalidRecord: the id is no string.
         RecordNotFound: there is none, or it is about to be deleted.
     """
-    for record in engines.graph.get(scope, [record_id]):
-        return record
-    for accepted in _accepted(engines, scope):
+    check_name("record_id", record_id)
+    for op, accepted in _accepted(engines, scope):
+        if op.kind == "forget" and op.scope.covers(scope):
+            break
         if accepted.get("id") == record_id:
             break
         for put in map(put_from_json, accepted.get("puts", [])):
             if put.record.id == record_id and scope.covers(put.record.scope):
                 return put.record
+    else:
+        for record in engines.graph.get(scope, [record_id], expired=expired):
+            return record
     raise RecordNotFound(record_id=record_id)
 
 
-def check_key(engines: Engines, record: Record, key: str) -> None:
-    """Refuse a key that was used for another text, stored or on its way.
+def check_keys(engines: Engines, keyed: Sequence[tuple[str, Record]]) -> None:
+    """Refuse a key that was used for another text: stored, on its way, or just now.
 
     Raises:
         IdempotencyConflict: it was.
     """
-    texts = {version.text for version in engines.graph.history(record.scope, record.id)}
-    for accepted in _accepted(engines, record.scope):
-        puts = map(put_from_json, accepted.get("puts", []))
-        texts |= {put.record.text for put in puts if put.record.id == record.id}
-    if texts and record.text not in texts:
-        raise IdempotencyConflict(key=key)
+    told: dict[str, str] = {}
+    for key, record in keyed:
+        if told.setdefault(record.id, record.text) != record.text:
+            raise IdempotencyConflict(key=key)
+    for key, record in keyed:
+        texts = {version.text for version in engines.graph.history(record.scope, record.id)}
+        for _, accepted in _accepted(engines, record.scope):
+            puts = map(put_from_json, accepted.get("puts", []))
+            texts |= {put.record.text for put in puts if put.record.id == record.id}
+        if texts and record.text not in texts:
+            raise IdempotencyConflict(key=key)
 
 
-def _accepted(engines: Engines, scope: Scope) -> Iterator[dict[str, Any]]:
+def _accepted(engines: Engines, scope: Scope) -> Iterator[tuple[Op, dict[str, Any]]]:
     """Read what the scope's lane has accepted, newest first."""
     for op in reversed(engines.journal.pending(scope.lane, limit=_EVERYTHING)):
-        yield json.loads(op.body)
+        yield op, json.loads(op.body)

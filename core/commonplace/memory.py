@@ -1,21 +1,24 @@
 """`Memory`: what a user opens and talks to. It wires the stages and holds no logic of its own."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
 from .answers import DeadLetter, Drained, Receipt, Written
-from .errors import LoopRequired
+from .checks import check_choice, check_name
+from .errors import InvalidRecord, LoopRequired, RecordNotFound
 from .exchange import Op
-from .known import check_key, find_known
+from .known import check_keys, find_known
 from .model import Record, Scope, now
 from .options import AddOptions, PruneOptions, UpdateOptions
+from .pipeline.fade import Limits
 from .planner import Models
 from .ports import ChatModel, Embedder
 from .reading import Reader
-from .request import Content, addition, check_scope, limits_of, operation, revision
+from .request import Content, addition, check_kinds, check_scope, operation, revision
 from .settings import Settings
 from .store import Store
 
@@ -57,6 +60,10 @@ class Memory(Reader):
             from .models.sentence_encoder import SentenceEncoder  # noqa: PLC0415 -- on first use
 
             embedder = SentenceEncoder()
+        if not isinstance(embedder, Embedder):
+            raise InvalidRecord(
+                field="embedder", value=embedder, reason="has no id, dimensions and embed"
+            )
         models = Models(embedder=embedder, chat=chat)
         return cls(Store.open(path or settings.path, settings, models), models, settings)
 
@@ -132,11 +139,13 @@ class Memory(Reader):
         Raises:
             RecordNotFound: no live record has this id in this scope.
         """
+        check_choice("helped", helped, (True, False))
         op, _ = self._revision(record_id, None, scope, {}, votes=1 if helped else -1)
         return cast("Written", self._write(op))
 
     async def avote(self, record_id: str, scope: Scope, *, helped: bool) -> Written:
         """Say whether a record helped, as `vote`."""
+        check_choice("helped", helped, (True, False))
         votes = 1 if helped else -1
         op, _ = await self._run(self._revision, record_id, None, scope, {}, votes=votes)
         return cast("Written", await self._awrite(op))
@@ -150,10 +159,13 @@ class Memory(Reader):
         Raises:
             InvalidRecord: there is no limit, or one is below zero.
         """
-        limits, kinds, dry_run = limits_of(**options)
-        found = self._excess(scope, limits, kinds)
+        given: dict[str, Any] = {**options}
+        kinds, dry_run = given.pop("kinds", ()), given.pop("dry_run", True)
+        check_kinds(kinds)
+        found = self._excess(scope, Limits(**given), kinds)
         for one in () if dry_run else found:
-            self._write(self._deletion(one.id, scope), wait=False)
+            with contextlib.suppress(RecordNotFound):  # somebody else was quicker
+                self._write(self._deletion(one.id, scope, spare_pinned=True), wait=False)
         if found and not dry_run:
             self.drain()
         return found
@@ -209,12 +221,14 @@ class Memory(Reader):
 
     def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
         """Read the accepted writes that cannot be applied, oldest first; None for everybody's."""
-        self._check_open()
+        self._check_open(scope)
         return self._store.engines.journal.dead(scope)
 
     def retry(self, operations: Collection[str]) -> int:
         """Put dead letters back in line, by operation; answer how many."""
         self._check_open()
+        for one in operations:
+            check_name("operations", one)
         count = self._store.engines.journal.revive(operations)
         self._store.writer.resume()
         return count
@@ -266,7 +280,7 @@ class Memory(Reader):
         wait = cast("bool", given.pop("wait", True))
         infer = given.pop("infer", None)
         infer = self._models.chat is not None if infer is None else bool(infer)
-        op, puts = addition(
+        op, keyed = addition(
             content,
             scope,
             at=now(),
@@ -274,8 +288,7 @@ class Memory(Reader):
             is_single=self._settings.is_single_valued,
             **given,  # type: ignore[arg-type]  # AddOptions
         )
-        if given.get("key") is not None:
-            check_key(self._store.engines, puts[0].record, str(given["key"]))
+        check_keys(self._store.engines, keyed)
         return op, wait
 
     def _revision(
@@ -288,10 +301,11 @@ class Memory(Reader):
         is_single = self._settings.is_single_valued
         return revision(record, text, votes=votes, at=now(), is_single=is_single, **given), wait
 
-    def _deletion(self, record_id: str, scope: Scope) -> Op:
+    def _deletion(self, record_id: str, scope: Scope, *, spare_pinned: bool = False) -> Op:
         self._check_open(scope)
-        owner = find_known(self._store.engines, record_id, scope).scope
-        return operation("delete", owner, json.dumps({"id": record_id, "at": now().isoformat()}))
+        owner = find_known(self._store.engines, record_id, scope, expired=True).scope
+        given = {"id": record_id, "at": now().isoformat(), "spare_pinned": spare_pinned}
+        return operation("delete", owner, json.dumps(given))
 
     def _write(self, op: Op, wait: bool = True) -> Written | Receipt:  # noqa: FBT001, FBT002 -- private
         self._check_open()

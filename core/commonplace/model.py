@@ -4,7 +4,7 @@ import hashlib
 import json
 import unicodedata
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -170,8 +170,11 @@ class Fact:
         check_time("expires_at", self.expires_at)
         if self.key is not None:
             check_name("key", self.key)
-        if not all(isinstance(one, Relation) for one in self.relations):
-            raise InvalidRecord(field="relations", value=self.relations, reason="are no Relations")
+        stated = self.relations
+        said = tuple(stated) if isinstance(stated, Iterable) else (None,)
+        if not all(isinstance(one, Relation) for one in said):
+            raise InvalidRecord(field="relations", value=stated, reason="are no Relations")
+        object.__setattr__(self, "relations", said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +326,9 @@ class Relation:
     def __post_init__(self) -> None:
         for name in ("subject", "predicate", "object", "subject_type", "object_type"):
             check_name(name, getattr(self, name))
+            if not fold(getattr(self, name)):
+                raise InvalidRecord(field=name, value=getattr(self, name), reason="is no name")
+        check_choice("single_valued", self.single_valued, (True, False, None))
         check_time("valid_from", self.valid_from)
         check_time("valid_to", self.valid_to)
         if self.valid_from and self.valid_to and self.valid_to <= self.valid_from:

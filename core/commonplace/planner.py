@@ -3,11 +3,14 @@
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar, cast
 
-from .errors import CommonplaceError
+from .errors import CommonplaceError, ModelFailed
 from .exchange import AskChat, AskVectors, Op
 from .pipeline.embed import aembed, embed, is_async
 from .pipeline.extract import extract
@@ -17,6 +20,7 @@ from .settings import Settings
 
 _log = logging.getLogger("commonplace")
 Run = Callable[..., Awaitable[Any]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ def plan_batch(
         steps[op.id] = step = plan(op, extract, settings.is_single_valued)
         ask = next(step)
         while isinstance(ask, AskChat):
-            ask = step.send(_chat(models.chat, ask))
+            ask = step.send(_chat(models.chat, ask, settings.model_timeout))
         asked.setdefault(id(models.embedder), []).append((op, ask))
         embedders[id(models.embedder)] = models.embedder
     for which, group in asked.items():
@@ -75,15 +79,23 @@ async def plan_alone(op: Op, models: Models, settings: Settings, run: Run) -> by
     step = plan(op, extract, settings.is_single_valued)
     answer: Any = None
     while True:
-        try:
-            ask = step.send(answer)
-        except StopIteration as planned:
-            return bytes(planned.value)
+        ask = await run(_next, step, answer)  # to read and write plans takes time
+        if isinstance(ask, bytes):
+            return ask
         if isinstance(ask, AskChat):
             answer = await _achat(models.chat, ask, settings.model_timeout, run)
             continue
         async with asyncio.timeout(settings.model_timeout):
             answer = await _avectors(models.embedder, ask, settings, run)
+
+
+def _next(step: Any, answer: Any) -> AskVectors | AskChat | bytes:
+    """Take a plan to its next question, or to its end."""
+    try:
+        ask: AskVectors | AskChat = step.send(answer)
+    except StopIteration as planned:
+        return bytes(planned.value)
+    return ask
 
 
 def _embed(
@@ -108,7 +120,32 @@ def _embed(
 def _rows(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:
     if not texts:
         return []
-    return embed(embedder, texts, purpose="document", limit=settings.max_embed_chars)
+    given = partial(embed, embedder, texts, purpose="document", limit=settings.max_embed_chars)
+    try:
+        return _patiently(given, settings.model_timeout)
+    except TimeoutError as error:
+        raise ModelFailed(model=embedder.id, reason=str(error)) from error
+
+
+def _patiently(call: Callable[[], T], seconds: float) -> T:
+    """Call a model on a thread of its own, which is left alone if it takes too long."""
+    done: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put((call(), None))
+        except BaseException as error:  # noqa: BLE001 -- it is raised where it is waited for
+            done.put((None, error))
+
+    threading.Thread(target=run, name="commonplace-model", daemon=True).start()
+    try:
+        result, error = done.get(timeout=seconds)
+    except Empty:
+        reason = f"no answer in {seconds:g} seconds"
+        raise TimeoutError(reason) from None
+    if error is not None:
+        raise error
+    return cast("T", result)
 
 
 async def _avectors(embedder: Embedder, ask: AskVectors, settings: Settings, run: Run) -> Any:
@@ -118,11 +155,12 @@ async def _avectors(embedder: Embedder, ask: AskVectors, settings: Settings, run
     return await aembed(embedder, ask.texts, purpose="document", limit=limit)
 
 
-def _chat(chat: ChatModel | None, ask: AskChat) -> str | None:
+def _chat(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | None:
     if chat is None:
         return None
+    complete = partial(chat.complete, ask.system, ask.user, schema=ask.schema)
     try:
-        answer = chat.complete(ask.system, ask.user, schema=ask.schema)
+        answer = _patiently(complete, seconds)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- the user's model may raise anything
         _tell(error)
         return None
@@ -131,7 +169,7 @@ def _chat(chat: ChatModel | None, ask: AskChat) -> str | None:
 
 async def _achat(chat: ChatModel | None, ask: AskChat, seconds: float, run: Run) -> str | None:
     if chat is None or not is_async(chat.complete):
-        answer: str | None = await run(_chat, chat, ask)
+        answer: str | None = await run(_chat, chat, ask, seconds)
         return answer
     try:
         async with asyncio.timeout(seconds):
@@ -147,8 +185,6 @@ def _tell(error: BaseException) -> None:
 
 
 def _finish(step: Any, answer: Any) -> bytes:
-    try:
-        step.send(answer)
-    except StopIteration as planned:
-        return bytes(planned.value)
-    raise AssertionError("a plan ends with its vectors")  # noqa: TRY003 -- cannot happen
+    frozen = _next(step, answer)
+    assert isinstance(frozen, bytes)  # noqa: S101 -- a plan ends with its vectors
+    return frozen

@@ -78,14 +78,13 @@ class GraphStore(Protocol):
         A change is ignored (`NONE`) when its version is not above that of the stored record, its
         tombstone, or an erasure that covers it, unless it is the very change that was stored.
         After each, the claims of every single-valued relation are settled (`slots.settle`) among
-        the records of one owner (`Scope.owner`); a record that this ends, opens or contradicts
-        gets the change's version if that is greater than its own.
+        the records of one owner (`Scope.owner`).
         """
 
-    def get(self, scope: Scope, ids: Sequence[str]) -> list[Record]:
+    def get(self, scope: Scope, ids: Sequence[str], *, expired: bool = False) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others.
 
-        What has expired is left out, here and in `page`.
+        What has expired is left out, here and in `page`, unless it is asked for.
         """
 
     def page(
@@ -98,6 +97,7 @@ class GraphStore(Protocol):
         kinds: Collection[Kind] = (),
         latest_only: bool = False,
         as_of: datetime | None = None,
+        expired: bool = False,
     ) -> Page:
         """Read live records, newest first (creation, then id); see `Record.holds`.
 
@@ -200,7 +200,10 @@ class Journal(Protocol):
         """Read dead letters, oldest first, that the scope covers; None for an operator's look."""
 
     def revive(self, operations: Collection[str]) -> int:
-        """Put dead letters back in line with no failed attempts; answer how many."""
+        """Accept dead letters anew, as the newest changes; answer how many.
+
+        Each gets a new `seq` and `version`, or a change since then would stand before it.
+        """
 
     def erase(self, scope: Scope, before: int) -> int:
         """Drop rows of any state that the scope covers with `seq` below `before`."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import os
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from .drawing import as_mermaid, as_text
 from .errors import InvalidRecord, LoopRequired, MemoryClosed
 from .exchange import Probe
 from .filters import parse_filter
-from .model import KINDS, Entity, Kind, Match, Record, Relation, Scope, Version, now
+from .model import Entity, Kind, Match, Record, Relation, Scope, Version, now
 from .options import ListOptions, RelationOptions, SearchOptions
 from .pipeline.embed import Vectors, aembed, embed, is_async
 from .pipeline.fade import Limits, excess, faded
@@ -21,7 +22,7 @@ from .pipeline.lexical import query_terms
 from .pipeline.mentions import names_in
 from .pipeline.rank import neighbour_turns, rank
 from .planner import Models
-from .request import Question, check_scope, question
+from .request import Question, check_kinds, check_scope, question
 from .settings import Settings
 from .store import Store
 
@@ -74,6 +75,7 @@ class Reader:
     def get(self, record_id: str, scope: Scope) -> Record | None:
         """Read a live record, superseded or not; None if this scope has none with this id."""
         self._check_open(scope)
+        check_name("record_id", record_id)
         return next(iter(self._store.engines.graph.get(scope, [record_id])), None)
 
     async def aget(self, record_id: str, scope: Scope) -> Record | None:
@@ -89,8 +91,7 @@ class Reader:
         """
         self._check_open(scope)
         check_time("as_of", options.get("as_of"))
-        for kind in options.get("kinds", ()):
-            check_choice("kind", kind, KINDS)
+        check_kinds(options.get("kinds", ()))
         where = parse_filter(options.get("where"))
         given: Any = {"latest_only": True, **options, "where": where}
         return self._store.engines.graph.page(scope, **given)
@@ -102,6 +103,7 @@ class Reader:
     def history(self, record_id: str, scope: Scope) -> Sequence[Version]:
         """Read every version of a record, oldest first; empty list if this scope has none."""
         self._check_open(scope)
+        check_name("record_id", record_id)
         return self._store.engines.graph.history(scope, record_id)
 
     async def ahistory(self, record_id: str, scope: Scope) -> Sequence[Version]:
@@ -174,7 +176,7 @@ class Reader:
         return await self._store.run(call, *args, **kwargs)
 
     def _check_open(self, scope: Scope | None = None) -> None:
-        if self._closed:
+        if self._closed or os.getpid() != self._store.pid:
             raise MemoryClosed
         if scope is not None:
             check_scope(scope)
@@ -226,7 +228,9 @@ class Reader:
         recalls: dict[str, list[datetime]] = {}
         cursor: str | None = None
         while True:
-            page = self._store.engines.graph.page(scope, kinds=kinds, limit=1000, cursor=cursor)
+            page = self._store.engines.graph.page(
+                scope, kinds=kinds, limit=1000, cursor=cursor, expired=True
+            )
             records += page.records
             recalls |= self._store.recalls.of(scope, [one.id for one in page.records])
             cursor = page.cursor

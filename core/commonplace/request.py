@@ -1,9 +1,9 @@
 """What a caller asks, checked before anything is stored or searched."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from .checks import check_choice, check_metadata, check_text, check_time
@@ -11,7 +11,6 @@ from .errors import InvalidRecord
 from .exchange import Op, OpKind, Put
 from .filters import Filter, parse_filter
 from .model import KINDS, ORIGINS, Fact, Kind, Message, Origin, Record, Relation, Scope
-from .pipeline.fade import Limits
 from .pipeline.plan import body
 from .pipeline.puts import IsSingle, dated, fact_put, message_put
 
@@ -64,8 +63,7 @@ def question(
     if type(low) not in (int, float) or not 0 <= low <= 1:
         raise InvalidRecord(field="threshold", value=threshold, reason="is not in 0..1")
     check_time("as_of", as_of)
-    for kind in kinds:
-        check_choice("kind", kind, KINDS)
+    check_kinds(kinds)
     return Question(
         text=text,
         scope=scope,
@@ -90,8 +88,8 @@ def addition(
     metadata: Mapping[str, Any] | None = None,
     key: str | None = None,
     origin: Origin = "user",
-) -> tuple[Op, list[Put]]:
-    """Check an addition and make its operation.
+) -> tuple[Op, list[tuple[str, Record]]]:
+    """Check an addition; make its operation, and name the records that have keys.
 
     Raises:
         InvalidRecord: something cannot be stored.
@@ -114,6 +112,7 @@ def addition(
         check_metadata(metadata)
     check_choice("origin", origin, ORIGINS)
     puts = []
+    keyed = []
     for item in items:
         if isinstance(item, str):
             item = Fact(text=item, kind=kind, key=key)  # noqa: PLW2901 -- the same thing, stated
@@ -125,9 +124,11 @@ def addition(
             raise InvalidRecord(field="content", value=item, reason="is no text, Message or Fact")
         if metadata and not put.record.metadata:
             put = replace(put, record=replace(put.record, metadata=dict(metadata)))
+        if isinstance(item, Fact) and item.key is not None:
+            keyed.append((item.key, put.record))
         puts.append(put)
     spoken = [item for item in items if isinstance(item, Message)] if infer else []
-    return operation("add", scope, body(puts, at=at, origin=origin, extract=spoken)), puts
+    return operation("add", scope, body(puts, at=at, origin=origin, extract=spoken)), keyed
 
 
 def revision(
@@ -145,7 +146,7 @@ def revision(
     """Check an update of a stored or pending record and make its operation."""
     given = {"text": text, "metadata": metadata, "importance": importance, "pinned": pinned}
     given = {name: value for name, value in given.items() if value is not None}
-    said = Fact(**{"text": record.text, **given}, relations=tuple(relations or ()))  # type: ignore[arg-type]  # Fact checks it
+    said = Fact(**{"text": record.text, **given}, relations=() if relations is None else relations)  # type: ignore[arg-type]  # Fact checks it
     given |= {"votes": votes} if votes else {}
     says_as_before = relations is None and said.text == record.text
     put = Put(
@@ -157,37 +158,17 @@ def revision(
     return operation("update", record.scope, body([put], at=at, origin=record.origin))
 
 
-def limits_of(
-    *,
-    keep: int | None = None,
-    older_than: timedelta | None = None,
-    unused_for: timedelta | None = None,
-    kinds: Sequence[Kind] = (),
-    dry_run: bool = True,
-) -> tuple[Limits, Sequence[Kind], bool]:
-    """Check what is to be pruned: the limits, the kinds, and whether only to tell.
-
-    Raises:
-        InvalidRecord: there is no limit, or one is below zero.
-    """
-    if keep is not None and (type(keep) is not int or keep < 0):
-        raise InvalidRecord(field="keep", value=keep, reason="is no number of records")
-    for name, span in (("older_than", older_than), ("unused_for", unused_for)):
-        if span is not None and (not isinstance(span, timedelta) or span < timedelta(0)):
-            raise InvalidRecord(field=name, value=span, reason="is no span of time")
-    if keep is None and older_than is None and unused_for is None:
-        raise InvalidRecord(
-            field="keep", value=None, reason="is no limit", hint="Give keep, older_than or both."
-        )
-    for kind in kinds:
-        check_choice("kind", kind, KINDS)
-    limits = Limits(keep=keep, older_than=older_than, unused_for=unused_for)
-    return limits, kinds, bool(dry_run)
-
-
 def operation(kind: OpKind, scope: Scope, accepted: str) -> Op:
     """Make an operation with a new id."""
     return Op(id=str(uuid.uuid4()), kind=kind, scope=scope, body=accepted)
+
+
+def check_kinds(kinds: object) -> None:
+    """Refuse what is no list of kinds."""
+    if isinstance(kinds, str) or not isinstance(kinds, Collection):
+        raise InvalidRecord(field="kinds", value=kinds, reason="is no list of kinds")
+    for kind in kinds:
+        check_choice("kind", kind, KINDS)
 
 
 def check_scope(scope: object) -> None:

@@ -50,6 +50,10 @@ class Settings:
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
+            wanted = (int, float) if type(one.default) in (int, float) else (type(one.default),)
+            if type(value) not in wanted:
+                kind = type(one.default).__name__
+                raise InvalidRecord(field=one.name, value=value, reason=f"is no {kind}")
             if type(value) in (int, float) and not value > 0:
                 raise InvalidRecord(field=one.name, value=value, reason="is not above zero")
 

@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import contextlib
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,7 @@ class Store:
         self.embedder_id = models.embedder.id
         self._path = path
         self._users = 0
+        self.pid = os.getpid()
         self.engines = open_engines(path, models.embedder, VERSION)
         self.writer = Writer(self.engines, settings, models, _describe)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
@@ -66,6 +68,8 @@ class Store:
 
     def release(self, timeout: float) -> None:
         """Take part no longer; the last one out finishes the writes and closes the engines."""
+        if os.getpid() != self.pid:
+            return
         with _doors[self._path]:
             self._users -= 1
             if self._users:
@@ -85,6 +89,16 @@ class Store:
 
 def _describe(text: str) -> tuple[Terms, int]:
     return document_terms(text), count_words(text)
+
+
+def _leave_to_parent() -> None:
+    """Forget in a forked child what its parent has open: its threads are not here."""
+    _open.clear()
+    _doors.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 @atexit.register

@@ -5,8 +5,8 @@ as the user himself, does not drown the rest; a relation whose type the question
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,7 +18,10 @@ ALIASES = ("also_known_as", "alias_of", "same_as", "又名", "别名")
 MAX_REACHED = 200
 _CROSSED = 64  # entities next to the named ones from which the second relation is looked for
 _UNNAMED = 0.4  # of a relation whose type the question does not name
-_SECOND = 0.8  # of the second relation
+_SECOND = 0.9  # of the second relation
+_BEHIND = 0.8  # of a second relation whose type the question does not name
+_ALIKE = 0.3  # of having the same value, which is no step from one to the next
+_FEW = 8  # relations of an entity that are not yet many
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +49,48 @@ def walk(
     words = {one for one in names if len(one) > 1}
     first = around(named)
     found: dict[str, Reached] = {}
-    next_to: dict[int | str, tuple[float, tuple[str, ...]]] = {}
-    for edge, near, far, weight in _weighed(first, set(named), words):
+    next_to: dict[int | str, tuple[float, Edge]] = {}
+    for edge, _, far, weight in _weighed(first, set(named), words, _UNNAMED):
         _keep(found, edge.records, 1, weight, ())
-        if far not in named and weight > next_to.get(far, (0.0, ()))[0]:
-            next_to[far] = weight, edge.records
-        del near
+        if far not in named and (far not in next_to or weight > next_to[far][0]):
+            next_to[far] = weight, edge
     best = sorted(next_to, key=lambda one: (-next_to[one][0], str(one)))[:_CROSSED]
     if best:
-        for edge, near, _, weight in _weighed(around(best), set(best), words):  # type: ignore[arg-type]  # they came from `around`
+        crossed = {one: next_to[one][1] for one in best}
+        for edge, near, _, weight in _weighed(around(best), crossed, words, _BEHIND):  # type: ignore[arg-type]  # they came from `around`
             so_far, via = next_to[near]
-            _keep(found, edge.records, 2, so_far * weight * _SECOND, via)
+            _keep(found, edge.records, 2, so_far * weight * _SECOND, via.records)
     order = sorted(found.values(), key=lambda one: (-one.weight, one.id))
     return order[:MAX_REACHED]
 
 
 def _weighed(
-    edges: Sequence[Edge], near: Collection[int | str], words: Collection[str]
+    edges: Sequence[Edge],
+    near: Collection[int | str] | Mapping[int | str, Edge],
+    words: Collection[str],
+    unnamed: float,
 ) -> Iterable[tuple[Edge, int | str, int | str, float]]:
-    """Yield each edge from each of its ends that is near, the other end, and its weight."""
-    ends = [(edge, a, b) for edge in edges for a, b in _both(edge) if a in near]
-    degree: defaultdict[int | str, int] = defaultdict(int)
-    for _, a, _ in ends:
-        degree[a] += 1
-    for edge, a, b in ends:
-        share = 1.0 if _is_named(edge.key, words) else _UNNAMED
-        yield edge, a, b, share / (1 + math.log2(degree[a]))
+    """Yield each edge from each of its ends that is near, the other end, and its weight.
+
+    Args:
+        near: entities, with the relation over which each was reached if one was. Its type, named
+            once, is not named again; and to share a value with somebody leads nowhere.
+        unnamed: what a relation counts whose type the question does not name.
+    """
+    came = near if isinstance(near, Mapping) else {}
+    ends = [
+        (edge, a, b, _is_named(edge.key, words) and not (a in came and came[a].key == edge.key))
+        for edge in edges
+        for a, b in _both(edge)
+        if a in near
+    ]
+    degree = Counter((a, is_named) for _, a, _, is_named in ends)
+    for edge, a, b, is_named in ends:
+        many = math.log2(max(1.0, degree[a, is_named] / _FEW))
+        weight = (1.0 if is_named else unnamed) / (1 + many)
+        if a in came and came[a].key == edge.key and (came[a].object == a) == (edge.object == a):
+            weight *= _ALIKE
+        yield edge, a, b, weight
 
 
 def _both(edge: Edge) -> tuple[tuple[int | str, int | str], ...]:

@@ -23,7 +23,7 @@ from .errors import (
 from .exchange import Op, Terms
 from .faults import crash_point
 from .lanes import Lanes
-from .pipeline.apply import apply, planned, target
+from .pipeline.apply import apply, planned, targets
 from .pipeline.erase import erase
 from .planner import Models, Run, plan_alone, plan_batch
 from .ports import Engines
@@ -62,7 +62,7 @@ class Writer:
         self._models: dict[str, Models] = {}
         self._resting: set[str] = set()  # operations that wait for their next attempt
         self._orphans: dict[str, Op] = {}  # planned by whichever loop comes by next
-        self._planning: set[str] = set()  # operations that a loop is planning now
+        self._planning: dict[str, tuple[Op, asyncio.AbstractEventLoop]] = {}
         self._applied: set[int] = set()
 
     def recover(self) -> None:
@@ -70,9 +70,21 @@ class Writer:
         left = self._engines.journal.unflushed()
         changes = [op for op in left if op.kind != "forget"]
         for start in range(0, len(changes), _BATCH):
-            self._bring(changes[start : start + _BATCH])
+            self._bring_again(changes[start : start + _BATCH])
         self._applied.update(op.seq for op in left)
         self.resume()
+
+    def _bring_again(self, ops: Sequence[Op]) -> None:
+        try:
+            self._bring(ops)
+        except StoreUnavailable:
+            raise
+        except Exception:  # noqa: BLE001 -- as in _apply
+            if len(ops) > 1:
+                for op in ops:
+                    self._bring_again([op])
+            else:  # one change that was applied once must not keep the others from being read
+                _log.exception("A change cannot be repeated; the index may lack it")
 
     def resume(self) -> None:
         """Look again at everything that waits."""
@@ -117,7 +129,11 @@ class Writer:
 
     @property
     def has_orphans(self) -> bool:
-        """Changes wait for an event loop to plan them."""
+        """Changes wait for an event loop to plan them; also those of a loop that was closed."""
+        for key, (op, loop) in list(self._planning.items()):
+            if loop.is_closed() and self._planning.pop(key, None) is not None:
+                self._lanes.elsewhere(-1)
+                self._orphans[key] = op
         return bool(self._orphans)
 
     async def plan_here(self, op: Op, run: Run) -> None:
@@ -127,7 +143,7 @@ class Writer:
         """
         if op.id in self._planning:
             return
-        self._planning.add(op.id)
+        self._planning[op.id] = op, asyncio.get_running_loop()
         self._lanes.elsewhere(+1)
         try:
             frozen = await self._insist(op, run)
@@ -138,8 +154,8 @@ class Writer:
             self._orphans[op.id] = op
             raise
         finally:
-            self._planning.discard(op.id)
-            self._lanes.elsewhere(-1)
+            if self._planning.pop(op.id, None) is not None:
+                self._lanes.elsewhere(-1)
 
     async def _insist(self, op: Op, run: Run) -> bytes | None:
         attempts = op.attempts
@@ -219,14 +235,15 @@ class Writer:
         return ready[: until or 1]
 
     def _ready(self, waiting: Sequence[Op]) -> list[Op]:
-        """Leave out what rests or needs a loop, and what changes a record that such a one adds."""
+        """Leave out what rests or needs a loop, and what is about a record of such a one."""
         ready: list[Op] = []
         passed: list[Op] = []
+        named: set[str] = set()  # the records of those that are passed
         for op in waiting:
             rests = op.id in self._resting or self._models_of(op).need_loop(op)
-            changes = op.kind in ("update", "delete") and passed
-            if rests or (changes and any(target(op) in one.body for one in passed)):
+            if rests or (passed and not named.isdisjoint(targets(op))):
                 passed.append(op)
+                named.update(targets(op))
             else:
                 ready.append(op)
         return ready

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from commonplace.errors import InvalidRecord
 from commonplace.model import Match, Record, Scope
 from commonplace.pipeline.fade import STRONGEST, WEAKEST, Limits, excess, faded, strength
 
@@ -115,7 +116,8 @@ def test_what_exceeds_the_limits_goes_weakest_first_and_never_what_is_pinned() -
         found = excess(records, recalls, Limits(**limits), NOW, 30)  # type: ignore[arg-type]
         return [record.id for record in found]
 
-    assert [] == chosen()
+    with pytest.raises(InvalidRecord):
+        chosen()
     assert ["40", "20"] == chosen(keep=3)
     assert ["40", "20", "300", "1"] == chosen(keep=0)
     assert ["40", "300"] == chosen(older_than=timedelta(days=30))

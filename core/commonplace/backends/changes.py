@@ -113,26 +113,17 @@ def remove(connection: Connection, change: Remove) -> Outcome:
     if not row[LIVE]:
         if row[_VERSION] != change.version:
             return _ignored(change.id, None)
-        mates = tuple(touched_by(connection, rows.owner(row), change.version))
+        mates = tuple(claims.claimants(connection, rows.owner(row).owner))
         return replace(_repeated(connection, row, None), touched=mates)
-    if row[_VERSION] >= change.version:
-        return _ignored(change.id, rows.from_row(row))
+    stored = rows.from_row(row)
+    if row[_VERSION] >= change.version or (change.spare_pinned and stored.pinned):
+        return _ignored(change.id, stored)
     connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
     connection.execute("DELETE FROM recall WHERE record = ?", (change.id,))
-    touched = claims.withdraw(connection, change.id, change.version)
+    touched = claims.withdraw(connection, change.id)
     done = Change(id=change.id, text=None, event="DELETE", previous=row[_TEXT])
     _remember(connection, done, change.version, "{}", change.at)
     return Outcome(change=done, record=None, touched=tuple(touched))
-
-
-def touched_by(connection: Connection, scope: Scope, version: int) -> list[Record]:
-    """Read the live records of the scope's owner that a change of this version touched."""
-    clause, values = rows.covered(scope.owner)
-    sql = (
-        f"SELECT {rows.RECORD} FROM record {rows.index(scope.owner, 'record')}"  # noqa: S608 -- parts are ours
-        f" WHERE {clause} AND live = 1 AND version = ? ORDER BY created_at, id"
-    )
-    return [rows.from_row(row) for row in connection.execute(sql, (*values, version))]
 
 
 def _remember(

@@ -34,8 +34,8 @@ CREATE INDEX IF NOT EXISTS relation_by_user ON relation (user_id);
 CREATE INDEX IF NOT EXISTS relation_by_agent ON relation (user_id, agent_id);
 CREATE INDEX IF NOT EXISTS relation_by_object ON relation (object);
 CREATE TABLE IF NOT EXISTS support (
-  relation INTEGER NOT NULL, record TEXT NOT NULL, valid_to INTEGER, expired_at INTEGER,
-  PRIMARY KEY (relation, record)
+  relation INTEGER NOT NULL, record TEXT NOT NULL, single INTEGER NOT NULL, valid_to INTEGER,
+  expired_at INTEGER, PRIMARY KEY (relation, record)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS support_by_record ON support (record)
 """
@@ -65,20 +65,24 @@ def state(connection: Connection, record: Record, said: Sequence[Relation]) -> l
     kept = {_relate(connection, record, one, at): one for one in said}
     if not held and not kept:
         return []
+    slots = _slots(connection, held | kept.keys())
     connection.executemany(
         "UPDATE support SET expired_at = ? WHERE relation = ? AND record = ?"
         " AND expired_at IS NULL",
         [(at, one, record.id) for one in held - kept.keys()],
     )
     connection.executemany(
-        "INSERT INTO support VALUES (?, ?, ?, NULL) ON CONFLICT DO UPDATE"
-        " SET valid_to = excluded.valid_to, expired_at = NULL",
-        [(one, record.id, rows.to_micros(said.valid_to)) for one, said in kept.items()],
+        "INSERT INTO support VALUES (?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE"
+        " SET single = excluded.single, valid_to = excluded.valid_to, expired_at = NULL",
+        [
+            (one, record.id, bool(said.single_valued), rows.to_micros(said.valid_to))
+            for one, said in kept.items()
+        ],
     )
-    return _settle(connection, held | kept.keys(), record.version, record.id)
+    return _settle(connection, held | kept.keys(), slots, by=record.id)
 
 
-def withdraw(connection: Connection, record: str, version: int) -> list[Record]:
+def withdraw(connection: Connection, record: str) -> list[Record]:
     """Take back all that a record states or stated, and drop what nothing states any more."""
     held = set(_held(connection, record))
     if not held:
@@ -87,7 +91,7 @@ def withdraw(connection: Connection, record: str, version: int) -> list[Record]:
     connection.execute("DELETE FROM support WHERE record = ?", (record,))
     for one in held:
         _drop(connection, one)
-    return _settle(connection, held, version, record, slots)
+    return _settle(connection, held, slots, by=record)
 
 
 def mates(connection: Connection, record: str) -> list[Record]:
@@ -97,10 +101,26 @@ def mates(connection: Connection, record: str) -> list[Record]:
     return [one for key in sorted(found - {record}) if (one := _read(connection, key))]
 
 
+def claimants(connection: Connection, scope: Scope) -> list[Record]:
+    """Read all records of a user, or of his agent, that state a single-valued relation."""
+    agent = "" if scope.agent_id is None else " AND r.agent_id = ?"
+    index = "relation_by_user" if scope.agent_id is None else "relation_by_agent"
+    sql = (
+        f"SELECT DISTINCT s.record FROM relation r INDEXED BY {index} CROSS JOIN support s"  # noqa: S608 -- parts are ours
+        f" ON s.relation = r.id WHERE r.user_id IS ?{agent} AND r.single AND s.expired_at IS NULL"
+    )
+    values = [scope.user_id, *([scope.agent_id] if agent else [])]
+    found = connection.execute(sql, values).fetchall()
+    return [one for row in sorted(found) if (one := _read(connection, row[0]))]
+
+
 def erase(
-    connection: Connection, doomed: str, values: Sequence[Any], version: int
-) -> dict[str, int]:
-    """Take back what the records that `doomed` selects state, and what hung on it."""
+    connection: Connection, doomed: str, values: Sequence[Any]
+) -> tuple[dict[str, int], list[Record]]:
+    """Take back what the records that `doomed` selects state, and what hung on it.
+
+    Answers the rows removed, and the records that this opened again.
+    """
     held = {
         row[0]
         for row in connection.execute(
@@ -118,8 +138,8 @@ def erase(
         (chosen,),
     ).fetchall()
     entities = _forget_unused(connection, (end for row in gone for end in row))
-    _settle(connection, held, version, None, slots)
-    return {"relations": len(gone), "entities": entities}
+    touched = _settle(connection, held, slots, by=None)
+    return {"relations": len(gone), "entities": entities}, touched
 
 
 def _held(connection: Connection, record: str) -> Iterable[int]:
@@ -134,8 +154,8 @@ def _relate(connection: Connection, record: Record, one: Relation, at: int) -> i
     begins = rows.to_micros(one.valid_from)
     row = connection.execute(
         "INSERT INTO relation (user_id, agent_id, session_id, subject, key, object, predicate,"
-        " valid_from, single, conflict, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)"
-        " ON CONFLICT (subject, key, object, valid_from) DO UPDATE SET single = excluded.single"
+        " valid_from, single, conflict, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?)"
+        " ON CONFLICT (subject, key, object, valid_from) DO UPDATE SET key = excluded.key"
         " RETURNING id",
         (
             owner.user_id,
@@ -146,7 +166,6 @@ def _relate(connection: Connection, record: Record, one: Relation, at: int) -> i
             object_,
             one.predicate,
             UNKNOWN if begins is None else begins,
-            bool(one.single_valued),
             at,
         ),
     ).fetchone()
@@ -208,21 +227,29 @@ def _slots(connection: Connection, relations: Collection[int]) -> set[Slot]:
 
 
 def _settle(
-    connection: Connection,
-    relations: Collection[int],
-    version: int,
-    by: str | None,
-    slots: Collection[Slot] = (),
+    connection: Connection, relations: Collection[int], slots: Collection[Slot], *, by: str | None
 ) -> list[Record]:
-    """Bring relations and their slots up to date, then the records that state them."""
+    """Bring relations and their slots up to date, then the records that state them.
+
+    Args:
+        slots: those that the relations had before.
+        by: the record that is written; it is not among those that are answered.
+    """
     connection.executemany(
-        "UPDATE relation SET valid_to = (SELECT min(valid_to) FROM support"
-        " WHERE relation = id AND expired_at IS NULL), expired_at = CASE WHEN EXISTS"
+        "UPDATE relation SET conflict = 0,"
+        " valid_to = (SELECT min(valid_to) FROM support WHERE relation = id"
+        " AND expired_at IS NULL), single = coalesce((SELECT max(single) FROM support"
+        " WHERE relation = id AND expired_at IS NULL), single), expired_at = CASE WHEN EXISTS"
         " (SELECT 1 FROM support WHERE relation = id AND expired_at IS NULL) THEN NULL"
         " ELSE (SELECT max(expired_at) FROM support WHERE relation = id) END WHERE id = ?",
         [(one,) for one in relations],
     )
-    affected = dict.fromkeys([by] if by else [])
+    sql = (
+        "SELECT DISTINCT record FROM support WHERE relation IN (SELECT value FROM json_each(?))"
+        " AND expired_at IS NULL"
+    )
+    stating = connection.execute(sql, (json.dumps(sorted(relations)),)).fetchall()
+    affected = dict.fromkeys([*([by] if by else []), *(row[0] for row in stating)])
     for slot in sorted({*slots, *_slots(connection, relations)}):
         found = _claims(connection, slot)
         spans = settle([claim for claim, _ in found])
@@ -233,8 +260,8 @@ def _settle(
                 (span.ends, bool(span.rivals), *slot, claim.value, claim.begins),
             )
             affected |= dict.fromkeys(owners)
-    changed = (_mark(connection, one, version, raised=one != by) for one in affected)
-    return [one for one in changed if one]
+    marked = [one for one in affected if _mark(connection, one) and one != by]
+    return [one for key in marked if (one := _read(connection, key))]
 
 
 def _claims(connection: Connection, slot: Slot) -> list[tuple[Claim, list[str]]]:
@@ -250,23 +277,21 @@ def _claims(connection: Connection, slot: Slot) -> list[tuple[Claim, list[str]]]
     ]
 
 
-def _mark(connection: Connection, record: str, version: int, *, raised: bool) -> Record | None:
-    """Write until when a record is true and what contradicts it; answer it if `raised`."""
+def _mark(connection: Connection, record: str) -> bool:
+    """Write until when a record is true and what contradicts it; tell whether that is new."""
     claims, ended, ends = connection.execute(
         "SELECT count(*), count(r.valid_to), max(r.valid_to) FROM support s CROSS JOIN relation r"
         " ON r.id = s.relation WHERE s.record = ? AND s.expired_at IS NULL AND r.single",
         (record,),
     ).fetchone()
-    if not claims:
-        return None
-    valid_to = ends if claims == ended else None
+    valid_to = ends if claims and claims == ended else None
     conflicts = json.dumps([row[0] for row in connection.execute(_RIVALS, (record, record))])
     changed = connection.execute(
-        "UPDATE record SET valid_to = ?, conflicts = ?, version = max(version, ?)"
+        "UPDATE record SET valid_to = ?, conflicts = ?"
         " WHERE id = ? AND live = 1 AND (valid_to IS NOT ? OR conflicts <> ?)",
-        (valid_to, conflicts, version if raised else 0, record, valid_to, conflicts),
-    ).rowcount
-    return _read(connection, record) if changed and raised else None
+        (valid_to, conflicts, record, valid_to, conflicts),
+    )
+    return changed.rowcount > 0
 
 
 def _read(connection: Connection, record: str) -> Record | None:

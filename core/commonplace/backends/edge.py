@@ -25,9 +25,6 @@ from .payload import payload_of
 from .payload import read as read_row
 from .question import Ask, Rows, ask_row, best, covered, equals, scores, to_hits, visible
 
-__all__ = ["EdgeIndex"]
-
-
 _CALL = 64
 _PAGE = 256
 _LOOK = 2048
@@ -61,6 +58,7 @@ class EdgeIndex:
         self._dimensions = dimensions
         self._folder = Path(path)
         self._lock = threading.RLock()
+        self._pid = os.getpid()
         shard = self._folder / "shard"
         exists = (shard / "segments").is_dir()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -232,6 +230,8 @@ class EdgeIndex:
 
     @contextmanager
     def _engine(self) -> "Iterator[qe.EdgeShard]":
+        if os.getpid() != self._pid:  # before the lock, which a fork may have left held
+            raise MemoryClosed
         with self._lock:
             shard = getattr(self, "_shard", None)
             if shard is None and hasattr(self, "_shard"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import Any
@@ -142,10 +143,8 @@ class SqliteJournal:
         ]
 
     def revive(self, operations: Collection[str]) -> int:
-        """Put dead letters back in line with no failed attempts; answer how many."""
-        sql = "UPDATE op SET state = 0, attempts = 0, reason = NULL WHERE id = ? AND state = 2"
-        values = [(one,) for one in operations]
-        return self._file.write(lambda c: c.executemany(sql, values).rowcount) if values else 0
+        """Accept dead letters anew, as the newest changes; answer how many."""
+        return self._file.write(lambda c: self._revive(c, operations)) if operations else 0
 
     def erase(self, scope: Scope, before: int) -> int:
         """Drop rows of any state that the scope covers with `seq` below `before`."""
@@ -210,6 +209,16 @@ class SqliteJournal:
                 raise StoreUnavailable(store="journal", reason="the clock is past the year 2159")
             connection.execute("UPDATE fence SET last = ?", (version - 1,))
         return accepted
+
+    def _revive(self, connection: Connection, operations: Collection[str]) -> int:
+        sql = f"DELETE FROM op WHERE id = ? AND state = 2 RETURNING {_OP}"  # noqa: S608 -- a constant
+        found = [row for one in operations for row in connection.execute(sql, (one,)).fetchall()]
+        first = self._next(connection)
+        for number, row in enumerate(sorted(found, key=lambda row: row[6])):
+            self._insert(connection, replace(_op(row), attempts=0), first + number)
+        if found:
+            connection.execute("UPDATE fence SET last = ?", (first + len(found) - 1,))
+        return len(found)
 
     def _next(self, connection: Connection) -> int:
         elapsed = self._clock() - _YEAR_2020

@@ -6,7 +6,7 @@ Every read names its index, because the planner's own choice turns with the data
 import itertools
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..exchange import Erased, Outcome, Put, Reached, Remove
 from ..filters import Filter
 from ..model import Entity, Kind, Record, Relation, Scope, Version, now
 from . import claims, relations, rows
-from .changes import LIVE, put, read, remove, touched_by
+from .changes import LIVE, put, read, remove
 from .file import SqliteFile
 from .share import Share
 
@@ -46,6 +46,7 @@ CREATE INDEX IF NOT EXISTS session_by_user ON session (user_id, session_id);
 CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
 """
 _BATCH = 1000
+_EARLIEST = datetime.min.replace(tzinfo=UTC)  # nothing has expired by then
 _KEEP_RECALLS = (
     "DELETE FROM recall WHERE record = ? AND at <="
     " (SELECT at FROM recall WHERE record = ? ORDER BY at DESC LIMIT 1 OFFSET 20)"
@@ -67,11 +68,11 @@ class SqliteGraph:
             lambda c: [put(c, one) if isinstance(one, Put) else remove(c, one) for one in changes]
         )
 
-    def get(self, scope: Scope, ids: Sequence[str]) -> list[Record]:
+    def get(self, scope: Scope, ids: Sequence[str], *, expired: bool = False) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         with self._file.read() as connection:
             found = [read(connection, one) for one in ids]
-        return list(_visible(scope, (row for row in found if row and row[LIVE])))
+        return list(_visible(scope, (row for row in found if row and row[LIVE]), expired=expired))
 
     def page(
         self,
@@ -83,6 +84,7 @@ class SqliteGraph:
         kinds: Collection[Kind] = (),
         latest_only: bool = False,
         as_of: datetime | None = None,
+        expired: bool = False,
     ) -> Page:
         """Read live records, newest first (creation, then id); the filter is judged row by row."""
         rows.check_limit(limit)
@@ -101,7 +103,7 @@ class SqliteGraph:
         )
         with self._file.read() as connection:
             answer = connection.execute(sql, (*values, *after))
-            visible = _visible(scope, answer, latest_only=latest_only, as_of=as_of)
+            visible = _visible(scope, answer, latest_only=latest_only, as_of=as_of, expired=expired)
             matching = (one for one in visible if where is None or where.matches(one))
             found = list(itertools.islice(matching, limit + 1))
             answer.close()
@@ -243,9 +245,10 @@ def _visible(
     *,
     latest_only: bool = False,
     as_of: datetime | None = None,
+    expired: bool = False,
 ) -> Iterator[Record]:
     # The query has asked for the scope already; this look does not depend on it being right.
-    at = now()
+    at = _EARLIEST if expired else now()
     return (
         one
         for one in map(rows.from_row, found)
@@ -267,7 +270,7 @@ def _erase(connection: Connection, scope: Scope, version: int) -> Erased:
         (version, *values),
     ).rowcount
     connection.execute(f"DELETE FROM recall WHERE record IN ({doomed})", (*values, version))  # noqa: S608 -- parts are ours
-    gone = claims.erase(connection, doomed, [*values, version], version)
+    gone, touched = claims.erase(connection, doomed, [*values, version])
     removed = connection.execute(
         f"DELETE FROM {source} AND version <= ?",  # noqa: S608 -- parts are ours
         (*values, version),
@@ -285,5 +288,6 @@ def _erase(connection: Connection, scope: Scope, version: int) -> Erased:
     )
     return Erased(
         removed={"records": removed, "versions": versions, **gone},
-        touched=tuple(touched_by(connection, scope, version)),
+        # Repeated, it opens nothing, but what it opened may not be in the index yet.
+        touched=tuple(touched if removed else claims.claimants(connection, scope)),
     )

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,7 +23,7 @@ def apply(
     index: VectorIndex,
     describe: Callable[[str], tuple[Terms, int]],
 ) -> list[tuple[Change, ...]]:
-    """Apply operations in order: one graph transaction, then the index.
+    """Apply operations in order: the graph, in one transaction where it can be, then the index.
 
     Args:
         work: an operation with its planned changes, each with its vector, or its removal.
@@ -43,8 +43,12 @@ def apply(
             steps.append(replace(put, record=replace(put.record, version=op.version)))
             vectors.append(vector)
     crash_point("before_graph")
-    outcomes = graph.apply(steps)
-    _tell_again(steps, outcomes, graph)
+    outcomes: list[Outcome] = []
+    for part in _parts(steps):
+        done = graph.apply(part)
+        _tell_again(part, done, graph)
+        steps[len(outcomes) : len(outcomes) + len(part)] = part
+        outcomes += done
     crash_point("after_graph")
     _index(steps, vectors, outcomes, index, describe)
     crash_point("after_index")
@@ -53,6 +57,26 @@ def apply(
         tuple(next(answers).change for _ in ([0] if isinstance(planned, Remove) else planned))
         for _, planned in work
     ]
+
+
+def _parts(steps: Sequence[Put | Remove]) -> Iterator[list[Put | Remove]]:
+    """Cut before each change of a record that is added in the same part.
+
+    Whether a text must be told again is judged after its part: nothing may have changed its record
+    in between, also when a crash makes the judgement late.
+    """
+    part: list[Put | Remove] = []
+    added: set[str] = set()
+    for step in steps:
+        one = step.id if isinstance(step, Remove) else step.record.id
+        if one in added:
+            yield part
+            part, added = [], set()
+        part.append(step)
+        if isinstance(step, Put) and not step.replace:
+            added.add(one)
+    if part:
+        yield part
 
 
 def _tell_again(steps: list[Put | Remove], outcomes: list[Outcome], graph: GraphStore) -> None:
@@ -85,14 +109,16 @@ def planned(op: Op) -> Planned | Remove:
     if op.kind == "delete":
         given = json.loads(op.body)
         at = datetime.fromisoformat(given["at"])
-        return Remove(id=given["id"], scope=op.scope, version=op.version, at=at)
+        spare = given["spare_pinned"]
+        return Remove(id=given["id"], scope=op.scope, version=op.version, at=at, spare_pinned=spare)
     return thaw(op.plan or b"[]")
 
 
-def target(op: Op) -> str:
-    """Read the id of the record that an update or a delete is about."""
+def targets(op: Op) -> set[str]:
+    """Read the ids of the records that an accepted operation names."""
     given = json.loads(op.body)
-    return str(given["id"] if op.kind == "delete" else given["puts"][0]["record"]["id"])
+    named = {put["record"]["id"] for put in given.get("puts", ())}
+    return named | ({given["id"]} if "id" in given else set())
 
 
 def _index(

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from ..errors import InvalidRecord
 from ..model import Match, Record
 
 WEAKEST, STRONGEST = 0.3, 1.5
@@ -68,11 +69,25 @@ class Limits:
         keep: so many records, those remembered most strongly.
         older_than, unused_for: since the writing, and since the last recall; where both are given
             a record goes when it exceeds both.
+
+    Raises:
+        InvalidRecord: there is no limit, or one is below zero.
     """
 
     keep: int | None = None
     older_than: timedelta | None = None
     unused_for: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and (type(self.keep) is not int or self.keep < 0):
+            raise InvalidRecord(field="keep", value=self.keep, reason="is no number of records")
+        spans = {"older_than": self.older_than, "unused_for": self.unused_for}
+        for name, span in spans.items():
+            if span is not None and (not isinstance(span, timedelta) or span < timedelta(0)):
+                raise InvalidRecord(field=name, value=span, reason="is no span of time")
+        if self.keep is None and not any(span is not None for span in spans.values()):
+            hint = "Give keep, older_than or unused_for."
+            raise InvalidRecord(field="keep", value=None, reason="is no limit", hint=hint)
 
 
 def excess(
@@ -82,7 +97,10 @@ def excess(
     now: datetime,
     half_life: float,
 ) -> list[Record]:
-    """Choose the records beyond the limits, weakest first, ties by id; never one that is pinned."""
+    """Choose the records beyond the limits, weakest first, ties by id, and all that have expired.
+
+    What is pinned stays until it expires.
+    """
     weak: list[tuple[float, str, Record]] = []
     strong: list[tuple[float, str, Record]] = []
     for record in records:
@@ -93,7 +111,9 @@ def excess(
             tests.append(now - record.updated_at > limits.older_than)
         if limits.unused_for is not None:
             tests.append(now - max((record.updated_at, *times)) > limits.unused_for)
-        is_over = bool(tests) and all(tests) and not record.pinned
+        is_over = (bool(tests) and all(tests) and not record.pinned) or not record.holds(
+            now, latest_only=False
+        )
         (weak if is_over else strong).append(place)
     if limits.keep is not None:
         loose = sorted(one for one in strong if not one[2].pinned)

@@ -49,6 +49,9 @@ def dated(fact: Fact, at: datetime, is_single: IsSingle) -> tuple[Relation, ...]
     for one in fact.relations:
         single = is_single(one)
         begins = one.valid_from
+        if fact.expires_at and (one.valid_to is None or one.valid_to > fact.expires_at):
+            # What nobody shows any more must not stand as true either.
+            one = replace(one, valid_to=fact.expires_at)  # noqa: PLW2901 -- the same, bounded
         if single and begins is None and (one.valid_to is None or one.valid_to > since):
             begins = since
         stated.append(replace(one, single_valued=single, valid_from=begins))

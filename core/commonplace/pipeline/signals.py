@@ -66,12 +66,17 @@ def related(
         return [0.0] * len(hits)
     fits = {hit.record.id: value for hit, value in zip(hits, alone, strict=True)}
     top = max(*alone, EPSILON)
-    found = {
-        one.id: one.weight * max((fits.get(record, 0.0) for record in one.via), default=top) / top
-        for one in reached
-    }
-    most = max(*found.values(), EPSILON)
-    return [weights.graph * found.get(hit.record.id, 0.0) / most for hit in hits]
+    most = max(*(one.weight for one in reached), EPSILON)
+    found: dict[str, float] = {}
+    for one in sorted(reached, key=lambda one: one.hops):
+        share, own = one.weight / most, fits.get(one.id, 0.0)
+        if not one.via:
+            found[one.id] = weights.graph * share
+            continue
+        fit, stands = max((fits.get(record, 0.0), found.get(record, 0.0)) for record in one.via)
+        led = share * (weights.graph * fit / top + weights.carried * fit)
+        found[one.id] = max(0.0, min(led, weights.behind * (fit + stands) - own))
+    return [found.get(hit.record.id, 0.0) for hit in hits]
 
 
 def nearby(

@@ -222,14 +222,18 @@ class JournalContract:
         assert [one.operation for one in journal.dead(scopes[1])] == ["b"]
         assert [one.operation for one in journal.dead(scopes[3])] == ["d"]
 
-    def test_a_revived_one_is_back_in_its_old_place(self, journal: Journal) -> None:
+    def test_a_revived_one_is_accepted_anew_as_the_newest(self, journal: Journal) -> None:
         a, b = accept(journal, "ab")
         journal.plan({a.seq: b"plan"})
         journal.failed(a.seq)
         journal.bury(a.seq, "why")
 
         assert journal.revive(["a", "b", "nobody"]) == 1
-        assert journal.pending() == [replace(a, plan=b"plan"), b]
+        [first, last] = journal.pending()
+        assert first == b
+        assert last.seq > b.seq
+        assert last.version > b.version
+        assert last == replace(a, plan=b"plan", seq=last.seq, version=last.version)
         assert journal.dead() == []
         assert journal.revive([]) == 0
 
@@ -272,7 +276,7 @@ class JournalContract:
         journal.revive(["b"])
         journal.prune([a.seq])
         journal.erase(ALICE, c.seq)
-        assert journal.count() == Backlog(pending=2, dead=0)
+        assert journal.count() == Backlog(pending=3, dead=0)
 
     def test_alike_ids_are_other_scopes(self, journal: Journal) -> None:
         scopes = [

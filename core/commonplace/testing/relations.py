@@ -123,7 +123,7 @@ class RelationContract:
         assert homes(graph) == ["Oslo"]
         assert live(graph) == ["text of Ann Oslo 5"]
         assert ends(outcome.touched) == [("text of Ann Rome 1", START + 5 * DAY)]
-        assert [one.version for one in outcome.touched] == [2]
+        assert [one.version for one in outcome.touched] == [1]
         assert len(graph.history(ALICE, outcome.touched[0].id)) == 1
         assert len(graph.page(ALICE).records) == 2
 
@@ -235,6 +235,19 @@ class RelationContract:
 
         assert before == ["text of Ann Oslo 5", "text of both"]
         assert "text of both" not in live(graph)
+
+    def test_one_who_calls_a_relation_single_valued_settles_it_for_all(
+        self, graph: GraphStore
+    ) -> None:
+        loose = lives("Ann", "Oslo", valid_from=START + 5 * DAY, single_valued=False)
+        changes = [moved("Rome", 1, 1), moved("Oslo", 5, 2), put("loose", 3, relations=[loose])]
+        graph.apply(changes)
+        before = homes(graph)
+        [outcome] = graph.apply([remove("Ann Oslo 5", 4)])
+
+        assert before == ["Oslo"]
+        assert homes(graph) == ["Oslo", "Rome"]
+        assert ends(outcome.touched) == [("text of Ann Rome 1", None)]
 
     def test_sessions_of_an_owner_share_their_slots(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1, MONDAY), moved("Oslo", 5, 2, TUESDAY)])
