@@ -4,7 +4,7 @@ The state is saved, loaded and edited by others, so it is read with suspicion: w
 another memory is left alone and counts as not there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from agentscope.message import HintBlock, Msg
@@ -23,21 +23,29 @@ def holds_note(message: Msg) -> bool:
     )
 
 
-def drop_notes(state: AgentState, memory: str, is_meant: Callable[[str, str], bool]) -> None:
-    """Take notes of one memory out of the conversation; `is_meant` judges reply id and owner."""
+def without_notes(
+    messages: Sequence[Msg], memory: str, is_meant: Callable[[str, str], bool]
+) -> list[Msg]:
+    """Copy a conversation but for notes of one memory; `is_meant` judges reply id and owner."""
     meant = {
         id(message)
-        for message, held in _notes(state, memory)
+        for message, held in _notes(messages, memory)
         if is_meant(str(held.get("turn")), str(held.get("owner")))
     }
-    if meant:
-        state.context[:] = [one for one in state.context if id(one) not in meant]
+    return [one for one in messages if id(one) not in meant]
+
+
+def drop_notes(state: AgentState, memory: str, is_meant: Callable[[str, str], bool]) -> None:
+    """Take notes of one memory out of a state's conversation; `is_meant` judges as above."""
+    kept = without_notes(state.context, memory, is_meant)
+    if len(kept) < len(state.context):
+        state.context[:] = kept
 
 
 def noted(state: AgentState, memory: str) -> set[str]:
     """Collect the ids of the records that notes of one memory in the conversation show."""
     found: set[str] = set()
-    for _, held in _notes(state, memory):
+    for _, held in _notes(state.context, memory):
         records = held.get("records")
         for record in records if isinstance(records, list) else []:
             if isinstance(record, dict) and type(record.get("id")) is str:
@@ -84,8 +92,8 @@ def drop_question(state: AgentState, memory: str, owner: Scope, reply_id: str) -
         _put(state, memory, {key: one for key, one in entries.items() if key != owner.key})
 
 
-def _notes(state: AgentState, memory: str) -> Iterator[tuple[Msg, dict[str, Any]]]:
-    for message in state.context:
+def _notes(messages: Sequence[Msg], memory: str) -> Iterator[tuple[Msg, dict[str, Any]]]:
+    for message in messages:
         marks: object = message.metadata
         held = marks.get(NOTE_MARK) if isinstance(marks, dict) else None
         if isinstance(held, dict) and held.get("memory") == memory:

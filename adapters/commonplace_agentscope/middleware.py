@@ -4,7 +4,6 @@ It keeps the names and defaults of AgentScope's own memory middleware. No hook r
 that fails is told to the log `commonplace_agentscope`, and the reply goes on without it.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,8 @@ from commonplace.policy import (
 )
 
 from .log import logger
-from .replies import Replies, to_scope
+from .replies import Replies
+from .scopes import to_scope
 from .sharing import share
 from .tools import Reach, instruct, memory_tools
 from .turn import Turn
@@ -32,7 +32,7 @@ from .turn import Turn
 if TYPE_CHECKING:
     from agentscope.agent import Agent
     from agentscope.embedding import EmbeddingModelBase
-    from agentscope.model import ChatModelBase
+    from agentscope.model import ChatModelBase, ChatResponse
     from agentscope.tool import ToolBase
 
     from commonplace.ports import ChatModel, Embedder
@@ -158,15 +158,25 @@ class MemoryMiddleware(MiddlewareBase):
         input_kwargs: dict[str, Any],
         next_handler: Callable[..., Awaitable[None]],
     ) -> None:
-        """Interrupt a reply that was cancelled while it recalled.
+        """Interrupt a reply that was cancelled while it recalled; show no note for another user.
 
         This is the first hook inside the agent's own loop, which ends such a reply properly.
         """
-        reply = self._replies.current(agent.state)
-        if reply is not None and reply.is_interrupted:
-            reply.is_interrupted = False
-            raise asyncio.CancelledError
+        self._replies.go_on(agent.state)
+        key = await self.get_middleware_key()
+        agent.state.context[:] = self._replies.own(agent.state, key, agent.state.context)
         await next_handler(**input_kwargs)
+
+    async def on_model_call(
+        self,
+        agent: "Agent",
+        input_kwargs: dict[str, Any],
+        next_handler: "Callable[..., Awaitable[ChatResponse | AsyncGenerator[ChatResponse, None]]]",
+    ) -> "ChatResponse | AsyncGenerator[ChatResponse, None]":
+        """Show the model no note for another user, whenever it came into the conversation."""
+        key = await self.get_middleware_key()
+        messages = self._replies.own(agent.state, key, input_kwargs["messages"])
+        return await next_handler(**{**input_kwargs, "messages": messages})
 
     async def on_system_prompt(self, agent: "Agent", current_prompt: str) -> str:
         """Add the tools' instructions where the agent has the tools."""

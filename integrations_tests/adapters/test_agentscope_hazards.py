@@ -186,6 +186,118 @@ async def test_a_user_after_another_on_one_agent_has_his_own_memory(memory):
     assert texts(memory, BOB) == ["my tea is black", "All right."]
 
 
+class Summaries(MiddlewareBase):
+    """Keeps what would be summarised before each model call."""
+
+    def __init__(self) -> None:
+        self.seen = []
+
+    async def on_compress_context(self, agent, input_kwargs, next_handler) -> Any:
+        self.seen.append("".join(one.model_dump_json() for one in agent.state.context))
+        await next_handler(**input_kwargs)
+
+
+@pytest.fixture
+def secrets(memory):
+    memory.add("The secret of alice is 1234.", ALICE)
+    memory.add("The secret of bob is 5678.", BOB)
+    return memory
+
+
+@pytest.mark.parametrize("is_broken_off", [False, True])
+@pytest.mark.parametrize("inject", ["replace", "transient", "persist"])
+async def test_a_reply_that_goes_on_after_its_end_sees_no_note_of_another_user(
+    secrets, inject, is_broken_off
+):
+    who, summaries = ["alice"], Summaries()
+    middleware = MemoryMiddleware(
+        user_id=lambda agent: who[0],
+        client=secrets,
+        mode="static_control",
+        inject=inject,
+        recall_timeout=60,
+    )
+    agent = await make(middleware, summaries)
+    alice = agent.reply_stream(UserMsg("alice", "what is my secret"))
+    await until(alice, ReplyEndEvent)
+    who[0] = "bob"
+    bob = agent.reply_stream(UserMsg("bob", "and what is mine"))
+    await until(bob, HintBlockEvent)
+    assert "5678" in agent.state.context[-1].content[0].hint
+    if is_broken_off:
+        await bob.aclose()
+    async for _ in alice:
+        pass
+    async for _ in bob:
+        pass
+
+    assert "1234" in agent.model.seen[0]
+    assert len(agent.model.seen) == len(summaries.seen) == 3 - is_broken_off
+    for seen in (*agent.model.seen[1:], *summaries.seen[1:]):
+        assert "1234" not in seen
+        assert "5678" not in seen
+    assert texts(secrets) == ["The secret of alice is 1234.", "what is my secret", "All right."]
+    assert texts(secrets, BOB) == ["The secret of bob is 5678."]
+
+
+async def test_a_reply_that_goes_on_after_its_end_leaves_its_user_the_memory(secrets):
+    agent = await make(MemoryMiddleware(user_id="alice", client=secrets, recall_timeout=60))
+    first = agent.reply_stream(UserMsg("alice", "what is my secret"))
+    await until(first, ReplyEndEvent)
+    second = agent.reply_stream(UserMsg("alice", "tell me my secret"))
+    await until(second, HintBlockEvent)
+    async for _ in first:
+        pass
+    async for _ in second:
+        pass
+
+    assert all("1234" in seen for seen in agent.model.seen)
+    assert "tell me my secret" in texts(secrets)
+
+
+@pytest.mark.parametrize("inject", ["replace", "transient", "persist"])
+async def test_agents_that_share_a_state_show_no_note_of_the_other_ones_user(secrets, inject):
+    state = AgentState()
+    options: Any = {"client": secrets, "mode": "static_control", "inject": inject}
+    agents = [
+        await make(MemoryMiddleware(user_id=user, recall_timeout=60, **options), state=state)
+        for user in ("alice", "bob")
+    ]
+    alice = agents[0].reply_stream(UserMsg("alice", "what is my secret"))
+    await until(alice, ModelCallStartEvent)
+    bob = agents[1].reply_stream(UserMsg("bob", "and what is mine"))
+    await until(bob, HintBlockEvent)
+    for stream in (alice, bob):
+        async for _ in stream:
+            pass
+
+    assert "5678" not in agents[0].model.seen[0]
+    assert "1234" not in agents[1].model.seen[0]
+    assert texts(secrets) == ["The secret of alice is 1234."]
+
+
+async def test_a_reply_whose_agent_is_given_another_state_sees_no_note_in_it(secrets):
+    who = ["bob"]
+    middleware = MemoryMiddleware(
+        user_id=lambda agent: who[0],
+        client=secrets,
+        mode="static_control",
+        inject="persist",
+        recall_timeout=60,
+    )
+    agent = await make(middleware)
+    await agent.reply(UserMsg("bob", "what is my secret"))
+    state_of_bob, agent.state, who[0] = agent.state, AgentState(), "alice"
+    alice = agent.reply_stream(UserMsg("alice", "what is my secret"))
+    await until(alice, ModelCallStartEvent)
+    agent.state = state_of_bob
+    async for _ in alice:
+        pass
+
+    assert "5678" in agent.model.seen[0]
+    assert "5678" not in agent.model.seen[1]
+
+
 async def test_a_forgotten_reply_that_goes_on_does_not_write_for_the_wrong_user(memory):
     who = ["alice"]
     agent = await make(MemoryMiddleware(user_id=lambda agent: who[0], client=memory))
@@ -214,6 +326,20 @@ async def test_two_replies_to_one_user_at_once_keep_their_own_answers(memory):
 
     agent = await make(MemoryMiddleware(user_id="alice", client=memory), script=[slowly, at_once])
     await asyncio.gather(agent.reply(UserMsg("a", "first")), agent.reply(UserMsg("a", "second")))
+
+    assert sorted(texts(memory)) == ["first", "first answer", "second", "second answer"]
+
+
+async def test_a_reply_to_the_same_user_that_goes_on_keeps_its_answer_out_of_the_newer_one(memory):
+    script = [say("first answer"), say("second answer")]
+    agent = await make(MemoryMiddleware(user_id="alice", client=memory), script=script)
+    first = agent.reply_stream(UserMsg("alice", "first"))
+    await anext(first)
+    second = agent.reply_stream(UserMsg("alice", "second"))
+    await until(second, ModelCallStartEvent)
+    for stream in (first, second):
+        async for _ in stream:
+            pass
 
     assert sorted(texts(memory)) == ["first", "first answer", "second", "second answer"]
 
