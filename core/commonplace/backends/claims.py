@@ -5,13 +5,13 @@ relation names it. Everything is counted per owner: the user and agent, over all
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any
 
 from ..model import Record, Relation, Scope, fold
+from ..slots import Claim, settle
 from . import rows
-from .settling import claims_on, read_live, settle_all, slots_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entity (
@@ -34,9 +34,8 @@ CREATE INDEX IF NOT EXISTS relation_by_user ON relation (user_id);
 CREATE INDEX IF NOT EXISTS relation_by_agent ON relation (user_id, agent_id);
 CREATE INDEX IF NOT EXISTS relation_by_object ON relation (object);
 CREATE TABLE IF NOT EXISTS support (
-  relation INTEGER NOT NULL, record TEXT NOT NULL, subject_type TEXT NOT NULL,
-  object_type TEXT NOT NULL, single INTEGER NOT NULL, valid_to INTEGER, expired_at INTEGER,
-  PRIMARY KEY (relation, record)
+  relation INTEGER NOT NULL, record TEXT NOT NULL, single INTEGER NOT NULL, valid_to INTEGER,
+  expired_at INTEGER, PRIMARY KEY (relation, record)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS support_by_record ON support (record)
 """
@@ -46,6 +45,14 @@ _USED = (
     "EXISTS (SELECT 1 FROM relation WHERE subject = entity.id)"
     " OR EXISTS (SELECT 1 FROM relation INDEXED BY relation_by_object WHERE object = entity.id)"
 )
+_RIVALS = (
+    "SELECT DISTINCT t.record FROM support s CROSS JOIN relation r ON r.id = s.relation"
+    " CROSS JOIN relation q ON q.subject = r.subject AND q.key = r.key AND q.object <> r.object"
+    " AND q.valid_from = r.valid_from CROSS JOIN support t ON t.relation = q.id"
+    " WHERE s.record = ? AND s.expired_at IS NULL AND r.single AND r.conflict AND q.single"
+    " AND t.expired_at IS NULL AND t.record <> ? ORDER BY t.record"
+)
+Slot = tuple[int, str]
 
 
 def state(connection: Connection, record: Record, said: Sequence[Relation]) -> list[Record]:
@@ -58,29 +65,21 @@ def state(connection: Connection, record: Record, said: Sequence[Relation]) -> l
     kept = {_relate(connection, record, one, at): one for one in said}
     if not held and not kept:
         return []
-    slots = slots_of(connection, held | kept.keys())
+    slots = _slots(connection, held | kept.keys())
     connection.executemany(
         "UPDATE support SET expired_at = ? WHERE relation = ? AND record = ?"
         " AND expired_at IS NULL",
         [(at, one, record.id) for one in held - kept.keys()],
     )
     connection.executemany(
-        "INSERT INTO support VALUES (?, ?, ?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE SET"
-        " subject_type = excluded.subject_type, object_type = excluded.object_type,"
-        " single = excluded.single, valid_to = excluded.valid_to, expired_at = NULL",
+        "INSERT INTO support VALUES (?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE"
+        " SET single = excluded.single, valid_to = excluded.valid_to, expired_at = NULL",
         [
-            (
-                relation,
-                record.id,
-                one.subject_type,
-                one.object_type,
-                bool(one.single_valued),
-                rows.to_micros(one.valid_to),
-            )
-            for relation, one in kept.items()
+            (one, record.id, bool(said.single_valued), rows.to_micros(said.valid_to))
+            for one, said in kept.items()
         ],
     )
-    return settle_all(connection, held | kept.keys(), slots, by=record.id)
+    return _settle(connection, held | kept.keys(), slots, by=record.id)
 
 
 def withdraw(connection: Connection, record: str) -> list[Record]:
@@ -88,20 +87,18 @@ def withdraw(connection: Connection, record: str) -> list[Record]:
     held = set(_held(connection, record))
     if not held:
         return []
-    slots = slots_of(connection, held)
-    typed = _typed(connection, "s.record = ?", (record,))
+    slots = _slots(connection, held)
     connection.execute("DELETE FROM support WHERE record = ?", (record,))
     for one in held:
         _drop(connection, one)
-    _type_again(connection, typed)
-    return settle_all(connection, held, slots, by=record)
+    return _settle(connection, held, slots, by=record)
 
 
 def mates(connection: Connection, record: str) -> list[Record]:
     """Read the other records that state a value of the single-valued relations of this one."""
-    slots = slots_of(connection, set(_held(connection, record)))
-    found = {one for slot in slots for _, owners in claims_on(connection, slot) for one in owners}
-    return [one for key in sorted(found - {record}) if (one := read_live(connection, key))]
+    slots = _slots(connection, set(_held(connection, record)))
+    found = {one for slot in slots for _, owners in _claims(connection, slot) for one in owners}
+    return [one for key in sorted(found - {record}) if (one := _read(connection, key))]
 
 
 def claimants(connection: Connection, scope: Scope) -> list[Record]:
@@ -114,7 +111,7 @@ def claimants(connection: Connection, scope: Scope) -> list[Record]:
     )
     values = [scope.user_id, *([scope.agent_id] if agent else [])]
     found = connection.execute(sql, values).fetchall()
-    return [one for row in sorted(found) if (one := read_live(connection, row[0]))]
+    return [one for row in sorted(found) if (one := _read(connection, row[0]))]
 
 
 def erase(
@@ -131,8 +128,7 @@ def erase(
             values,
         )
     }
-    slots = slots_of(connection, held)
-    typed = _typed(connection, f"s.record IN ({doomed})", values)
+    slots = _slots(connection, held)
     connection.execute(f"DELETE FROM support WHERE record IN ({doomed})", values)  # noqa: S608 -- parts are ours
     chosen = json.dumps(sorted(held))
     gone = connection.execute(
@@ -142,8 +138,7 @@ def erase(
         (chosen,),
     ).fetchall()
     entities = _forget_unused(connection, (end for row in gone for end in row))
-    _type_again(connection, typed)
-    touched = settle_all(connection, held, slots, by=None)
+    touched = _settle(connection, held, slots, by=None)
     return {"relations": len(gone), "entities": entities}, touched
 
 
@@ -196,30 +191,6 @@ def _entity(connection: Connection, owner: Scope, name: str, kind: str) -> int:
     return int(row[0])
 
 
-def _typed(connection: Connection, doomed: str, values: Sequence[Any]) -> set[int]:
-    """Find the entities to which the records that are about to go give a type."""
-    sql = " UNION ".join(
-        f"SELECT r.{end} FROM support s CROSS JOIN relation r ON r.id = s.relation"  # noqa: S608 -- parts are ours
-        f" WHERE {doomed} AND s.{end}_type <> 'thing'"
-        for end in ("subject", "object")
-    )
-    return {row[0] for row in connection.execute(sql, (*values, *values))}
-
-
-def _type_again(connection: Connection, entities: Iterable[int]) -> None:
-    """Give entities the first type that somebody still says."""
-    first = " UNION ALL ".join(
-        f"SELECT s.{end}_type AS type, r.id AS id FROM relation r {index} CROSS JOIN support s"  # noqa: S608 -- parts are ours
-        f" ON s.relation = r.id WHERE r.{end} = ?1 AND s.{end}_type <> 'thing'"
-        for end, index in (("subject", ""), ("object", "INDEXED BY relation_by_object"))
-    )
-    connection.executemany(
-        f"UPDATE entity SET type = coalesce((SELECT type FROM ({first}) ORDER BY id LIMIT 1),"  # noqa: S608 -- parts are ours
-        " 'thing') WHERE id = ?1",
-        [(one,) for one in entities],
-    )
-
-
 def pairs_of(key: str) -> set[str]:
     """List the overlapping pairs of letters of a name, by which misspelt ones are found."""
     return {key[place : place + 2] for place in range(len(key) - 1)}
@@ -244,3 +215,86 @@ def _forget_unused(connection: Connection, entities: Iterable[int]) -> int:
     ).fetchall()
     connection.executemany("DELETE FROM pair WHERE entity = ?", gone)
     return len(gone)
+
+
+# -- settling --------------------------------------------------------------------------------------
+
+
+def _slots(connection: Connection, relations: Collection[int]) -> set[Slot]:
+    sql = "SELECT subject, key FROM relation WHERE id = ? AND single"
+    found = (connection.execute(sql, (one,)).fetchone() for one in relations)
+    return {(row[0], row[1]) for row in found if row}
+
+
+def _settle(
+    connection: Connection, relations: Collection[int], slots: Collection[Slot], *, by: str | None
+) -> list[Record]:
+    """Bring relations and their slots up to date, then the records that state them.
+
+    Args:
+        slots: those that the relations had before.
+        by: the record that is written; it is not among those that are answered.
+    """
+    connection.executemany(
+        "UPDATE relation SET conflict = 0,"
+        " valid_to = (SELECT min(valid_to) FROM support WHERE relation = id"
+        " AND expired_at IS NULL), single = coalesce((SELECT max(single) FROM support"
+        " WHERE relation = id AND expired_at IS NULL), single), expired_at = CASE WHEN EXISTS"
+        " (SELECT 1 FROM support WHERE relation = id AND expired_at IS NULL) THEN NULL"
+        " ELSE (SELECT max(expired_at) FROM support WHERE relation = id) END WHERE id = ?",
+        [(one,) for one in relations],
+    )
+    sql = (
+        "SELECT DISTINCT record FROM support WHERE relation IN (SELECT value FROM json_each(?))"
+        " AND expired_at IS NULL"
+    )
+    stating = connection.execute(sql, (json.dumps(sorted(relations)),)).fetchall()
+    affected = dict.fromkeys([*([by] if by else []), *(row[0] for row in stating)])
+    for slot in sorted({*slots, *_slots(connection, relations)}):
+        found = _claims(connection, slot)
+        spans = settle([claim for claim, _ in found])
+        for (claim, owners), span in zip(found, spans, strict=True):
+            connection.execute(
+                "UPDATE relation SET valid_to = ?, conflict = ? WHERE subject = ? AND key = ?"
+                " AND object = ? AND valid_from = ?",
+                (span.ends, bool(span.rivals), *slot, claim.value, claim.begins),
+            )
+            affected |= dict.fromkeys(owners)
+    marked = [one for one in affected if _mark(connection, one) and one != by]
+    return [one for key in marked if (one := _read(connection, key))]
+
+
+def _claims(connection: Connection, slot: Slot) -> list[tuple[Claim, list[str]]]:
+    sql = (
+        "SELECT r.object, r.valid_from, min(s.valid_to), json_group_array(s.record)"
+        " FROM relation r CROSS JOIN support s ON s.relation = r.id"
+        " WHERE r.subject = ? AND r.key = ? AND r.single AND s.expired_at IS NULL"
+        " GROUP BY r.id ORDER BY r.id"
+    )
+    return [
+        (Claim(row[0], row[1], row[2]), json.loads(row[3]))
+        for row in connection.execute(sql, slot).fetchall()
+    ]
+
+
+def _mark(connection: Connection, record: str) -> bool:
+    """Write until when a record is true and what contradicts it; tell whether that is new."""
+    claims, ended, ends = connection.execute(
+        "SELECT count(*), count(r.valid_to), max(r.valid_to) FROM support s CROSS JOIN relation r"
+        " ON r.id = s.relation WHERE s.record = ? AND s.expired_at IS NULL AND r.single",
+        (record,),
+    ).fetchone()
+    valid_to = ends if claims and claims == ended else None
+    conflicts = json.dumps([row[0] for row in connection.execute(_RIVALS, (record, record))])
+    changed = connection.execute(
+        "UPDATE record SET valid_to = ?, conflicts = ?"
+        " WHERE id = ? AND live = 1 AND (valid_to IS NOT ? OR conflicts <> ?)",
+        (valid_to, conflicts, record, valid_to, conflicts),
+    )
+    return changed.rowcount > 0
+
+
+def _read(connection: Connection, record: str) -> Record | None:
+    sql = f"SELECT {rows.RECORD} FROM record WHERE id = ? AND live = 1"  # noqa: S608 -- a constant
+    row = connection.execute(sql, (record,)).fetchone()
+    return rows.from_row(row) if row else None
