@@ -123,7 +123,7 @@ def other(tmp_path):
 
 
 async def test_a_reply_for_nobody_gets_nothing_of_a_user_whose_reply_was_left_open(memory):
-    memory.add("The secret of alice is 1234.", ALICE)
+    memory.add("The secret of alice is walrus.", ALICE)
     who = {"user": "alice"}
     agent = await make(MemoryMiddleware(user_id=lambda agent: who["user"], client=memory))
     left_open = agent.reply_stream(UserMsg("alice", "hello"))
@@ -135,13 +135,13 @@ async def test_a_reply_for_nobody_gets_nothing_of_a_user_whose_reply_was_left_op
     (result,) = agent.state.context[-1].get_content_blocks("tool_result")
     assert result.state == "error"
     assert "user_id" in result.output[0].text
-    assert "1234" not in agent.model.seen[-1]
+    assert "walrus" not in agent.model.seen[-1]
     await left_open.aclose()
 
 
 async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, caplog):
-    memory.add("The secret of alice is 1234.", ALICE)
-    memory.add("The secret of bob is 5678.", BOB)
+    memory.add("The secret of alice is walrus.", ALICE)
+    memory.add("The secret of bob is quince.", BOB)
     who: ContextVar[str] = ContextVar("who")
     asked, answered = asyncio.Event(), asyncio.Event()
 
@@ -165,9 +165,9 @@ async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, 
     await asked.wait()
     await asyncio.gather(first, reply("bob"))
 
-    assert texts(memory) == ["The secret of alice is 1234."]
-    assert texts(memory, BOB) == ["The secret of bob is 5678."]
-    assert not any("1234" in seen or "5678" in seen for seen in agent.model.seen[1:])
+    assert texts(memory) == ["The secret of alice is walrus."]
+    assert texts(memory, BOB) == ["The secret of bob is quince."]
+    assert not any("walrus" in seen or "quince" in seen for seen in agent.model.seen[1:])
     assert "in this conversation" in caplog.text
     assert not middleware._replies._running
 
@@ -199,8 +199,8 @@ class Summaries(MiddlewareBase):
 
 @pytest.fixture
 def secrets(memory):
-    memory.add("The secret of alice is 1234.", ALICE)
-    memory.add("The secret of bob is 5678.", BOB)
+    memory.add("The secret of alice is walrus.", ALICE)
+    memory.add("The secret of bob is quince.", BOB)
     return memory
 
 
@@ -223,7 +223,7 @@ async def test_a_reply_that_goes_on_after_its_end_sees_no_note_of_another_user(
     who[0] = "bob"
     bob = agent.reply_stream(UserMsg("bob", "and what is mine"))
     await until(bob, HintBlockEvent)
-    assert "5678" in agent.state.context[-1].content[0].hint
+    assert "quince" in agent.state.context[-1].content[0].hint
     if is_broken_off:
         await bob.aclose()
     async for _ in alice:
@@ -231,13 +231,13 @@ async def test_a_reply_that_goes_on_after_its_end_sees_no_note_of_another_user(
     async for _ in bob:
         pass
 
-    assert "1234" in agent.model.seen[0]
+    assert "walrus" in agent.model.seen[0]
     assert len(agent.model.seen) == len(summaries.seen) == 3 - is_broken_off
     for seen in (*agent.model.seen[1:], *summaries.seen[1:]):
-        assert "1234" not in seen
-        assert "5678" not in seen
-    assert texts(secrets) == ["The secret of alice is 1234.", "what is my secret", "All right."]
-    assert texts(secrets, BOB) == ["The secret of bob is 5678."]
+        assert "walrus" not in seen
+        assert "quince" not in seen
+    assert texts(secrets) == ["The secret of alice is walrus.", "what is my secret", "All right."]
+    assert texts(secrets, BOB) == ["The secret of bob is quince."]
 
 
 async def test_a_reply_that_goes_on_after_its_end_leaves_its_user_the_memory(secrets):
@@ -251,7 +251,7 @@ async def test_a_reply_that_goes_on_after_its_end_leaves_its_user_the_memory(sec
     async for _ in second:
         pass
 
-    assert all("1234" in seen for seen in agent.model.seen)
+    assert all("walrus" in seen for seen in agent.model.seen)
     assert "tell me my secret" in texts(secrets)
 
 
@@ -271,9 +271,9 @@ async def test_agents_that_share_a_state_show_no_note_of_the_other_ones_user(sec
         async for _ in stream:
             pass
 
-    assert "5678" not in agents[0].model.seen[0]
-    assert "1234" not in agents[1].model.seen[0]
-    assert texts(secrets) == ["The secret of alice is 1234."]
+    assert "quince" not in agents[0].model.seen[0]
+    assert "walrus" not in agents[1].model.seen[0]
+    assert texts(secrets) == ["The secret of alice is walrus."]
 
 
 async def test_a_reply_whose_agent_is_given_another_state_sees_no_note_in_it(secrets):
@@ -294,8 +294,8 @@ async def test_a_reply_whose_agent_is_given_another_state_sees_no_note_in_it(sec
     async for _ in alice:
         pass
 
-    assert "5678" in agent.model.seen[0]
-    assert "5678" not in agent.model.seen[1]
+    assert "quince" in agent.model.seen[0]
+    assert "quince" not in agent.model.seen[1]
 
 
 async def test_a_forgotten_reply_that_goes_on_does_not_write_for_the_wrong_user(memory):
