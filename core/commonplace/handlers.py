@@ -72,10 +72,9 @@ async def _search(memory: Memory, scope: Scope, query: str, policy: Policy) -> S
 
 
 def _asked(scope: Scope, policy: Policy) -> Scope:
-    agent_id = scope.agent_id
     if not policy.scope_search_by_agent and scope.user_id is not None:
-        agent_id = None
-    return Scope(user_id=scope.user_id, agent_id=agent_id) if scope.user_id or agent_id else scope
+        return Scope(user_id=scope.user_id)
+    return scope.owner
 
 
 async def search_memory(
@@ -123,11 +122,8 @@ async def add_memory(
     facts = _texts("content", content, MAX_FACTS)
     if not facts:
         raise InvalidRecord(field="content", value=content, reason="is empty")
-    owner = scope
-    if scope.user_id or scope.agent_id:
-        owner = Scope(user_id=scope.user_id, agent_id=scope.agent_id)
     adding = memory.aadd(
-        facts, owner, infer=False, kind="fact", wait=policy.await_write, origin="assistant"
+        facts, scope.owner, infer=False, kind="fact", wait=policy.await_write, origin="assistant"
     )
     written = await within(WRITE_PATIENCE, "add_memory", adding)
     because = f" (rationale: {thinking})" if thinking else ""

@@ -42,6 +42,8 @@ def find_known(engines: Engines, record_id: str, scope: Scope, *, expired: bool 
 def check_keys(engines: Engines, keyed: Sequence[tuple[str, Record]]) -> None:
     """Refuse a key that was used for another text: stored, on its way, or just now.
 
+    All records are of one scope.
+
     Raises:
         IdempotencyConflict: it was.
     """
@@ -49,12 +51,16 @@ def check_keys(engines: Engines, keyed: Sequence[tuple[str, Record]]) -> None:
     for key, record in keyed:
         if told.setdefault(record.id, record.text) != record.text:
             raise IdempotencyConflict(key=key)
+    if not keyed:
+        return
+    scope = keyed[0][1].scope
+    texts = {one: {version.text for version in engines.graph.history(scope, one)} for one in told}
+    for _, accepted in _accepted(engines, scope):
+        for put in map(put_from_json, accepted.get("puts", [])):
+            if put.record.id in texts:
+                texts[put.record.id].add(put.record.text)
     for key, record in keyed:
-        texts = {version.text for version in engines.graph.history(record.scope, record.id)}
-        for _, accepted in _accepted(engines, record.scope):
-            puts = map(put_from_json, accepted.get("puts", []))
-            texts |= {put.record.text for put in puts if put.record.id == record.id}
-        if texts and record.text not in texts:
+        if texts[record.id] and record.text not in texts[record.id]:
             raise IdempotencyConflict(key=key)
 
 

@@ -139,15 +139,11 @@ class Memory(Reader):
         Raises:
             RecordNotFound: no live record has this id in this scope.
         """
-        check_choice("helped", helped, (True, False))
-        op, _ = self._revision(record_id, None, scope, {}, votes=1 if helped else -1)
-        return cast("Written", self._write(op))
+        return cast("Written", self._write(self._ballot(record_id, scope, helped=helped)))
 
     async def avote(self, record_id: str, scope: Scope, *, helped: bool) -> Written:
         """Say whether a record helped, as `vote`."""
-        check_choice("helped", helped, (True, False))
-        votes = 1 if helped else -1
-        op, _ = await self._run(self._revision, record_id, None, scope, {}, votes=votes)
+        op = await self._run(self._ballot, record_id, scope, helped=helped)
         return cast("Written", await self._awrite(op))
 
     def prune(self, scope: Scope, **options: Unpack[PruneOptions]) -> Sequence[Record]:
@@ -300,6 +296,10 @@ class Memory(Reader):
         record = find_known(self._store.engines, record_id, scope)
         is_single = self._settings.is_single_valued
         return revision(record, text, votes=votes, at=now(), is_single=is_single, **given), wait
+
+    def _ballot(self, record_id: str, scope: Scope, *, helped: bool) -> Op:
+        check_choice("helped", helped, (True, False))
+        return self._revision(record_id, None, scope, {}, votes=1 if helped else -1)[0]
 
     def _deletion(self, record_id: str, scope: Scope, *, spare_pinned: bool = False) -> Op:
         self._check_open(scope)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from .checks import check_choice
 from .errors import InvalidRecord
 
 Mode = Literal["static_control", "agent_control", "both"]
@@ -69,8 +70,8 @@ class Policy:
     tool_instructions: str = TOOL_INSTRUCTIONS
 
     def __post_init__(self) -> None:
-        _check_choice("mode", self.mode, get_args(Mode))
-        _check_choice("inject", self.inject, get_args(Inject))
+        check_choice("mode", self.mode, get_args(Mode))
+        check_choice("inject", self.inject, get_args(Inject))
         if type(self.top_k) is not int or not 1 <= self.top_k <= MAX_TOP_K:
             raise InvalidRecord(
                 field="top_k", value=self.top_k, reason=f"is not a whole number 1 to {MAX_TOP_K}"
@@ -164,11 +165,6 @@ def tools(policy: Policy) -> tuple[Tool, Tool]:
             is_read_only=False,
         ),
     )
-
-
-def _check_choice(field: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InvalidRecord(field=field, value=value, reason=f"is none of {', '.join(choices)}")
 
 
 def _is_number(value: object) -> bool:

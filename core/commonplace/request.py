@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from .checks import check_choice, check_metadata, check_text, check_time
+from .checks import check_choice, check_metadata, check_share, check_text, check_time
 from .errors import InvalidRecord
 from .exchange import Op, OpKind, Put
 from .filters import Filter, parse_filter
@@ -60,8 +60,7 @@ def question(
     if type(top_k) is not int or not 1 <= top_k <= MAX_TOP_K:
         raise InvalidRecord(field="top_k", value=top_k, reason=f"is not in 1..{MAX_TOP_K}")
     low = 0.0 if threshold is None else threshold
-    if type(low) not in (int, float) or not 0 <= low <= 1:
-        raise InvalidRecord(field="threshold", value=threshold, reason="is not in 0..1")
+    check_share("threshold", low)
     check_time("as_of", as_of)
     check_kinds(kinds)
     return Question(

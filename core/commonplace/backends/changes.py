@@ -40,10 +40,6 @@ def _is_erased(connection: Connection, scope: Scope, version: int) -> bool:
     return any(fence is not None and version <= fence[0] for fence in fences)
 
 
-def _is_over(record: Record, at: datetime) -> bool:
-    return record.expires_at is not None and record.expires_at <= at
-
-
 def _ignored(record_id: str, stored: Record | None) -> Outcome:
     text = stored.text if stored else None
     return Outcome(change=Change(id=record_id, text=text, event="NONE"), record=stored)
@@ -74,8 +70,8 @@ def put(connection: Connection, change: Put) -> Outcome:
             return _late(connection, record.id, stored)
         mates = tuple(claims.mates(connection, record.id))
         return replace(_repeated(connection, row, stored), touched=mates)
-    if stored is not None and not change.replace and _is_over(stored, record.created_at):
-        stored = None
+    if stored is not None and not change.replace:
+        stored = stored if stored.holds(record.created_at, latest_only=False) else None
     if change.replace != (stored is not None) or _is_erased(
         connection, record.scope if stored is None else stored.scope, record.version
     ):

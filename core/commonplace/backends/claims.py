@@ -89,8 +89,7 @@ def withdraw(connection: Connection, record: str) -> list[Record]:
         return []
     slots = _slots(connection, held)
     connection.execute("DELETE FROM support WHERE record = ?", (record,))
-    for one in held:
-        _drop(connection, one)
+    _drop(connection, held)
     return _settle(connection, held, slots, by=record)
 
 
@@ -130,16 +129,9 @@ def erase(
     }
     slots = _slots(connection, held)
     connection.execute(f"DELETE FROM support WHERE record IN ({doomed})", values)  # noqa: S608 -- parts are ours
-    chosen = json.dumps(sorted(held))
-    gone = connection.execute(
-        "DELETE FROM relation WHERE id IN (SELECT value FROM json_each(?))"
-        " AND NOT EXISTS (SELECT 1 FROM support WHERE relation = relation.id)"
-        " RETURNING subject, object",
-        (chosen,),
-    ).fetchall()
-    entities = _forget_unused(connection, (end for row in gone for end in row))
+    relations, entities = _drop(connection, held)
     touched = _settle(connection, held, slots, by=None)
-    return {"relations": len(gone), "entities": entities}, touched
+    return {"relations": relations, "entities": entities}, touched
 
 
 def _held(connection: Connection, record: str) -> Iterable[int]:
@@ -196,14 +188,15 @@ def pairs_of(key: str) -> set[str]:
     return {key[place : place + 2] for place in range(len(key) - 1)}
 
 
-def _drop(connection: Connection, relation: int) -> None:
+def _drop(connection: Connection, relations: Collection[int]) -> tuple[int, int]:
+    """Drop what nothing states any more; answer how many relations and entities that were."""
     gone = connection.execute(
-        "DELETE FROM relation WHERE id = ? AND NOT EXISTS"
-        " (SELECT 1 FROM support WHERE relation = relation.id) RETURNING subject, object",
-        (relation,),
+        "DELETE FROM relation WHERE id IN (SELECT value FROM json_each(?))"
+        " AND NOT EXISTS (SELECT 1 FROM support WHERE relation = relation.id)"
+        " RETURNING subject, object",
+        (json.dumps(sorted(relations)),),
     ).fetchall()
-    for ends in gone:
-        _forget_unused(connection, ends)
+    return len(gone), _forget_unused(connection, (end for row in gone for end in row))
 
 
 def _forget_unused(connection: Connection, entities: Iterable[int]) -> int:
@@ -244,13 +237,16 @@ def _settle(
         " ELSE (SELECT max(expired_at) FROM support WHERE relation = id) END WHERE id = ?",
         [(one,) for one in relations],
     )
+    slots = {*slots, *_slots(connection, relations)}
+    if not slots:
+        return []
     sql = (
         "SELECT DISTINCT record FROM support WHERE relation IN (SELECT value FROM json_each(?))"
         " AND expired_at IS NULL"
     )
     stating = connection.execute(sql, (json.dumps(sorted(relations)),)).fetchall()
     affected = dict.fromkeys([*([by] if by else []), *(row[0] for row in stating)])
-    for slot in sorted({*slots, *_slots(connection, relations)}):
+    for slot in sorted(slots):
         found = _claims(connection, slot)
         spans = settle([claim for claim, _ in found])
         for (claim, owners), span in zip(found, spans, strict=True):

@@ -243,16 +243,7 @@ class SqliteJournal:
             rows.to_micros(self._clock()),
         )
         seq = connection.execute(_INSERT, values).fetchone()[0]
-        return Op(
-            id=op.id,
-            kind=op.kind,
-            scope=scope,
-            body=op.body,
-            seq=seq,
-            version=version,
-            plan=op.plan,
-            attempts=op.attempts,
-        )
+        return replace(op, seq=seq, version=version)
 
 
 def _scope(row: Sequence[Any]) -> Scope:
