@@ -21,6 +21,23 @@ EXTRAS = sorted(set(PROJECT["project"]["optional-dependencies"]) - {"all"})
 ADAPTERS = sorted(path.name.split("_", 1)[1] for path in Path("adapters").glob("commonplace_*"))
 TYPED = ["core/commonplace", "noxfile.py", "examples"]
 CORE = "core/tests"
+STORED = [
+    "integrations_tests/servers",
+    "integrations_tests/crash",
+    "integrations_tests/test_graph.py",
+    "integrations_tests/test_graph_machine.py",
+    "integrations_tests/test_isolation.py",
+]
+ENGINES = {
+    "embedded": ("", "integrations_tests/backends"),
+    "neo4j": ("[neo4j,qdrant]", *STORED, "-k", "neo4j or shared"),
+    "qdrant": ("[neo4j,qdrant]", *STORED, "-k", "qdrant or shared"),
+}
+
+
+def needed_by(adapter: str) -> list[str]:
+    """List what only the tests of this adapter need."""
+    return group(adapter) if adapter in PROJECT["dependency-groups"] else []
 
 
 def group(*names: str) -> list[str]:
@@ -44,6 +61,7 @@ def tests(session: nox.Session) -> None:
     session.install("-e", ".", *group("test"))
     session.run("pytest", f"{CORE}/test_core_is_bare.py", "--quiet")
     session.install("-e", ".[all]", *group("lint", "types"))
+    session.install(*(one for name in ADAPTERS for one in needed_by(name)))
     _lint(session)
     session.run("lint-imports", "--no-cache")
     session.run("mypy", *TYPED, *(f"adapters/commonplace_{name}" for name in ADAPTERS))
@@ -83,7 +101,7 @@ def types(session: nox.Session) -> None:
 @nox.parametrize("adapter", ADAPTERS)
 def adapters(session: nox.Session, adapter: str) -> None:
     """Test one adapter against its real framework and no other, and check its types there."""
-    session.install(f"{wheel(session)}[{adapter}]", *group("test", "types"))
+    session.install(f"{wheel(session)}[{adapter}]", *group("test", "types"), *needed_by(adapter))
     session.run("pytest", *_tests_of(adapter), *session.posargs)
     session.run("mypy", f"adapters/commonplace_{adapter}")
 
@@ -96,20 +114,21 @@ def examples(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("engines", ["embedded"])
+@nox.parametrize("engines", list(ENGINES))
 def backends(session: nox.Session, engines: str) -> None:
-    """Test one set of engines against the shared contract."""
-    session.log("engines: %s", engines)
-    session.install("-e", ".", *group("test"))
-    session.run("pytest", "integrations_tests/backends", *session.posargs)
+    """Test one set of engines: the shared contracts, and a memory that stands on them."""
+    extra, *where = ENGINES[engines]
+    session.install("-e", f".{extra}", *group("test"), *(group("servers") if extra else ()))
+    session.run("pytest", *where, *session.posargs)
 
 
 @nox.session
 def together(session: nox.Session) -> None:
     """Install all extras side by side and import every adapter in one process."""
     session.install(f"{wheel(session)}[all]")
-    packages = [f"commonplace_{name}" for name in ADAPTERS]
-    session.run("python", "-c", f"import commonplace, {', '.join(packages)}")
+    # With all public names: an adapter may import what it needs when it is asked for them.
+    imports = (f"from commonplace_{name} import *" for name in ADAPTERS)
+    session.run("python", "-c", "; ".join(["import commonplace", *imports]))
 
 
 @nox.session
@@ -120,7 +139,7 @@ def lowest(session: nox.Session, adapter: str) -> None:
     session.install("uv")
     built = f"{wheel(session)}[{adapter}]"
     session.run("uv", "pip", "install", "--resolution", "lowest-direct", built)
-    session.install(*group("test"))
+    session.install(*group("test"), *needed_by(adapter))
     session.run("pytest", *_tests_of(adapter), *session.posargs)
 
 
@@ -130,4 +149,5 @@ def _lint(session: nox.Session) -> None:
 
 
 def _tests_of(adapter: str) -> list[str]:
-    return sorted(map(str, Path("integrations_tests/adapters").glob(f"test_{adapter}*.py")))
+    tests = Path("integrations_tests/adapters")
+    return sorted(map(str, [*tests.glob(f"test_{adapter}*.py"), *tests.glob(adapter)]))

@@ -30,12 +30,17 @@ VIOLATIONS = [
 
 USUAL = {"backends": 300, "testing": 600}  # a contract is a list of promises
 TALL = {
-    "core/commonplace/model.py": 370,  # declarations, read from top to bottom
-    "core/commonplace/ports.py": 270,  # declarations too
-    "core/commonplace/exchange.py": 220,  # and these
-    "core/commonplace/memory.py": 330,  # every call twice, with its awaitable twin
-    "core/commonplace/reading.py": 250,  # the same
-    "core/commonplace/writer.py": 360,  # the life of a write, from accepted to pruned
+    "core/commonplace/model.py": 375,  # declarations, read from top to bottom
+    "core/commonplace/ports.py": 410,  # declarations too
+    "core/commonplace/backends/whole_nodes.py": 320,  # its texts and both ways
+    "core/commonplace/exchange.py": 235,  # and these
+    "core/commonplace/reading.py": 320,  # every call twice, with its awaitable twin
+    "core/commonplace/writing.py": 255,  # the same
+    "core/commonplace/backends/sqlite.py": 310,  # the whole port
+    "core/commonplace/errors.py": 210,  # all of them
+    "core/commonplace/request.py": 215,  # every question that can be asked
+    "core/commonplace/testing/graph.py": 625,  # a contract is a list of promises
+    "core/commonplace/writer.py": 370,  # the life of a write, from accepted to pruned
 }
 
 

@@ -16,6 +16,7 @@ from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 ALICE = Scope(user_id="alice")
 MONDAY = Scope(user_id="alice", session_id="monday")
 BOB = Scope(user_id="bob")
+pytestmark = pytest.mark.every_engine
 FADING = Settings(decay=True, half_life=10.0)
 
 

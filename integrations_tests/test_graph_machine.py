@@ -458,6 +458,8 @@ class MemoryMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.memory = Memory.open(self.folder.name, embedder=HashEmbedder())
+        for owner in OWNERS:  # of an earlier game on the same server
+            self.memory.forget(owner)
         self.model = Model()
         self.steps = 0
 
@@ -535,6 +537,12 @@ def test_the_graph_agrees_with_a_naive_model_after_every_step() -> None:
 @pytest.mark.timeout(900)
 def test_the_memory_agrees_with_the_same_model_after_every_step() -> None:
     run(MemoryMachine, games=10, steps=100)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.every_engine("neo4j+edge", "neo4j+qdrant")
+def test_a_memory_on_servers_agrees_with_it_too() -> None:
+    run(MemoryMachine, games=2, steps=60)
 
 
 def test_the_machines_above_have_seen_enough() -> None:

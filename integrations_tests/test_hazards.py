@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -497,6 +498,24 @@ def test_a_forked_child_is_told_and_never_hangs(tmp_path: Path) -> None:
         assert subprocess.run(run, timeout=60, check=False).returncode == 0
 
 
+def test_what_was_accepted_is_applied_before_a_program_ends(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from commonplace import Memory, Scope\n"
+        "from commonplace.testing.fakes import HashEmbedder\n"
+        "memory = Memory.open(sys.argv[1], embedder=HashEmbedder())\n"
+        "memory.add('Alice rows', Scope(user_id='alice'), wait=False)\n"
+    )
+    place = str(tmp_path / "left")
+    subprocess.run([sys.executable, "-c", script, place], timeout=60, check=True)
+    embedder = HashEmbedder()
+
+    with Memory.open(place, embedder=embedder) as memory:
+        memory.drain()
+        assert [one.text for one in memory.list(ALICE).records] == ["Alice rows"]
+        assert embedder.calls == []  # whatever is embedded now had been left to do
+
+
 def test_a_write_of_a_loop_that_was_closed_goes_on_at_the_next(tmp_path: Path) -> None:
     embedder = SlowEmbedder()
     embedder.seconds = 5.0
@@ -599,3 +618,15 @@ async def test_closing_over_an_unfinished_write_tells_its_caller_so(tmp_path: Pa
     async with open_memory(tmp_path, embedder=embedder) as again:
         assert (await again.adrain()).pending == 0
         assert len(again.list(ALICE).records) == 1
+
+
+def test_an_index_that_was_lost_is_told_with_the_way_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = tmp_path / "memory"
+    with Memory.open(str(place), embedder=HashEmbedder()) as memory:
+        memory.add("Alice rows", Scope(user_id="alice"))
+    assert "reindex" not in caplog.text
+    shutil.rmtree(place / "vectors")
+    with Memory.open(str(place), embedder=HashEmbedder()):
+        assert "run `commonplace reindex`" in caplog.text

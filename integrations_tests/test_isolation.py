@@ -3,8 +3,10 @@
 import asyncio
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -41,15 +43,16 @@ STEPS = st.tuples(
     st.integers(0, 10_000),
 )  # fmt: skip
 SEEN: Counter[str] = Counter()
+ON_SERVERS: dict[str, Scope] = {}  # what outlives a game there
 
 
 class World:
-    """One memory and the scope of every record that was ever written to it."""
+    """One memory and the scope of every record that was ever written to its stores."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, owner: dict[str, Scope]) -> None:
         self.memory = memory
-        self.owner: dict[str, Scope] = {}
-        self.number = 0
+        self.owner = owner
+        self.number = len(owner)
 
     def check(self, scope: Scope, ids: list[str]) -> None:
         """Count what was answered and refuse a foreign row."""
@@ -162,20 +165,26 @@ class World:
             assert alive
 
 
-@settings(
-    max_examples=50,
-    stateful_step_count=200,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-@given(st.lists(STEPS, min_size=200, max_size=200))
-def test_no_public_call_ever_answers_with_a_foreign_row(
-    steps: list[tuple[str, Scope, int]],
-) -> None:
+def games(number: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a test so many games of 200 steps."""
+
+    def prepare(test: Callable[..., None]) -> Callable[..., None]:
+        limited = settings(
+            max_examples=number,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        return limited(given(st.lists(STEPS, min_size=200, max_size=200))(test))
+
+    return prepare
+
+
+def play(steps: list[tuple[str, Scope, int]], owner: dict[str, Scope]) -> None:
     async def run(memory: Memory) -> None:
-        world = World(memory)
+        world = World(memory, owner)
         for step in steps:
             await world.step(*step)
 
@@ -186,6 +195,21 @@ def test_no_public_call_ever_answers_with_a_foreign_row(
         asyncio.run(run(memory))
 
 
+@games(50)
+def test_no_public_call_ever_answers_with_a_foreign_row(
+    steps: list[tuple[str, Scope, int]],
+) -> None:
+    play(steps, {})
+
+
 def test_the_test_above_has_looked_at_enough() -> None:
     assert sum(SEEN.values()) - SEEN["rows"] >= 10_000
     assert SEEN["rows"] > 1_000
+
+
+@pytest.mark.every_engine("neo4j+edge", "neo4j+qdrant")
+@games(4)
+def test_no_call_answers_with_a_row_of_another_owner_on_the_same_server(
+    steps: list[tuple[str, Scope, int]],
+) -> None:
+    play(steps, ON_SERVERS)

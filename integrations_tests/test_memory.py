@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from commonplace import (
     Scope,
     Settings,
 )
+from commonplace.model import now
 from commonplace.testing.fakes import AsyncScriptedChat, HashEmbedder, ScriptedChat
 
 ALICE = Scope(user_id="alice")
@@ -99,6 +101,33 @@ def test_a_key_names_one_text_for_ever(memory: Memory) -> None:
         memory.add("Alice keeps wasps", ALICE, key="k")
     assert again.changes[0].event == "NONE"
     assert texts_of(memory) == ["Alice keeps bees"]
+
+
+def test_an_upsert_gives_a_key_another_text(memory: Memory) -> None:
+    for text in ("Alice drinks tea", "Alice drinks rum"):
+        fact = Fact(text=text, key="drink", metadata={"text": text})
+        written = memory.add([fact, "Alice rows"], ALICE, upsert=True)
+    assert [one.event for one in written.changes] == ["UPDATE", "NONE"]
+    [found] = memory.search("what does Alice drink", ALICE, top_k=1)
+    assert (found.record.text, found.record.metadata) == (
+        "Alice drinks rum",
+        {"text": "Alice drinks rum"},
+    )
+    texts = [one.text for one in memory.history(found.record.id, ALICE)]
+    assert texts == ["Alice drinks tea", "Alice drinks rum"]
+
+
+def test_a_records_end_can_be_set_and_taken_back(memory: Memory) -> None:
+    record = memory.add("Alice rows", ALICE).changes[0].id
+    soon = now() + timedelta(hours=1)
+    memory.update(record, None, ALICE, expires_at=soon)
+    assert [one.expires_at for one in memory.list(ALICE).records] == [soon]
+    memory.update(record, None, ALICE, importance=1.0)
+    assert [one.expires_at for one in memory.list(ALICE).records] == [soon]
+    memory.update(record, None, ALICE, expires_at=None)
+    assert [one.expires_at for one in memory.list(ALICE).records] == [None]
+    memory.update(record, None, ALICE, expires_at=now())
+    assert texts_of(memory) == []
 
 
 def test_a_record_has_a_history_of_all_its_texts(memory: Memory) -> None:

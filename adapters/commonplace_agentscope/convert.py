@@ -15,20 +15,17 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from agentscope.event import HintBlockEvent
 from agentscope.message import AssistantMsg, HintBlock, Msg, TextBlock, ToolResultBlock
 from agentscope.state import AgentState
 
-from commonplace.checks import MAX_TEXT_BYTES
-from commonplace.model import Match, Message, Role
+from commonplace.model import Match, Message
 from commonplace.note import NOTE_MARK, is_note, mark, render, shown
 from commonplace.policy import Policy
+from commonplace.spoken import clean, is_visible, to_messages
 
 _NOTE_NAME = "memory"
-_BYTES_PER_CHARACTER = 4
-_MAX_NAME = 256
 
 
 def to_pending(inputs: object) -> list[dict[str, str]]:
@@ -38,10 +35,10 @@ def to_pending(inputs: object) -> list[dict[str, str]]:
     """
     given = inputs if isinstance(inputs, list) else [inputs]
     return [
-        {"name": _clean(one.name), "text": text, "at": one.created_at}
+        {"name": clean(one.name), "text": text, "at": one.created_at}
         for one in given
         if isinstance(one, Msg) and one.role == "user" and not is_note(one.metadata)
-        if _is_visible(text := _clean(one.get_text_content() or ""))
+        if is_visible(text := clean(one.get_text_content() or ""))
     ]
 
 
@@ -55,9 +52,9 @@ def to_exchange(
     messages = []
     for place, one in enumerate(pending):
         at = _time(one["at"])
-        messages += _messages(one["text"], "user", one["name"], f"{reply_id}<{place}", at)
+        messages += to_messages(one["text"], "user", one["name"], f"{reply_id}<{place}", at)
     answer_id = reply_id if number == 1 else f"{reply_id}>{number}"
-    return messages + _messages(_clean(answer), "assistant", _clean(name), answer_id, None)
+    return messages + to_messages(answer, "assistant", name, answer_id)
 
 
 def to_note(
@@ -100,33 +97,6 @@ def final_text(state: AgentState, reply_id: str, streamed: str) -> str:
         elif isinstance(block, TextBlock) and block.text:
             texts.append(block.text)
     return "\n".join(texts)
-
-
-def _messages(
-    text: str, role: Role, name: str, message_id: str, at: datetime | None
-) -> list[Message]:
-    size = (
-        len(text)
-        if len(text.encode()) <= MAX_TEXT_BYTES
-        else (MAX_TEXT_BYTES // _BYTES_PER_CHARACTER)
-    )
-    parts = [text[at : at + size] for at in range(0, len(text), size)] if size else []
-    name = " ".join(name.split())[:_MAX_NAME].strip()
-    given: dict[str, Any] = {"role": role, "name": name if _is_visible(name) else None, "at": at}
-    return [
-        Message(text=part, id=message_id if not number else f"{message_id}#{number}", **given)
-        for number, part in enumerate(parts)
-        if _is_visible(part)
-    ]
-
-
-def _clean(text: str) -> str:
-    # NUL and lone surrogates are in no stored text; the rest of what was said still counts.
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
-
-
-def _is_visible(text: str) -> bool:
-    return any(char.isprintable() and not char.isspace() for char in text)
 
 
 def _time(text: str) -> datetime | None:

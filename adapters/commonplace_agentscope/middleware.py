@@ -4,6 +4,7 @@ It keeps the names and defaults of AgentScope's own memory middleware. No hook r
 that fails is told to the log `commonplace_agentscope`, and the reply goes on without it.
 """
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,8 @@ from commonplace.policy import (
     Inject,
     Mode,
     Policy,
-)
+)  # fmt: skip
 
-from .log import logger
 from .replies import Replies
 from .scopes import to_scope
 from .sharing import share
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from commonplace.ports import ChatModel, Embedder
 
+_log = logging.getLogger("commonplace_agentscope")
 NO_MEMORY = "client={!r} is no commonplace Memory. Pass Memory.open(...), or path= instead."
 
 
@@ -108,7 +109,7 @@ class MemoryMiddleware(MiddlewareBase):
         )
         given = {"path": path, "chat_model": chat_model, "embedding_model": embedding_model}
         if client is not None and any(value is not None for value in given.values()):
-            logger.warning("client is given, so %s are ignored", ", ".join(given))
+            _log.warning("client is given, so %s are ignored", ", ".join(given))
         self._prefix = tool_prefix
         self._replies = Replies(user_id, agent_id)
         self._opening = share(self, client, path, chat_model, embedding_model)

@@ -11,8 +11,8 @@ from commonplace.handlers import within
 from commonplace.memory import Memory
 from commonplace.model import Scope
 from commonplace.ports import ChatModel, Embedder
+from commonplace.telling import Warn
 
-from .log import Warn
 from .writes import Writes
 
 
@@ -43,7 +43,7 @@ class Opening:
         self._is_warm = False
         self.place = _place_of(memory) if memory is not None else path or ""
         self.holders: WeakSet[object] = WeakSet()
-        self.warn = Warn()
+        self.warn = Warn("commonplace_agentscope")
         self.writes = Writes(self.warn)
 
     @property
@@ -129,8 +129,7 @@ class Opening:
 
 
 def _place_of(memory: Memory) -> str:
-    # A memory has no public name; its folder is the same in another process.
-    return str(getattr(getattr(memory, "_store", None), "_path", ""))
+    return str(getattr(memory, "place", ""))  # a test's stand-in may have none
 
 
 def _close(opened: "Future[Memory]") -> None:

@@ -18,8 +18,8 @@ from agentscope.state import AgentState
 
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
+from commonplace.telling import Warn
 
-from .log import Warn
 from .marks import without_notes
 from .scopes import scope_of, to_scope
 

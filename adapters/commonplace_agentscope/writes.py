@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from .log import Warn
+from commonplace.telling import Warn
 
 MOST_LATE = 100
 

@@ -19,13 +19,16 @@ from .errors import (
     MemoryClosed,
     MissingExtra,
     ModelFailed,
+    ModelUnreadable,
     RecordNotFound,
     SchemaMismatch,
     StoreLocked,
+    StoreRefused,
     StoreUnavailable,
     Timeout,
 )
 from .model import Entity, Fact, Kind, Match, Message, Record, Relation, Role, Scope, Version
+from .options import Extraction
 from .policy import Policy
 from .ports import ChatModel, Embedder
 from .settings import Settings
@@ -42,6 +45,7 @@ __all__ = [
     "Drained",
     "Embedder",
     "Entity",
+    "Extraction",
     "Fact",
     "IdempotencyConflict",
     "InvalidFilter",
@@ -56,6 +60,7 @@ __all__ = [
     "Message",
     "MissingExtra",
     "ModelFailed",
+    "ModelUnreadable",
     "Page",
     "Policy",
     "Receipt",
@@ -67,6 +72,7 @@ __all__ = [
     "Scope",
     "Settings",
     "StoreLocked",
+    "StoreRefused",
     "StoreUnavailable",
     "Timeout",
     "Version",

@@ -13,6 +13,7 @@ from .errors import InvalidRecord, InvalidScope
 SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
 MAX_TEXT_BYTES = 32 * 1024
 MAX_METADATA_KEYS = 32
+MAX_METADATA_BYTES = 1024 * 1024  # of records that carry a whole document; it is not embedded
 _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
@@ -112,8 +113,9 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
             )
         _check_json(f"metadata[{key!r}]", value, depth=0)
     size = len(json.dumps(dict(metadata), ensure_ascii=False).encode())
-    if size > MAX_TEXT_BYTES:
-        raise InvalidRecord(field="metadata", value=size, reason=f"exceeds {MAX_TEXT_BYTES} bytes")
+    if size > MAX_METADATA_BYTES:
+        reason = f"exceeds {MAX_METADATA_BYTES} bytes"
+        raise InvalidRecord(field="metadata", value=size, reason=reason)
 
 
 def _check_json(path: str, value: object, depth: int) -> None:
@@ -132,11 +134,22 @@ def _check_json(path: str, value: object, depth: int) -> None:
         raise InvalidRecord(field=path, value=value, reason=fault)
 
 
+def _is_sound(text: str) -> bool:
+    """Tell whether a text can be encoded; looking at each character takes far longer."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _fault(value: object) -> str | None:
     if value is None or type(value) is bool:
         return None
     if type(value) is str:
-        bad = "\x00" in value or any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+        bad = "\x00" in value or not _is_sound(value)
         return "has a NUL or lone surrogate" if bad else None
     if type(value) is int:
         return "is not below 2**53" if abs(value) >= 2**53 else None

@@ -8,13 +8,16 @@
     │   └── InvalidVector                               the embedder answered nonsense
     ├── RecordNotFound        (also LookupError)        fix the call
     ├── LoopRequired          (also RuntimeError)       call the async twin
+    ├── CannotMove            (also RuntimeError)       prepare source or target
     ├── MemoryClosed          (also RuntimeError)       open it again
     ├── MissingExtra          (also ImportError)        install something
     ├── SchemaMismatch        (also ValueError)         re-embed or open the right store
     ├── StoreLocked           (also BlockingIOError)    another process holds it
     ├── Backpressure          (also BlockingIOError)    wait and write again
     ├── StoreUnavailable      (also ConnectionError)    retrying may help
+    ├── StoreRefused          (also PermissionError)    give the right user, password or key
     ├── ModelFailed           (also RuntimeError)       the user's model failed
+    │   └── ModelUnreadable                             it answered nonsense, twice
     └── Timeout               (also TimeoutError)       it may still happen
 
 Each constructor takes data; the sentence ends with the way out.
@@ -33,7 +36,7 @@ class InvalidScope(CommonplaceError, ValueError):
         self.value = value
         super().__init__(
             f"{field}={_short(value)} {reason}. Give a string of 1 to 256 characters without "
-            "control characters, or '*', and at least one of user_id, agent_id, session_id."
+            "control characters and not '*', and at least one of user_id, agent_id, session_id."
         )
 
 
@@ -108,6 +111,13 @@ class MemoryClosed(CommonplaceError, RuntimeError):
         super().__init__("This memory is closed. Open it again with Memory.open(...).")
 
 
+class CannotMove(CommonplaceError, RuntimeError):
+    """A store is not in a state in which it could be copied, filled or rebuilt."""
+
+    def __init__(self, *, store: str, reason: str, hint: str) -> None:
+        super().__init__(f"{store} {reason}. {hint}")
+
+
 class MissingExtra(CommonplaceError, ImportError):
     """A package that an optional feature needs is not installed."""
 
@@ -121,7 +131,7 @@ class SchemaMismatch(CommonplaceError, ValueError):
     def __init__(self, *, what: str, stored: object, wanted: object) -> None:
         super().__init__(
             f"This store was made with {what} {_short(stored)}, now {_short(wanted)} is "
-            "configured. Open it with the former, or write its memories into a new store."
+            "configured. Open it with the former, or see `commonplace copy` and `reembed`."
         )
 
 
@@ -155,13 +165,28 @@ class StoreUnavailable(CommonplaceError, ConnectionError):
         )
 
 
+class StoreRefused(CommonplaceError, PermissionError):
+    """A store answers and does not let us in; only its operator can change that."""
+
+    def __init__(self, *, store: str, reason: str) -> None:
+        super().__init__(
+            f"The store {store!r} does not let us in: {reason}. Accepted writes are kept: give the "
+            "right user, password or key, and open again, or drain() when the server was mended."
+        )
+
+
 class ModelFailed(CommonplaceError, RuntimeError):
     """A chat or embedding model failed; its own error is `__cause__`."""
 
     def __init__(self, *, model: str, reason: str) -> None:
+        self.model = model
         super().__init__(
             f"The model {model!r} failed: {reason}. Accepted writes are kept and retried."
         )
+
+
+class ModelUnreadable(ModelFailed):
+    """A chat model answered twice what cannot be read; the write is a dead letter."""
 
 
 class Timeout(CommonplaceError, TimeoutError):

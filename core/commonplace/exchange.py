@@ -94,16 +94,25 @@ class Put:
             expire. None leaves them as they are.
         replace: False adds: a live record with this id stays as it is and the change is `NONE`;
             one that has expired when the new one is made is replaced and the change is `ADD`.
-            True updates: a record that is not live stays dead and the change is `NONE`.
+            True updates: what is not live stays dead and is `NONE`, or with `upsert` is added.
         in_session: give the record the next position of its session.
         fields: of the record that an update sets; the others stay as stored. `votes` are added.
+        merge: the metadata is added to what is stored.
     """
 
     record: Record
     relations: tuple[Relation, ...] | None = ()
     replace: bool = False
+    upsert: bool = False
     in_session: bool = False
     fields: tuple[str, ...] = ()
+    merge: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Its text may be new to the index."""
+        keeps = self.replace and not self.upsert and not {"text", "situation"} & {*self.fields}
+        return self.record.indexed and not keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +186,7 @@ class Op:
         body: what the caller gave, JSON.
         seq: the order of acceptance; 0 before.
         version: the fence, milliseconds since 2020 shifted by 11 bits plus a counter; grows with
-            `seq`; below 2**53.
+            `seq`; below 2**53. Before acceptance, what it must exceed.
         plan: frozen results of the models, None before planning.
         attempts: failed ones so far.
     """

@@ -39,8 +39,10 @@ def find_known(engines: Engines, record_id: str, scope: Scope, *, expired: bool 
     raise RecordNotFound(record_id=record_id)
 
 
-def check_keys(engines: Engines, keyed: Sequence[tuple[str, Record]]) -> None:
-    """Refuse a key that was used for another text: stored, on its way, or just now.
+def check_keys(
+    engines: Engines, keyed: Sequence[tuple[str, Record]], *, upsert: bool = False
+) -> None:
+    """Refuse a key that was used for another text: just now, or, unless it may, before.
 
     All records are of one scope.
 
@@ -51,7 +53,7 @@ def check_keys(engines: Engines, keyed: Sequence[tuple[str, Record]]) -> None:
     for key, record in keyed:
         if told.setdefault(record.id, record.text) != record.text:
             raise IdempotencyConflict(key=key)
-    if not keyed:
+    if upsert or not keyed:
         return
     scope = keyed[0][1].scope
     texts = {one: {version.text for version in engines.graph.history(scope, one)} for one in told}

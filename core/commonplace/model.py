@@ -141,6 +141,8 @@ class Fact:
             says what to do. outcome: what came of it.
         relations: what it says about whom. A later value of a single-valued one, such as where
             somebody lives, ends what an earlier record said.
+        indexed: False keeps it from `search`, and no model is asked for its vector; `get` and
+            `list` read it.
     """
 
     text: str
@@ -154,12 +156,14 @@ class Fact:
     situation: str | None = None
     outcome: str | None = None
     relations: "tuple[Relation, ...]" = ()
+    indexed: bool = True
 
     def __post_init__(self) -> None:
         check_text(self.text)
         check_choice("kind", self.kind, KINDS)
         check_share("importance", self.importance)
         check_choice("pinned", self.pinned, (True, False))
+        check_choice("indexed", self.indexed, (True, False))
         for name in ("situation", "outcome"):
             if getattr(self, name) is not None:
                 check_text(getattr(self, name), name)
@@ -198,6 +202,7 @@ class Record:
         expires_at: hidden from reads from then on; None for never.
         importance, pinned, situation, outcome: as of a `Fact`.
         votes: how often somebody said that it helped, less how often that it did not.
+        indexed: as of a `Fact`; a message always is.
         version: grows with every change, below 2**53.
     """
 
@@ -223,6 +228,7 @@ class Record:
     situation: str | None = None
     outcome: str | None = None
     votes: int = 0
+    indexed: bool = True
 
     def holds(
         self, at: datetime, *, as_of: datetime | None = None, latest_only: bool = True
@@ -344,11 +350,14 @@ class Match:
     Attributes:
         score: 0..1, higher answers better; 0 says that nothing speaks for it.
         parts: what each signal added to the score; they sum to it.
+        fit: 0..1, how far it answers by itself: the cosine, raised by shared words and relations.
+            Unlike the score it compares with no other record.
     """
 
     record: Record
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
+    fit: float = 0.0
 
 
 def fold(name: str) -> str:

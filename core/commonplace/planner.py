@@ -40,6 +40,12 @@ class Models:
             return False
         return bool(json.loads(op.body)["extract"])
 
+    def are_quick(self, op: Op) -> bool:
+        """Tell whether a synchronous embedder is all that planning this change asks."""
+        if op.kind not in ("add", "update") or self.need_loop(op):
+            return False
+        return self.chat is None or not json.loads(op.body)["extract"]
+
 
 def plan_batch(
     work: Sequence[tuple[Op, Models]], settings: Settings
@@ -54,9 +60,13 @@ def plan_batch(
     embedders: dict[int, Embedder] = {}
     for op, models in work:
         steps[op.id] = step = plan(op, extract, settings.is_single_valued)
-        ask = next(step)
-        while isinstance(ask, AskChat):
-            ask = step.send(_chat(models.chat, ask, settings.model_timeout))
+        try:
+            ask = next(step)
+            while isinstance(ask, AskChat):
+                ask = step.send(_chat(models.chat, ask, settings.model_timeout))
+        except CommonplaceError as error:
+            yield op, error
+            continue
         asked.setdefault(id(models.embedder), []).append((op, ask))
         embedders[id(models.embedder)] = models.embedder
     for which, group in asked.items():
@@ -181,7 +191,7 @@ async def _achat(chat: ChatModel | None, ask: AskChat, seconds: float, run: Run)
 
 
 def _tell(error: BaseException) -> None:
-    _log.warning("Extraction failed, the messages are kept verbatim: %r", error)
+    _log.warning("Extraction failed: %r", error)
 
 
 def _finish(step: Any, answer: Any) -> bytes:

@@ -1,8 +1,9 @@
 """Every interface between the pipeline, the engines and the caller's models.
 
 Storage ports are synchronous and thread-safe; each method may be called from any thread. All raise
-`StoreUnavailable` for what may pass and other `CommonplaceError`s for what will not. A method that
-touches a store takes a `Scope`, or things that carry one.
+`StoreUnavailable` for what may pass, `StoreRefused` for what an operator must mend, and other
+`CommonplaceError`s for what nobody can. A method that touches a store takes a `Scope`, or things
+that carry one.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
@@ -11,8 +12,10 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from .answers import DeadLetter, Page
+from .checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
 from .exchange import Backlog, Erased, Hit, Op, Outcome, Point, Probe, Put, Reached, Remove
 from .filters import Filter
+from .kept import Kept
 from .model import Entity, Kind, Record, Relation, Scope, Version
 
 
@@ -49,17 +52,26 @@ class VectorIndex(Protocol):
         A record that is not there, or is there with a greater version, is ignored.
         """
 
-    def delete(self, scope: Scope, ids: Collection[str]) -> None:
-        """Remove these records where the scope covers them; unknown ids are ignored."""
+    def vectors(self, records: Sequence[Record]) -> "dict[str, Sequence[float]]":
+        """Read the vectors of these records, where they are held with the same text."""
 
-    def erase(self, scope: Scope) -> int:
-        """Remove every record that the scope covers; answer how many there were."""
+    def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
+        """Remove these where the scope covers them, those above `version` excepted, if any.
+
+        No scope is an operator's, for records that no store knows to be somebody's.
+        """
+
+    def erase(self, scope: Scope, version: int | None = None) -> int:
+        """Remove what the scope covers, what is above `version` excepted; count what went."""
 
     def count(self, scope: Scope) -> int:
         """Count the records that the scope covers, hidden ones included."""
 
-    def versions(self, scope: Scope) -> Iterator[tuple[str, int]]:
-        """Walk over the (id, version) of every record that the scope covers, in no order."""
+    def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
+        """Walk over the (id, version) of every record that the scope covers, in no order.
+
+        None is an operator's, for all.
+        """
 
     def flush(self) -> None:
         """Return when everything written before survives a power loss."""
@@ -108,6 +120,15 @@ class GraphStore(Protocol):
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
 
+    def owner(self, record_id: str) -> Scope | None:
+        """Tell whose record an id is, live or deleted; None if there never was one.
+
+        For interfaces that know nothing but the id: what they read next takes this scope.
+        """
+
+    def scopes(self) -> list[Scope]:
+        """List every scope that has records, live or deleted, in no order."""
+
     def relations(
         self,
         scope: Scope,
@@ -149,14 +170,41 @@ class GraphStore(Protocol):
     def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too.
 
-        Later changes with a version up to `version` are refused.
+        Later changes with a version up to `version` are refused. An engine may take several
+        transactions; the first already refuses them, and repeating the call goes on.
         """
 
     def count(self, scope: Scope) -> dict[str, int]:
         """Count the rows that the scope covers, by the same tables, tombstones included."""
 
-    def versions(self, scope: Scope) -> Iterator[tuple[str, int]]:
-        """Walk over the (id, version) of every live record that the scope covers, in no order."""
+    def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
+        """Walk over the (id, version) of what the index should have of the scope, in no order.
+
+        That is every live record, unless it is not to be `indexed`. None is an operator's, for all.
+        """
+
+    def dump(self, since: str = "") -> Iterator[Kept]:
+        """Read everything, an operator's look: fences, then lane by lane in their order.
+
+        In a lane sessions come first by key, entities and relations by age, and records last:
+        tombstones, then the live, by creation and id. Equal stores are read alike.
+
+        Args:
+            since: leave out the lanes before this one (`Scope.lane`), so as to go on.
+        """
+
+    def load(self, kept: Sequence[Kept]) -> None:
+        """Take over in one transaction what another store kept, in the order in which it came.
+
+        The store then answers every read, and meets every later change, as the other would.
+        Repeating it changes nothing; what is newer here, is deleted or was erased stays so.
+        """
+
+    def get_meta(self, key: str) -> str | None:
+        """Read what was noted about the whole store; None when it never was."""
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Note something about the whole store; noting it again replaces it."""
 
     def close(self) -> None:
         """Let go of files and connections; repeating it does nothing."""
@@ -219,6 +267,86 @@ class Journal(Protocol):
 
 
 @runtime_checkable
+class Checkpoints(Protocol):
+    """Keeps the states of runs exactly as they were; never searched, never ranked.
+
+    Every change is one transaction, durable when it returns. What is not there is ignored.
+    """
+
+    def put(
+        self,
+        checkpoint: Checkpoint,
+        values: Mapping[tuple[str, str], Blob | None],
+        owner: Scope | None,
+    ) -> None:
+        """Write a checkpoint, or write it anew, with the values that its channels have since.
+
+        Args:
+            values: by channel and version; None for a channel that was emptied.
+            owner: to whom the thread belongs if it has no owner yet; None tells nothing.
+
+        Raises:
+            InvalidRecord: the thread belongs to another owner; here and in `write` and `copy`.
+        """
+
+    def write(self, address: Address, writes: Sequence[TaskWrite], owner: Scope | None) -> None:
+        """Keep what a task wrote beside a checkpoint, which itself may come later.
+
+        A write whose index is below zero replaces that of the same task and index; any other
+        leaves the one that is there.
+        """
+
+    def read(self, thread: str, namespace: str, id: str | None = None) -> State | None:  # noqa: A002 -- its name
+        """Read one state, the latest when `id` is missing; None if there is none."""
+
+    def page(
+        self, asked: Selection, *, limit: int, after: Address | None = None
+    ) -> list[Checkpoint]:
+        """Read checkpoints, greatest id first, then greatest thread and namespace.
+
+        Args:
+            after: the last one of the page before; None for the first page.
+        """
+
+    def states(self, addresses: Sequence[Address]) -> list[State]:
+        """Read the states at these addresses, in their order, leaving out what is not there."""
+
+    def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
+        """Walk from a checkpoint's parent back to where each channel has a value, nearest first.
+
+        A step has the values and writes of those channels of which no nearer step has a value.
+        An empty list if the checkpoint is not there or is the first.
+        """
+
+    def delete(self, threads: Collection[str]) -> None:
+        """Remove whole threads."""
+
+    def delete_runs(self, runs: Collection[str]) -> None:
+        """Remove the checkpoints that these runs made, and what only they need.
+
+        One that a checkpoint of another run takes a channel from (`Checkpoint.deltas`) stays.
+        """
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a thread with its owner into another; what is there with an id is replaced."""
+
+    def prune(self, threads: Collection[str]) -> None:
+        """Keep of each namespace the latest checkpoint, and those that it takes channels from.
+
+        A namespace that was opened within a checkpoint that goes is removed whole.
+        """
+
+    def erase(self, scope: Scope) -> dict[str, int]:
+        """Remove every thread whose owner the scope covers; answer the rows removed, by table."""
+
+    def count(self, scope: Scope) -> dict[str, int]:
+        """Count the rows of the threads whose owner the scope covers, by the same tables."""
+
+    def close(self) -> None:
+        """Let go of files and connections; repeating it does nothing."""
+
+
+@runtime_checkable
 class Embedder(Protocol):
     """Turns texts into vectors; texts are never empty.
 
@@ -258,9 +386,11 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """The engines that one memory stands on, opened together."""
+    """The engines that one memory stands on; `shared` when others write to both meanwhile."""
 
     index: VectorIndex
     graph: GraphStore
     journal: Journal
+    checkpoints: Checkpoints
+    shared: bool = False
     names: Mapping[str, str] = field(default_factory=dict)

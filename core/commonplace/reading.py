@@ -1,27 +1,29 @@
 """The reading half of `Memory`: search, look up, and the relationship graph."""
 
 import asyncio
-import copy
 import os
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import copy_context
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack
 
 from .answers import Page
 from .checks import check_choice, check_name, check_time
+from .codec import copied
 from .drawing import as_mermaid, as_text
 from .errors import InvalidRecord, LoopRequired, MemoryClosed
 from .exchange import Probe
-from .filters import parse_filter
 from .model import Entity, Kind, Match, Record, Relation, Scope, Version, now
 from .options import ListOptions, RelationOptions, SearchOptions
+from .parsing import parse_filter
 from .pipeline.embed import Vectors, aembed, embed, is_async
 from .pipeline.fade import Limits, excess, faded
 from .pipeline.lexical import query_terms
 from .pipeline.mentions import names_in
 from .pipeline.rank import neighbour_turns, rank
 from .planner import Models
+from .ports import Checkpoints, Embedder
 from .request import Question, check_kinds, check_scope, question
 from .settings import Settings
 from .store import Store
@@ -30,6 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MAX_HOPS = 3
 _CANDIDATES = 50
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC)  # nothing has expired by then
 
 
 class Reader:
@@ -41,6 +44,11 @@ class Reader:
         self._settings = settings
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
+
+    @property
+    def place(self) -> str:
+        """Name the stores, without passwords; equal for all memories that share them."""
+        return str(self._store.place)
 
     def search(self, text: str, scope: Scope, **options: Unpack[SearchOptions]) -> Sequence[Match]:
         """Find the records that answer a text, best first; ties by id.
@@ -72,15 +80,54 @@ class Reader:
         vector = await aembed(self._models.embedder, [text], **self._asking)
         return await self._run(self._find, asked, vector)
 
-    def get(self, record_id: str, scope: Scope) -> Record | None:
-        """Read a live record, superseded or not; None if this scope has none with this id."""
+    def get(self, record_id: str, scope: Scope, *, hidden: bool = False) -> Record | None:
+        """Read a live record, superseded or not; None if this scope has none with this id.
+
+        Args:
+            hidden: also one that has expired.
+        """
         self._check_open(scope)
         check_name("record_id", record_id)
-        return next(iter(self._store.engines.graph.get(scope, [record_id])), None)
+        more: Any = {"expired": True} if hidden else {}
+        return next(iter(self._store.engines.graph.get(scope, [record_id], **more)), None)
 
-    async def aget(self, record_id: str, scope: Scope) -> Record | None:
+    def get_all(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Record]:
+        """Read live records in the order of the ids, leaving out those that this scope lacks."""
+        self._check_open(scope)
+        for one in record_ids:
+            check_name("record_id", one)
+        return self._store.engines.graph.get(scope, record_ids) if record_ids else []
+
+    async def aget_all(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Record]:
+        """Read live records, as `get_all`."""
+        return await self._run(self.get_all, record_ids, scope)
+
+    def owner(self, record_id: str) -> Scope | None:
+        """Tell whose record an id is, live or deleted; None if there never was one.
+
+        For programs that were handed nothing but an id. Never for an agent's tool: what it names
+        must be looked up in the scope of whom it serves.
+        """
+        self._check_open()
+        check_name("record_id", record_id)
+        return self._store.engines.graph.owner(record_id)
+
+    async def aowner(self, record_id: str) -> Scope | None:
+        """Tell whose record an id is, as `owner`."""
+        return await self._run(self.owner, record_id)
+
+    def scopes(self) -> Sequence[Scope]:
+        """List every scope that has records, live or deleted, in no order; for an operator."""
+        self._check_open()
+        return self._store.engines.graph.scopes()
+
+    async def ascopes(self) -> Sequence[Scope]:
+        """List every scope, as `scopes`."""
+        return await self._run(self.scopes)
+
+    async def aget(self, record_id: str, scope: Scope, *, hidden: bool = False) -> Record | None:
         """Read a live record, as `get`."""
-        return await self._run(self.get, record_id, scope)
+        return await self._run(self.get, record_id, scope, hidden=hidden)
 
     def list(self, scope: Scope, **options: Unpack[ListOptions]) -> Page:
         """Read live records, newest first.
@@ -92,8 +139,10 @@ class Reader:
         self._check_open(scope)
         check_time("as_of", options.get("as_of"))
         check_kinds(options.get("kinds", ()))
-        where = parse_filter(options.get("where"))
-        given: Any = {"latest_only": True, **options, "where": where}
+        given: Any = {"latest_only": True, **options}
+        given["where"] = parse_filter(given.pop("where", None), given.pop("judge", None))
+        if given.pop("hidden", False):
+            given |= {"latest_only": False, "expired": True}
         return self._store.engines.graph.page(scope, **given)
 
     async def alist(self, scope: Scope, **options: Unpack[ListOptions]) -> Page:
@@ -164,6 +213,25 @@ class Reader:
         """Write the relations, as `draw`."""
         return await self._run(self.draw, scope, entity, form, **options)
 
+    @property
+    def embedder(self) -> Embedder:
+        """The model that turns texts into vectors."""
+        return self._models.embedder
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The states of runs, which frameworks keep beside what is remembered."""
+        self._check_open()
+        return self._store.engines.checkpoints
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await a call that uses this memory and would block the loop, on a thread of ours.
+
+        The call sees the context variables of whoever awaits it.
+        """
+        context = copy_context()
+        return await self._run(lambda: context.run(call, *args, **kwargs))
+
     # -- wiring --------------------------------------------------------------------------------
 
     @property
@@ -183,8 +251,8 @@ class Reader:
 
     def _adopt(self) -> None:
         """Let the running loop plan what dead loops left behind."""
-        if self._store.writer.has_orphans:
-            self._spawn(self._store.writer.plan_orphans(self._store.run))
+        if self._store.writer.loops.has_orphans:
+            self._spawn(self._store.writer.loops.plan_orphans(self._store.run))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -193,7 +261,7 @@ class Reader:
 
     def _find(self, asked: Question, vector: Vectors) -> Sequence[Match]:
         index, graph = self._store.engines.index, self._store.engines.graph
-        at = now()
+        at = now() if not asked.hidden else _EARLIEST
         probe = Probe(
             scope=asked.scope,
             vector=vector[0],
@@ -217,8 +285,8 @@ class Reader:
         matches = [one for one in matches if one.score >= asked.threshold]
         if decays:
             recalls = self._store.recalls.of(asked.scope, [one.record.id for one in matches])
-            matches = faded(matches, recalls, at, self._settings.half_life)[: asked.top_k]
-            self._store.recalls.note(asked.scope, [one.record.id for one in matches], at)
+            matches = faded(matches, recalls, now(), self._settings.half_life)[: asked.top_k]
+            self._store.recalls.note(asked.scope, [one.record.id for one in matches], now())
         return [_own(one) for one in matches]
 
     def _excess(self, scope: Scope, limits: Limits, kinds: Sequence[Kind]) -> Sequence[Record]:
@@ -242,5 +310,5 @@ def _own(match: Match) -> Match:
     """Give the caller metadata that he may change without changing what others are given."""
     if not match.record.metadata:
         return match
-    metadata = copy.deepcopy(match.record.metadata)
+    metadata = copied(match.record.metadata)
     return replace(match, record=replace(match.record, metadata=metadata))

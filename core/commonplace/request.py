@@ -1,23 +1,31 @@
 """What a caller asks, checked before anything is stored or searched."""
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import EllipsisType
 from typing import Any
 
 from .checks import check_choice, check_metadata, check_share, check_text, check_time
 from .errors import InvalidRecord
 from .exchange import Op, OpKind, Put
-from .filters import Filter, parse_filter
+from .filters import Filter
 from .model import KINDS, ORIGINS, Fact, Kind, Message, Origin, Record, Relation, Scope
+from .options import Extraction
+from .parsing import parse_filter
 from .pipeline.plan import body
 from .pipeline.puts import IsSingle, dated, fact_put, message_put
 
 Content = str | Message | Fact
 MAX_ITEMS = 1_000
-MAX_TOP_K = 100
+MAX_TOP_K = 1_000
 MAX_QUESTION_BYTES = 8 * 1024
+# What a `Fact` says of a record; the rest of it stays when another takes its place.
+_STATED = (
+    "text", "metadata", "origin", "trust", "occurred_at", "expires_at", "importance", "pinned",
+    "situation", "outcome", "indexed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +41,7 @@ class Question:
     latest_only: bool
     as_of: datetime | None
     decay: bool | None
+    hidden: bool
 
 
 def question(
@@ -42,10 +51,12 @@ def question(
     top_k: int = 10,
     threshold: float | None = None,
     where: Mapping[str, Any] | None = None,
+    judge: Callable[[Record], bool] | None = None,
     kinds: Sequence[Kind] = (),
     latest_only: bool = True,
     as_of: datetime | None = None,
     decay: bool | None = None,
+    hidden: bool = False,
 ) -> Question:
     """Check a search.
 
@@ -68,11 +79,12 @@ def question(
         scope=scope,
         top_k=top_k,
         threshold=low,
-        where=parse_filter(where),
+        where=parse_filter(where, judge),
         kinds=tuple(kinds),
-        latest_only=bool(latest_only),
+        latest_only=bool(latest_only) and not hidden,
         as_of=as_of,
         decay=decay,
+        hidden=bool(hidden),
     )
 
 
@@ -81,11 +93,12 @@ def addition(
     scope: Scope,
     *,
     at: datetime,
-    infer: bool,
+    infer: bool | Extraction,
     is_single: IsSingle,
     kind: Kind = "fact",
     metadata: Mapping[str, Any] | None = None,
     key: str | None = None,
+    upsert: bool = False,
     origin: Origin = "user",
 ) -> tuple[Op, list[tuple[str, Record]]]:
     """Check an addition; make its operation, and name the records that have keys.
@@ -110,24 +123,35 @@ def addition(
     if metadata is not None:
         check_metadata(metadata)
     check_choice("origin", origin, ORIGINS)
+    check_choice("upsert", upsert, (True, False))
+    how = infer if isinstance(infer, Extraction) else None
     puts = []
     keyed = []
-    for item in items:
+    for item in _kept(items, how):
         if isinstance(item, str):
             item = Fact(text=item, kind=kind, key=key)  # noqa: PLW2901 -- the same thing, stated
         if isinstance(item, Fact):
             put = fact_put(item, scope, at=at, origin=origin, is_single=is_single)
+            if item.key is not None:
+                keyed.append((item.key, put.record))
+                given = {"replace": True, "upsert": True, "fields": _STATED} if upsert else {}
+                put = replace(put, **given)  # type: ignore[arg-type]  # as written above
         elif isinstance(item, Message):
             put = message_put(item, scope, at=at, origin=origin)
         else:
             raise InvalidRecord(field="content", value=item, reason="is no text, Message or Fact")
         if metadata and not put.record.metadata:
             put = replace(put, record=replace(put.record, metadata=dict(metadata)))
-        if isinstance(item, Fact) and item.key is not None:
-            keyed.append((item.key, put.record))
         puts.append(put)
     spoken = [item for item in items if isinstance(item, Message)] if infer else []
-    return operation("add", scope, body(puts, at=at, origin=origin, extract=spoken)), keyed
+    accepted = body(puts, at=at, origin=origin, extract=spoken, how=how)
+    return operation("add", scope, accepted), keyed
+
+
+def _kept(items: Sequence[Content], how: Extraction | None) -> Sequence[Content]:
+    if how is None or how.keep_messages:
+        return items
+    return [item for item in items if not isinstance(item, Message)]
 
 
 def revision(
@@ -138,28 +162,40 @@ def revision(
     is_single: IsSingle,
     votes: int = 0,
     metadata: Mapping[str, Any] | None = None,
+    merge: bool = False,
     relations: Sequence[Relation] | None = None,
     importance: float | None = None,
     pinned: bool | None = None,
+    expires_at: datetime | EllipsisType | None = ...,
 ) -> Op:
     """Check an update of a stored or pending record and make its operation."""
-    given = {"text": text, "metadata": metadata, "importance": importance, "pinned": pinned}
+    given: dict[str, Any] = {"text": text, "metadata": metadata}
+    given |= {"importance": importance, "pinned": pinned}
     given = {name: value for name, value in given.items() if value is not None}
+    given |= {} if expires_at is ... else {"expires_at": expires_at}
     said = Fact(**{"text": record.text, **given}, relations=() if relations is None else relations)  # type: ignore[arg-type]  # Fact checks it
+    if merge and metadata is not None:
+        check_metadata({**record.metadata, **metadata})
     given |= {"votes": votes} if votes else {}
     says_as_before = relations is None and said.text == record.text
     put = Put(
-        record=replace(record, **{**given, "updated_at": at}),  # type: ignore[arg-type]  # as above
+        record=replace(record, **{**given, "updated_at": at}),
         relations=None if says_as_before else dated(said, at, is_single),
         replace=True,
         fields=tuple(given),
+        merge=merge,
     )
-    return operation("update", record.scope, body([put], at=at, origin=record.origin))
+    accepted = body([put], at=at, origin=record.origin)
+    return operation("update", record.scope, accepted, after=record.version)
 
 
-def operation(kind: OpKind, scope: Scope, accepted: str) -> Op:
-    """Make an operation with a new id."""
-    return Op(id=str(uuid.uuid4()), kind=kind, scope=scope, body=accepted)
+def operation(kind: OpKind, scope: Scope, accepted: str, *, after: int = 0) -> Op:
+    """Make an operation with a new id.
+
+    Args:
+        after: the version of the record that it changes, as another host's clock may have made it.
+    """
+    return Op(id=str(uuid.uuid4()), kind=kind, scope=scope, body=accepted, version=after)
 
 
 def check_kinds(kinds: object) -> None:

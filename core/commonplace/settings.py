@@ -1,12 +1,13 @@
 """What can be set; `from_env` is the only reader of the environment."""
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from .errors import InvalidRecord
 from .model import Relation, fold
 
+_MOST = 10**9  # seconds or rows; threads and databases take no more of some
 SINGLE_VALUED = (
     "lives_in", "works_at", "works_for", "works_as", "job_title", "studies_at",
     "born_in", "born_on", "age", "phone", "email", "address", "status", "current_*", "favourite_*",
@@ -20,7 +21,10 @@ class Settings:
     """Limits and places.
 
     Attributes:
-        path: the folder of the embedded engines.
+        path: the folder of the embedded engines and of the journal.
+        vectors, graph: the URLs of servers instead, or other folders; see `Memory.open`.
+        journal: another folder for the journal; each process needs its own.
+        qdrant_api_key, neo4j_user, neo4j_password: for URLs that have none in them.
         max_pending: accepted writes that may wait, over all scopes.
         max_attempts: of a write that fails for an unknown reason, before it is a dead letter.
         retry_after: seconds before the first new attempt; doubles up to 60.
@@ -33,10 +37,16 @@ class Settings:
         flush_every: writes after which the embedded index is made power-safe in idle time.
 
     Raises:
-        InvalidRecord: a number is not positive.
+        InvalidRecord: a number is not positive, or above a billion.
     """
 
     path: str = "./memory"
+    vectors: str = field(default="", repr=False)
+    graph: str = field(default="", repr=False)
+    journal: str = ""
+    qdrant_api_key: str = field(default="", repr=False)
+    neo4j_user: str = "neo4j"
+    neo4j_password: str = field(default="", repr=False)
     max_pending: int = 100_000
     max_attempts: int = 8
     retry_after: float = 0.2
@@ -54,8 +64,9 @@ class Settings:
             if type(value) not in wanted:
                 kind = type(one.default).__name__
                 raise InvalidRecord(field=one.name, value=value, reason=f"is no {kind}")
-            if type(value) in (int, float) and not value > 0:
-                raise InvalidRecord(field=one.name, value=value, reason="is not above zero")
+            if type(value) in (int, float) and not 0 < value <= _MOST:
+                reason = f"is not above zero and at most {_MOST}"
+                raise InvalidRecord(field=one.name, value=value, reason=reason)
 
     def is_single_valued(self, relation: Relation) -> bool:
         """Tell whether a later value of this relation ends an earlier one."""

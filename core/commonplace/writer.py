@@ -1,7 +1,7 @@
 """The writing side: accept into the journal, then plan and apply, one lane per owner, in order.
 
-A change whose models are asynchronous is planned on the event loop that wrote it (`plan_here`);
-until then later changes of its lane may pass it.
+A change whose models are asynchronous is planned on the event loop that wrote it (`loops`); until
+then later changes of its lane may pass it.
 """
 
 import asyncio
@@ -17,12 +17,15 @@ from .errors import (
     CommonplaceError,
     InvalidRecord,
     MemoryClosed,
+    ModelUnreadable,
     SchemaMismatch,
+    StoreRefused,
     StoreUnavailable,
 )
 from .exchange import Op, Terms
 from .faults import crash_point
 from .lanes import Lanes
+from .loops import Loops, on_a_loop
 from .pipeline.apply import apply, planned, targets
 from .pipeline.erase import erase
 from .planner import Models, Run, plan_alone, plan_batch
@@ -33,7 +36,8 @@ Result = Written | Receipt
 _BATCH = 64
 _PATIENCE = 3  # failed attempts after which a waiting caller is told; the change is retried on
 _GATHER = 0.02
-_PERMANENT = (InvalidRecord, SchemaMismatch)
+_PERMANENT = (InvalidRecord, ModelUnreadable, SchemaMismatch)
+_OF_STORE = (StoreRefused, StoreUnavailable)  # whatever the change is
 _log = logging.getLogger("commonplace")
 
 
@@ -57,12 +61,11 @@ class Writer:
         self._default = models
         self._describe = describe
         self._lanes = Lanes(self._step, self._tidy)
+        self.loops = Loops(engines.journal, self._lanes, self._insist)
         self._flushing = threading.Lock()
         self._waiting: dict[str, Future[Result]] = {}
         self._models: dict[str, Models] = {}
         self._resting: set[str] = set()  # operations that wait for their next attempt
-        self._orphans: dict[str, Op] = {}  # planned by whichever loop comes by next
-        self._planning: dict[str, tuple[Op, asyncio.AbstractEventLoop]] = {}
         self._applied: set[int] = set()
 
     def recover(self) -> None:
@@ -77,7 +80,7 @@ class Writer:
     def _bring_again(self, ops: Sequence[Op]) -> None:
         try:
             self._bring(ops)
-        except StoreUnavailable:
+        except _OF_STORE:
             raise
         except Exception:  # noqa: BLE001 -- as in _apply
             if len(ops) > 1:
@@ -90,18 +93,17 @@ class Writer:
         """Look again at everything that waits."""
         for op in self._engines.journal.pending(limit=self._settings.max_pending):
             if self._models_of(op).need_loop(op):
-                if op.id not in self._planning:
-                    self._orphans[op.id] = op
+                self.loops.leave(op)
             else:
                 self._lanes.kick(op.scope.lane)
 
     def accept(
-        self, op: Op, models: Models, *, claimed: bool, urgent: bool
-    ) -> "tuple[Op, Future[Result]]":
-        """Journal a change, durably; answer it with the future of its result.
+        self, ops: Sequence[Op], models: Models, *, claimed: bool, urgent: bool
+    ) -> "list[tuple[Op, Future[Result]]]":
+        """Journal changes, durably, all or none; answer each with the future of its result.
 
         Args:
-            claimed: the caller will run `plan_here` if the models need a loop.
+            claimed: the caller will run `Loops.plan_here` if the models need a loop.
             urgent: somebody waits; else changes are let gather a moment, and go as one batch.
 
         Raises:
@@ -109,53 +111,42 @@ class Writer:
         """
         if self._lanes.closed:
             raise MemoryClosed
-        future = self._waiting[op.id] = Future()
-        self._models[op.id] = models
+        futures: list[Future[Result]] = [Future() for _ in ops]
+        for op, future in zip(ops, futures, strict=True):
+            self._waiting[op.id], self._models[op.id] = future, models
         crash_point("before_journal")
         try:
-            [op] = self._engines.journal.append([op], max_pending=self._settings.max_pending)
+            plans = self._plan_first(ops, models) if urgent else {}
+            frozen = {key: plan for key, plan in plans.items() if isinstance(plan, bytes)}
+            ready = [replace(op, plan=frozen.get(op.id, op.plan)) for op in ops]
+            kept = self._engines.journal.append(ready, max_pending=self._settings.max_pending)
         except BaseException:
-            self._waiting.pop(op.id, None)
-            self._models.pop(op.id, None)
+            for op in ops:
+                self._waiting.pop(op.id, None)
+                self._models.pop(op.id, None)
             raise
         crash_point("after_journal")
-        if not models.need_loop(op):
-            self._lanes.kick(op.scope.lane, after=0.0 if urgent else _GATHER)
-        elif not claimed:
-            self._orphans[op.id] = op
-        return op, future
+        for op in kept:
+            if models.need_loop(op) and not claimed:
+                self.loops.leave(op)
+            elif isinstance(error := plans.get(op.id), CommonplaceError):
+                self._rest(op, error)
+        for lane in dict.fromkeys(op.scope.lane for op in kept if not models.need_loop(op)):
+            self._lanes.kick(lane, after=0.0 if urgent else _GATHER)
+        return list(zip(kept, futures, strict=True))
 
-    # -- on the caller's loop ------------------------------------------------------------------
+    def _plan_first(
+        self, ops: Sequence[Op], models: Models
+    ) -> "dict[str, bytes | CommonplaceError]":
+        """Plan before the journal what somebody waits for: that saves it a second write.
 
-    @property
-    def has_orphans(self) -> bool:
-        """Changes wait for an event loop to plan them; also those of a loop that was closed."""
-        for key, (op, loop) in list(self._planning.items()):
-            if loop.is_closed() and self._planning.pop(key, None) is not None:
-                self._lanes.elsewhere(-1)
-                self._orphans[key] = op
-        return bool(self._orphans)
-
-    async def plan_here(self, op: Op, run: Run) -> None:
-        """Plan a change whose models are asynchronous, on the running loop, until it works.
-
-        Cancelled, it is left to `plan_orphans`; it stays in the journal.
+        What extracts, or has no embedder that answers now, is planned when it is safe.
         """
-        if op.id in self._planning:
-            return
-        self._planning[op.id] = op, asyncio.get_running_loop()
-        self._lanes.elsewhere(+1)
+        work = [(op, models) for op in ops if models.are_quick(op)]
         try:
-            frozen = await self._insist(op, run)
-            if frozen is not None:
-                await run(self._engines.journal.plan, {op.seq: frozen})
-                self._lanes.kick(op.scope.lane)
-        except BaseException:
-            self._orphans[op.id] = op
-            raise
-        finally:
-            if self._planning.pop(op.id, None) is not None:
-                self._lanes.elsewhere(-1)
+            return {op.id: frozen for op, frozen in plan_batch(work, self._settings)}
+        except SystemExit:  # a model meant to end its thread, not the caller's
+            return {}
 
     async def _insist(self, op: Op, run: Run) -> bytes | None:
         attempts = op.attempts
@@ -168,22 +159,13 @@ class Writer:
                     return None
             await asyncio.sleep(self._delay(attempts))
 
-    async def plan_orphans(self, run: Run) -> None:
-        """Plan what dead loops left behind, on the running loop."""
-        while self._orphans:
-            try:
-                _, op = self._orphans.popitem()
-            except KeyError:  # another loop took the last one
-                return
-            await self.plan_here(op, run)
-
     # -- what is left --------------------------------------------------------------------------
 
     def drain(self, timeout: float) -> Drained:
         """Wait until nothing moves any more or the time is over; answer what is left."""
         for lane in {op.scope.lane for op in self._engines.journal.pending()}:
             self._lanes.kick(lane)
-        self._lanes.wait(timeout, own=_on_a_loop())
+        self._lanes.wait(timeout, own=on_a_loop())
         left = self._engines.journal.count()
         return Drained(pending=left.pending, dead=left.dead)
 
@@ -215,7 +197,13 @@ class Writer:
     def _step(self, lane: str) -> float | None:
         try:
             batch = self._next(lane)
-            return self._work(batch) if batch else None
+            try:
+                return self._work(batch) if batch else None
+            except StoreRefused as error:
+                # Asking on may lock the user out; whoever kicks the lane tries again.
+                _log.error("Writes wait in the journal: %s", error)
+                self._tell(lane, error)
+                return None
         except BaseException:  # noqa: BLE001 -- whatever it was, even a model's exit: it must come back
             _log.exception("A lane stopped and will be tried again")
             return self._settings.retry_after
@@ -250,8 +238,7 @@ class Writer:
 
     def _work(self, batch: Sequence[Op]) -> float:
         if batch[0].kind == "forget":
-            self._erase(batch[0])
-            return 0.0
+            return self._erase(batch[0])
         crash_point("before_plan")
         fresh = [op for op in batch if op.plan is None and op.kind != "delete"]
         plans: dict[int, bytes] = {}
@@ -271,11 +258,15 @@ class Writer:
             return 0.0
         try:
             results = self._bring(ops)
+        except StoreRefused:
+            raise
         except Exception as error:  # noqa: BLE001 -- a poisoned change must not stop the others
             if len(ops) > 1 and not isinstance(error, StoreUnavailable):
                 return max(self._apply([op]) for op in ops)
             attempts = [self._engines.journal.failed(op.seq) for op in ops]
             hopeless = [self._is_hopeless(*one, error) for one in zip(ops, attempts, strict=True)]
+            if max(attempts) >= _PATIENCE and isinstance(error, StoreUnavailable):
+                self._tell(ops[0].scope.lane, error)
             return 0.0 if all(hopeless) else self._delay(max(attempts))
         for result in results:  # before the mark: losing that costs a replay that changes nothing
             self._answer(result.operation, result)
@@ -292,19 +283,29 @@ class Writer:
             graph=engines.graph,
             index=engines.index,
             describe=self._describe,
+            shared=engines.shared,
         )
         pairs = zip(ops, changes, strict=True)
         return [Written(operation=op.id, changes=some) for op, some in pairs]
 
-    def _erase(self, op: Op) -> None:
+    def _erase(self, op: Op) -> float:
         """Carry out an erasure; answer it, and the writes that it overtook."""
         limit = self._settings.max_pending
         waiting = self._engines.journal.pending(op.scope.lane, limit=limit)
-        receipt = erase(op, self._engines, datetime.now(UTC))
+        try:
+            receipt = erase(op, self._engines, datetime.now(UTC))
+        except StoreRefused:
+            raise
+        except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets an answer
+            attempts = self._engines.journal.failed(op.seq)
+            if attempts >= _PATIENCE and isinstance(error, StoreUnavailable):
+                self._tell(op.scope.lane, error)
+            return 0.0 if self._is_hopeless(op, attempts, error) else self._delay(attempts)
         for one in waiting:
             if one.seq < op.seq and op.scope.covers(one.scope):
                 self._answer(one.id, Written(operation=one.id))
         self._answer(op.id, receipt)
+        return 0.0
 
     # -- failures and results ------------------------------------------------------------------
 
@@ -327,6 +328,11 @@ class Writer:
             self._answer(op.id, error)
         return hopeless
 
+    def _tell(self, lane: str, error: CommonplaceError) -> None:
+        """Answer everybody whose change waits in a lane, also behind the one that failed."""
+        for op in self._engines.journal.pending(lane, limit=self._settings.max_pending):
+            self._answer(op.id, error)
+
     def _answer(self, operation: str, result: Result | Exception) -> None:
         future = self._waiting.pop(operation, None)
         if isinstance(result, Exception):
@@ -342,12 +348,3 @@ class Writer:
 
     def _models_of(self, op: Op) -> Models:
         return self._models.get(op.id, self._default)
-
-
-def _on_a_loop() -> bool:
-    """Tell whether waiting here would stop an event loop, and so what it is waiting for."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonplace.asking import shorten
 from commonplace.errors import InvalidRecord, Timeout
-from commonplace.handlers import add_memory, recall, search_memory, shorten
+from commonplace.handlers import add_memory, recall, search_memory
 from commonplace.memory import Memory
 from commonplace.model import Match, Message, Record, Scope
 from commonplace.note import FOOTER, MAX_MEMORY, MAX_NOTE, escape, is_note, mark, render, shown

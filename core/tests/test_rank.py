@@ -199,3 +199,25 @@ def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(
         matches[0].parts
     )
     assert rank("green tea", hits, now=NOW) == rank("green tea", hits[::-1], now=NOW)
+
+
+def test_a_fit_is_the_same_whatever_else_is_there() -> None:
+    hit = fact("a", 0.6, 1.0, text="Miso is a grey cat.")
+    others = [fact(f"other {n}", n / 10, float(n), text="cat " * n) for n in range(1, 10)]
+
+    [alone] = rank("Which cat is grey and old?", [hit], now=NOW)
+    among = next(
+        one
+        for one in rank("Which cat is grey and old?", [hit, *others], now=NOW)
+        if one.record.id == "a"
+    )
+
+    assert 0 < alone.fit == among.fit < 1
+
+
+def test_words_alone_make_a_fit_and_nothing_makes_none() -> None:
+    named, strange = rank(
+        "Miso", [fact("a", 0.0, 1.0, text="Miso sleeps."), fact("b", -0.1)], now=NOW
+    )
+
+    assert (1.0, 0.0) == (named.fit, strange.fit)

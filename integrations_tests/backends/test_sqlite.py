@@ -28,6 +28,7 @@ from commonplace.testing.graph import (
     remove,
     update,
 )
+from commonplace.testing.moving import MovingContract
 from commonplace.testing.relations import RelationContract
 
 
@@ -42,6 +43,18 @@ class TestSqliteGraph(GraphStoreContract, RelationContract):
     @pytest.fixture
     def graph(self, file: SqliteFile) -> SqliteGraph:
         return SqliteGraph(file)
+
+
+class TestMovingSqlite(MovingContract):
+    @pytest.fixture
+    def graph(self, file: SqliteFile) -> SqliteGraph:
+        return SqliteGraph(file)
+
+    @pytest.fixture
+    def other(self, tmp_path: Path) -> Iterator[SqliteGraph]:
+        opened = SqliteFile(str(tmp_path / "other" / "memory.db"))
+        yield SqliteGraph(opened)
+        opened.close()
 
 
 @pytest.mark.parametrize(
@@ -258,6 +271,37 @@ def test_one_failing_change_does_not_touch_its_neighbours(file: SqliteFile):
     assert failures == [type(None), LookupError] * 3
     assert [file.get_meta(f"k{n}") for n in range(6)] == ["x", None] * 3
     assert statements.count("COMMIT") == 3  # the one that set the trace, the one held, the six
+
+
+def test_a_write_waits_for_another_thread_only_while_the_writer_is_busy(file: SqliteFile):
+    first, go = threading.Event(), threading.Event()
+    alone = file.write(lambda _: threading.current_thread())
+    held = file.submit(lambda _: (first.set(), go.wait(10)))
+    first.wait(10)
+    others: list[threading.Thread] = []
+    waiting = threading.Thread(
+        target=lambda: others.append(file.write(lambda _: threading.current_thread()))
+    )
+    waiting.start()
+    go.set()
+    held.result()
+    waiting.join()
+
+    assert alone is threading.current_thread()
+    assert threading.current_thread() not in others
+    assert len(others) == 1
+
+
+def test_a_write_that_fails_at_once_undoes_itself_and_harms_nobody(file: SqliteFile):
+    def fail(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO meta VALUES ('half', 'x')")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        file.write(fail)
+    file.set_meta("whole", "x")
+
+    assert (file.get_meta("half"), file.get_meta("whole")) == (None, "x")
 
 
 def test_a_cancelled_change_is_not_run_and_harms_nobody(file: SqliteFile):

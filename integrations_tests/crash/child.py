@@ -3,8 +3,10 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 from commonplace import Fact, Memory, Relation, Scope, faults
+from commonplace.place import Place
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")
@@ -20,21 +22,37 @@ def say(word: str) -> None:
     os.write(1, f"{word}\n".encode())
 
 
+def stop() -> None:
+    """Stop as a power loss would."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main(folder: str, point: str, action: str) -> None:
-    """Prepare some records, arm the point, act."""
+    """Prepare some records, arm the point, act; `recover` takes up what an earlier run left."""
+    if action == "recover":
+        faults.arm(lambda reached: stop() if reached == point else None)
     memory = Memory.open(folder, embedder=HashEmbedder())
+    if action == "recover":
+        memory.drain()
+    elif action == "thousand":
+        for n in range(1000):
+            memory.add(f"note number {n}", ALICE, wait=False)
+        stop()
+    else:
+        act(memory, point, action)
+    memory.close()
+    say("closed")
+
+
+def act(memory: Memory, point: str, action: str) -> None:
+    """Change something of what is known."""
     bees, hens = (_keeps(text) for text in (FIRST, HENS))
     memory.add([bees, SECOND], ALICE)
     if action == "reopen":
         memory.add(hens, ALICE)
     memory.drain()  # the points of this write are passed; those to come belong to the action
     known = {one.text: one.id for one in memory.list(ALICE).records}
-
-    def stop(reached: str) -> None:
-        if reached == point:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    faults.arm(stop)
+    faults.arm(lambda reached: stop() if reached == point else None)
     say("armed")
     if action == "add":
         memory.add(LATER, ALICE, wait=False)
@@ -50,8 +68,6 @@ def main(folder: str, point: str, action: str) -> None:
     if action == "forget":
         memory.forget(ALICE)
         say("forgotten")
-    memory.close()
-    say("closed")
 
 
 def _keeps(text: str) -> Fact:
@@ -61,4 +77,8 @@ def _keeps(text: str) -> Fact:
 
 
 if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1]))
+    from engines import find
+
+    Place.find = find  # type: ignore[method-assign,assignment]  # on the parent's servers
     main(*sys.argv[1:])

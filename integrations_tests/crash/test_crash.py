@@ -25,33 +25,56 @@ AFTER = {
 CHILD = Path(__file__).with_name("child.py")
 
 
+def run(folder: Path, point: str, action: str) -> subprocess.CompletedProcess[str]:
+    """Run the child to its end."""
+    command = [sys.executable, str(CHILD), str(folder), point, action]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
 def crash(folder: Path, point: str, action: str) -> None:
     """Run the child until it stops dead."""
-    done = subprocess.run(
-        [sys.executable, str(CHILD), str(folder), point, action],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(folder, point, action)
     assert "armed" in done.stdout, done.stderr
     assert done.returncode == -9, f"{point} is not on the path of {action}: {done.stderr}"
 
 
 def texts_of(memory: Memory) -> list[str]:
-    return sorted(record.text for record in memory.list(ALICE).records)
+    return sorted(record.text for record in memory.list(ALICE, limit=1000).records)
 
 
+@pytest.mark.every_engine("embedded")
 @pytest.mark.parametrize("action", AFTER)
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_at_any_point_leaves_every_accepted_write_once(
     tmp_path: Path, point: str, action: str
 ) -> None:
+    leaves_every_accepted_write_once(tmp_path, point, action)
+
+
+@pytest.mark.every_engine("neo4j+edge")
+@pytest.mark.parametrize("action", ["supersede", "forget"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_beside_a_graph_on_a_server_leaves_every_accepted_write_once(
+    tmp_path: Path, point: str, action: str
+) -> None:
+    leaves_every_accepted_write_once(tmp_path, point, action)
+
+
+@pytest.mark.every_engine("neo4j+qdrant")
+@pytest.mark.parametrize("action", ["update", "delete"])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_beside_servers_leaves_every_accepted_write_once(
+    tmp_path: Path, point: str, action: str
+) -> None:
+    leaves_every_accepted_write_once(tmp_path, point, action)
+
+
+def leaves_every_accepted_write_once(folder: Path, point: str, action: str) -> None:
     if action == "forget" and point in ("before_plan", "after_plan"):
         pytest.skip("an erasure has nothing to plan")
-    crash(tmp_path, point, action)
+    crash(folder, point, action)
 
-    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+    with Memory.open(str(folder), embedder=HashEmbedder()) as memory:
         left = memory.drain()
         found = texts_of(memory)
         searched = sorted(m.record.text for m in memory.search("Alice", ALICE, top_k=100))
@@ -66,19 +89,11 @@ def test_a_crash_at_any_point_leaves_every_accepted_write_once(
     assert indexed == known
 
 
+@pytest.mark.every_engine("embedded", "neo4j+qdrant")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_while_recovering_changes_nothing_either(tmp_path: Path, point: str) -> None:
     crash(tmp_path, "after_graph", "update")
-    again = (
-        "import os, signal, sys\n"
-        "from commonplace import Memory, faults\n"
-        "from commonplace.testing.fakes import HashEmbedder\n"
-        f"faults.arm(lambda p: os.kill(os.getpid(), signal.SIGKILL) if p == {point!r} else None)\n"
-        "memory = Memory.open(sys.argv[1], embedder=HashEmbedder())\n"
-        "memory.drain()\n"
-        "memory.close()\n"
-    )
-    subprocess.run([sys.executable, "-c", again, str(tmp_path)], timeout=60, check=False)
+    run(tmp_path, point, "recover")
 
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
         memory.drain()
@@ -90,26 +105,14 @@ def test_a_crash_while_recovering_changes_nothing_either(tmp_path: Path, point: 
         )
 
 
+@pytest.mark.every_engine
 def test_a_thousand_accepted_writes_survive_a_kill_right_after(tmp_path: Path) -> None:
-    script = (
-        "import os, signal, sys\n"
-        "from commonplace import Memory, Scope\n"
-        "from commonplace.testing.fakes import HashEmbedder\n"
-        "memory = Memory.open(sys.argv[1], embedder=HashEmbedder())\n"
-        "for n in range(1000):\n"
-        "    memory.add(f'note number {n}', Scope(user_id='alice'), wait=False)\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], timeout=120, check=False)
+    done = run(tmp_path, "", "thousand")
 
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
         left = memory.drain(60)
-        found = texts_of_all(memory)
+        found = texts_of(memory)
 
     assert done.returncode == -9
     assert (left.pending, left.dead) == (0, 0)
-    assert sorted(found) == sorted(f"note number {n}" for n in range(1000))
-
-
-def texts_of_all(memory: Memory) -> list[str]:
-    return [record.text for record in memory.list(ALICE, limit=1000).records]
+    assert found == sorted(f"note number {n}" for n in range(1000))

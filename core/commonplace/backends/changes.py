@@ -7,11 +7,11 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..answers import Change
-from ..exchange import Outcome, Put, Remove
+from ..exchange import Erased, Outcome, Put, Remove
 from ..model import Event, Record, Scope
 from . import claims, rows
 
-_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 24}1)"  # noqa: S608 -- a constant
+_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 25}1)"  # noqa: S608 -- a constant
 _GET = f"SELECT {rows.RECORD}, live FROM record WHERE id = ?"  # noqa: S608 -- a constant
 _WIPE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', role = NULL, name = NULL,"
@@ -20,8 +20,8 @@ _WIPE = (
     " updated_at = ?"
     " WHERE id = ?"
 )
-LIVE = 24
-_VERSION = 17
+LIVE = 25
+VERSION = 17
 _TEXT = 4
 
 
@@ -34,7 +34,8 @@ def read(connection: Connection, record_id: object) -> tuple[Any, ...] | None:
     return found
 
 
-def _is_erased(connection: Connection, scope: Scope, version: int) -> bool:
+def is_erased(connection: Connection, scope: Scope, version: int) -> bool:
+    """Tell whether an erasure refuses a change of this version."""
     sql = "SELECT version FROM erasure WHERE key = ?"
     fences = (connection.execute(sql, (one.key,)).fetchone() for one in scope.covering())
     return any(fence is not None and version <= fence[0] for fence in fences)
@@ -47,7 +48,7 @@ def _ignored(record_id: str, stored: Record | None) -> Outcome:
 
 def _repeated(connection: Connection, row: Sequence[Any], stored: Record | None) -> Outcome:
     sql = "SELECT text, event, previous FROM version WHERE record = ? AND version = ?"
-    done = connection.execute(sql, (row[0], row[_VERSION])).fetchone()
+    done = connection.execute(sql, (row[0], row[VERSION])).fetchone()
     change = Change(id=row[0], text=done[0], event=done[1], previous=done[2])
     return Outcome(change=change, record=stored)
 
@@ -65,14 +66,15 @@ def put(connection: Connection, change: Put) -> Outcome:
     if row is not None and not record.scope.covers(rows.owner(row)):
         return _ignored(record.id, None)
     stored = rows.from_row(row) if row and row[LIVE] else None
-    if row is not None and row[_VERSION] >= record.version:
-        if row[_VERSION] > record.version or stored is None:
+    if row is not None and row[VERSION] >= record.version:
+        if row[VERSION] > record.version or stored is None:
             return _late(connection, record.id, stored)
         mates = tuple(claims.mates(connection, record.id))
         return replace(_repeated(connection, row, stored), touched=mates)
-    if stored is not None and not change.replace:
+    if stored is not None and (change.upsert or not change.replace):
         stored = stored if stored.holds(record.created_at, latest_only=False) else None
-    if change.replace != (stored is not None) or _is_erased(
+    wanted = stored is not None if change.replace else stored is None
+    if not (wanted or change.upsert) or is_erased(
         connection, record.scope if stored is None else stored.scope, record.version
     ):
         return _ignored(record.id, stored)
@@ -80,6 +82,8 @@ def put(connection: Connection, change: Put) -> Outcome:
         given = {name: getattr(record, name) for name in change.fields}
         if "votes" in given:
             given["votes"] += stored.votes
+        if change.merge and "metadata" in given:
+            given["metadata"] = {**stored.metadata, **given["metadata"]}
         if change.relations is not None:
             given |= {"valid_to": None, "conflicts": ()}
         given |= {"updated_at": record.updated_at, "version": record.version}
@@ -107,12 +111,12 @@ def remove(connection: Connection, change: Remove) -> Outcome:
     if row is None or not change.scope.covers(rows.owner(row)):
         return _ignored(change.id, None)
     if not row[LIVE]:
-        if row[_VERSION] != change.version:
+        if row[VERSION] != change.version:
             return _ignored(change.id, None)
         mates = tuple(claims.claimants(connection, rows.owner(row).owner))
         return replace(_repeated(connection, row, None), touched=mates)
     stored = rows.from_row(row)
-    if row[_VERSION] >= change.version or (change.spare_pinned and stored.pinned):
+    if row[VERSION] >= change.version or (change.spare_pinned and stored.pinned):
         return _ignored(change.id, stored)
     connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
     connection.execute("DELETE FROM recall WHERE record = ?", (change.id,))
@@ -120,6 +124,40 @@ def remove(connection: Connection, change: Remove) -> Outcome:
     done = Change(id=change.id, text=None, event="DELETE", previous=row[_TEXT])
     _remember(connection, done, change.version, "{}", change.at)
     return Outcome(change=done, record=None, touched=tuple(touched))
+
+
+def erase(connection: Connection, scope: Scope, version: int) -> Erased:
+    """Remove all that the scope covers up to `version`, and refuse it from now on."""
+    clause, values = rows.covered(scope)
+    source = f"record {rows.index(scope, 'record')} WHERE {clause}"
+    doomed = f"SELECT id FROM {source} AND version <= ?"  # noqa: S608 -- parts are ours
+
+    versions = connection.execute(
+        f"DELETE FROM version WHERE version <= ? AND record IN (SELECT id FROM {source})",  # noqa: S608 -- parts are ours
+        (version, *values),
+    ).rowcount
+    connection.execute(f"DELETE FROM recall WHERE record IN ({doomed})", (*values, version))  # noqa: S608 -- parts are ours
+    gone, touched = claims.erase(connection, doomed, [*values, version])
+    removed = connection.execute(
+        f"DELETE FROM {source} AND version <= ?",  # noqa: S608 -- parts are ours
+        (*values, version),
+    ).rowcount
+    connection.execute(
+        f"DELETE FROM session WHERE {clause} AND NOT EXISTS (SELECT 1 FROM record"  # noqa: S608 -- parts are ours
+        " INDEXED BY record_by_session WHERE record.user_id IS session.user_id"
+        " AND record.agent_id IS session.agent_id AND record.session_id = session.session_id)",
+        values,
+    )
+    connection.execute(
+        "INSERT INTO erasure VALUES (?, ?) ON CONFLICT (key) DO UPDATE"
+        " SET version = max(version, excluded.version)",
+        (scope.key, version),
+    )
+    return Erased(
+        removed={"records": removed, "versions": versions, **gone},
+        # Repeated, it opens nothing, but what it opened may not be in the index yet.
+        touched=tuple(touched if removed else claims.claimants(connection, scope)),
+    )
 
 
 def _remember(

@@ -61,8 +61,8 @@ def state(connection: Connection, record: Record, said: Sequence[Relation]) -> l
     Answers the other records that this ended, opened or contradicted.
     """
     at = rows.to_micros(record.updated_at) or 0
-    held = set(_held(connection, record.id))
-    kept = {_relate(connection, record, one, at): one for one in said}
+    held = stated_by(connection, record.id)
+    kept = {relate(connection, record.scope.owner, one, at): one for one in said}
     if not held and not kept:
         return []
     slots = _slots(connection, held | kept.keys())
@@ -84,18 +84,18 @@ def state(connection: Connection, record: Record, said: Sequence[Relation]) -> l
 
 def withdraw(connection: Connection, record: str) -> list[Record]:
     """Take back all that a record states or stated, and drop what nothing states any more."""
-    held = set(_held(connection, record))
+    held = stated_by(connection, record)
     if not held:
         return []
     slots = _slots(connection, held)
     connection.execute("DELETE FROM support WHERE record = ?", (record,))
-    _drop(connection, held)
+    drop(connection, held)
     return _settle(connection, held, slots, by=record)
 
 
 def mates(connection: Connection, record: str) -> list[Record]:
     """Read the other records that state a value of the single-valued relations of this one."""
-    slots = _slots(connection, set(_held(connection, record)))
+    slots = _slots(connection, stated_by(connection, record))
     found = {one for slot in slots for _, owners in _claims(connection, slot) for one in owners}
     return [one for key in sorted(found - {record}) if (one := _read(connection, key))]
 
@@ -129,20 +129,21 @@ def erase(
     }
     slots = _slots(connection, held)
     connection.execute(f"DELETE FROM support WHERE record IN ({doomed})", values)  # noqa: S608 -- parts are ours
-    relations, entities = _drop(connection, held)
+    relations, entities = drop(connection, held)
     touched = _settle(connection, held, slots, by=None)
     return {"relations": relations, "entities": entities}, touched
 
 
-def _held(connection: Connection, record: str) -> Iterable[int]:
+def stated_by(connection: Connection, record: str) -> set[int]:
+    """Read the relations that a record states or stated."""
     sql = "SELECT relation FROM support WHERE record = ?"
-    return (row[0] for row in connection.execute(sql, (record,)).fetchall())
+    return {row[0] for row in connection.execute(sql, (record,))}
 
 
-def _relate(connection: Connection, record: Record, one: Relation, at: int) -> int:
-    owner = record.scope.owner
-    subject = _entity(connection, owner, one.subject, one.subject_type)
-    object_ = _entity(connection, owner, one.object, one.object_type)
+def relate(connection: Connection, owner: Scope, one: Relation, at: int) -> int:
+    """Find or make a relation, first said at `at`; answer its number."""
+    subject = entity(connection, owner, one.subject, one.subject_type)
+    object_ = entity(connection, owner, one.object, one.object_type)
     begins = rows.to_micros(one.valid_from)
     row = connection.execute(
         "INSERT INTO relation (user_id, agent_id, session_id, subject, key, object, predicate,"
@@ -164,7 +165,8 @@ def _relate(connection: Connection, record: Record, one: Relation, at: int) -> i
     return int(row[0])
 
 
-def _entity(connection: Connection, owner: Scope, name: str, kind: str) -> int:
+def entity(connection: Connection, owner: Scope, name: str, kind: str) -> int:
+    """Find or make an entity; answer its number."""
     key = fold(name)
     sql = "SELECT id, type FROM entity WHERE scope = ? AND key = ?"
     row = connection.execute(sql, (owner.key, key)).fetchone()
@@ -188,7 +190,7 @@ def pairs_of(key: str) -> set[str]:
     return {key[place : place + 2] for place in range(len(key) - 1)}
 
 
-def _drop(connection: Connection, relations: Collection[int]) -> tuple[int, int]:
+def drop(connection: Connection, relations: Collection[int]) -> tuple[int, int]:
     """Drop what nothing states any more; answer how many relations and entities that were."""
     gone = connection.execute(
         "DELETE FROM relation WHERE id IN (SELECT value FROM json_each(?))"

@@ -5,7 +5,6 @@ plain lock around them costs nothing. What it cannot filter exactly it filters g
 row is judged again here, by the same code for all engines, before it leaves.
 """
 
-import json
 import os
 import threading
 import uuid
@@ -18,9 +17,10 @@ from typing import Any
 import numpy as np
 import qdrant_edge as qe
 
-from ..errors import InvalidVector, MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
+from ..errors import InvalidVector, MemoryClosed, StoreLocked, StoreUnavailable
 from ..exchange import Hit, Point, Probe
 from ..model import Record, Scope
+from .edge_folder import agree, holder
 from .payload import payload_of
 from .payload import read as read_row
 from .question import Ask, Rows, ask_row, best, covered, equals, scores, to_hits, visible
@@ -62,7 +62,7 @@ class EdgeIndex:
         shard = self._folder / "shard"
         exists = (shard / "segments").is_dir()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _agree(self._folder / "index.json", {**meta, "dimensions": str(dimensions)}, exists)
+        agree(self._folder / "index.json", {**meta, "dimensions": str(dimensions)}, exists=exists)
         shard.mkdir(mode=0o700, exist_ok=True)
         with self._engine():
             self._shard: qe.EdgeShard | None = (
@@ -144,7 +144,7 @@ class EdgeIndex:
 
     def amend(self, records: Sequence[Record]) -> None:
         """Replace the payload of records that are there and not newer."""
-        self._expiring = self._expiring or any(one.valid_to for one in records)
+        self._expiring = self._expiring or any(one.expires_at or one.valid_to for one in records)
         with self._engine() as shard:
             for start in range(0, len(records), _CALL):
                 part = {str(uuid.UUID(one.id)): one for one in records[start : start + _CALL]}
@@ -155,20 +155,35 @@ class EdgeIndex:
                         payload = payload_of(record, words)
                         shard.update(qe.UpdateOperation.overwrite_payload([row.id], payload))
 
-    def delete(self, scope: Scope, ids: Collection[str]) -> None:
-        """Remove these records where the scope covers them; unknown ids are ignored."""
+    def vectors(self, records: Sequence[Record]) -> dict[str, Sequence[float]]:
+        """Read the vectors of these records, where they are held with the same text."""
+        found: dict[str, Sequence[float]] = {}
+        for start in range(0, len(records), _CALL):
+            part = {str(uuid.UUID(one.id)): one for one in records[start : start + _CALL]}
+            with self._engine() as shard:
+                rows: list[Any] = shard.retrieve(list(part), ["row"], with_vector=["dense"])
+            for row in rows:
+                record = part[str(row.id)]
+                if read_row(row.payload["row"])[0].indexed_text == record.indexed_text:
+                    found[record.id] = row.vector["dense"]
+        return found
+
+    def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
+        """Remove these records where the scope covers them, those that are newer excepted."""
         known = [one for one in ids if _is_uuid(one)]
+        of = [covered(scope, version)] if scope else []
         for start in range(0, len(known), _CALL):
             here = qe.HasIdCondition(set(known[start : start + _CALL]))
-            chosen = qe.Filter(must=[here, equals("scopes", scope.key)])
+            chosen = qe.Filter(must=[here, *of])
             with self._engine() as shard:
                 shard.update(qe.UpdateOperation.delete_points_by_filter(chosen))
 
-    def erase(self, scope: Scope) -> int:
-        """Remove every record that the scope covers; answer how many there were."""
+    def erase(self, scope: Scope, version: int | None = None) -> int:
+        """Remove every record that the scope covers, newer ones excepted; count them."""
         # One deletion by filter would hold the interpreter for half a second at 20,000 records.
         # Each look costs as much as the scope is large, so one look serves many deletions.
-        request = qe.ScrollRequest(limit=_LOOK, filter=covered(scope), with_payload=False)
+        chosen = covered(scope, version)
+        request = qe.ScrollRequest(limit=_LOOK, filter=chosen, with_payload=False)
         erased = 0
         while True:
             with self._engine() as shard:
@@ -184,9 +199,9 @@ class EdgeIndex:
         with self._engine() as shard:
             return shard.count(qe.CountRequest(filter=covered(scope)))
 
-    def versions(self, scope: Scope) -> Iterator[tuple[str, int]]:
+    def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
         """Walk over the (id, version) of every record that the scope covers, in no order."""
-        within, after = covered(scope), None
+        within, after = covered(scope) if scope else None, None
         while True:
             request = qe.ScrollRequest(
                 offset=after, limit=_PAGE, filter=within, with_payload=["scopes", "version"]
@@ -195,7 +210,7 @@ class EdgeIndex:
                 found, after = shard.scroll(request)
             for row in found:
                 held = row.payload or {}
-                if scope.key in held["scopes"]:
+                if scope is None or scope.key in held["scopes"]:
                     yield str(row.id), held["version"]
             if after is None:
                 return
@@ -244,7 +259,7 @@ class EdgeIndex:
                     raise
                 if "WouldBlock" in str(error):
                     raise StoreLocked(
-                        path=str(self._folder), holder=_holder(self._folder)
+                        path=str(self._folder), holder=holder(self._folder)
                     ) from error
                 raise StoreUnavailable(store=str(self._folder), reason=str(error)) from error
 
@@ -257,29 +272,6 @@ def _config(dimensions: int) -> qe.EdgeConfig:
         hnsw_config=qe.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=10_000),
         payload_memory=qe.Memory.Cached,
     )
-
-
-def _agree(file: Path, wanted: Mapping[str, str], exists: bool) -> None:  # noqa: FBT001 -- private
-    if not exists and not file.exists():
-        draft = file.with_suffix(".new")
-        draft.write_text(json.dumps(wanted))
-        draft.replace(file)
-        return
-    try:
-        stored = json.loads(file.read_text()) if file.exists() else {}
-    except ValueError as error:
-        raise StoreUnavailable(store=str(file), reason=f"is damaged: {error}") from error
-    for what in sorted({*stored, *wanted}):
-        if stored.get(what) != wanted.get(what):
-            raise SchemaMismatch(what=what, stored=stored.get(what), wanted=wanted.get(what))
-
-
-def _holder(folder: Path) -> str:
-    try:
-        holder = int((folder / "holder").read_text())
-    except (OSError, ValueError):
-        return "another process"
-    return "this process already" if holder == os.getpid() else f"process {holder}"
 
 
 def _is_uuid(text: str) -> bool:

@@ -1,7 +1,7 @@
 """One SQLite file that the embedded graph and the journal share: one writer, many readers.
 
-SQLite takes one writer at a time, so a thread of ours owns the only connection that writes and
-commits what several callers wait for with a single sync to the disk.
+SQLite takes one writer at a time, so one connection writes. Who finds it at rest uses it at once;
+else a thread of ours commits what several callers wait for with a single sync to the disk.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from .lock import Lock
 T = TypeVar("T")
 _Job = tuple[Callable[[Connection], Any], "Future[Any]", bool]
 
-SCHEMA = "1"
+SCHEMA = "2"
 _GROUP = 128
 _IDLE_READERS = 8
 _META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT"
@@ -41,6 +41,8 @@ class SqliteFile:
         self.path = str(path)
         self._pid = os.getpid()
         self._gate = threading.Lock()
+        self._turn = threading.Lock()  # to use the writer
+        self._queued = 0
         self._closed = False
         self._users = 0
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
@@ -66,7 +68,16 @@ class SqliteFile:
             StoreUnavailable: the disk is full or fails, or the file is damaged; nothing is written.
             MemoryClosed: the file was closed, or the process is a fork of the one that opened it.
         """
-        return self.submit(change).result()
+        # To wake a thread takes longer than the write when the machine is busy.
+        if self._queued or not self._turn.acquire(blocking=False):
+            return self.submit(change).result()
+        try:
+            self._check()
+            future: Future[T] = Future()
+            self._commit([(change, future, True)])
+        finally:
+            self._turn.release()
+        return future.result()
 
     def submit(self, change: Callable[[Connection], T]) -> "Future[T]":
         """Queue `change` as `write` does and return at once."""
@@ -130,7 +141,7 @@ class SqliteFile:
         self._thread.join()
         while self._idle:
             self._idle.pop().close()
-        with contextlib.suppress(sqlite3.Error):
+        with self._turn, contextlib.suppress(sqlite3.Error):
             self._writer.close()
         self._lock.release()
 
@@ -142,6 +153,7 @@ class SqliteFile:
         future: Future[T] = Future()
         with self._gate:
             self._check()
+            self._queued += 1
             self._queue.put((change, future, grouped))
         return future
 
@@ -218,10 +230,13 @@ class SqliteFile:
                 except Empty:
                     break
             open_for_more = first is not None
-            self._commit([job for job in group if job[2]])
-            for change, future, grouped in group:
-                if not grouped:
-                    self._alone(change, future)
+            with self._turn:
+                self._commit([job for job in group if job[2]])
+                for change, future, grouped in group:
+                    if not grouped:
+                        self._alone(change, future)
+            with self._gate:
+                self._queued -= len(group)
 
     def _commit(self, group: list[_Job]) -> None:
         waiting = [job for job in group if job[1].set_running_or_notify_cancel()]

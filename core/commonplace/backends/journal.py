@@ -197,6 +197,7 @@ class SqliteJournal:
                 continue
             if row is not None:
                 connection.execute("DELETE FROM op WHERE seq = ?", (row[6],))
+            version = max(version, op.version + 1)
             accepted.append(self._insert(connection, op, version))
             version += 1
         if version > last:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
-from ..filters import FIELDS, TIMES, field_value
+from ..filters import FIELDS, FOLDERS, TIMES, Filter, Group, Where, field_value
 from ..model import Record, Scope
 from . import rows
 
@@ -25,9 +25,12 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     """Write a record of so many words, and what it is found by, as a payload."""
     scope = record.scope
     keys = _keys(scope)
+    under = record.metadata.get(FOLDERS) or ()
+    folders = [under] if isinstance(under, str) else under
+    within = [_inside(key, one) for key in keys for one in folders if isinstance(one, str)]
     until = min((one for one in (record.expires_at, record.valid_to) if one), default=None)
     payload: dict[str, Any] = {"scopes": keys, "version": record.version}
-    payload |= {"live" if until is None else "passing": keys}
+    payload |= {"live" if until is None else "passing": [*keys, *within]}
     payload |= {"user_id": scope.user_id} if scope.user_id else {}
     payload |= {"turn": record.turn} if record.turn else {}
     if until:
@@ -51,6 +54,22 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
         + [getattr(record, name) for name in _TRAITS]
     )
     return payload
+
+
+def focus(scope: Scope, where: Filter | None) -> tuple[str, Filter | None]:
+    """Name what `live` and `passing` hold for a question, and what is left of its filter.
+
+    A folder and the scope around it have a name of their own: two conditions that each fit most
+    records take twice as long as one.
+    """
+    parts = where.parts if isinstance(where, Group) and where.combine == "AND" else (where,)
+    for one in parts:
+        if isinstance(one, Where) and one.field == FOLDERS and one.operator == "eq":
+            (folder,) = one.values
+            rest = tuple(other for other in parts if other is not one and other is not None)
+            if isinstance(folder, str):
+                return _inside(scope.key, folder), Group("AND", rest) if rest else None
+    return scope.key, where
 
 
 def tags_of(field: str, values: Collection[Any]) -> list[str]:
@@ -90,6 +109,12 @@ def read(row: str) -> tuple[Record, int]:
 @lru_cache(4096)
 def _scope(user_id: str | None, agent_id: str | None, session_id: str | None) -> Scope:
     return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
+
+
+@lru_cache(4096)
+def _inside(key: str, folder: str) -> str:
+    name = f"{key}:{folder}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(name).hexdigest()[:32]
 
 
 @lru_cache(4096)

@@ -6,10 +6,10 @@ from typing import Any
 import qdrant_edge as qe
 
 from ..exchange import Hit, Probe
-from ..filters import TIMES, Filter, Where
 from ..model import Record, Scope
+from .payload import focus, tags_of
 from .payload import read as read_row
-from .payload import tags_of
+from .translation import Dialect
 
 Rows = dict[str, tuple[Record, int]]
 Ask = Callable[..., qe.QueryRequest]
@@ -68,15 +68,18 @@ def equals(field: str, *values: str) -> Any:
     return qe.FieldCondition(field, match=match)
 
 
-def covered(scope: Scope) -> qe.Filter:
-    """Ask for what a scope covers."""
-    return qe.Filter(must=[equals("scopes", scope.key)])
+def covered(scope: Scope, version: int | None = None) -> qe.Filter:
+    """Ask for what a scope covers, up to a version if one is given."""
+    conditions = [equals("scopes", scope.key)]
+    if version is not None:
+        conditions.append(qe.FieldCondition("version", range=qe.RangeFloat(lte=version)))
+    return qe.Filter(must=conditions)
 
 
 def visible(probe: Probe, *, expiring: bool) -> list[Any]:
     """Ask for what a probe may see; `expiring` when some record of the store has an end."""
-    key = probe.scope.key
     every = probe.as_of is not None or not probe.latest_only
+    key, rest = (probe.scope.key, probe.where) if every else focus(probe.scope, probe.where)
     conditions = [equals("scopes" if every else "live", key)]
     if expiring and not every:
         # A thousandth of a second wider than asked: the row's own time decides.
@@ -85,40 +88,12 @@ def visible(probe: Probe, *, expiring: bool) -> list[Any]:
         conditions = [qe.Filter(should=[*conditions, later])]
     if probe.kinds:
         conditions.append(equals("tags", *tags_of("kind", probe.kinds)))
-    where, _ = _translate(probe.where) if probe.where else (None, True)
+    where = _DIALECT.translate(rest) if rest else None
     return [*conditions, where] if where else conditions
 
 
-def _translate(part: Filter) -> tuple[Any, bool]:
-    """Say a filter to the engine: a condition at least as wide (None: all), and if it is exact."""
-    if isinstance(part, Where):
-        return _translate_one(part)
-    said = [_translate(one) for one in part.parts]
-    exact = all(one for _, one in said)
-    if part.combine == "NOT":
-        sure = [condition for condition, one in said if one]
-        return (qe.Filter(must_not=sure) if sure else None), exact
-    known = [condition for condition, _ in said if condition is not None]
-    if part.combine == "AND":
-        return (qe.Filter(must=known) if known else None), exact
-    return (qe.Filter(should=known) if len(known) == len(said) else None), exact
+def _between(field: str, low: float | None, high: float | None) -> Any:
+    return qe.FieldCondition(f'numbers."{field}"', range=qe.RangeFloat(gte=low, lte=high))
 
 
-def _translate_one(part: Where) -> tuple[Any, bool]:
-    tags = [] if part.field in TIMES else tags_of(part.field, part.values)
-    if part.operator in ("eq", "in", "ne", "nin"):
-        if len(tags) < len(part.values):
-            return None, False
-        same = equals("tags", *tags)
-        if part.operator in ("eq", "in"):
-            return same, True
-        return qe.Filter(must_not=[same]), False
-    value = part.values[0]
-    if isinstance(value, str) or not abs(value) <= 2**53:
-        return None, False
-    # The engine's numbers may differ in the last digit.
-    slack = 0.001 + abs(value) * 1e-12
-    low = value - slack if part.operator in ("gt", "gte") else None
-    high = value + slack if part.operator in ("lt", "lte") else None
-    ahead = qe.RangeFloat(gte=low, lte=high)
-    return qe.FieldCondition(f'numbers."{part.field}"', range=ahead), False
+_DIALECT = Dialect(qe.Filter, equals, _between)

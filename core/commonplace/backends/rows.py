@@ -15,7 +15,7 @@ _MICROSECOND = timedelta(microseconds=1)
 RECORD = (
     "id, user_id, agent_id, session_id, text, kind, role, name, metadata, origin, trust, position,"
     " created_at, updated_at, occurred_at, valid_to, expires_at, version, conflicts,"
-    " importance, pinned, situation, outcome, votes"
+    " importance, pinned, situation, outcome, votes, indexed"
 )
 
 
@@ -81,6 +81,7 @@ def to_row(record: Record) -> tuple[Any, ...]:
         record.situation,
         record.outcome,
         record.votes,
+        record.indexed,
     )
 
 
@@ -109,6 +110,7 @@ def from_row(row: Sequence[Any]) -> Record:
         situation=row[21],
         outcome=row[22],
         votes=row[23],
+        indexed=bool(row[24]),
     )
 
 

@@ -31,6 +31,14 @@ class Share:
         """Empty the log as the file does."""
         return self._live().scrub()
 
+    def get_meta(self, key: str) -> str | None:
+        """Read a value as the file does."""
+        return self._live().get_meta(key)
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Write a value as the file does."""
+        self._live().set_meta(key, value)
+
     def close(self) -> None:
         """Leave the file; repeating it does nothing."""
         if not self._closed:

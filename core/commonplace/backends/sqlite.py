@@ -13,20 +13,23 @@ from typing import Any
 from ..answers import Page
 from ..exchange import Erased, Outcome, Put, Reached, Remove
 from ..filters import Filter
+from ..kept import Kept
 from ..model import Entity, Kind, Record, Relation, Scope, Version, now
-from . import claims, relations, rows
+from . import changes, claims, relations, rows, whole
 from .changes import LIVE, put, read, remove
 from .file import SqliteFile
 from .share import Share
 
-_SCHEMA = """
+SCHEMA = (
+    """
 CREATE TABLE IF NOT EXISTS record (
   id TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT, text TEXT NOT NULL,
   kind TEXT NOT NULL, role TEXT, name TEXT, metadata TEXT NOT NULL, origin TEXT NOT NULL,
   trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
   occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER, version INTEGER NOT NULL,
   conflicts TEXT NOT NULL, importance REAL NOT NULL, pinned INTEGER NOT NULL, situation TEXT,
-  outcome TEXT, votes INTEGER NOT NULL, live INTEGER NOT NULL
+  outcome TEXT, votes INTEGER NOT NULL, indexed INTEGER NOT NULL,
+  live INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
@@ -45,8 +48,11 @@ CREATE TABLE IF NOT EXISTS session (
 CREATE INDEX IF NOT EXISTS session_by_user ON session (user_id, session_id);
 CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
 """
+    + claims.SCHEMA
+)
 _BATCH = 1000
-_EARLIEST = datetime.min.replace(tzinfo=UTC)  # nothing has expired by then
+EARLIEST = datetime.min.replace(tzinfo=UTC)  # nothing has expired by then
+_SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
 _KEEP_RECALLS = (
     "DELETE FROM recall WHERE record = ? AND at <="
     " (SELECT at FROM recall WHERE record = ? ORDER BY at DESC LIMIT 1 OFFSET 20)"
@@ -58,7 +64,7 @@ class SqliteGraph:
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = Share(file)
-        self._file.write(lambda c: _create(c, _SCHEMA + claims.SCHEMA))
+        self._file.write(lambda c: _create(c, SCHEMA))
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
         """Apply changes in one transaction, in order; one outcome each."""
@@ -115,27 +121,23 @@ class SqliteGraph:
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
-        sql = (
-            "SELECT record, version, event, text, previous, metadata, at FROM version"
-            " WHERE record = ? ORDER BY version"
-        )
         with self._file.read() as connection:
             row = read(connection, record_id)
             if row is None or not scope.covers(rows.owner(row)):
                 return []
-            found = connection.execute(sql, (record_id,)).fetchall()
-        return [
-            Version(
-                record_id=one[0],
-                version=one[1],
-                event=one[2],
-                text=one[3],
-                previous=one[4],
-                metadata=json.loads(one[5]),
-                at=rows.at_micros(one[6]),
-            )
-            for one in found
-        ]
+            return whole.versions(connection, record_id)
+
+    def owner(self, record_id: str) -> Scope | None:
+        """Tell whose record an id is, live or deleted; None if there never was one."""
+        with self._file.read() as connection:
+            row = read(connection, record_id)
+        return None if row is None else rows.owner(row)
+
+    def scopes(self) -> list[Scope]:
+        """List every scope that has records, live or deleted, in no order."""
+        with self._file.read() as connection:
+            found = connection.execute(_SCOPES).fetchall()
+        return [Scope(user_id=one[0], agent_id=one[1], session_id=one[2]) for one in found]
 
     def relations(
         self,
@@ -191,7 +193,7 @@ class SqliteGraph:
 
     def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too."""
-        erased = self._file.write(lambda c: _erase(c, scope, version))
+        erased = self._file.write(lambda c: changes.erase(c, scope, version))
         if any(erased.removed.values()):
             self._file.scrub()
         return erased
@@ -212,13 +214,19 @@ class SqliteGraph:
                 **relations.count(connection, scope),
             }
 
-    def versions(self, scope: Scope) -> Iterator[tuple[str, int]]:
-        """Walk over the (id, version) of every live record that the scope covers, in no order."""
+    def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
+        """Walk over the (id, version) of what the index should have of the scope, in no order."""
+        if scope is None:
+            with self._file.read() as connection:
+                yield from connection.execute(
+                    "SELECT id, version FROM record WHERE live = 1 AND indexed = 1"
+                )
+            return
         clause, values = rows.covered(scope)
         sql = (
             "SELECT id, version, created_at FROM record"  # noqa: S608 -- parts are ours
             f" {rows.index(scope, 'record')} WHERE {clause} AND live = 1"
-            " AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?"
+            " AND indexed = 1 AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?"
         )
         last: tuple[int, str] = (-(2**63), "")
         while True:
@@ -228,6 +236,23 @@ class SqliteGraph:
             if len(found) < _BATCH:
                 return
             last = (found[-1][2], found[-1][0])
+
+    def dump(self, since: str = "") -> Iterator[Kept]:
+        """Read everything as it is now: fences, then lane by lane from `since` on."""
+        with self._file.read() as connection:
+            yield from whole.dump(connection, since)
+
+    def load(self, kept: Sequence[Kept]) -> None:
+        """Take over, in one transaction, what another store kept; what is newer here stays."""
+        self._file.write(lambda c: whole.load(c, kept))
+
+    def get_meta(self, key: str) -> str | None:
+        """Read a value that describes the whole store; None when it was never set."""
+        return self._file.get_meta(key)
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Write a value that describes the whole store; setting it again replaces it."""
+        self._file.set_meta(key, value)
 
     def close(self) -> None:
         """Leave the file; repeating it does nothing."""
@@ -248,7 +273,7 @@ def _visible(
     expired: bool = False,
 ) -> Iterator[Record]:
     # The query has asked for the scope already; this look does not depend on it being right.
-    at = _EARLIEST if expired else now()
+    at = EARLIEST if expired else now()
     return (
         one
         for one in map(rows.from_row, found)
@@ -258,36 +283,3 @@ def _visible(
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:
     return int(connection.execute(sql, values).fetchone()[0])
-
-
-def _erase(connection: Connection, scope: Scope, version: int) -> Erased:
-    clause, values = rows.covered(scope)
-    source = f"record {rows.index(scope, 'record')} WHERE {clause}"
-    doomed = f"SELECT id FROM {source} AND version <= ?"  # noqa: S608 -- parts are ours
-
-    versions = connection.execute(
-        f"DELETE FROM version WHERE version <= ? AND record IN (SELECT id FROM {source})",  # noqa: S608 -- parts are ours
-        (version, *values),
-    ).rowcount
-    connection.execute(f"DELETE FROM recall WHERE record IN ({doomed})", (*values, version))  # noqa: S608 -- parts are ours
-    gone, touched = claims.erase(connection, doomed, [*values, version])
-    removed = connection.execute(
-        f"DELETE FROM {source} AND version <= ?",  # noqa: S608 -- parts are ours
-        (*values, version),
-    ).rowcount
-    connection.execute(
-        f"DELETE FROM session WHERE {clause} AND NOT EXISTS (SELECT 1 FROM record"  # noqa: S608 -- parts are ours
-        " INDEXED BY record_by_session WHERE record.user_id IS session.user_id"
-        " AND record.agent_id IS session.agent_id AND record.session_id = session.session_id)",
-        values,
-    )
-    connection.execute(
-        "INSERT INTO erasure VALUES (?, ?) ON CONFLICT (key) DO UPDATE"
-        " SET version = max(version, excluded.version)",
-        (scope.key, version),
-    )
-    return Erased(
-        removed={"records": removed, "versions": versions, **gone},
-        # Repeated, it opens nothing, but what it opened may not be in the index yet.
-        touched=tuple(touched if removed else claims.claimants(connection, scope)),
-    )

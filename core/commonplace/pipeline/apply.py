@@ -8,12 +8,13 @@ from datetime import datetime
 
 from ..answers import Change
 from ..codec import thaw
-from ..exchange import Op, Outcome, Point, Put, Remove, Terms
+from ..exchange import Op, Outcome, Put, Remove, Terms
 from ..faults import crash_point
 from ..model import Record, record_id
 from ..ports import GraphStore, VectorIndex
+from .reflect import look_again, reflect
 
-Planned = Sequence[tuple[Put, Sequence[float]]]
+Planned = Sequence[tuple[Put, Sequence[float] | None]]
 
 
 def apply(
@@ -22,12 +23,15 @@ def apply(
     graph: GraphStore,
     index: VectorIndex,
     describe: Callable[[str], tuple[Terms, int]],
+    shared: bool = False,
 ) -> list[tuple[Change, ...]]:
     """Apply operations in order: the graph, in one transaction where it can be, then the index.
 
     Args:
-        work: an operation with its planned changes, each with its vector, or its removal.
+        work: an operation with its planned changes, each with its vector if its text is told, or
+            its removal.
         describe: gives a text's terms and its length in words.
+        shared: another process may change both stores meanwhile.
 
     Returns:
         The changes of each operation, in order.
@@ -50,7 +54,9 @@ def apply(
         steps[len(outcomes) : len(outcomes) + len(part)] = part
         outcomes += done
     crash_point("after_graph")
-    _index(steps, vectors, outcomes, index, describe)
+    written = reflect(steps, vectors, outcomes, index, describe, shared=shared)
+    if shared:
+        look_again(written, graph, index)
     crash_point("after_index")
     answers = iter(outcomes)
     return [
@@ -119,37 +125,3 @@ def targets(op: Op) -> set[str]:
     given = json.loads(op.body)
     named = {put["record"]["id"] for put in given.get("puts", ())}
     return named | ({given["id"]} if "id" in given else set())
-
-
-def _index(
-    steps: Sequence[Put | Remove],
-    vectors: Sequence[Sequence[float] | None],
-    outcomes: Sequence[Outcome],
-    index: VectorIndex,
-    describe: Callable[[str], tuple[Terms, int]],
-) -> None:
-    points: list[Point] = []
-    touched: dict[str, Record] = {}
-    for step, vector, outcome in zip(steps, vectors, outcomes, strict=True):
-        record = outcome.record
-        touched |= {one.id: one for one in outcome.touched}
-        if isinstance(step, Remove):
-            if record is None:
-                # Order matters: a point of this batch may be the one that is removed.
-                index.upsert(points)
-                points = []
-                index.delete(step.scope, [step.id])
-        elif vector is not None and record is not None and _is_of(step.record, record):
-            terms, words = describe(record.indexed_text)
-            points.append(Point(record=record, vector=vector, terms=terms, words=words))
-        elif record is not None and step.replace:
-            touched[record.id] = record  # its text is of another change, the rest of this one
-    if points:
-        index.upsert(points)
-    if touched:
-        index.amend(list(touched.values()))
-
-
-def _is_of(told: Record, held: Record) -> bool:
-    # A later change may have ended what this one told: then it is indexed as it is now.
-    return held.version >= told.version and held.indexed_text == told.indexed_text

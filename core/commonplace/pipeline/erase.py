@@ -18,12 +18,15 @@ def erase(op: Op, engines: Engines, at: datetime) -> Receipt:
     erased = engines.graph.erase(scope, op.version)
     removed = {f"graph.{name}": n for name, n in erased.removed.items()}
     crash_point("after_graph")
+    for name, n in engines.checkpoints.erase(scope).items():
+        removed[f"checkpoints.{name}"] = n
     engines.index.amend(erased.touched)
-    removed["index.points"] = engines.index.erase(scope)
+    removed["index.points"] = engines.index.erase(scope, op.version)
     engines.index.flush()
     crash_point("after_index")
     removed["journal.rows"] = journal.erase(scope, op.seq)
     left = {f"graph.{name}": n for name, n in engines.graph.count(scope).items()}
+    left |= {f"checkpoints.{name}": n for name, n in engines.checkpoints.count(scope).items()}
     left["index.points"] = engines.index.count(scope)
     left["journal.rows"] = journal.rows(scope, before=op.seq)
     journal.erase(scope, op.seq + 1)

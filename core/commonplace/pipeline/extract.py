@@ -66,12 +66,13 @@ Answer with JSON only: {"facts": [...]}; an empty list if nothing is worth keepi
 
 
 def extract(
-    messages: Sequence[Message], at: datetime
-) -> Generator[AskChat, str | None, list[Fact]]:
+    messages: Sequence[Message], at: datetime, instructions: str | None = None
+) -> Generator[AskChat, str | None, list[Fact] | str | None]:
     """Plan an extraction: yields what to ask, is sent the answers, returns the facts.
 
-    An answer of None means that the model failed. An empty list means that nothing was worth
-    keeping, or that the answers stayed unreadable after one repair.
+    An answer of None means that the model failed, and so does a result of None. An empty list
+    means that nothing was worth keeping, a text that the answer stayed unreadable after one
+    repair, and why.
     """
     lines = [
         f"[{number}] {message.name or message.role}: {message.text}"
@@ -79,12 +80,16 @@ def extract(
     ]
     when = next((one.at for one in messages if one.at), None) or at
     user = f"Time: {when:%A %Y-%m-%d %H:%M}\nConversation:\n" + "\n".join(lines)
-    answer = yield AskChat(system=_SYSTEM, user=user, schema=SCHEMA)
+    system = f"{_SYSTEM}\n\nFor this application:\n{instructions}" if instructions else _SYSTEM
+    answer = yield AskChat(system=system, user=user, schema=SCHEMA)
     facts, fault = _read(answer, when)
     if facts is None and answer is not None:
         repair = f"{user}\n\nYour last answer was refused: {fault}. Answer again, JSON only."
-        facts, _ = _read((yield AskChat(system=_SYSTEM, user=repair, schema=SCHEMA)), when)
-    return facts or []
+        answer = yield AskChat(system=system, user=repair, schema=SCHEMA)
+        facts, fault = _read(answer, when)
+    if facts is not None:
+        return facts
+    return None if answer is None else fault
 
 
 def _read(answer: str | None, when: datetime) -> tuple[list[Fact] | None, str]:

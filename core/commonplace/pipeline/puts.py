@@ -38,6 +38,7 @@ def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_singl
         pinned=fact.pinned,
         situation=fact.situation,
         outcome=fact.outcome,
+        indexed=fact.indexed,
     )
     return Put(record=record, relations=relations)
 

@@ -106,6 +106,8 @@ def rank(
     order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
     best = [every[i] for i in order[:_EXAMINED]]
     scale = _confidence(question, best, every, weights) / max(total[order[0]], EPSILON)
+    asked = set(tokens(question))
+    led = {one.id: one.weight for one in reached}
     matches = []
     for i in order[:limit]:
         parts = {
@@ -118,8 +120,17 @@ def rank(
             "mention": mention[i] * scale,
         }
         score = min(1.0, total[i] * scale)
-        matches.append(Match(record=every[i].record, score=score, parts=parts))
+        fit = _fit(asked, every[i], led.get(every[i].record.id, 0.0), weights)
+        matches.append(Match(record=every[i].record, score=score, parts=parts, fit=fit))
     return matches
+
+
+def _fit(asked: set[str], hit: Hit, led: float, weights: Weights) -> float:
+    """Judge a record alone: its cosine, raised by shared words and by how relations lead to it."""
+    shared = len(asked.intersection(tokens(hit.record.indexed_text))) if asked else 0
+    covered = (shared / len(asked)) ** 2 if asked else 0.0
+    apart = (1 - max(0.0, min(1.0, hit.dense))) * (1 - covered) * (1 - weights.graph * led)
+    return max(0.0, 1 - apart)
 
 
 def _confidence(

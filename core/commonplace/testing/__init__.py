@@ -10,5 +10,8 @@ pytest.register_assert_rewrite(
     "commonplace.testing.graph",
     "commonplace.testing.relations",
     "commonplace.testing.journal",
+    "commonplace.testing.moving",
     "commonplace.testing.adapter",
+    "commonplace.testing.checkpoints",
+    "commonplace.testing.retention",
 )

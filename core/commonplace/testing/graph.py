@@ -10,8 +10,9 @@ import pytest
 
 from ..errors import InvalidRecord, MemoryClosed
 from ..exchange import Outcome, Put, Remove
-from ..filters import parse_filter
+from ..kept import KeptRecord
 from ..model import Kind, Record, Relation, Scope, record_id
+from ..parsing import parse_filter
 from ..ports import GraphStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -174,6 +175,14 @@ class GraphStoreContract:
         assert outcome.record is not None
         assert (outcome.record.text, outcome.record.metadata) == ("new", {"n": 2})
 
+    def test_an_update_may_add_to_the_metadata(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, metadata={"city": "Lyon", "year": 2020})])
+        change = update("a", 2, metadata={"year": 2021, "done": True})
+        [outcome] = graph.apply([replace(change, merge=True)])
+
+        assert outcome.record is not None
+        assert {"city": "Lyon", "year": 2021, "done": True} == outcome.record.metadata
+
     def test_an_update_keeps_creation_position_and_owner(self, graph: GraphStore) -> None:
         owner = Scope(user_id="alice", session_id="s")
         [first] = graph.apply([put("a", 1, owner, in_session=True)])
@@ -197,6 +206,19 @@ class GraphStoreContract:
         assert _events([*unknown, *dead]) == ["NONE", "NONE"]
         assert [one.record for one in [*unknown, *dead]] == [None, None]
         assert _texts(graph) == []
+
+    def test_an_upsert_adds_or_updates_whatever_is_there(self, graph: GraphStore) -> None:
+        def upsert(version: int, **given: Any) -> Outcome:
+            change = replace(update("a", version, expires_at=None, **given), upsert=True)
+            return graph.apply([change])[0]
+
+        assert _events([upsert(1, text="one"), upsert(2, text="two")]) == ["ADD", "UPDATE"]
+        [kept] = graph.page(ALICE).records
+        assert (kept.text, kept.created_at) == ("two", START + timedelta(seconds=1))
+        graph.apply([update("a", 3, expires_at=START + timedelta(seconds=4))])
+        assert _events([upsert(5)]) == ["ADD"], "what has expired makes room"
+        graph.apply([remove("a", 6)])
+        assert _events([upsert(7), upsert(4)]) == ["ADD", "NONE"], "a fence holds for it too"
 
     def test_an_older_change_is_ignored(self, graph: GraphStore) -> None:
         graph.apply([put("a", 5)])
@@ -354,6 +376,14 @@ class GraphStoreContract:
     def test_a_made_up_cursor_is_refused(self, graph: GraphStore, cursor: str) -> None:
         with pytest.raises(InvalidRecord):
             graph.page(ALICE, cursor=cursor)
+
+    def test_who_asks_has_the_last_word_on_every_row(self, graph: GraphStore) -> None:
+        graph.apply([put(f"r{n}", n + 1, metadata={"n": n}) for n in range(7)])
+        where = parse_filter({"n": {"gt": 0}}, lambda record: record.metadata["n"] % 3 == 0)
+
+        page = graph.page(ALICE, where=where)
+
+        assert {one.metadata["n"] for one in page.records} == {3, 6}
 
     @pytest.mark.parametrize(
         ("where", "expected"),
@@ -521,6 +551,17 @@ class GraphStoreContract:
         assert found[record_id(ALICE, "fact", "k2")] == 2001
         assert record_id(ALICE, "fact", "k1") not in found
 
+    def test_versions_leave_out_what_the_index_should_not_have(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, indexed=False), put("b", 2), put("c", 3), put("d", 4)])
+        withdrawn = put("c", 5, indexed=False)
+        graph.apply([replace(withdrawn, replace=True, upsert=True, fields=("text", "indexed"))])
+        graph.apply([update("a", 6, text="new")])
+        wanted = {record_id(ALICE, "fact", key): n for key, n in (("b", 2), ("d", 4))}
+
+        assert dict(graph.versions(ALICE)) == dict(graph.versions(None)) == wanted
+        kept = [one.record for one in graph.dump() if isinstance(one, KeptRecord)]
+        assert [one.indexed for one in kept] == [False, True, False, True]
+
     def test_eight_threads_lose_nothing_and_share_relations(self, graph: GraphStore) -> None:
         scope = Scope(user_id="alice", session_id="s")
         failures: list[BaseException] = []
@@ -551,6 +592,16 @@ class GraphStoreContract:
         records = graph.page(scope, limit=1000).records
         assert sorted(one.position or 0 for one in records) == list(range(80))
         assert [len(one.supports) for one in graph.relations(scope)] == [8] * 10
+
+    def test_an_id_tells_its_owner_also_when_it_was_deleted(self, graph: GraphStore) -> None:
+        here = Scope(user_id="alice", agent_id="bot", session_id="s1")
+        first, second = put("a", 1, here), put("b", 2, Scope(agent_id="bot"))
+        graph.apply([first, second, remove("a", 3, here)])
+
+        assert [here, Scope(agent_id="bot"), None] == [
+            graph.owner(one) for one in (first.record.id, second.record.id, "nobody's")
+        ]
+        assert {here, Scope(agent_id="bot")} == set(graph.scopes())
 
     def test_a_closed_store_says_so(self, graph: GraphStore) -> None:
         graph.close()

@@ -11,8 +11,8 @@ import pytest
 
 from commonplace.errors import InvalidVector, MemoryClosed
 from commonplace.exchange import Point, Probe, Terms
-from commonplace.filters import parse_filter
 from commonplace.model import Record, Scope, record_id, turn_key
+from commonplace.parsing import parse_filter
 from commonplace.ports import VectorIndex
 
 __all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_probe"]
@@ -90,6 +90,46 @@ class VectorIndexContract:
         assert point.record == hit.record
         assert timedelta(0) == hit.record.occurred_at.utcoffset()  # the same moment, in UTC
         assert point.words == hit.words
+
+    def test_a_folder_is_one_of_its_scope_and_time(self, index: VectorIndex) -> None:
+        soon = NOW + timedelta(hours=1)
+        points = [
+            make_point("both", ANNA, metadata={"under": ["a", "a/b"]}),
+            make_point("upper", ANNA, metadata={"under": "a"}),
+            make_point("ending", ANNA, metadata={"under": ["a"]}, expires_at=soon),
+            make_point("other", ANNA, metadata={"under": ["aa", 1, None]}),
+            make_point("ben's", BEN, metadata={"under": ["a"]}),
+        ]
+        index.upsert(points)
+
+        def found(folder: str, **more: Any) -> set[str]:
+            where = parse_filter({"under": folder, **more.pop("where", {})})
+            return {*texts(index, make_probe(where=where, terms=(1,), **more))}
+
+        assert found("a") == {"both", "upper", "ending"}
+        assert found("a/b") == {"both"}
+        assert found("a", latest_only=False) == {"both", "upper", "ending"}
+        assert found("a", at=soon) == {"both", "upper"}
+        assert found("a", where={"kind": "episode"}) == set()
+        assert found("", where={}) == found("b") == set()
+
+    def test_a_record_that_is_given_an_end_is_found_until_then(self, index: VectorIndex) -> None:
+        soon = NOW + timedelta(hours=1)
+        point = make_point("ending", ANNA, metadata={"under": ["a"]})
+        index.upsert([point])
+        index.amend([replace(point.record, expires_at=soon, version=2)])
+
+        for where in (None, parse_filter({"under": "a"})):
+            assert texts(index, make_probe(where=where)) == ["ending"]
+            assert texts(index, make_probe(where=where, at=soon)) == []
+
+    def test_who_asks_has_the_last_word_on_every_candidate(self, index: VectorIndex) -> None:
+        index.upsert([make_point(f"{n}", ANNA, 1, n / 100, metadata={"n": n}) for n in range(70)])
+        where = parse_filter({"n": {"gte": 10}}, lambda record: record.metadata["n"] % 20 == 0)
+
+        found = texts(index, make_probe(where=where, terms=(1,)), 2)
+
+        assert found == ["20", "40"]
 
     def test_an_empty_index_finds_nothing(self, index: VectorIndex) -> None:
         assert index.search(make_probe(terms=(1,)), 5) == []
@@ -335,6 +375,17 @@ class VectorIndexContract:
         assert index.erase(ANNA) == 0
         assert index.count(BEN) == 1
 
+    def test_what_is_newer_than_a_removal_stays(self, index: VectorIndex) -> None:
+        old, new = make_point("old", version=3), make_point("new", version=2**52 + 1)
+        index.upsert([old, new])
+
+        index.delete(ANNA, [old.record.id, new.record.id], 2**52)
+        assert texts(index, make_probe()) == ["new"]
+        index.upsert([old])
+        assert index.erase(ANNA, 2**52) == 1
+        assert texts(index, make_probe()) == ["new"]
+        assert index.erase(ANNA, 2**52 + 1) == 1
+
     def test_versions_walks_over_every_record(self, index: VectorIndex) -> None:
         points = [make_point(f"p{n}", version=n + 1) for n in range(300)]
         index.upsert([*points, make_point("his", BEN), make_point("was", valid_to=NOW, version=7)])
@@ -344,6 +395,36 @@ class VectorIndexContract:
         wanted = {(p.record.id, p.record.version) for p in points}
         assert wanted | {(make_point("was").record.id, 7)} == set(walked)
         assert len(walked) == 301
+
+    def test_an_operator_walks_over_everybodys_records(self, index: VectorIndex) -> None:
+        points = [make_point("hers"), make_point("his", BEN, version=4)]
+        index.upsert(points)
+
+        assert dict(index.versions(None)) == {p.record.id: p.record.version for p in points}
+
+    def test_an_operator_removes_what_is_nobodys(self, index: VectorIndex) -> None:
+        points = [make_point("hers"), make_point("his", BEN), make_point("hers too")]
+        index.upsert(points)
+        index.delete(None, [one.record.id for one in points[:2]])
+
+        assert list(index.versions(None)) == [(points[2].record.id, 1)]
+
+    def test_vectors_are_read_back_where_the_text_is_the_same(self, index: VectorIndex) -> None:
+        points = [
+            *(make_point(f"p{n}", ANNA, 1.0, n / 10) for n in range(80)),
+            make_point("his", BEN, 0.0, 1.0),
+        ]
+        index.upsert(points)
+        changed = replace(points[3].record, text="another", version=2)
+        asked = [changed, *(one.record for one in points[4:]), make_point("unknown").record]
+        found = index.vectors(asked)
+
+        assert found.keys() == {one.record.id for one in points[4:]}
+        for one in points[4:]:
+            length = sum(part**2 for part in one.vector) ** 0.5
+            wanted = [part / length for part in one.vector]
+            assert found[one.record.id] == pytest.approx(wanted, abs=1e-6)
+        assert index.vectors([]) == {}
 
     def test_turns_are_scored_both_ways(self, index: VectorIndex) -> None:
         session = Scope(user_id="anna", session_id="s")

@@ -88,6 +88,14 @@ class JournalContract:
         assert [one.version - base for one in [*first, *second, *third]] == [0, 1, 2, 5 << 11]
         assert third[0].version < 2**53
 
+    def test_a_version_exceeds_what_the_change_has_seen(self, journal: Journal) -> None:
+        ahead = accept(journal, "a")[0].version + (3_600_000 << 11)
+        seen = replace(op("b"), version=ahead)
+
+        [late] = journal.append([seen], max_pending=10)
+        assert late.version == ahead + 1
+        assert accept(journal, "c")[0].version > late.version
+
     def test_versions_and_seqs_are_never_given_out_twice(self, journal: Journal) -> None:
         before = accept(journal, "ab")
         journal.erase(ALICE, MANY)

@@ -260,6 +260,18 @@ class RelationContract:
         assert again.touched == erased.touched
         assert homes(graph, MONDAY) == ["Rome"]
 
+    def test_an_update_from_a_wider_scope_settles_among_the_records_own(
+        self, graph: GraphStore
+    ) -> None:
+        narrow = Scope(user_id="alice", agent_id="a")
+        later = lives("Ann", "Oslo", valid_from=START + 5 * DAY)
+        graph.apply([moved("Rome", 1, 1, narrow), moved("Lyon", 1, 2), put("x", 3, narrow)])
+        [outcome] = graph.apply([update("x", 4, narrow, claimed=ALICE, relations=[later])])
+
+        assert ends(outcome.touched) == [("text of Ann Rome 1", START + 5 * DAY)]
+        assert homes(graph, narrow) == ["Oslo"]
+        assert homes(graph) == ["Lyon", "Oslo"]
+
     def test_no_owner_ends_what_another_said(self, graph: GraphStore) -> None:
         owners = [
             ALICE,

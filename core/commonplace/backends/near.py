@@ -1,0 +1,149 @@
+"""Reading the relationship graph in Neo4j: relations, entities, and what lies near a name.
+
+A relation is shown to a scope that covers a record that states it, and with those records only.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from ..exchange import Reached
+from ..model import Entity, Relation, Scope, fold
+from ..walk import ALIASES, Edge, walk
+from . import clauses, cypher, nodes, rows
+from .bolt import Ask
+from .claims import UNKNOWN, pairs_of
+
+_MOST_ALIASES = 3
+_MOST_MISSPELT = 64
+_SIMILAR = 0.6
+_SIMILAR_HAN = 0.5
+
+
+def read(
+    ask: Ask, scope: Scope, entity: str | None, hops: int, moment: Mapping[str, Any]
+) -> list[Relation]:
+    """Read the relations that the scope covers, around one entity or all, by age."""
+    if entity is None:
+        return [_relation(row) for row in _rows(ask, scope, moment)]
+    near = _with_aliases(ask, scope, _named(ask, scope, [fold(entity)]))
+    found: dict[int, Relation] = {}
+    for _ in range(hops):
+        around = _rows(ask, scope, moment, near)
+        found |= {row["relation"]["seq"]: _relation(row) for row in around}
+        near |= {row[end]["id"] for row in around for end in ("subject", "object")}
+    return [found[one] for one in sorted(found)]
+
+
+def entities(ask: Ask, scope: Scope) -> list[Entity]:
+    """Read the entities of relations that have not expired, by name; alike names are one."""
+    found: dict[str, Entity] = {}
+    for row in _rows(ask, scope, clauses.moment(latest_only=False)):
+        if row["relation"].get("expired_at") is not None:
+            continue
+        for end in (row["subject"], row["object"]):
+            held = found.get(end["key"])
+            if held is None or held.type == "thing":
+                name = held.name if held else end["name"]
+                found[end["key"]] = Entity(name=name, type=end["type"])
+    return sorted(found.values(), key=lambda one: one.name)
+
+
+def reach(ask: Ask, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
+    """Find records by the entities that the names may mean, over at most two relations."""
+    named = _named(ask, scope, names) or _alike(ask, scope, names)
+    if not named:
+        return []
+    named = _with_aliases(ask, scope, named)
+    return walk(named, names, partial(_edges, ask, scope, clauses.moment(at=at)))
+
+
+def _edges(ask: Ask, scope: Scope, moment: Mapping[str, Any], near: Collection[str]) -> list[Edge]:
+    found = _ask(ask, scope, cypher.EDGE, moment, near)
+    return [Edge(one["subject"], one["key"], one["object"], tuple(one["stated"])) for one in found]
+
+
+def _rows(
+    ask: Ask, scope: Scope, moment: Mapping[str, Any], near: Collection[str] | None = None
+) -> list[dict[str, Any]]:
+    return _ask(ask, scope, cypher.WHOLE, moment, near)
+
+
+def _ask(
+    ask: Ask,
+    scope: Scope,
+    answer: str,
+    moment: Mapping[str, Any],
+    near: Collection[str] | None,
+) -> list[dict[str, Any]]:
+    text = clauses.relations(scope, answer, around=near is not None)
+    return ask(text, near=sorted(near or ()), **moment, **clauses.owner(scope))
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def _ids(found: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {one["id"] for one in found}
+
+
+def _named(ask: Ask, scope: Scope, names: Sequence[str]) -> set[str]:
+    text = clauses.fill(cypher.NAMED, owned=clauses.owned(scope, "e"))
+    words = [nodes.digest(one) for one in names]
+    return _ids(ask(text, words=words, **clauses.owner(scope)))
+
+
+def _alike(ask: Ask, scope: Scope, names: Sequence[str]) -> set[str]:
+    """Find, for each name, the entity whose name shares most pairs of letters with it."""
+    short = [one for one in names if one.count(" ") < 2][:_MOST_MISSPELT]
+    asked = [
+        {"name": one, "pairs": nodes.pair_ids(scope.lane, one)}
+        for one in short
+        if len(pairs_of(one)) >= (3 if one.isascii() else 2)
+    ]
+    if not asked:
+        return set()
+    text = clauses.fill(cypher.ALIKE, owned=clauses.owned(scope, "e"))
+    found: set[str] = set()
+    for row in ask(text, names=asked, **clauses.owner(scope)):
+        size = len(pairs_of(row["name"]))
+        close = [
+            (2 * shared / (size + len(pairs_of(key))), age, one)
+            for shared, key, age, one in row["close"]
+        ]
+        likeness, _, nearest = max(close, default=(0.0, 0, ""))
+        if likeness >= (_SIMILAR if row["name"].isascii() else _SIMILAR_HAN):
+            found.add(nearest)
+    return found
+
+
+def _with_aliases(ask: Ask, scope: Scope, named: set[str]) -> set[str]:
+    text = clauses.fill(cypher.ALIASES, owned=clauses.owned(scope, "q"))
+    found, new = set(named), set(named)
+    for _ in range(_MOST_ALIASES):
+        if not new:
+            break
+        given = {"near": sorted(new), "aliases": list(ALIASES), **clauses.owner(scope)}
+        new = _ids(ask(text, **given)) - found
+        found |= new
+    return found
+
+
+def _relation(row: Mapping[str, Any]) -> Relation:
+    own, subject, object_ = row["relation"], row["subject"], row["object"]
+    begins = own["valid_from"]
+    return Relation(
+        subject=subject["name"],
+        predicate=own["predicate"],
+        object=object_["name"],
+        subject_type=subject["type"],
+        object_type=object_["type"],
+        valid_from=None if begins == UNKNOWN else rows.at_micros(begins),
+        valid_to=rows.from_micros(own.get("valid_to")),
+        single_valued=own["single"],
+        created_at=rows.at_micros(own["created_at"]),
+        expired_at=rows.from_micros(own.get("expired_at")),
+        conflict=own["conflict"],
+        supports=tuple(row["stated"]),
+    )

@@ -1,0 +1,15 @@
+"""The command line, `commonplace`; its packages come with the extra `cli`."""
+
+import sys
+
+from ..errors import MissingExtra
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    try:
+        from .app import app  # noqa: PLC0415 -- only who runs it needs its packages
+    except MissingExtra as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(2) from None
+    app()

@@ -1,0 +1,102 @@
+"""Where a memory is, as a caller or the environment says."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from commonplace import InvalidRecord, Settings
+from commonplace.backends.urls import parse
+from commonplace.place import Place
+
+SERVERS = Settings(vectors="qdrant://q:6333", graph="neo4j://n:7687")
+
+
+def test_a_folder_holds_every_engine_that_has_no_place_of_its_own(tmp_path: Path) -> None:
+    place = Place.find(str(tmp_path), Settings())
+    assert place == Place(vectors=str(tmp_path), graph=str(tmp_path), journal=str(tmp_path))
+    assert not place.shares_graph
+    mixed = Place.find(str(tmp_path), Settings(), graph="neo4j://n:7687", journal=f"{tmp_path}/j")
+    assert (mixed.vectors, mixed.journal) == (str(tmp_path), f"{tmp_path}/j")
+
+
+def test_what_is_given_stands_before_what_is_set(tmp_path: Path) -> None:
+    place = Place.find(str(tmp_path), SERVERS, graph="bolt://m:7687")
+    assert (place.vectors, place.graph) == ("qdrant://q:6333", "bolt://m:7687")
+    assert place.shares_vectors
+
+
+def test_the_same_folder_is_the_same_place_however_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Place.find("./a/../a", Settings()) == Place.find(str(tmp_path / "a"), Settings())
+
+
+def test_a_path_that_is_set_to_nothing_is_not_set() -> None:
+    assert Place.find(None, Settings(path="")) == Place.find(None, Settings())
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan, 1e10])
+def test_a_time_that_no_clock_can_wait_is_refused(value: float) -> None:
+    with pytest.raises(InvalidRecord, match="model_timeout"):
+        Settings(model_timeout=value)
+
+
+def test_a_password_is_in_no_name() -> None:
+    place = Place.find(None, SERVERS, graph="neo4j://me:pass@n:7687", vectors="https://key@q/c")
+    assert str(place) == "neo4j://n:7687 + https://q/c"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"vectors": "neo4j://n"}, {"graph": "qdrant://q"}, {"graph": "postgres://me:secret@p/d"}],
+)
+def test_a_url_of_no_such_server_is_refused_without_its_password(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidRecord, match="is no such server") as caught:
+        Place.find(None, Settings(), **given)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_url_says_as_whom_to_ask_and_how() -> None:
+    known = {"shards": int, "quantize": bool}
+    server = parse("vectors", "qdrant://:k%40y@host:6333/notes?shards=2&quantize=true", known)
+    assert (server.url, server.password, server.name) == ("qdrant://host:6333", "k@y", "notes")
+    assert server.options == {"shards": 2, "quantize": True}
+
+
+@pytest.mark.parametrize("query", ["shard=2", "shards=0", "shards=many", "quantize=yes"])
+def test_an_option_that_is_none_is_refused(query: str) -> None:
+    with pytest.raises(InvalidRecord):
+        parse("vectors", f"qdrant://host?{query}", {"shards": int, "quantize": bool})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "neo4j://me:sec/ret@n:7687",
+        "neo4j://me:sec#ret@n:7687",
+        "neo4j://me:sec?ret@n:7687",
+        "neo4j://me:sec[ret@n:7687",
+        "neo4j://me:secret@n:many",
+        "neo4j://me:secret@n:65536",
+        "neo4j://me:secret@[::1",
+        "neo4j://me:secret@",
+        "neo4j://",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(InvalidRecord, match="is no URL") as caught:
+        Place.find(None, Settings(graph=url))
+    assert "sec" not in str(caught.value)
+    assert "ret" not in str(caught.value)
+
+
+def test_a_password_is_shown_by_no_object() -> None:
+    given = Settings(graph="neo4j://me:secret@n:7687", vectors="qdrant://secret@q/c")
+    assert "secret" not in f"{given!r} {Place.find(None, given)!r} {Place.find(None, given)}"
+
+
+def test_an_address_of_version_6_is_one() -> None:
+    place = Place.find(None, Settings(), graph="bolt://me:a%2Fb@[::1]:7687/db?prefix=Mine")
+    assert str(place).startswith("bolt://[::1]:7687/db")

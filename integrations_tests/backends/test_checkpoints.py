@@ -1,0 +1,136 @@
+"""The embedded store of checkpoints: the contract, and what only a file has."""
+
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commonplace.backends.checkpoints import SqliteCheckpoints
+from commonplace.backends.file import SqliteFile
+from commonplace.model import Scope
+from commonplace.testing.checkpoints import (
+    ALICE,
+    CheckpointsContract,
+    blob,
+    everything,
+    said,
+    step,
+)
+from commonplace.testing.retention import RetentionContract
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[SqliteFile]:
+    opened = SqliteFile(str(tmp_path / "memory.db"))
+    yield opened
+    opened.close()
+
+
+class TestSqliteCheckpoints(CheckpointsContract, RetentionContract):
+    @pytest.fixture
+    def checkpoints(self, file: SqliteFile) -> SqliteCheckpoints:
+        return SqliteCheckpoints(file)
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        ALICE,
+        Scope(agent_id="g"),
+        Scope(session_id="s"),
+        Scope(user_id="u", agent_id="g"),
+        Scope(user_id="u", agent_id="g", session_id="s"),
+    ],
+    ids=["user", "agent", "session", "user+agent", "all"],
+)
+def test_every_statement_goes_by_an_index_and_pages_are_not_sorted(file: SqliteFile, scope: Scope):
+    store = SqliteCheckpoints(file)
+    asked: set[str] = set()
+    file.write(lambda c: c.set_trace_callback(asked.add))
+    with file.read() as reader:
+        reader.set_trace_callback(asked.add)
+    everything(store, scope)
+
+    def explain(connection: sqlite3.Connection) -> dict[str, list[str]]:
+        connection.set_trace_callback(None)
+        statements = [one for one in asked if re.match("SELECT|INSERT|UPDATE|DELETE", one)]
+        return {
+            one: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
+            for one in statements
+        }
+
+    plans = file.write(explain)
+    whole = "FROM checkpoint INDEXED BY checkpoint_by_id WHERE 1 ORDER"  # all there is, in order
+    scans = {
+        sql: plan
+        for sql, plan in plans.items()
+        if any(step.startswith("SCAN") and "VIRTUAL TABLE" not in step for step in plan)
+        and whole not in sql
+    }
+    sorts = [sql for sql, plan in plans.items() if any("ORDER BY" in one for one in plan)]
+
+    assert len(plans) > 25
+    assert scans == {}
+    assert sorts == []
+
+
+_WRITER = """
+import sys, threading
+from commonplace.backends.checkpoints import SqliteCheckpoints
+from commonplace.backends.file import SqliteFile
+from commonplace.testing.checkpoints import blob, said, step
+store = SqliteCheckpoints(SqliteFile(sys.argv[1]))
+say = threading.Lock()
+def work(thread):
+    for n in range(10**6):
+        one = step(f"{n:06}", thread=thread, versions={"c": str(n)})
+        store.write(one.address, [said("task", str(n))], None)
+        store.put(one, {("c", str(n)): blob(str(n))}, None)
+        with say:
+            print(thread, f"{n:06}", flush=True)
+for thread in "abcd":
+    threading.Thread(target=work, args=(thread,)).start()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize("lines", [1, 40])
+def test_what_was_answered_is_whole_after_a_kill(tmp_path: Path, lines: int):
+    path = str(tmp_path / "memory.db")
+    child = subprocess.Popen(
+        [sys.executable, "-c", _WRITER, path], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    heard = [child.stdout.readline() for _ in range(lines)]
+    child.send_signal(signal.SIGKILL)
+    heard += child.stdout.readlines()
+    child.stdout.close()
+    child.wait()
+    file = SqliteFile(path)
+    store = SqliteCheckpoints(file)
+    answered = [line.split() for line in heard if line.endswith("\n")]
+
+    assert len(answered) >= lines
+    for thread, name in answered:
+        state = store.read(thread, "", name)
+        assert state is not None
+        assert state.values == {"c": blob(str(int(name)))}
+        assert [one.value for one in state.writes] == [blob(str(int(name)))]
+    store.close()
+
+
+def test_erased_states_are_in_no_file(file: SqliteFile):
+    store = SqliteCheckpoints(file)
+    for number in range(50):
+        one = step(str(number), versions={"c": str(number)})
+        store.put(one, {("c", str(number)): blob(f"CANARY-{number}")}, ALICE)
+        store.write(one.address, [said("task", f"CANARY-{number}")], ALICE)
+    store.erase(ALICE)
+    folder = Path(file.path).parent
+
+    assert [one.name for one in folder.iterdir() if b"CANARY" in one.read_bytes()] == []

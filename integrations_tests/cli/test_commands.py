@@ -1,0 +1,527 @@
+"""The commands do what they say, say what they did, and end with the right exit code."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import pytest
+
+from commonplace import Fact, Memory, MissingExtra, Scope, Settings
+from commonplace.backends import opened_graph
+from commonplace.checkpoints import Address, Blob, Checkpoint, TaskWrite
+from commonplace.cli import importers, places
+from commonplace.errors import InvalidRecord
+from commonplace.exchange import Put
+from commonplace.kept import KeptRecord
+from commonplace.testing.graph import put
+
+from .lives import GONE, SMALL, embedder_of, opened, reads, users
+
+ALICE = Scope(user_id="alice")
+
+
+def engines(memory: Memory):
+    return memory._store.engines
+
+
+# -- copy ------------------------------------------------------------------------------------------
+
+
+def test_a_copy_answers_every_read_as_the_source_does(run, lived: Path, tmp_path: Path):
+    done = run("copy", lived, tmp_path / "copy")
+
+    assert done.exit_code == 0, done.output
+    assert "record: 90 identical" in done.stdout
+    assert "vectors: 85 taken over, 0 embedded anew" in done.stdout
+    with opened(lived) as one, opened(tmp_path / "copy") as other:
+        assert reads(other) == reads(one)
+
+
+def test_the_states_of_runs_are_copied_with_their_owners(run, lived: Path, tmp_path: Path):
+    blob = Blob(type="bytes", data=b"\x00state")
+    with opened(lived) as memory:
+        for number in range(120):
+            at = Address(thread=f"thread {number % 7}", namespace="", id=f"{number:04}")
+            step = Checkpoint(address=at, body=blob, metadata=blob, versions={"a": str(number)})
+            memory.checkpoints.put(step, {("a", str(number)): blob}, users(1)[0])
+            write = TaskWrite(task="t", path="p", index=0, channel="a", value=blob)
+            memory.checkpoints.write(at, [write], users(1)[0])
+    done = run("copy", str(lived), str(tmp_path / "copy"))
+
+    assert done.exit_code == 0, done.output
+    assert "checkpoints" in done.output
+    with opened(tmp_path / "copy") as memory:
+        state = memory.checkpoints.read("thread 1", "", "0113")
+        assert state is not None
+        assert (state.values, state.owner) == ({"a": blob}, users(1)[0])
+        assert [one.value for one in state.writes] == [blob]
+        assert memory.forget(users(1)[0]).removed["checkpoints.checkpoints"] == 120
+
+
+def test_exports_of_source_and_copy_are_equal_byte_for_byte(run, lived: Path, tmp_path: Path):
+    run("copy", lived, tmp_path / "copy")
+    for place in ("lived", "copy"):
+        assert run("export", tmp_path / place, tmp_path / f"{place}.jsonl").exit_code == 0
+
+    text = (tmp_path / "lived.jsonl").read_text("utf-8")
+    assert text == (tmp_path / "copy.jsonl").read_text("utf-8")
+    assert "nobody may see this" not in text
+    assert "noted thing number 7" in text
+
+
+def test_what_was_forgotten_in_the_source_is_refused_in_the_copy(run, lived: Path, tmp_path: Path):
+    run("copy", lived, tmp_path / "copy")
+    late = put("late", 1, GONE)
+    with opened(tmp_path / "copy") as memory:
+        [outcome] = engines(memory).graph.apply([late])
+
+        assert outcome.change.event == "NONE"
+        assert memory.list(GONE).records == ()
+
+
+def test_a_copy_goes_on_as_the_source_would(run, lived: Path, tmp_path: Path):
+    run("copy", lived, tmp_path / "copy")
+    user = users(1)[0]
+    talk = Scope(user_id=user.user_id, agent_id="helper", session_id="talk")
+    with opened(tmp_path / "copy") as memory:
+        known = memory.add(f"{user.user_id} noted thing number 5", user).changes[0]
+        memory.add("what is remembered next", talk)
+
+        assert known.event == "NONE"
+        assert len(memory.list(talk).records) == 4
+
+
+def test_a_copy_that_is_complete_may_be_run_again(run, lived: Path, tmp_path: Path):
+    run("copy", lived, tmp_path / "copy")
+    again = run("copy", lived, tmp_path / "copy")
+
+    assert again.exit_code == 0
+    assert "vectors: 0 taken over, 0 embedded anew" in again.stdout
+
+
+def test_a_copy_into_somebody_elses_memory_is_refused(run, lived: Path, tmp_path: Path):
+    with opened(tmp_path / "other") as memory:
+        memory.add("of somebody else", ALICE)
+    done = run("copy", lived, tmp_path / "other")
+
+    assert done.exit_code == 1
+    assert "holds memories already. Copy into an empty place." in done.stderr
+    with opened(tmp_path / "other") as memory:
+        assert [one.text for one in memory.list(ALICE).records] == ["of somebody else"]
+
+
+def test_a_copy_into_the_copy_of_another_is_refused(run, lived: Path, tmp_path: Path):
+    with opened(tmp_path / "second") as memory:
+        memory.add("of a second one", ALICE)
+    run("copy", lived, tmp_path / "copy")
+    done = run("copy", tmp_path / "second", tmp_path / "copy")
+
+    assert done.exit_code == 1
+    assert f"holds the copy of {lived}" in done.stderr
+
+
+def test_a_copy_into_an_index_in_use_is_refused(run, lived: Path, tmp_path: Path):
+    with opened(tmp_path / "other") as memory:
+        memory.add("found in the index only", ALICE)
+    for file in (tmp_path / "other").glob("memory.db*"):
+        file.unlink()
+    done = run("copy", lived, tmp_path / "other")
+
+    assert done.exit_code == 1
+    assert "holds memories already" in done.stderr
+
+
+def test_a_copy_says_when_the_target_went_its_own_way(run, lived: Path, tmp_path: Path):
+    run("copy", lived, tmp_path / "copy")
+    with opened(tmp_path / "copy") as memory:
+        memory.add("written in the copy", ALICE)
+    done = run("copy", lived, tmp_path / "copy")
+
+    assert done.exit_code == 1
+    assert "record: 91 DIFFERENT, the source has 90" in done.stdout
+    with opened(tmp_path / "copy") as memory:
+        assert [one.text for one in memory.list(ALICE).records] == ["written in the copy"]
+
+
+def test_a_copy_refuses_while_writes_of_the_source_wait(
+    run, lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("commonplace.moving.copying._SECONDS", 0.01)
+    monkeypatch.setattr(places, "embedder_of", lambda _: Absent())
+    hold(lived)
+    done = run("copy", lived, tmp_path / "copy")
+
+    assert done.exit_code == 1
+    assert "has 1 accepted writes that are not finished" in done.stderr
+
+
+class Absent:
+    """The same embedder on a day on which it does not answer."""
+
+    id = embedder_of("sentence-encoder").id
+    dimensions = 64
+
+    def embed(self, texts, *, purpose):
+        raise ConnectionError
+
+
+def hold(place: Path) -> None:
+    """Leave a write in the journal that could not be planned."""
+    memory = Memory.open(str(place), embedder=Absent())
+    memory.add("waits", ALICE, wait=False)
+    memory.close(timeout=0.0)
+
+
+# -- export and import -----------------------------------------------------------------------------
+
+
+def test_an_import_gives_back_what_an_export_took(run, lived: Path, tmp_path: Path):
+    run("export", lived, "all.jsonl")
+    done = run("import", "file", "all.jsonl", tmp_path / "back")
+    run("export", tmp_path / "back", "back.jsonl")
+
+    assert done.exit_code == 0, done.output
+    assert "vectors: 0 taken over, 85 embedded anew" in done.stdout
+    assert (tmp_path / "back.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
+    with opened(lived) as one, opened(tmp_path / "back") as other:
+        assert reads(other) == reads(one)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("", "is no export"), ('{"commonplace":1}\n{"record":{}}\n', "is of no export")],
+    ids=["empty", "broken"],
+)
+def test_an_import_of_something_else_is_bad_usage(run, tmp_path: Path, text: str, word: str):
+    (tmp_path / "all.jsonl").write_text(text)
+    done = run("import", "file", "all.jsonl", tmp_path / "back")
+
+    assert done.exit_code == 2
+    assert word in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_a_file_that_is_not_there_is_told_in_a_sentence(run, tmp_path: Path):
+    done = run("import", "file", "nowhere.jsonl", tmp_path / "back")
+
+    assert done.exit_code == 1
+    assert "nowhere.jsonl" in done.stderr
+
+
+def test_an_adapter_brings_its_own_import(run, monkeypatch: pytest.MonkeyPatch):
+    point = EntryPoint("elsewhere", f"{__name__}:bring", importers.GROUP)
+    monkeypatch.setattr(EntryPoint, "load", lambda _: bring)
+    given = EntryPoints([point])
+    monkeypatch.setattr(importers, "entry_points", given.select)
+
+    assert "elsewhere" in run("import", "--help").stdout
+    assert run("import", "elsewhere", "a", "--times", "2").stdout == "aa\n"
+    refused = run("import", "elsewhere", "a", "--times", "0")
+    assert (refused.exit_code, "is too few" in refused.stderr) == (2, True)
+    monkeypatch.setattr(EntryPoint, "load", lack)
+    lacking = run("import", "elsewhere", "a")
+    assert (lacking.exit_code, "pip install 'commonplace[x]'" in lacking.stderr) == (2, True)
+
+
+def lack(_: EntryPoint):
+    raise MissingExtra(package="x", extra="x")
+
+
+def bring(word: str, times: int = 1) -> None:
+    """Bring a word."""
+    if not times:
+        raise InvalidRecord(field="times", value=times, reason="is too few")
+    print(word * times)  # noqa: T201 -- what a command does
+
+
+# -- the index -------------------------------------------------------------------------------------
+
+
+def test_reindex_makes_the_vectors_anew(run, lived: Path):
+    with opened(lived) as memory:
+        before = reads(memory)
+    shutil.rmtree(lived / "vectors")
+    done = run("reindex", lived)
+
+    assert done.exit_code == 0, done.output
+    assert "85 records embedded" in done.stdout
+    assert run("doctor", lived).exit_code == 0
+    with opened(lived) as memory:
+        assert reads(memory) == before
+
+
+def test_what_is_not_indexed_stays_so_wherever_it_is_moved(run, tmp_path: Path):
+    hidden = Fact(text="Alice rows at dawn", key="a", indexed=False)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for fact in (hidden, Fact(text="Alice sings")):
+        with opened(folders[0]) as memory:
+            memory.add(fact, ALICE)
+        for command in ("doctor", "reindex"):
+            done = run(command, folders[0])
+            assert done.exit_code == 0, done.output
+    assert run("copy", *folders).exit_code == 0
+    for folder in folders:
+        with opened(folder) as memory:
+            [record] = [one for one in memory.list(ALICE).records if "dawn" in one.text]
+            memory.update(record.id, "Alice rows at noon", ALICE)
+            found = memory.search("Alice rows at dawn, noon", ALICE)
+            assert [one.record.text for one in found] == ["Alice sings"]
+            memory.add(replace(hidden, indexed=True), ALICE, upsert=True)
+            assert len(memory.search("Alice rows at dawn", ALICE)) == 2
+
+
+def test_reindex_mends_an_index_whose_files_are_damaged(run, lived: Path):
+    (lived / "vectors" / "index.json").write_text("{")
+    done = run("reindex", lived)
+
+    assert done.exit_code == 0, done.output
+    assert run("doctor", lived).exit_code == 0
+
+
+def test_reindex_does_not_change_the_embedder(run, lived: Path):
+    done = run("reindex", lived, "--embedder", SMALL)
+
+    assert done.exit_code == 1
+    assert "was made with dimensions '64', now '32' is configured" in done.stderr
+    assert run("doctor", lived).exit_code == 0
+
+
+def test_reindex_beside_an_empty_graph_store_spares_the_vectors(run, lived: Path):
+    for file in lived.glob("memory.db*"):
+        file.unlink()
+    done = run("reindex", lived)
+
+    assert done.exit_code == 1
+    assert "has no record to build an index from" in done.stderr
+    assert (lived / "vectors").exists()
+
+
+def test_reembed_switches_to_the_new_embedder_and_drops_the_former(run, lived: Path):
+    done = run("reembed", lived, "--embedder", SMALL)
+
+    assert done.exit_code == 0, done.output
+    assert sorted(one.name for one in lived.glob("vectors*")) == ["vectors-2"]
+    assert run("doctor", lived, "--embedder", SMALL).exit_code == 0
+    former = run("doctor", lived)
+    assert (former.exit_code, "made with dimensions" in former.stderr) == (1, True)
+    with opened(lived, SMALL) as memory:
+        assert memory.search("where does Ann live", users(1)[0])[0].record.text.endswith("Bern")
+
+
+def test_reembed_keeps_the_former_vectors_when_asked(run, lived: Path):
+    run("reembed", lived, "--embedder", SMALL, "--keep")
+
+    assert sorted(one.name for one in lived.glob("vectors*")) == ["vectors", "vectors-2"]
+
+
+def test_reembed_there_and_back_is_as_before(run, lived: Path):
+    with opened(lived) as memory:
+        before = reads(memory)
+    run("reembed", lived, "--embedder", SMALL)
+    run("reembed", lived, "--embedder", "sentence-encoder")
+
+    with opened(lived) as memory:
+        assert reads(memory) == before
+
+
+def test_reembed_refuses_while_writes_wait_for_the_former_embedder(run, lived: Path):
+    hold(lived)
+    done = run("reembed", lived, "--embedder", SMALL)
+
+    assert done.exit_code == 1
+    assert "accepted writes that are not finished" in done.stderr
+    assert run("doctor", lived).exit_code == 0  # which finishes them
+    assert run("reembed", lived, "--embedder", SMALL).exit_code == 0
+
+
+def test_reembed_warns_of_dead_letters_that_keep_former_vectors(
+    run, lived: Path, caplog: pytest.LogCaptureFixture
+):
+    hold(lived)
+    bury(lived, "the disk was full")
+    done = run("reembed", lived, "--embedder", SMALL)
+
+    assert done.exit_code == 0
+    assert "1 dead letters keep the vectors" in caplog.text
+
+
+def bury(place: Path, reason: str) -> str:
+    """Make a dead letter of the write that waits; answer its operation."""
+    with opened_graph(places.find(str(place)), Settings()) as (_, journal):
+        [op] = journal.pending()
+        journal.bury(op.seq, reason)
+    return op.id
+
+
+def test_a_rebuilt_index_knows_what_happened_since_it_was_begun(run, lived: Path, monkeypatch):
+    """What the first attempt left behind is brought up to date by the second."""
+    from commonplace.moving import rebuilding
+
+    whole = rebuilding.fill
+    monkeypatch.setattr(rebuilding, "fill", lambda *a, **k: (whole(*a, **k), 1 / 0))
+    assert isinstance(run("reembed", lived, "--embedder", SMALL).exception, ZeroDivisionError)
+    user = users(1)[0]
+    with opened(lived) as memory:
+        page = memory.list(user)
+        memory.delete(page.records[-1].id, user)
+        memory.update(page.records[-3].id, "changed meanwhile", user)
+        memory.forget(users(2)[1])
+    monkeypatch.setattr(rebuilding, "fill", whole)
+    done = run("reembed", lived, "--embedder", SMALL)
+
+    assert done.exit_code == 0, done.output
+    assert "1 records embedded" in done.stdout
+    assert run("doctor", lived, "--embedder", SMALL).exit_code == 0
+
+
+# -- doctor and retry ------------------------------------------------------------------------------
+
+
+def test_doctor_is_content_with_a_sound_memory(run, lived: Path):
+    done = run("doctor", lived)
+
+    assert done.exit_code == 0
+    assert "record: 90\nlive: 85\nindexed: 85\npending: 0\nAll is well.\n" in done.stdout
+
+
+@pytest.mark.parametrize("what", ["missing", "outdated", "orphans"])
+def test_doctor_finds_every_way_in_which_the_index_differs(run, lived: Path, what: str):
+    user = users(1)[0]
+    with opened(lived) as memory:
+        record = memory.list(user).records[0]
+        stores = engines(memory)
+        if what == "missing":
+            stores.index.delete(user, [record.id])
+        elif what == "outdated":
+            newer = replace(record, version=record.version + 1)
+            stores.graph.apply([Put(record=newer, replace=True, relations=None)])
+        else:
+            memory.add("will be an orphan", ALICE)
+            stores.graph.erase(ALICE, 2**53 - 1)
+    done = run("doctor", lived)
+
+    assert done.exit_code == 1
+    assert f"{what} in the index: 1, such as " in done.stdout
+    assert "`commonplace reindex`" in done.stderr
+    assert run("reindex", lived).exit_code == 0
+    assert run("doctor", lived).exit_code == 0
+
+
+def test_doctor_shows_dead_letters_and_retry_brings_them_back(run, lived: Path):
+    hold(lived)
+    operation = bury(lived, "the disk was full")
+    ill = run("doctor", lived)
+
+    assert ill.exit_code == 1
+    assert f"dead: {operation} (add, " in ill.stdout
+    assert "attempts): the disk was full\n" in ill.stdout
+    assert "`commonplace retry`" in ill.stderr
+    assert run("retry", lived, "unknown").exit_code == 1
+    done = run("retry", lived)
+    assert (done.exit_code, done.stdout) == (0, "1 tried again, 0 are dead, 0 wait.\n")
+    with opened(lived) as memory:
+        assert "waits" in [one.text for one in memory.list(ALICE).records]
+
+
+# -- usage -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("copy", "a"),
+        ("copy", "graph=x", "b"),
+        ("doctor", "graph=x,graph=y,vectors=z"),
+        ("doctor", "graph=mysql://host,vectors=b"),
+        ("reembed", "a"),
+        ("fly",),
+    ],
+)
+def test_bad_usage_ends_with_two_and_without_a_traceback(run, words: tuple[str, ...]):
+    done = run(*words)
+
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+
+
+def test_a_place_that_another_process_holds_is_told_in_a_sentence(run, lived: Path):
+    with opened(lived):
+        held = subprocess.run(
+            [sys.executable, "-m", "commonplace.cli", "export", str(lived), "x.jsonl"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    assert held.returncode == 1
+    assert "is held by" in held.stderr
+    assert "Traceback" not in held.stderr
+
+
+def test_a_folder_is_all_of_a_place_whatever_the_environment_says(
+    run, lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COMMONPLACE_VECTORS", str(tmp_path / "elsewhere"))
+
+    assert places.find(str(lived)).vectors == str(lived)
+    assert run("doctor", lived).exit_code == 0
+    assert run("reindex", lived).exit_code == 0
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_an_export_is_for_its_owner_alone(run, lived: Path):
+    run("export", lived, "all.jsonl")
+
+    assert Path("all.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_place_is_a_folder_or_named_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    folder, parts = places.find("here"), places.find("vectors=qdrant://h:1/a,b,graph=g,journal=j")
+
+    assert folder.graph == folder.vectors == folder.journal == str(tmp_path / "here")
+    assert parts.vectors == "qdrant://h:1/a,b"
+    assert (parts.graph, parts.journal) == (str(tmp_path / "g"), str(tmp_path / "j"))
+
+
+@pytest.mark.parametrize("name", ["hash", "openai:", "openai:unheard-of", "fastembed:"])
+def test_an_embedder_that_is_none_of_ours_is_refused(name: str):
+    with pytest.raises(InvalidRecord):
+        places.embedder_of(name)
+
+
+def test_the_embedders_are_those_of_the_library(monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+    assert places.embedder_of("sentence-encoder").id.startswith("use-multilingual-3/")
+    assert places.embedder_of("openai:text-embedding-3-small").dimensions == 1536
+    assert places.embedder_of("openai:nomic:latest@768").id == "openai/nomic:latest/768"
+
+
+def test_without_its_packages_the_command_names_the_extra(tmp_path: Path):
+    (tmp_path / "typer.py").write_text("raise ImportError")
+    done = subprocess.run(
+        [sys.executable, "-m", "commonplace.cli", "doctor", "x"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == "'typer' is not installed. Run: pip install 'commonplace[cli]'\n"
+
+
+def test_every_tombstone_is_carried(run, lived: Path, tmp_path: Path):
+    run("copy", lived, tmp_path / "copy")
+    with opened(tmp_path / "copy") as memory:
+        kept = list(engines(memory).graph.dump())
+
+    assert sum(isinstance(one, KeptRecord) and not one.live for one in kept) == 5

@@ -1,0 +1,76 @@
+"""A way to a Bolt server that breaks when a commit has been sent and before it is answered."""
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+_COMMIT = b"\x00\x02\xb0\x12\x00\x00"  # a message of two bytes: no fields, signature 0x12
+
+
+class Cut:
+    """Forwards connections; once armed, it cuts the next one that commits."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._place = (host, port)
+        self._is_armed = False
+        self.happened = False
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._door.getsockname()[1]
+        self._open: list[socket.socket] = []
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for one in (self._door, *self._open):
+            _end(one)
+
+    def arm(self) -> None:
+        """Cut the connection of the next commit."""
+        self._is_armed = True
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._door.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._place)
+            self._open += [client, server]
+            threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
+            threading.Thread(target=self._back, args=(server, client), daemon=True).start()
+
+    def _forward(self, client: socket.socket, server: socket.socket) -> None:
+        try:
+            while data := client.recv(65536):
+                if self._is_armed and _COMMIT in data:
+                    self._is_armed = False
+                    self.happened = True
+                    _end(client)
+                    server.sendall(data)  # it is made all the same
+                    return
+                server.sendall(data)
+        except OSError:
+            return
+        _end(server)
+
+    def _back(self, server: socket.socket, client: socket.socket) -> None:
+        try:
+            while data := server.recv(65536):
+                client.sendall(data)
+        except OSError:
+            return
+
+
+def _end(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the other side was first
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()
