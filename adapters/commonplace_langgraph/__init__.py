@@ -1,0 +1,69 @@
+"""One memory for LangGraph and LangChain agents.
+
+A store, a checkpointer, a middleware, tools, parts for graphs, a retriever, LangChain's models.
+Each name is imported when it is first asked for: what only stores needs no `langchain`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from commonplace.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from .middleware import MemoryMiddleware
+    from .models import (
+        AsyncLangChainChat,
+        AsyncLangChainEmbedder,
+        LangChainChat,
+        LangChainEmbedder,
+    )
+    from .nodes import recall_hook, remember_node
+    from .retriever import MemoryRetriever
+    from .saver import CommonplaceSaver
+    from .scopes import Run
+    from .store import CommonplaceStore
+    from .tools import memory_tools
+
+__all__ = [
+    "AsyncLangChainChat",
+    "AsyncLangChainEmbedder",
+    "CommonplaceSaver",
+    "CommonplaceStore",
+    "LangChainChat",
+    "LangChainEmbedder",
+    "MemoryMiddleware",
+    "MemoryRetriever",
+    "Run",
+    "memory_tools",
+    "recall_hook",
+    "remember_node",
+]
+
+_HOMES = {
+    "AsyncLangChainChat": "models",
+    "AsyncLangChainEmbedder": "models",
+    "CommonplaceSaver": "saver",
+    "CommonplaceStore": "store",
+    "LangChainChat": "models",
+    "LangChainEmbedder": "models",
+    "MemoryMiddleware": "middleware",
+    "MemoryRetriever": "retriever",
+    "Run": "scopes",
+    "memory_tools": "tools",
+    "recall_hook": "nodes",
+    "remember_node": "nodes",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # noqa: EM102, TRY003 -- as Python words it
+    try:
+        home = import_module(f".{_HOMES[name]}", __name__)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if not package.startswith(("langchain", "langgraph")):
+            raise
+        raise MissingExtra(package=package, extra="langgraph") from error
+    globals()[name] = value = getattr(home, name)
+    return value

@@ -1,0 +1,169 @@
+"""LangChain's messages as ours.
+
+- `HumanMessage.text` → `Message.text`, role `user`: its text blocks; images and the like are
+  dropped. More than a record holds becomes several messages.
+- `HumanMessage.name`, `AIMessage.name` → `Message.name`, without what no name may hold.
+- `AIMessage.text` of the last message → `Message.text`, role `assistant`; where there is none,
+  `structured_response` of the state, as JSON.
+- `BaseMessage.id` together with the text → `Message.id`: callers use an id again for another text,
+  and a turn that runs again says the same with the same id.
+- `SystemMessage`, `ToolMessage`, tool calls, reasoning, usage → dropped. A summary that a
+  middleware wrote, and a message marked as a note, are dropped whole.
+- `Match` → `Document`: text, record id, and score, kind, times and the record's own metadata.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from pydantic import BaseModel
+
+from commonplace.model import Match, Message
+from commonplace.note import is_note
+from commonplace.spoken import clean, is_visible, to_messages
+
+_SYNTHETIC = "lc_source"  # of messages that langchain's middlewares write in a user's name
+
+
+class Said(TypedDict):
+    """Something that the user said, as JSON holds it; `id` is LangChain's, perhaps empty."""
+
+    text: str
+    name: str
+    id: str
+
+
+def to_said(messages: Sequence[BaseMessage]) -> list[Said]:
+    """Read what the user said since the last answer, oldest first; empty list if nothing."""
+    found: list[Said] = []
+    for one in reversed(messages):
+        if isinstance(one, HumanMessage):
+            if not _is_made_up(one):
+                found += _said(one)
+        elif not isinstance(one, SystemMessage):
+            break
+    return found[::-1]
+
+
+def as_now(said: Sequence[Said], messages: Sequence[BaseMessage]) -> list[Said]:
+    """Read again what the user said, for a middleware may have taken secrets out of it.
+
+    What is no longer in the conversation stays as it was read.
+    """
+    now = {one.id: one for one in messages if isinstance(one, HumanMessage) and one.id}
+    found: list[Said] = []
+    for one in said:
+        found += _said(now[one["id"]]) if one["id"] in now else [one]
+    return found
+
+
+def to_question(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    """Cut a conversation after the last thing that the user said."""
+    end = len(messages)
+    while end and not isinstance(messages[end - 1], HumanMessage):
+        end -= 1
+    return messages[:end]
+
+
+def to_exchange(said: Sequence[Said], state: Mapping[str, Any]) -> list[Message]:
+    """Make the messages of a turn: what the user said, then the answer at the end of the state.
+
+    Empty list if the user said nothing. The answer is missing where only a tool gave one.
+    """
+    messages = []
+    for one in said:
+        key = _key(one["id"], one["text"])
+        messages += to_messages(one["text"], "user", one["name"], key)
+    if not messages:
+        return []
+    last = state["messages"][-1]
+    text = _answer(last, state)
+    return messages + to_messages(text, "assistant", last.name or "", _key(last.id or "", text))
+
+
+def with_note(messages: Sequence[AnyMessage], note: str) -> list[AnyMessage]:
+    """Copy a conversation, with a note in front of the last thing that the user said.
+
+    It is part of that message, for some models take no two messages of one role in a row, and
+    what stands before it stays as it was, for the sake of their caches.
+    """
+    copy = list(messages)
+    for place in range(len(copy) - 1, -1, -1):
+        if isinstance(copy[place], HumanMessage):
+            copy[place] = _led_by(copy[place], note)
+            return copy
+    return [*copy, HumanMessage(note)]
+
+
+def instructed(message: SystemMessage | None, text: str) -> SystemMessage:
+    """Copy a system message, with a text behind it; make one if there is none."""
+    if message is None:
+        return SystemMessage(text)
+    if isinstance(message.content, str):
+        content: Any = f"{message.content}\n\n{text}" if message.content else text
+    else:
+        content = [*message.content, {"type": "text", "text": text}]
+    return message.model_copy(update={"content": content})
+
+
+def to_document(match: Match) -> Document:
+    """Make a document of a match; what a store notes of its items stays behind."""
+    record = match.record
+    said = record.metadata.get("langgraph")
+    notes = ("langgraph", "under") if isinstance(said, Mapping) and "item" in said else ()
+    metadata = {
+        **{key: value for key, value in record.metadata.items() if key not in notes},
+        "score": match.score,
+        "kind": record.kind,
+        "created_at": record.created_at.isoformat(),
+        "occurred_at": record.occurred_at.isoformat(),
+    }
+    return Document(page_content=record.text, id=record.id, metadata=metadata)
+
+
+def _led_by(message: AnyMessage, note: str) -> AnyMessage:
+    if isinstance(message.content, str):
+        content: Any = f"{note}\n\n{message.content}"
+    else:
+        content = [{"type": "text", "text": note}, *message.content]
+    return message.model_copy(update={"content": content})
+
+
+def _is_made_up(message: BaseMessage) -> bool:
+    return _SYNTHETIC in message.additional_kwargs or is_note(message.additional_kwargs)
+
+
+def _said(message: HumanMessage) -> list[Said]:
+    text = clean(str(message.text))
+    known = Said(text=text, name=message.name or "", id=message.id or "")
+    return [known] if is_visible(text) else []
+
+
+def _key(message_id: str, text: str) -> str:
+    return hashlib.sha256(json.dumps([message_id, text]).encode()).hexdigest()[:32]
+
+
+def _answer(last: BaseMessage, state: Mapping[str, Any]) -> str:
+    if isinstance(last, AIMessage):
+        return str(last.text)
+    given = state.get("structured_response") if isinstance(last, ToolMessage) else None
+    return "" if given is None else _as_json(given)
+
+
+def _as_json(value: object) -> str:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = dataclasses.asdict(value)
+    return json.dumps(value, ensure_ascii=False, default=str)

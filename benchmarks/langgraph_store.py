@@ -1,0 +1,282 @@
+"""How fast is the LangGraph store beside LangGraph's own, in one run?
+
+    python benchmarks/langgraph_store.py [--sizes 1000,10000] [--isolation 100000]
+
+Every store holds the same items: most in one namespace, a twentieth in another. The model is
+cached, 384 dimensions. The last part is no race: it plays random operations on namespaces whose
+labels are made to be mistaken for each other, against a dictionary, and counts wrong answers.
+"""
+
+import asyncio
+import random
+import sqlite3
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import BaseStore, PutOp, SearchOp
+from langgraph.store.memory import InMemoryStore
+from rich.console import Console
+from rich.table import Table
+
+from commonplace_langgraph import CommonplaceStore
+
+DIMENSIONS = 384
+MANY, FEW = ("docs", "many"), ("docs", "few")
+WORDS = "tea garden train doctor violin rabbit harbour letter winter kitchen bridge market".split()
+LABELS = ["foo", "foobar", "fo", "FOO", "foo ", "föö", "fo\u0308o", "*", "foo%", "foo_", "foo/bar",
+          "foo\x1fbar", '"', 'foo","bar', "a\\", "\u202efoo"]  # fmt: skip
+
+
+class Cached(Embeddings):
+    """Made-up directions of words, remembered by text."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, list[float]] = {}
+        self.words = {}
+
+    def embed_query(self, text: str) -> list[float]:
+        found = self.known.get(text)
+        if found is None:
+            parts = text.split()
+            for word in parts:
+                if word not in self.words:
+                    seed = np.random.default_rng(abs(hash(word)))
+                    self.words[word] = seed.standard_normal(DIMENSIONS)
+            vector = sum(self.words[word] for word in parts)
+            found = self.known[text] = (vector / np.linalg.norm(vector)).tolist()
+        return found
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+
+MODEL = Cached()
+INDEX: Any = {"dims": DIMENSIONS, "embed": MODEL, "fields": ["text"]}
+
+
+def text(number: int) -> str:
+    """Make up the text of a number; no two are equal."""
+    return " ".join(WORDS[number // step % len(WORDS)] for step in (1, 7, 31)) + f" {number}"
+
+
+def ops(size: int) -> list[PutOp]:
+    """Make the puts that fill a store; every twentieth item more goes to the small namespace."""
+    few = max(1, size // 20)
+    many = [PutOp(MANY, f"k{n}", {"text": text(n)}) for n in range(size)]
+    return many + [PutOp(FEW, f"k{n}", {"text": text(n)}) for n in range(few)]
+
+
+def timed(call: Callable[[int], object], times: int) -> list[float]:
+    """Call so many times; answers milliseconds, sorted."""
+    found = []
+    for number in range(times):
+        start = time.perf_counter()
+        call(number)
+        found.append((time.perf_counter() - start) * 1000)
+    return sorted(found)
+
+
+def shown(found: list[float]) -> str:
+    """Write the least, the middle and the 99th of a hundred."""
+    return f"{found[0]:.2f} / {found[len(found) // 2]:.2f} / {found[int(len(found) * 0.99)]:.2f}"
+
+
+def measure(store: BaseStore, size: int) -> list[str]:
+    """Fill a store and measure it by its synchronous methods."""
+    puts = ops(size)
+    start = time.perf_counter()
+    for at in range(0, len(puts), 500):
+        store.batch(puts[at : at + 500])
+    rate = len(puts) / (time.perf_counter() - start)
+    asked = [text(n * 37 % size) for n in range(200)]
+    rows = [f"{rate:,.0f}"]
+    rows.append(shown(timed(lambda n: store.put(MANY, f"k{n}", {"text": text(n)}), 100)))
+    rows.append(shown(timed(lambda n: store.get(MANY, f"k{n}"), 200)))
+    for namespace in (MANY, FEW, ("docs",)):
+        search = lambda n, place=namespace: store.search(place, query=asked[n % 200], limit=10)  # noqa: E731 -- one use
+        rows.append(shown(timed(search, 100)))
+    return rows
+
+
+async def ameasure(store: BaseStore, size: int) -> list[str]:
+    """Measure a store by its asynchronous methods."""
+    puts = ops(size)
+    start = time.perf_counter()
+    for at in range(0, len(puts), 500):
+        await store.abatch(puts[at : at + 500])
+    rows = [f"{len(puts) / (time.perf_counter() - start):,.0f}"]
+    asked = [text(n * 37 % size) for n in range(200)]
+
+    async def each(call: Callable[[int], Any], times: int) -> str:
+        found = []
+        for number in range(times):
+            begin = time.perf_counter()
+            await call(number)
+            found.append((time.perf_counter() - begin) * 1000)
+        return shown(sorted(found))
+
+    rows.append(await each(lambda n: store.aput(MANY, f"k{n}", {"text": text(n)}), 100))
+    rows.append(await each(lambda n: store.aget(MANY, f"k{n}"), 200))
+    for namespace in (MANY, FEW, ("docs",)):
+        rows.append(
+            await each(lambda n, p=namespace: store.asearch(p, query=asked[n], limit=10), 100)
+        )
+    return rows
+
+
+def sync_stores(folder: Path) -> Iterator[tuple[str, Any]]:
+    """Name the stores and how to open them."""
+    yield (
+        "commonplace",
+        lambda stack: stack.enter_context(CommonplaceStore(folder / "ours", index=INDEX)),
+    )
+    yield "InMemoryStore", lambda _: InMemoryStore(index=INDEX)
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        from langgraph.store.sqlite import SqliteStore  # noqa: PLC0415 -- where SQLite can
+
+        def sqlite(stack: ExitStack) -> BaseStore:
+            path = str(folder / "peer.db")
+            store = stack.enter_context(SqliteStore.from_conn_string(path, index=INDEX))
+            store.setup()
+            return store
+
+        yield "SqliteStore", sqlite
+
+
+async def async_row(kind: str, folder: Path, size: int) -> list[str]:
+    """Measure an asynchronous store."""
+    async with AsyncExitStack() as stack:
+        if kind == "commonplace":
+            store: Any = CommonplaceStore(folder / "ours", index=INDEX)
+            await stack.enter_async_context(store)
+        else:
+            from langgraph.store.sqlite.aio import AsyncSqliteStore  # noqa: PLC0415 -- as above
+
+            path = str(folder / "peer.db")
+            store = await stack.enter_async_context(
+                AsyncSqliteStore.from_conn_string(path, index=INDEX)
+            )
+            await store.setup()
+        return await ameasure(store, size)
+
+
+def together(folder: Path) -> str:
+    """Put 1,000 items from 16 threads and two event loops at once; tell whether all are there."""
+    with CommonplaceStore(folder / "together", index=INDEX) as store:
+
+        async def loop(me: int) -> None:
+            await asyncio.gather(
+                *(store.aput(("docs", f"l{me}"), f"k{n}", {"text": text(n)}) for n in range(100))
+            )
+
+        def thread(me: int) -> None:
+            for n in range(50):
+                store.put(("docs", f"t{me}"), f"k{n}", {"text": text(n)})
+
+        work = [threading.Thread(target=thread, args=(me,)) for me in range(16)]
+        work += [threading.Thread(target=lambda me=me: asyncio.run(loop(me))) for me in range(2)]
+        start = time.perf_counter()
+        for one in work:
+            one.start()
+        for one in work:
+            one.join()
+        seconds = time.perf_counter() - start
+        names = {f"t{me}": 50 for me in range(16)} | {"l0": 100, "l1": 100}
+        for name, count in names.items():
+            held = store.search(("docs", name), limit=1000)
+            good = all(one.value == {"text": text(int(one.key[1:]))} for one in held)
+            if (
+                not good
+                or len(held) != count
+                or {one.namespace for one in held} != {("docs", name)}
+            ):
+                return f"{name}: {len(held)} of {count}"
+    return f"all there, unmixed, {1000 / seconds:,.0f} puts/s"
+
+
+def isolate(folder: Path, times: int) -> int:
+    """Play random operations against a dictionary; answer how many rows were not asked for."""
+    chosen, wrong = random.Random(7), 0
+    model: dict[tuple[tuple[str, ...], str], Any] = {}
+    with CommonplaceStore(folder / "isolation", index=INDEX) as store:
+
+        def namespace() -> tuple[str, ...]:
+            return tuple(chosen.choice(LABELS) for _ in range(chosen.randint(1, 3)))
+
+        done = 0
+        while done < times:
+            batch: list[Any] = []
+            for _ in range(32):
+                where, key = namespace(), f"k{chosen.randint(0, 2)}"
+                kind = chosen.random()
+                if kind < 0.45:
+                    batch.append(PutOp(where, key, {"text": f"tea {done}", "at": list(where)}))
+                elif kind < 0.55:
+                    batch.append(PutOp(where, key, None))
+                else:
+                    query = "tea" if kind < 0.65 else None
+                    batch.append(SearchOp(where, query=query, limit=300))
+            answers = store.batch(batch)
+            for op, answer in zip(batch, answers, strict=True):
+                if isinstance(op, SearchOp):
+                    prefix = op.namespace_prefix
+                    expected = {
+                        (place, key): value
+                        for (place, key), value in model.items()
+                        if place[: len(prefix)] == prefix
+                    }
+                    held = {(one.namespace, one.key): one.value for one in answer}
+                    wrong += (
+                        held != expected
+                        if len(expected) <= 300
+                        else not (held.items() <= expected.items())
+                    )
+            for op in batch:
+                if isinstance(op, PutOp):
+                    if op.value is None:
+                        model.pop((op.namespace, op.key), None)
+                    else:
+                        model[op.namespace, op.key] = op.value
+            done += len(batch)
+    return wrong
+
+
+def main(
+    sizes: Annotated[str, typer.Option(help="items, with commas between")] = "1000,10000",
+    isolation: Annotated[int, typer.Option(help="random operations")] = 100_000,
+) -> None:
+    """Measure, and say whether anything was lost or mixed."""
+    console = Console(width=160)
+    for size in (int(one) for one in sizes.split(",") if one):
+        table = Table(title=f"{size:,} items, milliseconds: min / p50 / p99")
+        for name in ("store", "batched puts/s", "put", "get", "top 10 of all but few",
+                     "top 10 of a twentieth", "top 10 of both"):  # fmt: skip
+            table.add_column(name)
+        MODEL.embed_documents([text(n) for n in range(size)])
+        for name, opened in sync_stores(Path(tempfile.mkdtemp())):
+            with ExitStack() as stack:
+                table.add_row(name, *measure(opened(stack), size))
+        for kind in ("commonplace", "AsyncSqliteStore"):
+            if kind == "commonplace" or hasattr(sqlite3.Connection, "enable_load_extension"):
+                row = asyncio.run(async_row(kind, Path(tempfile.mkdtemp()), size))
+                table.add_row(f"{kind}, async", *row)
+        console.print(table)
+    folder = Path(tempfile.mkdtemp())
+    console.print("1,000 puts from 16 threads and 2 loops:", together(folder))
+    if isolation:
+        wrong = isolate(folder, isolation)
+        console.print(f"{isolation:,} random operations: {wrong} wrong answers")
+        sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,132 @@
+"""A LangGraph agent that remembers: one process learns, in two languages, another recalls.
+
+One memory is all there is: what the middleware recalls, the store that a node of the graph may ask,
+and the checkpoints of the threads. Each question is asked in a thread of its own, so that only the
+memory can know; at last the first thread goes on where it was. The chat model is scripted, so that
+no key is needed; everything else is real.
+
+Prints:
+    first process
+      alice: I am allergic to peanuts.
+      agent: Noted.
+      alice: 我住在杭州，最喜欢龙井茶。
+      agent: 好的。
+    second process
+      alice: Which food am I allergic to?
+      the model was shown: - user: I am allergic to peanuts.
+      alice: 我最喜欢什么茶？
+      the model was shown: - user: 我住在杭州，最喜欢龙井茶。
+      bob: Which food am I allergic to?
+      the model was shown: nothing
+      the store, asked for alice: I am allergic to peanuts.
+      the first thread goes on after: I am allergic to peanuts. | Noted.
+      its owner is forgotten, and it is gone: True
+"""
+
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from commonplace import Memory, Policy, Scope
+from commonplace_langgraph import CommonplaceSaver, CommonplaceStore, MemoryMiddleware
+
+TOLD = {"I am allergic to peanuts.": "Noted.", "我住在杭州，最喜欢龙井茶。": "好的。"}
+ASKED = [
+    ("alice", "Which food am I allergic to?"),
+    ("alice", "我最喜欢什么茶？"),
+    ("bob", "Which food am I allergic to?"),
+]
+
+
+@dataclass
+class Asker:
+    """Who asks; an application knows it from its login."""
+
+    user_id: str
+
+
+class ScriptedModel(BaseChatModel):
+    """Stands in for a chat model: gives its answers in order and keeps what it was shown."""
+
+    answers: list[str]
+    shown: str = ""
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Any:
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        self.shown = str(messages[-1].text)
+        message = AIMessage(self.answers.pop(0) if self.answers else "I remember.")
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def make_agent(memory: Memory, model: BaseChatModel) -> Any:
+    return create_agent(
+        model,
+        middleware=[MemoryMiddleware(memory, policy=Policy(top_k=1))],
+        context_schema=Asker,
+        store=CommonplaceStore(memory),
+        checkpointer=CommonplaceSaver(memory, owner=lambda _, run: Scope(user_id=run["user_id"])),
+    )
+
+
+def thread_of(user: str, thread: str) -> Any:
+    return {"configurable": {"thread_id": thread, "user_id": user}}
+
+
+def turn(agent: Any, user: str, text: str, thread: str) -> str:
+    out = agent.invoke(
+        {"messages": [("user", text)]},
+        thread_of(user, thread),
+        context=Asker(user),
+    )
+    return str(out["messages"][-1].text)
+
+
+def learn(memory: Memory) -> None:
+    agent = make_agent(memory, ScriptedModel(answers=list(TOLD.values())))
+    for number, text in enumerate(TOLD):
+        print(f"  alice: {text}\n  agent: {turn(agent, 'alice', text, f'learn {number}')}")
+
+
+def ask(memory: Memory) -> None:
+    model = ScriptedModel(answers=[])
+    agent = make_agent(memory, model)
+    for number, (user, text) in enumerate(ASKED):
+        turn(agent, user, text, f"ask {number}")
+        lines = [line for line in model.shown.splitlines() if line.startswith("- ")]
+        print(f"  {user}: {text}\n  the model was shown: {'; '.join(lines) or 'nothing'}")
+    [best] = agent.store.search(("memories", "alice"), query="peanuts", limit=1)
+    print(f"  the store, asked for alice: {best.value['content']}")
+    first = thread_of("alice", "learn 0")
+    held = agent.get_state(first).values["messages"]
+    print(f"  the first thread goes on after: {' | '.join(one.text for one in held)}")
+    memory.forget(Scope(user_id="alice"))
+    print(f"  its owner is forgotten, and it is gone: {not agent.get_state(first).values}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for title, part in (("first process", "learn"), ("second process", "ask")):
+            print(title, flush=True)
+            command = [sys.executable, "-X", "utf8", __file__, part, folder]
+            subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        main()
+    else:
+        with Memory.open(sys.argv[2]) as opened:
+            {"learn": learn, "ask": ask}[sys.argv[1]](opened)
