@@ -1,0 +1,17 @@
+"""One memory for Strands agents: a plugin, a memory store, Strands' models as ours.
+
+`commonplace_strands.mem0_memory` is a module to use in place of `strands_tools.mem0_memory`.
+"""
+
+from commonplace.errors import MissingExtra
+
+try:
+    import strands as _strands  # noqa: F401 -- only asks whether it is there
+except ImportError as error:
+    raise MissingExtra(package="strands-agents", extra="strands") from error
+
+from .models import StrandsChat
+from .plugin import MemoryPlugin
+from .store import CommonplaceMemoryStore
+
+__all__ = ["CommonplaceMemoryStore", "MemoryPlugin", "StrandsChat"]

@@ -1,0 +1,61 @@
+"""Strands' chat models as the model of a memory."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from strands.models import Model
+
+from commonplace.errors import ModelFailed
+
+NO_MODEL = "model={!r} is no Model of strands. Pass one."
+CUT_OFF = ("max_tokens", "content_filtered", "guardrail_intervened")
+
+
+class StrandsChat:
+    """Extracts with a Strands model; one call for one answer.
+
+    Each call runs on an event loop of its own, as each call of a synchronous agent does, so that a
+    memory goes on extracting when the loop of the agent's call is gone. A model whose client one
+    loop owns should not be the agent's own object: make another.
+    """
+
+    def __init__(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(NO_MODEL.format(model))
+        self.model = model
+
+    @property
+    def id(self) -> str:
+        """The model's class and name."""
+        config = self.model.get_config()
+        name = config.get("model_id") if isinstance(config, Mapping) else None
+        return f"{type(self.model).__name__}:{name or 'unnamed'}"
+
+    def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
+        """Answer with JSON text; the schema goes into the prompt, which every model can read.
+
+        Raises:
+            ModelFailed: the answer was cut off.
+        """
+        wanted = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
+        return asyncio.run(self._complete(wanted, user))
+
+    async def _complete(self, system: str, user: str) -> str:
+        parts: list[str] = []
+        messages: Any = [{"role": "user", "content": [{"text": user}]}]
+        async for event in self.model.stream(messages, None, system):
+            stop = event.get("messageStop", {}).get("stopReason")
+            if stop in CUT_OFF:
+                raise ModelFailed(model=self.id, reason=f"its answer ended with {stop}")
+            text = event.get("contentBlockDelta", {}).get("delta", {}).get("text")
+            parts += [text] if text else []
+        return _unfence("".join(parts))
+
+
+def _unfence(text: str) -> str:
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].removeprefix("json")
+    return text.strip()

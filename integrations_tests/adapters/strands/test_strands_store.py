@@ -1,0 +1,581 @@
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from strands.memory import (
+    AddMessagesContext,
+    ExtractionConfig,
+    ExtractionResult,
+    IntervalTrigger,
+    InvocationTrigger,
+    MemoryManager,
+    MemoryMessageFilter,
+)
+from strands.types.agent import ConcurrentInvocationMode
+
+from commonplace import (
+    Fact,
+    InvalidFilter,
+    InvalidRecord,
+    InvalidScope,
+    Memory,
+    Policy,
+    Relation,
+    Scope,
+    StoreUnavailable,
+)
+from commonplace.note import FOOTER
+from commonplace.testing.fakes import HashEmbedder
+from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
+
+ALICE = Scope(user_id="alice")
+SCOPED = Policy(mode="agent_control")
+ROOT = Path(__file__).parents[3]
+
+
+def of(user):
+    return {"invocation_state": {"user_id": user}}
+
+
+def said(text, role="user"):
+    return {"role": role, "content": [{"text": text}]}
+
+
+def numbered(*numbers):
+    return AddMessagesContext(sequence_numbers=list(numbers))
+
+
+class EachIsAFact:
+    """Extracts each thing a user said; counts what it was shown."""
+
+    def __init__(self):
+        self.batches = []
+
+    async def extract(self, messages, context=None):
+        texts = [one["content"][0]["text"] for one in messages if one["role"] == "user"]
+        self.batches.append(texts)
+        await asyncio.sleep(0)
+        return [ExtractionResult(content=f"Fact: {one}", metadata={"n": 1}) for one in texts]
+
+
+@pytest.fixture
+def store(memory):
+    return CommonplaceMemoryStore(memory, scope=ALICE)
+
+
+class TestSearchAndAdd:
+    async def test_what_was_added_is_found_with_its_id_and_score(self, store, memory):
+        (added,) = await store.add("Miso is a cat.", {"source": "form"})
+        (entry,) = await store.search("Which cat?")
+
+        assert entry.content == "Miso is a cat."
+        assert entry.metadata["id"] == added["id"]
+        assert 0 < entry.metadata["score"] <= 1
+        assert {
+            "source": "form",
+            "kind": "fact",
+            "user_id": "alice",
+        }.items() <= entry.metadata.items()
+        assert entry.metadata == json.loads(json.dumps(entry.metadata))
+
+    async def test_the_same_text_twice_is_one_record(self, store, memory):
+        first, second = [await store.add("Miso is a cat.") for _ in range(2)]
+
+        assert [first[0]["event"], second[0]["event"]] == ["ADD", "NONE"]
+        assert first[0]["id"] == second[0]["id"]
+
+    async def test_stores_of_one_memory_keep_to_their_scopes(self, memory):
+        team = CommonplaceMemoryStore(memory, scope=Scope(agent_id="team"), name="team")
+        own = CommonplaceMemoryStore(memory, scope=ALICE, name="own")
+        await team.add("The desk is oak.")
+        await own.add("The cat is black.")
+
+        assert [one.content for one in await team.search("desk cat")] == ["The desk is oak."]
+        assert [one.content for one in await own.search("desk cat")] == ["The cat is black."]
+
+    async def test_stores_of_one_memory_keep_to_their_kinds(self, memory):
+        likes = CommonplaceMemoryStore(memory, scope=ALICE, kinds=("preference",))
+        facts = CommonplaceMemoryStore(memory, scope=ALICE, kinds=("fact",))
+        await likes.add("She likes green tea.")
+        await facts.add("She lives in Lyon.")
+
+        assert [one.content for one in await likes.search("she")] == ["She likes green tea."]
+        assert [one.content for one in await facts.search("she")] == ["She lives in Lyon."]
+
+    async def test_a_filter_holds_in_every_search(self, memory):
+        store = CommonplaceMemoryStore(memory, scope=ALICE, where={"city": "Lyon"})
+        await store.add("The tea house.", {"city": "Lyon"})
+        await store.add("The tea shop.", {"city": "Nice"})
+
+        assert [one.content for one in await store.search("tea")] == ["The tea house."]
+
+    async def test_as_many_are_found_as_are_asked_for_the_best_first(self, memory):
+        store = CommonplaceMemoryStore(memory, scope=ALICE, max_search_results=3)
+        for number in range(6):
+            await store.add(f"Tea number {number}.")
+        scores = [one.metadata["score"] for one in await store.search("Tea number 4.")]
+
+        assert len(scores) == 3
+        assert scores == sorted(scores, reverse=True)
+        assert len(await store.search("Tea", {"max_search_results": 1})) == 1
+        assert len(await store.search("Tea", {"max_search_results": 10**6})) == 6
+
+    async def test_a_threshold_leaves_out_what_is_weaker(self, memory):
+        store = CommonplaceMemoryStore(memory, scope=ALICE, threshold=1.0)
+        await store.add("Tea.")
+
+        assert await store.search("Something else entirely") == []
+
+    @pytest.mark.parametrize("query", ["", "  ", "\u200b", "\x00"])
+    async def test_an_empty_query_finds_nothing(self, store, query):
+        await store.add("Miso is a cat.")
+
+        assert await store.search(query) == []
+
+    async def test_a_query_no_store_could_take_is_cleaned(self, store):
+        await store.add("Miso is a cat.")
+
+        assert await store.search("cat\x00 \ud800" + "?" * 100_000) != []
+
+    async def test_metadata_names_no_scope(self, store, memory):
+        await store.add("Miso is a cat.", {"user_id": "bob", "session_id": "s", "n": 1})
+
+        (record,) = memory.list(ALICE).records
+        assert (record.scope, record.metadata) == (ALICE, {"n": 1})
+
+    @pytest.mark.parametrize("content", ["", " ", "\x00", "ü" * 20_000, 7, None])
+    async def test_what_no_record_holds_is_refused(self, store, content):
+        with pytest.raises(InvalidRecord):
+            await store.add(content)
+
+    async def test_a_store_without_a_user_finds_and_keeps_nothing(self, memory):
+        store = CommonplaceMemoryStore(memory)
+        with pytest.raises(InvalidScope, match="user_id=None is unknown"):
+            await store.search("cat")
+        with pytest.raises(InvalidScope, match="user_id=None is unknown"):
+            await store.add("Miso is a cat.")
+
+        assert await store.add_messages([said("Miso is a cat.")], numbered(0)) == 0
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"scope": "alice"},
+            {"kinds": ("thing",)},
+            {"kinds": "fact"},
+            {"where": {"$": 1}},
+            {"threshold": 2},
+            {"max_search_results": 0},
+            {"tools": ("burn",)},
+        ],
+    )
+    def test_an_argument_that_cannot_be_used_is_refused(self, memory, arguments):
+        with pytest.raises((InvalidRecord, InvalidFilter)):
+            CommonplaceMemoryStore(memory, **arguments)
+
+    def test_what_is_no_memory_is_refused(self):
+        with pytest.raises(TypeError, match=r"Memory\.open"):
+            CommonplaceMemoryStore(None)
+
+    def test_it_serves_one_loop_after_another(self, store):
+        asyncio.run(store.add("Miso is a cat."))
+
+        assert [one.content for one in asyncio.run(store.search("cat"))] == ["Miso is a cat."]
+
+
+class TestMessages:
+    async def test_messages_are_kept_word_by_word_in_their_order(self, store, memory, told):
+        count = await store.add_messages(
+            [said("How is the cat?"), said("Fine.", "assistant")], numbered(0, 1)
+        )
+        memory.drain()
+
+        assert count == 2
+        assert sorted(told("alice")) == ["Fine.", "How is the cat?"]
+        assert {one.role for one in memory.list(ALICE).records} == {"user", "assistant"}
+
+    async def test_the_same_batch_again_is_kept_once(self, store, memory, told):
+        for _ in range(3):
+            await store.add_messages([said("ok"), said("ok")], numbered(4, 5))
+        memory.drain()
+
+        assert told("alice") == ["ok", "ok"]
+
+    async def test_another_agent_s_numbers_are_no_repetition(self, store, memory, told):
+        await store.add_messages([said("One.")], numbered(0))
+        await store.add_messages([said("Two.")], numbered(0))
+        memory.drain()
+
+        assert sorted(told("alice")) == ["One.", "Two."]
+
+    async def test_without_numbers_nothing_is_a_repetition(self, store, memory, told):
+        for _ in range(2):
+            await store.add_messages([said("ok")])
+        memory.drain()
+
+        assert told("alice") == ["ok", "ok"]
+
+    async def test_only_words_are_kept(self, store, memory, told):
+        use = {"toolUse": {"toolUseId": "1", "name": "look", "input": {}}}
+        result = {"toolResult": {"toolUseId": "1", "status": "success", "content": [{"text": "x"}]}}
+        messages = [
+            {"role": "assistant", "content": [{"text": "Let me see."}, use]},
+            {"role": "user", "content": [result]},
+            said("agent.tool.look direct tool call.\nInput parameters: {}\n"),
+            said("agent.tool.look was called.", "assistant"),
+        ]
+        await store.add_messages(messages, numbered(0, 1, 2, 3))
+        memory.drain()
+
+        assert told("alice") == ["Let me see."]
+
+    async def test_a_message_that_is_marked_as_a_note_is_never_kept(self, store, memory, told):
+        marked = {**said("A note."), "metadata": {"custom": {"commonplace.note": {}}}}
+        await store.add_messages([marked], numbered(0))
+        memory.drain()
+
+        assert told("alice") == []
+
+    async def test_a_failure_is_told_so_that_the_framework_tries_again(self, broken):
+        store = CommonplaceMemoryStore(broken, scope=ALICE)
+        with pytest.raises(StoreUnavailable):
+            await store.add_messages([said("Hello.")], numbered(0))
+
+    async def test_a_stamp_that_a_caller_made_up_is_not_believed(self, memory, make, told):
+        store = CommonplaceMemoryStore(
+            memory, extraction=ExtractionConfig(trigger=InvocationTrigger())
+        )
+        agent = make(MemoryPlugin(memory, policy=SCOPED), memory_manager=MemoryManager([store]))
+        await agent.invoke_async("First.", **of("alice"))
+        stamped = {**said("I am alice."), "metadata": agent.messages[0]["metadata"]}
+        await agent.invoke_async([stamped], **of("mallory"))
+        await agent.invoke_async([stamped])
+        await agent.memory_manager.flush()
+        memory.drain()
+
+        assert told("alice") == ["First.", "All right."]
+        assert told("mallory") == ["I am alice.", "All right."]
+
+
+TRIGGERS = {"interval": IntervalTrigger(turns=3), "invocation": InvocationTrigger()}
+
+
+class TestExtraction:
+    @pytest.mark.parametrize("shape", ["messages", "extractor"])
+    @pytest.mark.parametrize("trigger", sorted(TRIGGERS))
+    async def test_of_200_turns_of_two_users_on_one_agent_none_is_under_the_wrong_one(
+        self, memory, make, told, trigger, shape
+    ):
+        config = ExtractionConfig(trigger=TRIGGERS[trigger])
+        if shape == "extractor":
+            config["extractor"] = EachIsAFact()
+        store = CommonplaceMemoryStore(memory, extraction=config)
+        agent = make(MemoryPlugin(memory), memory_manager=MemoryManager([store], injection=False))
+        for number in range(200):
+            user = ("alice", "bob")[number % 2]
+            await agent.invoke_async(f"{user} says {number}.", **of(user))
+        await agent.memory_manager.flush()
+        memory.drain()
+
+        mark = "Fact: " if shape == "extractor" else ""
+        for user, odd in (("alice", 0), ("bob", 1)):
+            words = [one for one in told(user) if one != "All right."]
+            expected = [f"{mark}{user} says {number}." for number in range(odd, 200, 2)]
+            assert sorted(words) == sorted(expected)
+
+    @pytest.mark.parametrize("trigger", sorted(TRIGGERS))
+    async def test_users_at_once_on_one_agent_do_not_mix(self, memory, make, told, trigger):
+        store = CommonplaceMemoryStore(
+            memory, extraction=ExtractionConfig(trigger=TRIGGERS[trigger])
+        )
+        agent = make(
+            MemoryPlugin(memory, policy=SCOPED),
+            memory_manager=MemoryManager([store]),
+            concurrent_invocation_mode=ConcurrentInvocationMode.UNSAFE_REENTRANT,
+        )
+        users = [f"user{number}" for number in range(10)]
+        for number in range(2):
+            await asyncio.gather(
+                *(agent.invoke_async(f"{one} says {number}.", **of(one)) for one in users)
+            )
+        await agent.memory_manager.flush()
+        memory.drain()
+
+        for user in users:
+            words = [one for one in told(user) if one != "All right."]
+            assert sorted(words) == [f"{user} says 0.", f"{user} says 1."]
+
+    async def test_an_extractor_sees_one_user_at_a_time(self, memory, make):
+        extractor = EachIsAFact()
+        config = ExtractionConfig(trigger=IntervalTrigger(turns=4), extractor=extractor)
+        store = CommonplaceMemoryStore(memory, extraction=config)
+        agent = make(MemoryPlugin(memory, policy=SCOPED), memory_manager=MemoryManager([store]))
+        for user in ("alice", "alice", "bob", "alice"):
+            await agent.invoke_async(f"I am {user}.", **of(user))
+        await agent.memory_manager.flush()
+
+        assert extractor.batches == [["I am alice."] * 2, ["I am bob."], ["I am alice."]]
+
+    async def test_a_text_no_record_holds_does_not_stop_the_others(
+        self, memory, make, told, caplog
+    ):
+        class OneIsEmpty(EachIsAFact):
+            async def extract(self, messages, context=None):
+                return [*await super().extract(messages), ExtractionResult(content=" ")]
+
+        config = ExtractionConfig(trigger=InvocationTrigger(), extractor=OneIsEmpty())
+        store = CommonplaceMemoryStore(memory, extraction=config)
+        agent = make(MemoryPlugin(memory, policy=SCOPED), memory_manager=MemoryManager([store]))
+        with caplog.at_level(logging.WARNING, "commonplace_strands"):
+            await agent.invoke_async("One.", **of("alice"))
+            await agent.memory_manager.flush()
+
+        assert told("alice") == ["Fact: One."]
+        assert "no visible character" in caplog.text
+
+    async def test_what_the_manager_extracts_the_plugin_does_not_write(self, memory, make, told):
+        store = CommonplaceMemoryStore(memory, extraction=True)
+        agent = make(MemoryPlugin(memory), memory_manager=MemoryManager([store]))
+        await agent.invoke_async("My cat is called Miso.", **of("alice"))
+        before = told("alice")
+        await agent.memory_manager.flush()
+        memory.drain()
+
+        assert before == []
+        assert sorted(told("alice")) == ["All right.", "My cat is called Miso."]
+
+    async def test_what_the_manager_extracts_for_the_turn_s_very_user_is_kept_once(
+        self, memory, make, told
+    ):
+        config = ExtractionConfig(trigger=InvocationTrigger())
+        store = CommonplaceMemoryStore(memory, scope=ALICE, extraction=config)
+        plugin = MemoryPlugin(memory, user_id="alice")
+        agent = make(plugin, memory_manager=MemoryManager([store]))
+        await agent.invoke_async("My cat is called Miso.")
+        await agent.memory_manager.flush()
+        memory.drain()
+
+        assert sorted(told("alice")) == ["All right.", "My cat is called Miso."]
+
+    async def test_what_the_manager_extracts_for_a_team_the_plugin_writes_for_the_user(
+        self, memory, make, told
+    ):
+        team = CommonplaceMemoryStore(memory, scope=Scope(agent_id="team"), extraction=True)
+        agent = make(MemoryPlugin(memory), memory_manager=MemoryManager([team]))
+        await agent.invoke_async("My cat is called Miso.", **of("alice"))
+
+        assert told("alice") == ["My cat is called Miso.", "All right."]
+
+    async def test_a_filter_that_keeps_tool_results_does_not_get_them_kept(
+        self, memory, make, use, told
+    ):
+        memory.add("Miso is a cat.", ALICE)
+        config = ExtractionConfig(
+            trigger=InvocationTrigger(), filter=MemoryMessageFilter(exclude=[])
+        )
+        store = CommonplaceMemoryStore(memory, extraction=config)
+        agent = make(
+            MemoryPlugin(memory),
+            memory_manager=MemoryManager([store]),
+            script=[use("search_memory", query="cat")],
+        )
+        await agent.invoke_async("What is Miso?", **of("alice"))
+        await agent.memory_manager.flush()
+        memory.drain()
+
+        assert "Miso is a cat." in agent.model.shown()
+        assert sorted(told("alice")) == ["All right.", "Miso is a cat.", "What is Miso?"]
+
+    def test_a_save_that_a_loop_s_end_cuts_short_is_finished_and_later_ones_go_on(
+        self, memory, make, told
+    ):
+        config = ExtractionConfig(trigger=InvocationTrigger())
+        store = CommonplaceMemoryStore(memory, extraction=config)
+        agent = make(MemoryPlugin(memory, policy=SCOPED), memory_manager=MemoryManager([store]))
+        for number in range(3):
+            asyncio.run(agent.invoke_async(f"Number {number}.", **of("alice")))
+        memory.drain()
+
+        words = [one for one in told("alice") if one != "All right."]
+        assert sorted(words) == ["Number 0.", "Number 1.", "Number 2."]
+
+    def test_settings_the_manager_would_refuse_are_still_refused(self, memory):
+        store = CommonplaceMemoryStore(memory, extraction=ExtractionConfig(trigger=[]))
+        with pytest.raises(ValueError, match="no triggers"):
+            MemoryManager([store])
+
+
+class TestWithAManager:
+    async def test_its_tools_find_and_add_for_the_turn_s_user(self, memory, make, use, told):
+        store = CommonplaceMemoryStore(memory)
+        manager = MemoryManager([store], add_tool_config=True, injection=False)
+        script = [use("add_memory", entries=["Miso is a cat."]), "Noted."]
+        plugin = MemoryPlugin(memory, policy=Policy(mode="static_control"))
+        agent = make(plugin, memory_manager=manager, script=script)
+        await agent.invoke_async("Note that.", **of("alice"))
+        agent.model.script = [use("search_memory", query="Miso")]
+        await agent.invoke_async("What is Miso?", **of("bob"))
+
+        assert "Miso is a cat." in told("alice")
+        assert "Miso is a cat." not in str(agent.model.results[-1])
+
+    async def test_its_injection_is_for_the_turn_s_user(self, memory, make):
+        memory.add("Miso is a cat.", ALICE)
+        store = CommonplaceMemoryStore(memory)
+        agent = make(MemoryPlugin(memory, policy=SCOPED), memory_manager=MemoryManager([store]))
+        await agent.invoke_async("What is Miso?", **of("alice"))
+        await agent.invoke_async("What is Miso?", **of("bob"))
+
+        assert [agent.model.shown(call).count("Miso is a cat.") for call in (0, 1)] == [1, 0]
+
+    async def test_nothing_is_shown_twice(self, memory, make):
+        memory.add("Miso is a cat.", ALICE)
+        stores = [CommonplaceMemoryStore(memory, name=name) for name in ("one", "two")]
+        agent = make(MemoryPlugin(memory), memory_manager=MemoryManager(stores))
+        for call in range(2):
+            await agent.invoke_async("What is Miso?", **of("alice"))
+
+            assert agent.model.shown(call).count("Miso is a cat.") == 1
+
+    async def test_a_call_has_one_note_of_what_the_user_told(self, memory, make):
+        memory.add([f"Miso is cat number {number}." for number in range(20)], ALICE)
+        store = CommonplaceMemoryStore(memory, max_search_results=20)
+        manager = MemoryManager([store], injection={"max_entries": 20})
+        agent = make(MemoryPlugin(memory), memory_manager=manager)
+        await agent.invoke_async("What is Miso?", **of("alice"))
+
+        assert agent.model.shown().count("Miso is cat number") == Policy().top_k
+        assert "<memory>" not in agent.model.shown()
+
+    async def test_a_store_of_a_part_adds_to_the_note(self, memory, make):
+        team = Scope(agent_id="team")
+        memory.add("Miso is a cat.", ALICE)
+        memory.add("Miso is fed at noon.", team)
+        memory.add("Give Miso fish.", ALICE, kind="preference")
+        stores = [
+            CommonplaceMemoryStore(memory, scope=team, name="team"),
+            CommonplaceMemoryStore(memory, kinds=("preference",), name="likes"),
+        ]
+        agent = make(
+            MemoryPlugin(memory, policy=Policy(top_k=1)), memory_manager=MemoryManager(stores)
+        )
+        await agent.invoke_async("Miso is a cat, is he?", **of("alice"))
+
+        texts = ["Miso is a cat.", "Miso is fed at noon.", "Give Miso fish."]
+        assert [agent.model.shown().count(one) for one in texts] == [1, 1, 1]
+
+    async def test_what_was_shown_is_still_found_by_a_tool(self, memory, make, use):
+        memory.add("Miso is a cat.", ALICE)
+        agent = make(
+            MemoryPlugin(memory),
+            memory_manager=MemoryManager([CommonplaceMemoryStore(memory)]),
+            script=[use("search_memory", query="Miso")],
+        )
+        await agent.invoke_async("What is Miso?", **of("alice"))
+
+        assert "Miso is a cat." in str(agent.model.results[-1])
+
+    async def test_a_memory_that_fails_does_not_break_the_agent(self, broken, make):
+        store = CommonplaceMemoryStore(broken, extraction=True)
+        agent = make(MemoryPlugin(broken), memory_manager=MemoryManager([store]))
+        result = await agent.invoke_async("Hello.", **of("alice"))
+        await agent.memory_manager.flush()
+
+        assert str(result).strip() == "All right."
+
+    async def test_a_save_that_failed_is_made_good_later(self, memory, make, told, monkeypatch):
+        config = ExtractionConfig(trigger=InvocationTrigger())
+        store = CommonplaceMemoryStore(memory, extraction=config)
+        agent = make(MemoryPlugin(memory, policy=SCOPED), memory_manager=MemoryManager([store]))
+
+        def fail(*_args, **_options):
+            raise StoreUnavailable(store="test", reason="down")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(memory, "add", fail)
+            await agent.invoke_async("First.", **of("alice"))
+            await agent.memory_manager.flush()
+        await agent.invoke_async("Second.", **of("bob"))
+        await agent.memory_manager.flush()
+        memory.drain()
+
+        assert sorted(told("alice")) == ["All right.", "First."]
+        assert sorted(told("bob")) == ["All right.", "Second."]
+
+    def test_a_store_brings_its_own_tools(self, memory, make, use):
+        fact = Fact(
+            text="Alice lives in Lyon.",
+            relations=(Relation(subject="Alice", predicate="lives_in", object="Lyon"),),
+        )
+        memory.add(fact, ALICE)
+        store = CommonplaceMemoryStore(
+            memory, scope=ALICE, name="own", tools=("memory_relations", "list_memories")
+        )
+        agent = make(memory_manager=MemoryManager([store]), script=[use("own_memory_relations")])
+        agent("Where does Alice live?")
+
+        edge = {"subject": "Alice", "predicate": "lives_in", "object": "Lyon"}
+        assert agent.tool_names == ["search_memory", "own_list_memories", "own_memory_relations"]
+        assert agent.model.results[-1]["content"] == [{"json": {"relations": [edge]}}]
+
+    def test_the_note_of_the_manager_is_never_extracted(self, memory, make, told):
+        store = CommonplaceMemoryStore(
+            memory, extraction=ExtractionConfig(trigger=InvocationTrigger())
+        )
+        agent = make(MemoryPlugin(memory), memory_manager=MemoryManager([store]))
+        for _ in range(3):
+            agent("My cat is called Miso.", **of("alice"))
+            memory.drain()
+
+        assert FOOTER in agent.model.shown()
+        assert set(told("alice")) == {"My cat is called Miso.", "All right."}
+
+
+LEAVES_AT_ONCE = """
+    import importlib.util, sys
+    from strands import Agent
+    from strands.memory import ExtractionConfig, InvocationTrigger, MemoryManager
+    from commonplace import Memory, Policy
+    from commonplace.testing.fakes import HashEmbedder
+    from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
+
+    spec = importlib.util.spec_from_file_location("shared", sys.argv[2])
+    shared = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(shared)
+
+    memory = Memory.open(sys.argv[1], embedder=HashEmbedder())
+    plugin = MemoryPlugin(memory, policy=Policy(await_write=False))
+    store = CommonplaceMemoryStore(
+        memory, name="facts", extraction=ExtractionConfig(trigger=InvocationTrigger())
+    )
+    manager = MemoryManager([store], add_tool_config={"wait_for_writes": False})
+    for user, more in (("alice", {}), ("bob", {"memory_manager": manager})):
+        facts = [f"Fact {number}." for number in range(20)]
+        tool = {"thinking": "", "content": facts} if not more else {"entries": facts}
+        script = [shared.Use("add_memory", **tool), "Noted."]
+        agent = Agent(
+            model=shared.ScriptedModel(script), plugins=[plugin], callback_handler=None, **more
+        )
+        agent("Remember this.", invocation_state={"user_id": user})
+"""
+
+
+def test_all_that_was_accepted_is_found_though_the_program_ends_right_after(tmp_path):
+    """The synchronous agent's loop is gone with its call; nothing waits, drains or closes."""
+    folder = str(tmp_path / "memory")
+    script = tmp_path / "leaves.py"
+    script.write_text(textwrap.dedent(LEAVES_AT_ONCE), "utf-8")
+    shared = str(Path(__file__).with_name("conftest.py"))
+    subprocess.run([sys.executable, script, folder, shared], check=True, timeout=120, cwd=ROOT)
+
+    expected = {"Remember this.", "Noted.", *(f"Fact {number}." for number in range(20))}
+    with Memory.open(folder, embedder=HashEmbedder()) as memory:
+        memory.drain()
+        for user in ("alice", "bob"):
+            records = memory.list(Scope(user_id=user)).records
+            assert {one.text for one in records} == expected

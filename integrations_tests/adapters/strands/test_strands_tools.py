@@ -1,0 +1,192 @@
+import json
+
+import pytest
+
+from commonplace import Fact, Policy, Relation, Scope
+from commonplace_strands import MemoryPlugin
+from commonplace_strands.tools import ALL_TOOLS
+
+ALICE = Scope(user_id="alice")
+
+
+def of(user):
+    return {"invocation_state": {"user_id": user}}
+
+
+@pytest.fixture
+def plugin(memory):
+    return MemoryPlugin(memory, policy=Policy(mode="agent_control"), tools=ALL_TOOLS)
+
+
+@pytest.fixture
+def ask(make, plugin, use):
+    """Have a model use one tool for a user; answer the result that it is shown."""
+
+    def run(user, name, consents=None, **arguments):
+        agent = make(plugin, script=[use(name, **arguments)])
+        result = agent("Go on.", **of(user))
+        if result.stop_reason == "interrupt":
+            response = {"interruptId": result.interrupts[0].id, "response": consents}
+            agent([{"interruptResponse": response}], **of(user))
+        return agent.model.results[-1]
+
+    return run
+
+
+def told(result):
+    (content,) = result["content"]
+    assert result["status"] == "success", content
+    return content["json"] if "json" in content else content["text"]
+
+
+@pytest.fixture
+def record(memory):
+    memory.add("Miso is a cat.", ALICE, metadata={"source": "form"})
+    (record,) = memory.list(ALICE).records
+    return record
+
+
+class TestTools:
+    def test_no_tool_takes_an_identity(self, make, plugin):
+        specs = make(plugin).tool_registry.get_all_tool_specs()
+        names = {name for one in specs for name in one["inputSchema"]["json"]["properties"]}
+
+        assert len(specs) == len(ALL_TOOLS)
+        assert names == {
+            "keywords", "limit", "thinking", "content", "cursor", "memory_id", "text", "entity",
+            "hops",
+        }  # fmt: skip
+
+    def test_a_model_that_names_a_user_still_reaches_its_own(self, ask, record):
+        result = ask("bob", "list_memories", user_id="alice", invocation_state={"user_id": "alice"})
+
+        assert told(result)["memories"] == []
+
+    def test_search_finds_and_add_keeps(self, ask):
+        added = told(ask("alice", "add_memory", thinking="", content=["Miso is a cat."]))
+        found = told(ask("alice", "search_memory", keywords=["cat"]))
+
+        assert '"event": "ADD"' in added
+        assert found == "- Miso is a cat."
+        assert "no relevant" in told(ask("bob", "search_memory", keywords=["cat"]))
+
+    def test_list_goes_on_where_it_stopped(self, ask, memory):
+        for number in range(3):
+            memory.add(f"Fact {number}.", ALICE)
+        first = told(ask("alice", "list_memories", limit=2))
+        rest = told(ask("alice", "list_memories", limit=2, cursor=first["cursor"]))
+
+        texts = [one["text"] for one in first["memories"] + rest["memories"]]
+        assert sorted(texts) == ["Fact 0.", "Fact 1.", "Fact 2."]
+        assert rest["cursor"] is None
+
+    def test_get_reads_what_a_search_gave(self, ask, record):
+        got = told(ask("alice", "get_memory", memory_id=record.id))
+
+        assert (got["text"], got["id"], got["user_id"]) == ("Miso is a cat.", record.id, "alice")
+        assert got == json.loads(json.dumps(got))
+
+    @pytest.mark.parametrize(
+        ("name", "more"),
+        [
+            ("get_memory", {}),
+            ("update_memory", {"text": "x"}),
+            ("delete_memory", {}),
+            ("memory_history", {}),
+        ],
+    )
+    def test_another_user_s_memory_is_not_there(self, ask, record, memory, name, more):
+        result = ask("bob", name, memory_id=record.id, **more)
+
+        assert result["status"] == "error"
+        assert "in this scope" in result["content"][0]["text"]
+        assert memory.get(record.id, ALICE) == record
+
+    def test_history_tells_every_version_also_of_a_deleted_memory(self, ask, record):
+        ask("alice", "update_memory", consents="y", memory_id=record.id, text="Miso is a dog.")
+        ask("alice", "delete_memory", consents="y", memory_id=record.id)
+        history = told(ask("alice", "memory_history", memory_id=record.id))["history"]
+
+        assert [one["event"] for one in history] == ["ADD", "UPDATE", "DELETE"]
+        assert history[1]["previous"] == "Miso is a cat."
+
+    def test_relations_tell_who_is_what_to_whom(self, ask, memory):
+        edge = {"subject": "Alice", "predicate": "owns", "object": "Miso"}
+        memory.add(Fact(text="Alice owns Miso.", relations=(Relation(**edge),)), ALICE)
+
+        assert told(ask("alice", "memory_relations", entity="Miso")) == {"relations": [edge]}
+        assert told(ask("bob", "memory_relations")) == {"relations": []}
+
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("search_memory", {"keywords": "cat"}),
+            ("search_memory", {"keywords": ["x"] * 11}),
+            ("search_memory", {"keywords": ["x"], "limit": 0}),
+            ("add_memory", {"thinking": "", "content": []}),
+            ("add_memory", {"thinking": "", "content": ["x\x00y"]}),
+            ("list_memories", {"cursor": "nonsense"}),
+            ("get_memory", {}),
+            ("get_memory", {"memory_id": ""}),
+            ("get_memory", {"memory_id": "nobody's"}),
+            ("memory_relations", {"hops": 9}),
+        ],
+    )
+    def test_a_bad_argument_is_told_to_the_model(self, ask, name, arguments):
+        result = ask("alice", name, **arguments)
+
+        assert result["status"] == "error"
+        assert result["content"][0]["text"].startswith("Error: ")
+
+    def test_a_memory_that_fails_is_told_to_the_model(self, broken, ask):
+        result = ask("alice", "search_memory", keywords=["cat"])
+
+        assert (result["status"], "failed: down" in str(result)) == ("error", True)
+
+    def test_a_turn_of_nobody_reaches_no_memory(self, make, plugin, use, record):
+        agent = make(plugin, script=[use("list_memories")])
+        agent("Go on.")
+
+        assert agent.model.results[-1]["status"] == "error"
+        assert "user_id=None is unknown" in str(agent.model.results[-1])
+
+
+class TestConsent:
+    def test_whoever_is_asked_sees_what_is_at_stake(self, make, plugin, use, record):
+        agent = make(plugin, script=[use("delete_memory", memory_id=record.id)])
+        (interrupt,) = agent("Delete it.", **of("alice")).interrupts
+
+        assert interrupt.name == "commonplace.delete_memory"
+        assert interrupt.reason["action"] == "delete"
+        assert interrupt.reason["memory"]["text"] == "Miso is a cat."
+
+    @pytest.mark.parametrize("consents", ["y", "Yes", True, " approve "])
+    def test_a_yes_deletes(self, ask, memory, record, consents):
+        ask("alice", "delete_memory", consents=consents, memory_id=record.id)
+
+        assert memory.get(record.id, ALICE) is None
+
+    @pytest.mark.parametrize("consents", ["n", "no", "", 1, {"ok": True}, "yes, but not now"])
+    @pytest.mark.parametrize("name", ["delete_memory", "update_memory"])
+    def test_all_else_changes_nothing(self, ask, memory, record, name, consents):
+        more = {"text": "Miso is a dog."} if name == "update_memory" else {}
+        result = ask("alice", name, consents=consents, memory_id=record.id, **more)
+
+        assert result["status"] == "error"
+        assert memory.get(record.id, ALICE) == record
+
+    def test_without_consent_nobody_is_asked(self, make, memory, use, record):
+        plugin = MemoryPlugin(memory, tools=("delete_memory",), consent=False)
+        agent = make(plugin, script=[use("delete_memory", memory_id=record.id)])
+
+        assert agent("Delete it.", **of("alice")).stop_reason == "end_turn"
+        assert memory.get(record.id, ALICE) is None
+
+    def test_the_program_s_own_call_is_its_consent(self, make, plugin, memory, record):
+        agent = make(plugin)
+        agent.tool.delete_memory(memory_id=record.id, user_id="bob")
+        kept = memory.get(record.id, ALICE)
+        agent.tool.delete_memory(memory_id=record.id, user_id="alice")
+
+        assert kept == record
+        assert memory.get(record.id, ALICE) is None
