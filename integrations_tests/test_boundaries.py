@@ -40,6 +40,8 @@ TALL = {
     "core/commonplace/backends/sqlite.py": 310,  # the whole port
     "core/commonplace/errors.py": 210,  # all of them
     "core/commonplace/request.py": 215,  # every question that can be asked
+    "adapters/commonplace_mem0/memory.py": 210,  # mem0's whole face, with all its parameters
+    "adapters/commonplace_mem0/awaiting.py": 220,  # the same, awaited
     "core/commonplace/testing/graph.py": 625,  # a contract is a list of promises
     "core/commonplace/writer.py": 370,  # the life of a write, from accepted to pruned
 }

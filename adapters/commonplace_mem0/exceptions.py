@@ -1,0 +1,110 @@
+"""mem0's error classes, by mem0's names and codes; each is also what a caller of any era catches.
+
+`ValidationError` and `MemoryNotFoundError` are `ValueError`s, because code for some versions of
+mem0 catches that. What has no counterpart in mem0 passes as the core raised it.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from commonplace.errors import (
+    CommonplaceError,
+    InvalidFilter,
+    InvalidRecord,
+    InvalidScope,
+    ModelFailed,
+    StoreUnavailable,
+)
+from commonplace.errors import MemoryClosed as CoreClosed
+
+NOBODY = "VALIDATION_001"
+NO_TYPE = "VALIDATION_002"
+NO_MESSAGES = "VALIDATION_003"
+
+
+class MemoryError(CommonplaceError):  # noqa: A001 -- mem0's name
+    """The root, with mem0's attributes; `str` is the message alone."""
+
+    code = "MEMORY_001"
+
+    def __init__(
+        self,
+        message: str,
+        error_code: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        suggestion: str | None = None,
+        debug_info: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.message = message
+        self.error_code = error_code or self.code
+        self.details = dict(details or {})
+        self.suggestion = suggestion
+        self.debug_info = dict(debug_info or {})
+        super().__init__(message)
+
+
+class ValidationError(MemoryError, ValueError):
+    """An argument cannot be what was meant."""
+
+    code = "VALIDATION_000"
+
+
+class MemoryNotFoundError(MemoryError, ValueError):
+    """No live memory has this id."""
+
+    code = "MEM_404"
+
+
+class ConfigurationError(MemoryError, ValueError):
+    """The configuration contradicts itself, or asks for what is not there."""
+
+    code = "CONFIG_001"
+
+
+class ClosedError(MemoryError, RuntimeError):
+    """The memory was closed."""
+
+    code = "MEM_410"
+
+
+class VectorStoreError(MemoryError):
+    """A store failed in a way that may pass."""
+
+    code = "VECTOR_001"
+
+
+class EmbeddingError(MemoryError):
+    """The embedding model failed."""
+
+    code = "EMBED_001"
+
+
+class LLMError(MemoryError):
+    """The language model failed, or answered twice what cannot be read."""
+
+    code = "LLM_001"
+
+
+class DependencyError(MemoryError, ImportError):
+    """A package is not installed."""
+
+    code = "DEPS_001"
+
+
+@contextmanager
+def as_mem0() -> Iterator[None]:
+    """Raise what the core raises by the names that code for mem0 catches."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (InvalidFilter, InvalidRecord, InvalidScope) as error:
+        raise ValidationError(str(error)) from error
+    except ModelFailed as error:
+        kind = LLMError if error.model == "chat" else EmbeddingError
+        raise kind(str(error)) from error
+    except StoreUnavailable as error:
+        raise VectorStoreError(str(error)) from error
+    except CoreClosed as error:
+        raise ClosedError(str(error)) from error

@@ -1,0 +1,66 @@
+"""Stand in for the package `mem0` itself, for code that imports it and takes no client.
+
+Only ever done when it is called: it changes what `import mem0` means for the whole process.
+"""
+
+import importlib
+import importlib.util
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from . import exceptions
+from .awaiting import AsyncMemory
+from .config import MemoryConfig
+from .exceptions import ConfigurationError
+from .memory import Memory
+
+_VERSION = "2.2.1"
+
+
+class _Hosted:
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise ConfigurationError(
+            "mem0's hosted client is not part of this. Use Memory, or import mem0 without "
+            "install_as_mem0()."
+        )
+
+
+def install_as_mem0() -> None:
+    """Make `from mem0 import Memory` give ours from now on, in this process.
+
+    Where mem0ai is installed, its other modules can still be imported; its telemetry is off.
+
+    Raises:
+        ConfigurationError: mem0 was imported before; then some code has its classes already.
+    """
+    held = sys.modules.get("mem0")
+    if held is not None and getattr(held, "Memory", None) is not Memory:
+        raise ConfigurationError("mem0 is imported already. Call install_as_mem0() before that.")
+    os.environ["MEM0_TELEMETRY"] = "False"
+    package = _module("mem0", Memory=Memory, AsyncMemory=AsyncMemory, __version__=_VERSION)
+    for name in ("MemoryClient", "AsyncMemoryClient"):
+        setattr(package, name, type(name, (_Hosted,), {}))
+    sys.modules.pop("mem0")
+    found = importlib.util.find_spec("mem0")
+    package.__path__ = list(found.submodule_search_locations or ()) if found else []
+    sys.modules["mem0"] = package
+    _module("mem0.exceptions", **vars(exceptions))
+    if found is None:
+        _module("mem0.memory")
+        _module("mem0.configs")
+        _module("mem0.configs.base", MemoryConfig=MemoryConfig)
+    importlib.import_module("mem0.memory")
+    _module("mem0.memory.main", Memory=Memory, AsyncMemory=AsyncMemory)
+
+
+def _module(name: str, **held: Any) -> ModuleType:
+    module = ModuleType(name, "Stands in for mem0's module of this name.")
+    module.__dict__.update({key: value for key, value in held.items() if key != "__name__"})
+    module.__name__ = name
+    sys.modules[name] = module
+    parent, _, leaf = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], leaf, module)
+    return module

@@ -1,0 +1,70 @@
+"""mem0's three ids as a scope: literal, trimmed, never empty and never a wildcard."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from commonplace.errors import InvalidScope
+from commonplace.model import Scope
+
+from .exceptions import NOBODY, ValidationError
+
+IDS = ("user_id", "agent_id", "run_id")
+
+
+def clean_id(name: str, value: object, *, spaces: bool = True) -> str | None:
+    """Bring an id into its form; None when it is None.
+
+    Args:
+        spaces: allow them inside.
+
+    Raises:
+        ValidationError: it is empty, or neither a string nor a whole number.
+    """
+    if value is None:
+        return None
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str):
+        raise ValidationError(
+            f"Invalid {name}: {value!r} is no string. Give the literal id of one {name[:-3]}.",
+            details={name: repr(value)},
+        )
+    trimmed = value.strip()
+    if not trimmed:
+        raise ValidationError(
+            f"Invalid {name}: cannot be empty or whitespace-only. Provide a valid identifier."
+        )
+    if not spaces and any(char.isspace() for char in trimmed):
+        raise ValidationError(
+            f"Invalid {name}: cannot contain whitespace. Provide a valid identifier without spaces."
+        )
+    return trimmed
+
+
+def to_scope(ids: Mapping[str, Any], *, spaces: bool = True) -> Scope:
+    """Make the scope that these ids name; ids that are None or missing count as not given.
+
+    Raises:
+        ValidationError: none is given (`VALIDATION_001`), or one cannot be an id.
+    """
+    given = {name: clean_id(name, ids.get(name), spaces=spaces) for name in IDS}
+    if not any(given.values()):
+        raise ValidationError(
+            "At least one of 'user_id', 'agent_id', or 'run_id' must be provided, as an argument "
+            "or in `filters` at the top.",
+            NOBODY,
+            {"provided_ids": given},
+            "Please provide at least one identifier to scope the memory operation.",
+        )
+    try:
+        return Scope(
+            user_id=given["user_id"], agent_id=given["agent_id"], session_id=given["run_id"]
+        )
+    except InvalidScope as error:
+        raise ValidationError(str(error).replace("session_id", "run_id")) from error
+
+
+def to_ids(scope: Scope) -> dict[str, str]:
+    """Write a scope as mem0's ids, only those that it has."""
+    ids = {"user_id": scope.user_id, "agent_id": scope.agent_id, "run_id": scope.session_id}
+    return {name: value for name, value in ids.items() if value is not None}

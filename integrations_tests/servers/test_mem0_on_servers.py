@@ -1,0 +1,103 @@
+"""Code for mem0 on a Qdrant and a Neo4j, as its configuration names them."""
+
+import json
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from commonplace.testing.fakes import HashEmbedder
+from commonplace_mem0 import Memory
+
+from .places import empty_graph, empty_index
+from .tally import BOLT, HTTP, Tally, http_only
+
+USER = "VIP001"
+
+
+class Model:
+    """Takes every text as one fact about somebody's taste."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, messages):
+        self.asked += 1
+        relation = {"subject": "Wang", "predicate": "likes", "object": "Coffee"}
+        text = messages[-1]["content"].rpartition("user: ")[2]
+        return json.dumps({"facts": [{"text": text, "relations": [relation]}]})
+
+
+@pytest.fixture
+def tallied(neo4j_uri, qdrant_url) -> Iterator[tuple[Tally, Tally]]:
+    graph = empty_graph(neo4j_uri)
+    with (
+        empty_index(qdrant_url) as vectors,
+        Tally(graph, BOLT) as bolt,
+        Tally(http_only(vectors), HTTP) as http,
+    ):
+        yield bolt, http
+
+
+def config(bolt, http, folder, monkeypatch):
+    monkeypatch.setenv("COMMONPLACE_PATH", str(folder))
+    index = urlsplit(http.url)
+    place = {
+        "host": index.hostname,
+        "port": index.port,
+        "collection_name": index.path.strip("/"),
+    }
+    if index.username:
+        place["api_key"] = index.username
+    return {
+        "vector_store": {"provider": "qdrant", "config": place},
+        "graph_store": {"provider": "neo4j", "config": {"url": bolt.url}},
+        "embedder": HashEmbedder(),
+    }
+
+
+def test_the_calls_of_code_for_mem0_work_on_both_servers(tallied, tmp_path, monkeypatch):
+    given = config(*tallied, tmp_path, monkeypatch)
+    with Memory.from_config(given) as memory:
+        [added] = memory.add("客户王总喜欢蓝山咖啡", user_id=USER)["results"]
+        found = memory.search("王总的饮品偏好", user_id=USER)
+        with pytest.raises(ValueError, match="m1 not found"):
+            memory.update(memory_id="m1", data="王总最近改喝低因咖啡")
+        memory.update(memory_id=added["id"], data="王总最近改喝低因咖啡")
+        again = memory.search("王总的饮品偏好", filters={"user_id": USER}, threshold=0.0)
+        rows = memory.history(added["id"])
+        memory.add("bob's", user_id="bob", infer=False)
+        memory.delete_all(user_id=USER)
+
+        assert ["客户王总喜欢蓝山咖啡"] == [one["memory"] for one in found["results"]]
+        assert ["王总最近改喝低因咖啡"] == [one["memory"] for one in again["results"]]
+        assert ["ADD", "UPDATE"] == [row["event"] for row in rows]
+        assert [] == memory.get_all(user_id=USER)["results"]
+        memory.reset()
+        assert [] == memory.get_all(user_id="bob")["results"]
+
+
+def test_an_addition_is_one_call_of_the_model_and_one_transaction(tallied, tmp_path, monkeypatch):
+    bolt, http = tallied
+    model = Model()
+    given = {**config(bolt, http, tmp_path, monkeypatch), "llm": model}
+    with Memory.from_config(given) as memory:
+        memory.add("warm", user_id=USER)
+        bolt.take(), http.take()
+        added = memory.add("Wang likes Blue Mountain", user_id=USER)
+        # One that writes, one that looks at what others did meanwhile, and one for its relations.
+        assert {"transactions": 3, "requests": 1} == bolt.take() | http.take()
+        found = memory.search("Blue Mountain", user_id=USER)
+        assert bolt.take()["transactions"] <= 2, "what relations lead to, and those of the answer"
+
+        triple = {
+            "source": "wang",
+            "relationship": "likes",
+            "target": "coffee",
+            "destination": "coffee",
+        }
+        assert [[triple]] == added["relations"]["added_entities"]
+        assert [triple] == found["relations"]
+        memory.delete_all(user_id=USER)
+        assert [] == memory.get_all(user_id=USER)["relations"]
+    assert 2 == model.asked
