@@ -138,11 +138,17 @@ class Bolt:
         return neo4j.unit_of_work(timeout=_TRANSACTION)(run)
 
     def _prepare(self) -> None:
+        schema = clauses.schema(self._prefix)
+
         def create(ask: Ask) -> None:
-            for statement in clauses.schema(self._prefix):
-                ask(statement)
+            for name in missing:
+                ask(schema[name])
 
         for _ in range(_RACES):
+            made = {row["name"] for row in self.read(lambda ask: ask(cypher.INDEXED))}
+            missing = [name for name in schema if name not in made]
+            if not missing:
+                break
             try:
                 self.write(create)
                 break

@@ -142,7 +142,7 @@ RETURN c{.*} AS checkpoint,
 STATES = "UNWIND $ids AS id MATCH (c:Checkpoint {id: id})" + _STATE
 LATEST = (
     """
-MATCH (c:Checkpoint) USING INDEX c:Checkpoint(thread, namespace, name)
+MATCH (c:Checkpoint) USING INDEX SEEK c:Checkpoint(thread, namespace, name)
 WHERE c.thread = $thread AND c.namespace = $namespace AND c.name IS NOT NULL
 WITH c ORDER BY c.thread DESC, c.namespace DESC, c.name DESC LIMIT 1
 """

@@ -16,17 +16,22 @@ _INDEXES = cypher.INDEXES | checkpoint_cypher.INDEXES
 _LABEL = re.compile(r":(?=[A-Z][a-z])")
 
 
-def schema(prefix: str) -> list[str]:
-    """List the statements that make constraints and indexes where they are missing."""
+def schema(prefix: str) -> dict[str, str]:
+    """Give the statement that makes it, by the name of each constraint and index.
+
+    The index behind a constraint has the constraint's name.
+    """
     unique = {f"{one.lower()}_id": (one, "n.id") for one in _KEYS}
     unique["version_key"] = ("Version", "(n.record, n.version)")
-    return [
-        f"CREATE CONSTRAINT {prefix}_{name} IF NOT EXISTS FOR (n:{label}) REQUIRE {key} IS UNIQUE"
+    makes = "CREATE {} {}_{} IF NOT EXISTS FOR (n:{}) {}"
+    texts = {
+        name: makes.format("CONSTRAINT", prefix, name, label, f"REQUIRE {key} IS UNIQUE")
         for name, (label, key) in unique.items()
-    ] + [
-        f"CREATE INDEX {prefix}_{name} IF NOT EXISTS FOR (n:{label}) ON (n.{key})"
+    } | {
+        name: makes.format("INDEX", prefix, name, label, f"ON (n.{key})")
         for name, (label, key) in _INDEXES.items()
-    ]
+    }
+    return {f"{prefix}_{name}": text for name, text in texts.items()}
 
 
 @cache

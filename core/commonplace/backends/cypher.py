@@ -25,6 +25,7 @@ INDEXES = {
 }
 
 
+INDEXED = "SHOW INDEXES YIELD name"
 META = "MERGE (m:Meta {id: 'schema'}) ON CREATE SET m.value = $schema RETURN m.value AS value"
 NOTED = "MATCH (m:Meta {id: $id}) RETURN m.value AS value"
 NOTE = "MERGE (m:Meta {id: $id}) SET m.value = $value"
@@ -193,7 +194,7 @@ GET = (
 )
 # No OR, for which the planner would read the index in two parts and sort.
 PAGE = """
-MATCH (r:Record) USING INDEX r:Record({columns}, created_at, id)
+MATCH (r:Record) USING INDEX SEEK r:Record({columns}, created_at, id)
 WHERE {covered} AND {kinds} r.live = true AND r.created_at <= $created_at AND r.id IS NOT NULL
 AND CASE WHEN r.created_at = $created_at THEN r.id < $id ELSE true END
 AND coalesce(r.expires_at > $now, true)
@@ -201,7 +202,7 @@ AND coalesce(r.valid_to > $at, true) AND coalesce(r.occurred_at <= $as_of, true)
 RETURN r{.*} AS record ORDER BY {order} DESC, r.created_at DESC, r.id DESC LIMIT $limit
 """
 WALK = """
-MATCH (r:Record) USING INDEX r:Record({columns}, created_at, id)
+MATCH (r:Record) USING INDEX SEEK r:Record({columns}, created_at, id)
 WHERE {covered} AND r.live = true AND r.created_at >= $created_at AND r.id IS NOT NULL
 AND CASE WHEN r.created_at = $created_at THEN r.id > $id ELSE true END
 RETURN r{.id, .version, .created_at, .indexed} AS record
