@@ -72,7 +72,9 @@ def read_points(source: Source) -> Iterator[Held]:
         from qdrant_client.http.exceptions import ApiException  # noqa: PLC0415 -- as above
     except ImportError as error:
         raise MissingExtra(package="qdrant-client", extra="qdrant") from error
-    given: dict[str, Any] = {"url": source.url, "api_key": source.api_key}
+    # Without its look at the version, which would warn from a thread of its own.
+    server = {"url": source.url, "api_key": source.api_key, "check_compatibility": False}
+    given: dict[str, Any] = server
     name = "Qdrant server"
     if source.folder is not None:
         folder = Path(source.folder).expanduser()
