@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import qdrant_edge as qe
 
-from ..errors import InvalidVector, MemoryClosed, StoreLocked, StoreUnavailable
+from ..errors import MemoryClosed, StoreLocked, StoreUnavailable
 from ..exchange import Hit, Point, Probe
 from ..model import Record, Scope
 from .edge_folder import agree, holder
-from .payload import payload_of
+from .payload import payload_of, to_hits, uuids
 from .payload import read as read_row
-from .question import Ask, Rows, ask_row, best, covered, equals, scores, to_hits, visible
+from .question import Ask, Rows, ask_row, best, covered, equals, scores, visible
+from .vectors import checked
 
 _CALL = 64
 _PAGE = 256
@@ -96,7 +96,7 @@ class EdgeIndex:
     def score(self, probe: Probe, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records at these places, or with these ids, both ways; best dense first."""
         dense, sparse = self._questions(probe)
-        known: set[Any] = {one for one in ids if _is_uuid(one)}
+        known: set[Any] = set(uuids(ids))
         asked: list[Any] = [equals("turn", *turns)] if turns else []
         asked += [qe.HasIdCondition(known)] if known else []
         if not asked:
@@ -109,7 +109,7 @@ class EdgeIndex:
         return to_hits(read, cosine, lexical)
 
     def _questions(self, probe: Probe) -> "tuple[Ask, Ask | None]":
-        vector = self._checked([probe.vector])[0]
+        vector = checked([probe.vector], self._dimensions)[0]
         dense = partial(ask_row, qe.Query.Nearest(vector, using="dense"), None)
         if not probe.terms.indices:
             return dense, None
@@ -119,7 +119,7 @@ class EdgeIndex:
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, 64 at a time; a version that is not greater than the held is ignored."""
-        vectors = self._checked([point.vector for point in points])
+        vectors = checked([point.vector for point in points], self._dimensions)
         self._expiring = self._expiring or any(
             p.record.expires_at or p.record.valid_to for p in points
         )
@@ -170,7 +170,7 @@ class EdgeIndex:
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
         """Remove these records where the scope covers them, those that are newer excepted."""
-        known = [one for one in ids if _is_uuid(one)]
+        known = uuids(ids)
         of = [covered(scope, version)] if scope else []
         for start in range(0, len(known), _CALL):
             here = qe.HasIdCondition(set(known[start : start + _CALL]))
@@ -229,20 +229,6 @@ class EdgeIndex:
                     self._shard = None
                     shard.close()
 
-    def _checked(self, vectors: Sequence[Sequence[float]]) -> list[list[float]]:
-        for vector in vectors:
-            if len(vector) != self._dimensions:
-                raise InvalidVector(
-                    reason="has the wrong length", expected=self._dimensions, got=len(vector)
-                )
-        with np.errstate(over="ignore"):
-            table = np.asarray(vectors, np.float32).reshape(-1, self._dimensions)
-        sizes = np.linalg.norm(table.astype(np.float64), axis=1)
-        for bad, reason in ((~np.isfinite(sizes), "is not finite"), (sizes < 1e-6, "is zero")):
-            if bad.any():
-                raise InvalidVector(reason=reason, expected=self._dimensions, got=self._dimensions)
-        return table.tolist()
-
     @contextmanager
     def _engine(self) -> "Iterator[qe.EdgeShard]":
         if os.getpid() != self._pid:  # before the lock, which a fork may have left held
@@ -272,14 +258,6 @@ def _config(dimensions: int) -> qe.EdgeConfig:
         hnsw_config=qe.HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=10_000),
         payload_memory=qe.Memory.Cached,
     )
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _point(point: Point, vector: list[float]) -> qe.Point:

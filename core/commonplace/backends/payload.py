@@ -6,10 +6,12 @@ asked for: one condition per question is several times faster than three.
 
 import hashlib
 import json
-from collections.abc import Collection
+import uuid
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
+from ..exchange import Hit
 from ..filters import FIELDS, FOLDERS, TIMES, Filter, Group, Where, field_value
 from ..model import Record, Scope
 from . import rows
@@ -98,7 +100,7 @@ def read(row: str) -> tuple[Record, int]:
         occurred_at=rows.at_micros(held[11]),
         valid_to=rows.from_micros(held[12]),
         expires_at=rows.from_micros(held[13]),
-        scope=_scope(*held[14:17]),
+        scope=rows.to_scope(*held[14:17]),
         metadata=held[17],
         conflicts=tuple(held[19]),
         **dict(zip(_TRAITS, held[20:], strict=True)),
@@ -106,9 +108,33 @@ def read(row: str) -> tuple[Record, int]:
     return record, held[18]
 
 
-@lru_cache(4096)
-def _scope(user_id: str | None, agent_id: str | None, session_id: str | None) -> Scope:
-    return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
+def to_hits(
+    found: Mapping[str, tuple[Record, int]],
+    cosine: Mapping[str, float],
+    lexical: Mapping[str, float],
+) -> list[Hit]:
+    """Join both scores of every record that was read; best dense first, ties by id.
+
+    One that shares no term with the question has no lexical score: 0.
+    """
+    hits = [
+        Hit(record=record, dense=cosine[key], lexical=lexical.get(key, 0.0), words=words)
+        for key, (record, words) in found.items()
+    ]
+    return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
+
+
+def uuids(ids: Collection[str]) -> list[str]:
+    """Leave out what is no id of a record: an engine would refuse the whole request."""
+    return [one for one in dict.fromkeys(ids) if _is_uuid(one)]
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 @lru_cache(4096)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..exchange import Hit, Point, Probe
 from ..model import Record, Scope
-from .payload import payload_of
+from .payload import payload_of, uuids
 from .payload import read as read_row
 from .qdrant_collection import Layout, open_collection
 from .qdrant_link import Link, QdrantClient, connect
@@ -20,7 +20,6 @@ from .qdrant_question import (
     older,
     seen,
     united,
-    uuids,
     visible,
     ways,
     within,

@@ -4,14 +4,13 @@ Both scores of every candidate come back in one request: two queries over the sa
 candidates, one that scores their union by vector, one that scores it by terms.
 """
 
-import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..exchange import Hit, Probe
 from ..filters import TIMES
 from ..model import Record, Scope
-from .payload import focus, tags_of
+from .payload import focus, tags_of, to_hits
 from .payload import read as read_row
 from .qdrant_link import models as m
 from .translation import Dialect
@@ -99,11 +98,7 @@ def hits(answers: Sequence[Any], rows: dict[str, Row]) -> list[Hit]:
         {str(point.id): point.score for answer in some for point in answer.points}
         for some in (answers[:1], answers[1:])
     )
-    found = [
-        Hit(record=record, dense=dense[key], lexical=lexical.get(key, 0.0), words=words)
-        for key, (record, words) in rows.items()
-    ]
-    return sorted(found, key=lambda hit: (-hit.dense, hit.record.id))
+    return to_hits(rows, dense, lexical)
 
 
 def _shown(answer: Any, probe: Probe) -> dict[str, Row]:
@@ -126,11 +121,6 @@ def within(field: str, **bounds: float | None) -> m.FieldCondition:
 def has_id(ids: Iterable[str]) -> m.HasIdCondition:
     """Ask for these ids."""
     return m.HasIdCondition(has_id=list(ids))
-
-
-def uuids(ids: Collection[str]) -> list[str]:
-    """Leave out what is no id of a record: the server would refuse the whole request."""
-    return [one for one in dict.fromkeys(ids) if _is_uuid(one)]
 
 
 def covered(scope: Scope, version: int | None = None) -> m.Filter:
@@ -181,11 +171,3 @@ def _between(field: str, low: float | None, high: float | None) -> Any:
 
 def _between_times(field: str, low: float | None, high: float | None) -> Any:
     return _between(field, low, high) if field in TIMES else None
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True

@@ -1,11 +1,11 @@
 """A question as conditions of the engine, at least as wide as asked; rows are judged once more."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any
 
 import qdrant_edge as qe
 
-from ..exchange import Hit, Probe
+from ..exchange import Probe
 from ..model import Record, Scope
 from .payload import focus, tags_of
 from .payload import read as read_row
@@ -51,15 +51,6 @@ def scores(shard: qe.EdgeShard, ask: Ask | None, ids: Collection[str]) -> dict[s
         return {}
     request = ask([qe.HasIdCondition(set(ids))], len(ids), row=False)
     return {str(answer.id): answer.score for answer in shard.query(request)}
-
-
-def to_hits(read: Rows, cosine: Mapping[str, float], lexical: Mapping[str, float]) -> list[Hit]:
-    """Join both scores of every record read; best dense first, ties by id."""
-    found = [
-        Hit(record=record, dense=cosine[key], lexical=lexical.get(key, 0.0), words=words)
-        for key, (record, words) in read.items()
-    ]
-    return sorted(found, key=lambda hit: (-hit.dense, hit.record.id))
 
 
 def equals(field: str, *values: str) -> Any:
