@@ -15,6 +15,7 @@ from .exchange import Reached
 Node = TypeVar("Node", int, str)
 
 ALIASES = ("also_known_as", "alias_of", "same_as", "又名", "别名")
+MOST_ALIASES = 3  # of an entity that are followed, one after the other
 MAX_REACHED = 200
 _CROSSED = 64  # entities next to the named ones from which the second relation is looked for
 _UNNAMED = 0.4  # of a relation whose type the question does not name

@@ -12,6 +12,7 @@ from typing import Any
 from ..model import Record, Relation, Scope, fold
 from ..slots import Claim, settle
 from . import rows
+from .names import pairs_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entity (
@@ -39,8 +40,6 @@ CREATE TABLE IF NOT EXISTS support (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS support_by_record ON support (record)
 """
-# NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
-UNKNOWN = -(2**62)
 _USED = (
     "EXISTS (SELECT 1 FROM relation WHERE subject = entity.id)"
     " OR EXISTS (SELECT 1 FROM relation INDEXED BY relation_by_object WHERE object = entity.id)"
@@ -144,7 +143,6 @@ def relate(connection: Connection, owner: Scope, one: Relation, at: int) -> int:
     """Find or make a relation, first said at `at`; answer its number."""
     subject = entity(connection, owner, one.subject, one.subject_type)
     object_ = entity(connection, owner, one.object, one.object_type)
-    begins = rows.to_micros(one.valid_from)
     row = connection.execute(
         "INSERT INTO relation (user_id, agent_id, session_id, subject, key, object, predicate,"
         " valid_from, single, conflict, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?)"
@@ -158,7 +156,7 @@ def relate(connection: Connection, owner: Scope, one: Relation, at: int) -> int:
             fold(one.predicate),
             object_,
             one.predicate,
-            UNKNOWN if begins is None else begins,
+            rows.to_beginning(one.valid_from),
             at,
         ),
     ).fetchone()
@@ -183,11 +181,6 @@ def entity(connection: Connection, owner: Scope, name: str, kind: str) -> int:
     elif row[1] == "thing" != kind:
         connection.execute("UPDATE entity SET type = ? WHERE id = ?", (kind, row[0]))
     return int(row[0])
-
-
-def pairs_of(key: str) -> set[str]:
-    """List the overlapping pairs of letters of a name, by which misspelt ones are found."""
-    return {key[place : place + 2] for place in range(len(key) - 1)}
 
 
 def drop(connection: Connection, relations: Collection[int]) -> tuple[int, int]:

@@ -265,7 +265,7 @@ CALL (name) {
   UNWIND name.pairs AS pair
   MATCH (e:Entity)-[:SPELT]->(:Pair {id: pair}) WHERE {owned}
   WITH e, count(*) AS shared ORDER BY shared DESC, e.seq LIMIT 8
-  RETURN collect([shared, e.key, -e.seq, e.id]) AS close
+  RETURN collect([e.key, shared, e.seq, e.id]) AS close
 }
 RETURN name.name AS name, close
 """

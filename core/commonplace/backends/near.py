@@ -10,15 +10,10 @@ from typing import Any
 
 from ..exchange import Reached
 from ..model import Entity, Relation, Scope, fold
-from ..walk import ALIASES, Edge, walk
+from ..walk import ALIASES, MOST_ALIASES, Edge, walk
 from . import clauses, cypher, nodes, rows
 from .bolt import Ask
-from .claims import UNKNOWN, pairs_of
-
-_MOST_ALIASES = 3
-_MOST_MISSPELT = 64
-_SIMILAR = 0.6
-_SIMILAR_HAN = 0.5
+from .names import distinct, nearest, spellable
 
 
 def read(
@@ -38,16 +33,10 @@ def read(
 
 def entities(ask: Ask, scope: Scope) -> list[Entity]:
     """Read the entities of relations that have not expired, by name; alike names are one."""
-    found: dict[str, Entity] = {}
-    for row in _rows(ask, scope, clauses.moment(latest_only=False)):
-        if row["relation"].get("expired_at") is not None:
-            continue
-        for end in (row["subject"], row["object"]):
-            held = found.get(end["key"])
-            if held is None or held.type == "thing":
-                name = held.name if held else end["name"]
-                found[end["key"]] = Entity(name=name, type=end["type"])
-    return sorted(found.values(), key=lambda one: one.name)
+    found = _rows(ask, scope, clauses.moment(latest_only=False))
+    lasting = (row for row in found if row["relation"].get("expired_at") is None)
+    ends = (row[end] for row in lasting for end in ("subject", "object"))
+    return distinct((end["name"], end["type"]) for end in ends)
 
 
 def reach(ask: Ask, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
@@ -96,32 +85,19 @@ def _named(ask: Ask, scope: Scope, names: Sequence[str]) -> set[str]:
 
 def _alike(ask: Ask, scope: Scope, names: Sequence[str]) -> set[str]:
     """Find, for each name, the entity whose name shares most pairs of letters with it."""
-    short = [one for one in names if one.count(" ") < 2][:_MOST_MISSPELT]
-    asked = [
-        {"name": one, "pairs": nodes.pair_ids(scope.lane, one)}
-        for one in short
-        if len(pairs_of(one)) >= (3 if one.isascii() else 2)
-    ]
+    asked = [{"name": one, "pairs": nodes.pair_ids(scope.lane, one)} for one in spellable(names)]
     if not asked:
         return set()
     text = clauses.fill(cypher.ALIKE, owned=clauses.owned(scope, "e"))
-    found: set[str] = set()
-    for row in ask(text, names=asked, **clauses.owner(scope)):
-        size = len(pairs_of(row["name"]))
-        close = [
-            (2 * shared / (size + len(pairs_of(key))), age, one)
-            for shared, key, age, one in row["close"]
-        ]
-        likeness, _, nearest = max(close, default=(0.0, 0, ""))
-        if likeness >= (_SIMILAR if row["name"].isascii() else _SIMILAR_HAN):
-            found.add(nearest)
-    return found
+    answers = ask(text, names=asked, **clauses.owner(scope))
+    found = {nearest(row["name"], row["close"]) for row in answers}
+    return {one for one in found if one is not None}
 
 
 def _with_aliases(ask: Ask, scope: Scope, named: set[str]) -> set[str]:
     text = clauses.fill(cypher.ALIASES, owned=clauses.owned(scope, "q"))
     found, new = set(named), set(named)
-    for _ in range(_MOST_ALIASES):
+    for _ in range(MOST_ALIASES):
         if not new:
             break
         given = {"near": sorted(new), "aliases": list(ALIASES), **clauses.owner(scope)}
@@ -132,14 +108,13 @@ def _with_aliases(ask: Ask, scope: Scope, named: set[str]) -> set[str]:
 
 def _relation(row: Mapping[str, Any]) -> Relation:
     own, subject, object_ = row["relation"], row["subject"], row["object"]
-    begins = own["valid_from"]
     return Relation(
         subject=subject["name"],
         predicate=own["predicate"],
         object=object_["name"],
         subject_type=subject["type"],
         object_type=object_["type"],
-        valid_from=None if begins == UNKNOWN else rows.at_micros(begins),
+        valid_from=rows.from_beginning(own["valid_from"]),
         valid_to=rows.from_micros(own.get("valid_to")),
         single_valued=own["single"],
         created_at=rows.at_micros(own["created_at"]),

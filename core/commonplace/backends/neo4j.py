@@ -17,7 +17,6 @@ from ..kept import Kept
 from ..model import Entity, Kind, Record, Relation, Scope, Version, now
 from . import clauses, cypher, locked, near, nodes, rows, whole_nodes
 from .bolt import Ask, Bolt
-from .sqlite import EARLIEST
 
 _TABLES = ("records", "versions", "relations", "entities")
 _BATCH = 1000
@@ -63,7 +62,8 @@ class Neo4jGraph:
         text = clauses.fill(cypher.GET, covered=clauses.covered(scope, "r"))
         given = {"ids": _sound(ids), **clauses.owner(scope)}
         found = self.bolt.read(lambda ask: ask(text, **given))
-        visible = {one.id: one for one in _visible(scope, found, expired=expired)}
+        records = (nodes.to_record(one["record"]) for one in found)
+        visible = {one.id: one for one in rows.visible(scope, records, expired=expired)}
         return [visible[one] for one in ids if one in visible]
 
     def page(
@@ -87,20 +87,10 @@ class Neo4jGraph:
             **clauses.moment(latest_only=latest_only, as_of=as_of),
         }
         size = limit + 1 if where is None else _BATCH
-        found = _visible(
-            scope,
-            self._walk(clauses.page(scope, kinds), scope, after, size, **given),
-            latest_only=latest_only,
-            as_of=as_of,
-            expired=expired,
-        )
-        matching = (one for one in found if where is None or where.matches(one))
-        page = list(itertools.islice(matching, limit + 1))
-        if len(page) <= limit:
-            return Page(records=tuple(page), cursor=None)
-        last = page[limit - 1]
-        created_at = rows.to_micros(last.created_at) or 0
-        return Page(records=tuple(page[:limit]), cursor=rows.to_cursor(created_at, last.id))
+        found = self._walk(clauses.page(scope, kinds), scope, after, size, **given)
+        records = (nodes.to_record(one["record"]) for one in found)
+        shown = rows.visible(scope, records, latest_only=latest_only, as_of=as_of, expired=expired)
+        return rows.to_page(shown, where, limit)
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
@@ -235,20 +225,3 @@ class Neo4jGraph:
 def _sound(ids: Iterable[object]) -> list[str]:
     """Leave out what no record can be named: the driver could not even ask for it."""
     return [one for one in ids if isinstance(one, str) and one.isprintable()]
-
-
-def _visible(
-    scope: Scope,
-    found: Iterable[dict[str, Any]],
-    *,
-    latest_only: bool = False,
-    as_of: datetime | None = None,
-    expired: bool = False,
-) -> Iterator[Record]:
-    # The query has asked for the scope already; this look does not depend on it being right.
-    at = EARLIEST if expired else now()
-    return (
-        one
-        for one in (nodes.to_record(row["record"]) for row in found)
-        if scope.covers(one.scope) and one.holds(at, latest_only=latest_only, as_of=as_of)
-    )

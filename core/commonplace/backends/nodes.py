@@ -13,8 +13,8 @@ from typing import Any
 from ..exchange import Put, Remove
 from ..model import Record, Relation, Scope, Version, fold
 from . import rows
-from .claims import UNKNOWN, pairs_of
 from .draft import Draft, Row
+from .names import pairs_of
 
 _COLUMNS = rows.RECORD.split(", ")
 _FLAGS = ("live", "indexed", "pinned", "single", "conflict")
@@ -95,10 +95,10 @@ def to_look_up(
     for name, graph in owners:
         for said in told.get(name, ()):
             subject, object_ = (entity_id(graph, fold(end)) for end in (said.subject, said.object))
-            begins = rows.to_micros(said.valid_from)
+            begins = rows.to_beginning(said.valid_from)
             key = fold(said.predicate)
             entities |= {subject, object_}
-            relations.add(relation_id(subject, key, object_, UNKNOWN if begins is None else begins))
+            relations.add(relation_id(subject, key, object_, begins))
             if said.single_valued:
                 slots.add(slot_id(subject, key))
     return {

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..exchange import Reached
 from ..model import Entity, Relation, Scope, fold, now
-from ..walk import ALIASES, Edge, walk
+from ..walk import ALIASES, MOST_ALIASES, Edge, walk
 from . import rows
-from .claims import UNKNOWN, pairs_of
+from .names import distinct, nearest, pairs_of, spellable
 
 _READ = (
     "SELECT s.name, r.predicate, o.name, s.type, o.type, r.valid_from, r.valid_to, r.single,"
@@ -27,10 +27,6 @@ _AROUND = (
     " SELECT id FROM relation INDEXED BY relation_by_object"
     " WHERE object IN (SELECT value FROM json_each(?)))"
 )
-_SIMILAR = 0.6  # of the pairs of letters of two names that are one, misspelt;
-_SIMILAR_HAN = 0.5  # names in Chinese have few
-_MOST_ALIASES = 3
-_MOST_MISSPELT = 64
 Part = tuple[str, list[Any]]  # of a condition, with its parameters
 
 
@@ -58,13 +54,8 @@ def read(
 
 def entities(connection: Connection, scope: Scope) -> list[Entity]:
     """Read the entities of relations that have not expired, by name; alike names are one."""
-    found: dict[str, Entity] = {}
-    for row in _rows(connection, scope, ("r.expired_at IS NULL", [])):
-        for name, kind in ((row[0], row[3]), (row[2], row[4])):
-            held = found.get(fold(name))
-            if held is None or held.type == "thing":
-                found[fold(name)] = Entity(name=held.name if held else name, type=kind)
-    return sorted(found.values(), key=lambda one: one.name)
+    found = _rows(connection, scope, ("r.expired_at IS NULL", []))
+    return distinct(end for row in found for end in ((row[0], row[3]), (row[2], row[4])))
 
 
 def count(connection: Connection, scope: Scope) -> dict[str, int]:
@@ -176,25 +167,16 @@ def _alike(connection: Connection, scope: Scope, names: Sequence[str]) -> set[in
         return set()
     clause, values = _owned(scope, "e")
     sql = (
-        "SELECT e.id, e.key, count(*) FROM pair p CROSS JOIN entity e ON e.id = p.entity"  # noqa: S608 -- parts are ours
+        "SELECT e.key, count(*), e.id, e.id FROM pair p CROSS JOIN entity e ON e.id = p.entity"  # noqa: S608 -- parts are ours
         f" WHERE p.lane = ? AND p.pair IN (SELECT value FROM json_each(?)) AND {clause}"
         " GROUP BY e.id ORDER BY count(*) DESC, e.id LIMIT 8"
     )
-    found: set[int] = set()
-    for name in [one for one in names if one.count(" ") < 2][:_MOST_MISSPELT]:
-        pairs = pairs_of(name)
-        if len(pairs) < (3 if name.isascii() else 2):
-            continue
-        close = [
-            (2 * shared / (len(pairs) + len(pairs_of(key))), -one)
-            for one, key, shared in connection.execute(
-                sql, (scope.lane, json.dumps(sorted(pairs)), *values)
-            )
-        ]
-        likeness, nearest = max(close, default=(0.0, 0))
-        if likeness >= (_SIMILAR if name.isascii() else _SIMILAR_HAN):
-            found.add(-nearest)
-    return found
+    asked = {name: json.dumps(sorted(pairs_of(name))) for name in spellable(names)}
+    found = {
+        nearest(name, connection.execute(sql, (scope.lane, pairs, *values)))
+        for name, pairs in asked.items()
+    }
+    return {one for one in found if one is not None}
 
 
 def _with_aliases(connection: Connection, scope: Scope, named: set[int]) -> set[int]:
@@ -205,7 +187,7 @@ def _with_aliases(connection: Connection, scope: Scope, named: set[int]) -> set[
         f" AND r.expired_at IS NULL AND {clause}"
     )
     found = set(named)
-    for _ in range(_MOST_ALIASES):
+    for _ in range(MOST_ALIASES):
         around = _around(found)[1]
         pairs = connection.execute(sql, (*around, *ALIASES, *values)).fetchall()
         more = {end for pair in pairs for end in pair} - found
@@ -222,7 +204,7 @@ def _relation(row: Sequence[Any]) -> Relation:
         object=row[2],
         subject_type=row[3],
         object_type=row[4],
-        valid_from=None if row[5] == UNKNOWN else rows.at_micros(row[5]),
+        valid_from=rows.from_beginning(row[5]),
         valid_to=rows.from_micros(row[6]),
         single_valued=bool(row[7]),
         created_at=rows.at_micros(row[8]),

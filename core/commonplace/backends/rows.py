@@ -1,17 +1,23 @@
-"""How records, scopes and cursors look in SQLite; apart because two engines share it."""
+"""How records, scopes, times and pages look in a graph store; apart because engines share it."""
 
 import base64
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from ..answers import Page
 from ..errors import InvalidRecord
-from ..model import Record, Scope
+from ..filters import Filter
+from ..model import Record, Scope, now
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_EARLIEST = datetime.min.replace(tzinfo=UTC)  # nothing has expired by then
+# NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
+_UNKNOWN = -(2**62)
 RECORD = (
     "id, user_id, agent_id, session_id, text, kind, role, name, metadata, origin, trust, position,"
     " created_at, updated_at, occurred_at, valid_to, expires_at, version, conflicts,"
@@ -51,6 +57,16 @@ def from_micros(value: int | None) -> datetime | None:
 def at_micros(value: int) -> datetime:
     """Turn microseconds since 1970 into a time in UTC."""
     return _EPOCH + value * _MICROSECOND
+
+
+def to_beginning(at: datetime | None) -> int:
+    """Turn the time from which a relation holds, which may be unknown, into a number."""
+    return _UNKNOWN if at is None else (at - _EPOCH) // _MICROSECOND
+
+
+def from_beginning(value: int) -> datetime | None:
+    """Turn such a number into a time in UTC; None for one that is unknown."""
+    return None if value == _UNKNOWN else at_micros(value)
 
 
 def to_row(record: Record) -> tuple[Any, ...]:
@@ -131,13 +147,39 @@ def to_json(value: Any) -> str:
     return json.dumps(plain, ensure_ascii=False)
 
 
-def to_cursor(created_at: int, record_id: str) -> str:
-    """Make the opaque text that asks for what comes after this place."""
-    return base64.urlsafe_b64encode(json.dumps([created_at, record_id]).encode()).decode()
+def visible(
+    scope: Scope,
+    found: Iterable[Record],
+    *,
+    latest_only: bool = False,
+    as_of: datetime | None = None,
+    expired: bool = False,
+) -> Iterator[Record]:
+    """Leave out what the scope must not see, though an engine has asked for it already."""
+    at = _EARLIEST if expired else now()
+    return (
+        one
+        for one in found
+        if scope.covers(one.scope) and one.holds(at, latest_only=latest_only, as_of=as_of)
+    )
+
+
+def to_page(found: Iterable[Record], where: Filter | None, limit: int) -> Page:
+    """Take the first `limit` records that a filter lets through; the cursor tells of more."""
+    matching = (one for one in found if where is None or where.matches(one))
+    page = tuple(itertools.islice(matching, limit + 1))
+    if len(page) <= limit:
+        return Page(records=page, cursor=None)
+    return Page(records=page[:limit], cursor=_to_cursor(page[limit - 1]))
+
+
+def _to_cursor(last: Record) -> str:
+    place = [to_micros(last.created_at), last.id]
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def from_cursor(cursor: str) -> tuple[int, str]:
-    """Read a cursor back.
+    """Read the place of the last record from the cursor of a page.
 
     Raises:
         InvalidRecord: it is not one of ours.

@@ -3,10 +3,9 @@
 Every read names its index, because the planner's own choice turns with the data.
 """
 
-import itertools
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
@@ -14,7 +13,7 @@ from ..answers import Page
 from ..exchange import Erased, Outcome, Put, Reached, Remove
 from ..filters import Filter
 from ..kept import Kept
-from ..model import Entity, Kind, Record, Relation, Scope, Version, now
+from ..model import Entity, Kind, Record, Relation, Scope, Version
 from . import changes, claims, relations, rows, whole
 from .changes import LIVE, put, read, remove
 from .file import SqliteFile
@@ -51,7 +50,6 @@ CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NU
     + claims.SCHEMA
 )
 _BATCH = 1000
-EARLIEST = datetime.min.replace(tzinfo=UTC)  # nothing has expired by then
 _SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
 _KEEP_RECALLS = (
     "DELETE FROM recall WHERE record = ? AND at <="
@@ -78,7 +76,8 @@ class SqliteGraph:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         with self._file.read() as connection:
             found = [read(connection, one) for one in ids]
-        return list(_visible(scope, (row for row in found if row and row[LIVE]), expired=expired))
+        live = (rows.from_row(row) for row in found if row and row[LIVE])
+        return list(rows.visible(scope, live, expired=expired))
 
     def page(
         self,
@@ -109,15 +108,13 @@ class SqliteGraph:
         )
         with self._file.read() as connection:
             answer = connection.execute(sql, (*values, *after))
-            visible = _visible(scope, answer, latest_only=latest_only, as_of=as_of, expired=expired)
-            matching = (one for one in visible if where is None or where.matches(one))
-            found = list(itertools.islice(matching, limit + 1))
+            records = map(rows.from_row, answer)
+            shown = rows.visible(
+                scope, records, latest_only=latest_only, as_of=as_of, expired=expired
+            )
+            page = rows.to_page(shown, where, limit)
             answer.close()
-        if len(found) <= limit:
-            return Page(records=tuple(found), cursor=None)
-        last = found[limit - 1]
-        created_at = rows.to_micros(last.created_at) or 0
-        return Page(records=tuple(found[:limit]), cursor=rows.to_cursor(created_at, last.id))
+        return page
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
@@ -262,23 +259,6 @@ class SqliteGraph:
 def _create(connection: Connection, schema: str) -> None:
     for statement in schema.split(";"):
         connection.execute(statement)
-
-
-def _visible(
-    scope: Scope,
-    found: Iterable[Sequence[Any]],
-    *,
-    latest_only: bool = False,
-    as_of: datetime | None = None,
-    expired: bool = False,
-) -> Iterator[Record]:
-    # The query has asked for the scope already; this look does not depend on it being right.
-    at = EARLIEST if expired else now()
-    return (
-        one
-        for one in map(rows.from_row, found)
-        if scope.covers(one.scope) and one.holds(at, latest_only=latest_only, as_of=as_of)
-    )
 
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:

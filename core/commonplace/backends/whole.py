@@ -99,7 +99,7 @@ def _relation(
         subject=subject,
         predicate=predicate,
         object=object_,
-        valid_from=None if begins == claims.UNKNOWN else rows.at_micros(begins),
+        valid_from=rows.from_beginning(begins),
         valid_to=rows.from_micros(ends),
         single_valued=bool(single),
         expired_at=rows.from_micros(expired),

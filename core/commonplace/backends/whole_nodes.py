@@ -10,7 +10,6 @@ from ..kept import Kept, KeptEntity, KeptFence, KeptRecord, KeptRelation, KeptSe
 from ..model import Entity, Record, Relation, Scope, Version, fold
 from . import cypher, nodes, rows
 from .bolt import Ask
-from .claims import UNKNOWN
 
 _PAGE = 1000
 _FENCES = "MATCH (n:Erasure) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
@@ -146,12 +145,11 @@ def _run(text: str, given: Mapping[str, Any], ask: Ask) -> list[dict[str, Any]]:
 
 
 def _relation(node: Mapping[str, Any]) -> Relation:
-    begins: int = node["valid_from"]
     return Relation(
         subject=node["subject"],
         predicate=node["predicate"],
         object=node["object"],
-        valid_from=None if begins == UNKNOWN else rows.at_micros(begins),
+        valid_from=rows.from_beginning(node["valid_from"]),
         valid_to=rows.from_micros(node.get("valid_to")),
         single_valued=bool(node.get("single")),
         expired_at=rows.from_micros(node.get("expired_at")),
@@ -256,7 +254,7 @@ def _settled(owner: Scope, one: Relation) -> dict[str, Any]:
         slot=nodes.slot_id(subject, key),
         key=key,
         predicate=one.predicate,
-        valid_from=_begins(one),
+        valid_from=rows.to_beginning(one.valid_from),
         valid_to=rows.to_micros(one.valid_to),
         single=bool(one.single_valued),
         conflict=one.conflict,
@@ -271,13 +269,8 @@ def _named(owner: Scope, one: Relation) -> tuple[str, str, str]:
     subject, object_ = (
         nodes.entity_id(owner.key, fold(name)) for name in (one.subject, one.object)
     )
-    name = nodes.relation_id(subject, fold(one.predicate), object_, _begins(one))
-    return name, subject, object_
-
-
-def _begins(one: Relation) -> int:
-    begins = rows.to_micros(one.valid_from)
-    return UNKNOWN if begins is None else begins
+    begins = rows.to_beginning(one.valid_from)
+    return nodes.relation_id(subject, fold(one.predicate), object_, begins), subject, object_
 
 
 def _node(one: KeptRecord) -> dict[str, Any]:
