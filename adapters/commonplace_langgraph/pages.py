@@ -47,7 +47,8 @@ def walk(
     while limit is None or limit > 0:
         size = _PAGE if limit is None or wanted else min(limit, _PAGE)
         rows = memory.checkpoints.page(asked, limit=size, after=after)
-        addresses = [one.address for one in rows if has(one, wanted, serde)]
+        ours = (one for one in rows if "/" not in one.metadata.type)
+        addresses = [one.address for one in ours if has(one, wanted, serde)]
         found = memory.checkpoints.states(addresses[:limit])
         limit = None if limit is None else limit - len(found)
         yield found

@@ -1,4 +1,4 @@
-"""One memory for Strands agents: a plugin, a memory store, Strands' models as ours.
+"""One memory for Strands agents: a plugin, a memory store, sessions, Strands' models as ours.
 
 `commonplace_strands.mem0_memory` is a module to use in place of `strands_tools.mem0_memory`.
 """
@@ -12,6 +12,7 @@ except ImportError as error:
 
 from .models import StrandsChat
 from .plugin import MemoryPlugin
+from .sessions import CommonplaceSessionRepository
 from .store import CommonplaceMemoryStore
 
-__all__ = ["CommonplaceMemoryStore", "MemoryPlugin", "StrandsChat"]
+__all__ = ["CommonplaceMemoryStore", "CommonplaceSessionRepository", "MemoryPlugin", "StrandsChat"]

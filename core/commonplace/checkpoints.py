@@ -11,7 +11,11 @@ from .model import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blob:
-    """A value as a serializer wrote it, and the name by which that serializer reads it again."""
+    """A value as a serializer wrote it, and the name by which that serializer reads it again.
+
+    The metadata of what is no checkpoint of LangGraph has a type such as `framework/json`, so that
+    who lists all threads passes over it.
+    """
 
     type: str
     data: bytes = field(repr=False)

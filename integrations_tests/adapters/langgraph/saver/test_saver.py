@@ -20,7 +20,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from commonplace import InvalidRecord, Memory, Scope
-from commonplace.checkpoints import Selection
+from commonplace.checkpoints import Address, Blob, Checkpoint, Selection
 from commonplace_langgraph import CommonplaceSaver
 
 ALICE = Scope(user_id="alice")
@@ -243,6 +243,18 @@ class SaverContract:
         assert ask(n=2, nested=nested) == []
         assert names(saver.list(at(), filter={"n": 2}, limit=1)) == ["2"]
         assert names(saver.list(at(), filter={})) == ["3", "2", "1"]
+
+    def test_what_another_framework_keeps_is_not_listed(
+        self, saver: CommonplaceSaver, kept: Memory
+    ):
+        foreign = Blob(type="other/json", data=b"{}")
+        for name in ("1", "3"):
+            address = Address(thread="other/x", namespace="", id=name)
+            row = Checkpoint(address=address, body=foreign, metadata=foreign, versions={})
+            kept.checkpoints.put(row, {}, None)
+        put(saver, at("t"), name="2")
+
+        assert names(saver.list(None)) == names(saver.list(None, limit=1)) == ["2"]
 
     def test_bounds_and_namespaces_narrow_a_listing(self, saver: CommonplaceSaver):
         for name, thread, namespace in (

@@ -1,0 +1,194 @@
+"""Strands' sessions on a commonplace memory: every conversation exact, durable and erasable."""
+
+from typing import TYPE_CHECKING, Any
+
+from strands.session.session_repository import SessionRepository
+from strands.types.exceptions import SessionException
+from strands.types.session import Session, SessionAgent, SessionMessage
+
+from commonplace.errors import InvalidRecord, InvalidScope
+from commonplace.memory import Memory
+from commonplace.model import Scope
+
+from .rows import Row, Rows
+
+if TYPE_CHECKING:
+    from strands.multiagent import MultiAgentBase
+
+_SESSION = "session", "session"  # the one row of its table
+_DIGITS = 20
+
+
+class CommonplaceSessionRepository(SessionRepository):
+    """Keeps the sessions of one user or agent in the record of truth of a memory.
+
+    For `RepositorySessionManager(session_id=..., session_repository=...)`. Safe in any thread; a
+    change is on the disk when the call returns. Two users may each have a session of one name:
+    neither sees the other's. `Memory.forget` erases the sessions of what it is given, also a
+    single one: `Scope(user_id=..., session_id=...)`.
+
+    Args:
+        memory: an open one, which stays the caller's to close.
+        scope: whose sessions these are.
+
+    Raises:
+        InvalidScope: the scope names a session; each call names its own, and raises this for one
+            that no scope can hold.
+    """
+
+    def __init__(self, memory: Memory, scope: Scope) -> None:
+        if scope.session_id is not None:
+            raise InvalidScope(
+                field="session_id", value=scope.session_id, reason="is named by each call"
+            )
+        self._memory = memory
+        self._scope = scope
+
+    # -- sessions ------------------------------------------------------------------------------
+
+    def create_session(self, session: Session, **_: Any) -> Session:
+        """Keep a new session.
+
+        Raises:
+            SessionException: there is one of this name.
+        """
+        rows = self._rows(session.session_id)
+        if rows.find(*_SESSION) is not None:
+            reason = f"Session {session.session_id} already exists"
+            raise SessionException(reason)
+        rows.put(*_SESSION, session.to_dict())
+        return session
+
+    def read_session(self, session_id: str, **_: Any) -> Session | None:
+        """Read a session; None if there is none of this name."""
+        row = self._rows(session_id).find(*_SESSION)
+        return None if row is None else Session.from_dict(row)
+
+    def delete_session(self, session_id: str, **_: Any) -> None:
+        """Remove a session with its agents and messages.
+
+        Raises:
+            SessionException: there is none of this name.
+        """
+        rows = self._rows(session_id)
+        rows.get(*_SESSION)
+        rows.delete()
+
+    # -- agents --------------------------------------------------------------------------------
+
+    def create_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
+        """Keep a new agent.
+
+        Raises:
+            SessionException: there is no such session.
+        """
+        rows = self._rows(session_id)
+        rows.get(*_SESSION)
+        rows.put("agents", session_agent.agent_id, session_agent.to_dict())
+
+    def read_agent(self, session_id: str, agent_id: str, **_: Any) -> SessionAgent | None:
+        """Read an agent; None if the session has none of this name."""
+        row = self._rows(session_id).find("agents", agent_id)
+        return None if row is None else SessionAgent.from_dict(row)
+
+    def update_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
+        """Keep what an agent has become; when it was made stays.
+
+        Raises:
+            SessionException: there is no such agent.
+        """
+        rows, name = self._rows(session_id), session_agent.agent_id
+        session_agent.created_at = rows.get("agents", name)["created_at"]
+        rows.put("agents", name, session_agent.to_dict())
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def create_message(
+        self, session_id: str, agent_id: str, session_message: SessionMessage, **_: Any
+    ) -> None:
+        """Keep a message of an agent.
+
+        Raises:
+            SessionException: there is no such agent.
+        """
+        rows, number = self._rows(session_id), _number(session_message.message_id)
+        rows.get("agents", agent_id)
+        rows.put(_messages(agent_id), number, session_message.to_dict())
+
+    def read_message(
+        self, session_id: str, agent_id: str, message_id: int, **_: Any
+    ) -> SessionMessage | None:
+        """Read a message; None if the agent has none of this number."""
+        row = self._rows(session_id).find(_messages(agent_id), _number(message_id))
+        return None if row is None else SessionMessage.from_dict(row)
+
+    def update_message(
+        self, session_id: str, agent_id: str, session_message: SessionMessage, **_: Any
+    ) -> None:
+        """Keep what a message has become, as after a redaction; when it was made stays.
+
+        Raises:
+            SessionException: there is no such message.
+        """
+        rows, number = self._rows(session_id), _number(session_message.message_id)
+        session_message.created_at = rows.get(_messages(agent_id), number)["created_at"]
+        rows.put(_messages(agent_id), number, session_message.to_dict())
+
+    def list_messages(
+        self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **_: Any
+    ) -> list[SessionMessage]:
+        """Read messages in the order of their numbers: `limit` of them, leaving out `offset`.
+
+        Raises:
+            SessionException: there is no such agent.
+        """
+        rows = self._rows(session_id)
+        rows.get("agents", agent_id)
+        found = list(rows.walk(_messages(agent_id)))[::-1][offset:]
+        return [SessionMessage.from_dict(one) for one in found[:limit]]
+
+    # -- several agents ------------------------------------------------------------------------
+
+    def create_multi_agent(self, session_id: str, multi_agent: "MultiAgentBase", **_: Any) -> None:
+        """Keep the state of a new graph or swarm.
+
+        Raises:
+            SessionException: there is no such session.
+        """
+        rows = self._rows(session_id)
+        rows.get(*_SESSION)
+        rows.put("multi_agents", multi_agent.id, multi_agent.serialize_state())
+
+    def read_multi_agent(self, session_id: str, multi_agent_id: str, **_: Any) -> Row | None:
+        """Read the state of a graph or swarm; None if the session has none of this name."""
+        return self._rows(session_id).find("multi_agents", multi_agent_id)
+
+    def update_multi_agent(self, session_id: str, multi_agent: "MultiAgentBase", **_: Any) -> None:
+        """Keep what a graph or swarm has become.
+
+        Raises:
+            SessionException: there is none of this name.
+        """
+        rows = self._rows(session_id)
+        rows.get("multi_agents", multi_agent.id)
+        rows.put("multi_agents", multi_agent.id, multi_agent.serialize_state())
+
+    # -- wiring --------------------------------------------------------------------------------
+
+    def _rows(self, session_id: str) -> Rows:
+        scope = self._scope
+        owner = Scope(user_id=scope.user_id, agent_id=scope.agent_id, session_id=session_id)
+        return Rows(self._memory, owner)
+
+
+def _messages(agent_id: str) -> str:
+    return f"messages of {agent_id}"
+
+
+def _number(message_id: object) -> str:
+    """Write a number so that texts have the order of numbers."""
+    if type(message_id) is not int or message_id < 0:
+        raise InvalidRecord(
+            field="message_id", value=message_id, reason="is no whole number from 0 on"
+        )
+    return f"{message_id:0{_DIGITS}}"
