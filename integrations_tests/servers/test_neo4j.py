@@ -34,6 +34,7 @@ from commonplace.testing.graph import (
 )
 from commonplace.testing.moving import MovingContract, fill, look
 from commonplace.testing.relations import MONDAY, TUESDAY, RelationContract, moved
+from commonplace.testing.threads import at_once
 
 from .cut import Cut
 from .processes import open_together
@@ -110,25 +111,16 @@ def test_a_store_comes_back_from_a_server_as_it_went_there(connect, tmp_path: Pa
 def test_eight_threads_that_name_the_same_entities_make_each_once(connect):
     names = [f"entity {n}" for n in range(1000)]
     said = [likes(*names[n : n + 2]) for n in range(0, 1000, 2)]
-    failures: list[BaseException] = []
 
     def work(thread: int) -> None:
         graph = connect() if thread % 2 else first
         mine = random.Random(thread).sample(said, len(said))
-        try:
-            for n in range(0, len(mine), 100):
-                graph.apply([put(f"{thread}.{n}", 1, relations=mine[n : n + 100])])
-        except BaseException as error:  # noqa: BLE001 -- handed to the test
-            failures.append(error)
+        for n in range(0, len(mine), 100):
+            graph.apply([put(f"{thread}.{n}", 1, relations=mine[n : n + 100])])
 
     first = connect()
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    at_once(8, work)
 
-    assert failures == []
     assert first.count(ALICE) == {
         "records": 40,
         "versions": 40,
@@ -358,24 +350,11 @@ def test_an_erasure_whose_answer_is_lost_tells_all_that_it_opened(
 
 
 def test_stores_that_open_at_once_make_the_same_schema(neo4j_place, connect):
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            connect(prefix="TestRace").page(ALICE)
-        except BaseException as error:  # noqa: BLE001 -- handed to the test
-            failures.append(error)
-
     drop_schema(connect(), "TestRace")
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    at_once(4, lambda _: connect(prefix="TestRace").page(ALICE))
     text = "SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'TestRace_' RETURN name, state"
     made = connect().bolt.read(lambda ask: ask(text))
 
-    assert failures == []
     assert len(made) == len(clauses.schema("TestRace"))
     assert {one["state"] for one in made} == {"ONLINE"}
 

@@ -1,6 +1,5 @@
 """The store of checkpoints on Neo4j: the contract on a real server, and what only a server has."""
 
-import threading
 from collections.abc import Callable, Iterator
 
 import neo4j
@@ -17,6 +16,7 @@ from commonplace.testing.checkpoints import (
     step,
 )
 from commonplace.testing.retention import RetentionContract
+from commonplace.testing.threads import at_once
 
 from .cut import Cut
 
@@ -104,11 +104,7 @@ def test_two_stores_see_and_keep_each_others_writes(connect):
             one = said(f"task {number}", f"{number}.{turn}", index=turn)
             stores[number % 2].write(address, [one], ALICE)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    at_once(4, work)
     stores[0].put(step("1"), {}, ALICE)
     state = stores[1].read("t", "", "1")
 

@@ -1,7 +1,6 @@
 """What every store of checkpoints must do: inherit `CheckpointsContract`, give `checkpoints`."""
 
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,6 +9,7 @@ from ..checkpoints import Address, Blob, Checkpoint, Selection, TaskWrite
 from ..errors import MemoryClosed
 from ..model import Scope
 from ..ports import Checkpoints
+from .threads import at_once
 
 ALICE = Scope(user_id="alice")
 BOB = Scope(user_id="bob")
@@ -284,7 +284,7 @@ class CheckpointsContract:
                 checkpoints.put(one, {(f"c{number}", str(turn)): blob("v")}, ALICE)
                 checkpoints.write(one.address, texts, ALICE)
 
-        _at_once(8, work)
+        at_once(8, work)
 
         assert ids_of(checkpoints) == ["4", "3", "2", "1", "0"]
         assert written(checkpoints, "3") == [f"{number}.3" for number in range(8)]
@@ -394,24 +394,3 @@ class CheckpointsContract:
 
         assert len(steps) == 229
         assert [one.value.data for one in steps[-1].writes] == [b"first"]
-
-
-def _at_once(number: int, work: Callable[[int], None]) -> None:
-    """Run work in threads that begin together; the first failure is raised."""
-    gate = threading.Barrier(number)
-    failures: list[BaseException] = []
-
-    def run(one: int) -> None:
-        try:
-            gate.wait()
-            work(one)
-        except BaseException as error:  # noqa: BLE001 -- raised below
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(one,)) for one in range(number)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    if failures:
-        raise failures[0]

@@ -1,6 +1,5 @@
 """What every graph store must do: inherit `GraphStoreContract` and give the fixture `graph`."""
 
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from ..kept import KeptRecord
 from ..model import Kind, Record, Relation, Scope, record_id
 from ..parsing import parse_filter
 from ..ports import GraphStore
+from .threads import at_once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
@@ -564,25 +564,16 @@ class GraphStoreContract:
 
     def test_eight_threads_lose_nothing_and_share_relations(self, graph: GraphStore) -> None:
         scope = Scope(user_id="alice", session_id="s")
-        failures: list[BaseException] = []
 
         def work(thread: int) -> None:
-            try:
-                for n in range(10):
-                    said = [likes("Ann", f"thing {n}")]
-                    graph.apply([put(f"{thread}.{n}", 1, scope, in_session=True, relations=said)])
-                    graph.page(scope, limit=5)
-                    graph.relations(scope, "Ann")
-            except BaseException as error:  # noqa: BLE001 -- handed to the test
-                failures.append(error)
+            for n in range(10):
+                said = [likes("Ann", f"thing {n}")]
+                graph.apply([put(f"{thread}.{n}", 1, scope, in_session=True, relations=said)])
+                graph.page(scope, limit=5)
+                graph.relations(scope, "Ann")
 
-        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
+        at_once(8, work)
 
-        assert failures == []
         assert graph.count(scope) == {
             "records": 80,
             "versions": 80,

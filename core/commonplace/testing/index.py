@@ -1,7 +1,6 @@
 """What every `VectorIndex` promises, as tests: inherit, and give an `index` fixture."""
 
 import math
-import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -14,6 +13,7 @@ from commonplace.exchange import Point, Probe, Terms
 from commonplace.model import Record, Scope, record_id, turn_key
 from commonplace.parsing import parse_filter
 from commonplace.ports import VectorIndex
+from commonplace.testing.threads import at_once
 
 __all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_probe"]
 
@@ -462,24 +462,13 @@ class VectorIndexContract:
             index.count(ANNA)
 
     def test_ten_threads_write_and_read_at_once(self, index: VectorIndex) -> None:
-        errors: list[BaseException] = []
-
         def work(number: int) -> None:
             scope = Scope(user_id=f"user {number}")
-            try:
-                for turn in range(10):
-                    index.upsert([make_point(f"t{turn}", scope, terms={turn: 1.0})])
-                    found = index.search(make_probe(scope, terms=(turn,)), 50)
-                    assert len(found) == turn + 1
-                index.delete(scope, [make_point("t0", scope).record.id])
-                assert index.count(scope) == 9
-            except BaseException as error:  # noqa: BLE001 -- told by the test's own thread
-                errors.append(error)
+            for turn in range(10):
+                index.upsert([make_point(f"t{turn}", scope, terms={turn: 1.0})])
+                found = index.search(make_probe(scope, terms=(turn,)), 50)
+                assert len(found) == turn + 1
+            index.delete(scope, [make_point("t0", scope).record.id])
+            assert index.count(scope) == 9
 
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-        assert errors == []
+        at_once(10, work)
