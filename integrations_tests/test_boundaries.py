@@ -37,7 +37,6 @@ TALL = {
     "core/commonplace/exchange.py": 235,  # and these
     "core/commonplace/reading.py": 320,  # every call twice, with its awaitable twin
     "core/commonplace/writing.py": 255,  # the same
-    "core/commonplace/backends/sqlite.py": 310,  # the whole port
     "core/commonplace/errors.py": 210,  # all of them
     "core/commonplace/request.py": 215,  # every question that can be asked
     "adapters/commonplace_mem0/memory.py": 210,  # mem0's whole face, with all its parameters
