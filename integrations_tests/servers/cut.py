@@ -5,19 +5,27 @@ import socket
 import threading
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 _COMMIT = b"\x00\x02\xb0\x12\x00\x00"  # a message of two bytes: no fields, signature 0x12
 
 
 class Cut:
-    """Forwards connections; once armed, it cuts the next one that commits."""
+    """Forwards connections to where a URL points; once armed, it cuts the next one that commits.
 
-    def __init__(self, host: str, port: int) -> None:
-        self._place = (host, port)
+    Attributes:
+        url: the same, this way.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._place = (parts.hostname, parts.port)
         self._is_armed = False
         self.happened = False
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]
+        who, at, _ = parts.netloc.rpartition("@")
+        self.url = parts._replace(netloc=f"{who}{at}127.0.0.1:{self.port}").geturl()
         self._open: list[socket.socket] = []
 
     def __enter__(self) -> Self:
@@ -50,10 +58,8 @@ class Cut:
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
         try:
-            while data := client.recv(65536):
-                if self._is_armed and _COMMIT in data:
-                    self._is_armed = False
-                    self.happened = True
+            while data := client.recv(1 << 20):
+                if self._is_cut(data):
                     _end(client)
                     server.sendall(data)  # it is made all the same
                     return
@@ -61,6 +67,13 @@ class Cut:
         except OSError:
             return
         _end(server)
+
+    def _is_cut(self, data: bytes) -> bool:
+        if not (self._is_armed and _COMMIT in data):
+            return False
+        self._is_armed = False
+        self.happened = True
+        return True
 
     def _back(self, server: socket.socket, client: socket.socket) -> None:
         try:

@@ -1,30 +1,21 @@
 """A way to a server that counts what is asked on it."""
 
 import re
-import socket
 from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from .cut import Cut, _end
+from .cut import Cut
 
 BOLT = {"transactions": rb"\xb1\x11[\xa0-\xaf]"}  # BEGIN: one field, a map
 HTTP = {"requests": rb"(?:GET|POST|PUT|PATCH|DELETE) /[^ ]* HTTP/1\.1\r\n"}
 
 
 class Tally(Cut):
-    """Forwards connections to where a URL points, and counts what matches some patterns.
-
-    Attributes:
-        url: the same, this way.
-    """
+    """Forwards connections to where a URL points, and counts what matches some patterns."""
 
     def __init__(self, url: str, patterns: dict[str, bytes]) -> None:
-        parts = urlsplit(url)
-        assert parts.hostname
-        super().__init__(parts.hostname, parts.port or 0)
-        who = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
-        self.url = parts._replace(netloc=f"{who}127.0.0.1:{self.port}").geturl()
+        super().__init__(url)
         self._patterns = {name: re.compile(one, re.DOTALL) for name, one in patterns.items()}
         self._counts: Counter[str] = Counter()
 
@@ -33,16 +24,11 @@ class Tally(Cut):
         counts, self._counts = self._counts, Counter()
         return dict(counts)
 
-    def _forward(self, client: socket.socket, server: socket.socket) -> None:
-        try:
-            while data := client.recv(1 << 20):
-                for name, pattern in self._patterns.items():
-                    if found := len(pattern.findall(data)):
-                        self._counts[name] += found
-                server.sendall(data)
-        except OSError:
-            return
-        _end(server)
+    def _is_cut(self, data: bytes) -> bool:
+        for name, pattern in self._patterns.items():
+            if found := len(pattern.findall(data)):
+                self._counts[name] += found
+        return False
 
 
 def http_only(url: str) -> str:

@@ -339,8 +339,7 @@ def test_an_erasure_that_was_broken_off_tells_all_that_it_opened(
 def test_an_erasure_whose_answer_is_lost_tells_all_that_it_opened(
     neo4j_place, connect, moves: list[str]
 ):
-    host, _, port = neo4j_place.uri.partition("://")[2].partition(":")
-    with Cut(host, int(port)) as cut:
+    with Cut(neo4j_place.uri) as cut:
         graph = connect(f"bolt://127.0.0.1:{cut.port}")
         cut.arm()
         erased = graph.erase(TUESDAY, 9)
@@ -427,9 +426,8 @@ def test_another_schema_is_refused(graph: Neo4jGraph, connect):
 
 
 def test_a_commit_whose_answer_is_lost_is_made_again(neo4j_place, connect):
-    host, _, port = neo4j_place.uri.partition("://")[2].partition(":")
     connect()
-    with Cut(host, int(port)) as cut:
+    with Cut(neo4j_place.uri) as cut:
         graph = connect(f"bolt://127.0.0.1:{cut.port}")
         cut.arm()
         [outcome] = graph.apply([put("a", 1, relations=[likes("Ann", "tea")])])

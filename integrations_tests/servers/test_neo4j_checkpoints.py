@@ -84,9 +84,8 @@ def test_every_text_goes_by_an_index_and_pages_are_not_sorted(
 
 
 def test_a_commit_whose_answer_is_lost_is_made_again(neo4j_place, connect):
-    host, _, port = neo4j_place.uri.partition("://")[2].partition(":")
     connect()
-    with Cut(host, int(port)) as cut:
+    with Cut(neo4j_place.uri) as cut:
         store = connect(f"bolt://127.0.0.1:{cut.port}")
         cut.arm()
         store.put(step("1", versions={"c": "1"}), {("c", "1"): blob("v")}, ALICE)
