@@ -2,10 +2,10 @@
 
 import os
 import shutil
-import socket
 import subprocess
-import time
 from pathlib import Path
+
+from .server import Server
 
 HERE = Path(__file__).parent / "neo4j"
 HOW = (
@@ -14,7 +14,6 @@ HOW = (
 )
 _OPENED = ("java.base/java.nio", "java.base/java.io", "java.base/sun.nio.ch")  # Neo4j's own needs
 _SPARING = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC")
-_PATIENCE = 120.0  # seconds for a start on a busy machine
 
 
 def is_possible() -> bool:
@@ -24,45 +23,22 @@ def is_possible() -> bool:
     )
 
 
-class LocalNeo4j:
-    """A server on a folder and a port of its own; killing it leaves the folder as it is."""
+class LocalNeo4j(Server):
+    """A Community edition on one port."""
+
+    patience = 120.0
 
     def __init__(self, home: Path) -> None:
-        self._home = home
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.port: int = one.getsockname()[1]
-        self.start()
+        super().__init__(home, ports=1)
 
     @property
     def uri(self) -> str:
         return f"bolt://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Start it and return when it answers."""
-        self._home.mkdir(parents=True, exist_ok=True)
+    def _command(self) -> list[str]:
         opened = [f"--add-opens={one}=ALL-UNNAMED" for one in _OPENED]
-        given = [str(self._home), str(self.port)]
-        command = ["java", *_SPARING, *opened, "-cp", f"{_fetch()}/*"]
-        with (self._home / "out.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, str(HERE / "Serve.java"), *given], stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + _PATIENCE
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise RuntimeError((self._home / "out.log").read_text()[-4000:])
-            time.sleep(0.1)
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        self._process.kill()
-        self._process.wait()
-
-    def _answers(self) -> bool:
-        with socket.socket() as one:
-            return one.connect_ex(("127.0.0.1", self.port)) == 0
+        given = [str(HERE / "Serve.java"), str(self._home), str(self.port)]
+        return ["java", *_SPARING, *opened, "-cp", f"{_fetch()}/*", *given]
 
 
 def _jars() -> Path:

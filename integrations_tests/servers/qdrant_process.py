@@ -3,12 +3,10 @@
 import os
 import shutil
 import socket
-import subprocess
-import time
 import urllib.request
 from pathlib import Path
 
-_PATIENCE = 60.0  # seconds for a start on a busy machine
+from .server import Server
 
 
 def is_possible() -> bool:
@@ -16,20 +14,24 @@ def is_possible() -> bool:
     return shutil.which("qdrant") is not None
 
 
-class QdrantProcess:
-    """A server on a folder and two ports of its own; killing it leaves the folder as it is."""
+class QdrantProcess(Server):
+    """A server on two ports, one for each protocol."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
-        self.port, self.grpc_port = _free_ports(2)
-        self.start()
+        super().__init__(home, ports=2)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Start it and return when it answers."""
+    @property
+    def grpc_port(self) -> int:
+        return self._ports[1]
+
+    def _command(self) -> list[str]:
+        return ["qdrant"]
+
+    def _environment(self) -> dict[str, str]:
         settings = {
             "SERVICE__HOST": "127.0.0.1",
             "SERVICE__HTTP_PORT": str(self.port),
@@ -38,22 +40,7 @@ class QdrantProcess:
             "STORAGE__SNAPSHOTS_PATH": str(self._home / "snapshots"),
             "TELEMETRY_DISABLED": "true",
         }
-        given = os.environ | {f"QDRANT__{name}": value for name, value in settings.items()}
-        with (self._home / "out.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                ["qdrant"], cwd=self._home, env=given, stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + _PATIENCE
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise RuntimeError((self._home / "out.log").read_text()[-4000:])
-            time.sleep(0.1)
-
-    def kill(self) -> None:
-        """End it at once, as a crash would."""
-        self._process.kill()
-        self._process.wait()
+        return os.environ | {f"QDRANT__{name}": value for name, value in settings.items()}
 
     def _answers(self) -> bool:
         try:
@@ -62,11 +49,3 @@ class QdrantProcess:
                 return answer.status == 200
         except OSError:
             return False
-
-
-def _free_ports(number: int) -> list[int]:
-    doors = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [one.getsockname()[1] for one in doors]
-    for one in doors:
-        one.close()
-    return ports
