@@ -1,9 +1,18 @@
-"""Several processes that open one store in the same moment."""
+"""Processes beside that of a test: several that open one store at once, a server that is killed."""
 
 import json
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
+
+from commonplace.errors import StoreUnavailable
+
+from .server import Server
 
 CHILD = str(Path(__file__).with_name("together.py"))
 
@@ -32,3 +41,28 @@ def open_together(engine: str, number: int, **options: object) -> None:
         for one in started:
             one.kill()
     assert [one.returncode for one in started] == [0] * number, told
+
+
+def kill_among(server: Server, writes: Sequence[Callable[[], object]], after: int) -> int:
+    """Write one after the other, kill the server after so many writes, and start it again.
+
+    Answers how many were acknowledged: at least `after`, and not all.
+    """
+    acknowledged: list[object] = []
+    enough = threading.Event()
+
+    def work() -> None:
+        for write in writes:
+            acknowledged.append(write())
+            if len(acknowledged) == after:
+                enough.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(work)
+        enough.wait(60)
+        server.kill()
+        with pytest.raises(StoreUnavailable):
+            written.result()
+    server.start()
+    assert after <= len(acknowledged) < len(writes)
+    return len(acknowledged)

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
-import neo4j
 import pytest
 
 from commonplace import Fact, Memory
@@ -37,24 +37,23 @@ from commonplace.testing.relations import MONDAY, TUESDAY, RelationContract, mov
 from commonplace.testing.threads import at_once
 
 from .cut import Cut
-from .processes import open_together
+from .places import empty_graph
+from .plans import note_texts, plans_of
+from .processes import kill_among, open_together
 
 pytestmark = pytest.mark.external_service
-_OURS = "MATCH (n) WHERE any(one IN labels(n) WHERE one STARTS WITH 'Test')"
 
 
 @pytest.fixture
-def connect(neo4j_place) -> Iterator[Callable[..., Neo4jGraph]]:
+def connect(neo4j_place, neo4j_uri) -> Iterator[Callable[..., Neo4jGraph]]:
     """Open stores in an empty database."""
+    empty_graph(neo4j_uri)
     opened: list[Neo4jGraph] = []
 
     def connect(uri: str = neo4j_place.uri, prefix: str = "Test") -> Neo4jGraph:
         opened.append(Neo4jGraph(uri, auth=neo4j_place.auth, prefix=prefix))
         return opened[-1]
 
-    connect().bolt.write(
-        lambda ask: ask(f"{_OURS} AND coalesce(n.id, '') <> 'schema' DETACH DELETE n")
-    )
     yield connect
     for one in opened:
         one.close()
@@ -216,15 +215,8 @@ def test_random_changes_have_the_outcomes_that_they_have_in_sqlite(
 
 
 def test_every_text_goes_by_an_index(connect, monkeypatch: pytest.MonkeyPatch):
-    asked: dict[str, dict] = {}
-    run = neo4j.ManagedTransaction.run
-    monkeypatch.setattr(
-        neo4j.ManagedTransaction,
-        "run",
-        lambda self, text, given: asked.update({text: given}) or run(self, text, given),
-    )
     graph = connect()
-    asked.clear()
+    asked = note_texts(monkeypatch)
     full = Scope(user_id="u", agent_id="g", session_id="s")
     for n, scope in enumerate((Scope(agent_id="g"), full)):
         at = 10 * n
@@ -250,19 +242,7 @@ def test_every_text_goes_by_an_index(connect, monkeypatch: pytest.MonkeyPatch):
     others = [Scope(user_id=f"user {n}", session_id="s") for n in range(200)]
     said = [lives("Ann", "Rome"), likes("Ann", "tea")]
     graph.apply([put("a", 1, one, relations=said, in_session=True) for one in others])
-
-    def operators(plan: dict) -> Iterator[str]:
-        yield plan["operatorType"].partition("@")[0]
-        for child in plan.get("children", []):
-            yield from operators(child)
-
-    plans: dict[str, list[str]] = {}
-    with graph.bolt._session() as session:
-        # A plan from when there was little in the database would be shown again.
-        session.run("CALL db.prepareForReplanning(60)").consume()
-        for text, given in asked.items():
-            plan = session.run(f"EXPLAIN {text}", given).consume().plan
-            plans[text] = list(operators(plan))
+    plans = plans_of(graph.bolt, asked)
     scans = [text for text, plan in plans.items() if any("Scan" in one for one in plan)]
     pages = [plan for text, plan in plans.items() if "LIMIT $limit" in text]
 
@@ -359,18 +339,12 @@ def test_stores_that_open_at_once_make_the_same_schema(neo4j_place, connect):
 
 
 def test_only_what_is_missing_of_a_schema_is_made(graph: Neo4jGraph, connect, monkeypatch):
-    asked: list[str] = []
-    run = neo4j.ManagedTransaction.run
-    monkeypatch.setattr(
-        neo4j.ManagedTransaction,
-        "run",
-        lambda self, text, given: asked.append(text) or run(self, text, given),
-    )
+    asked = note_texts(monkeypatch)
     connect()
     graph.bolt.write(lambda ask: ask("DROP INDEX Test_record_by_lane"))
     connect()
 
-    made = [text for text in asked if text.startswith("CREATE")]
+    made = [text for text, _ in asked if text.startswith("CREATE")]
     assert made == [clauses.schema("Test")["Test_record_by_lane"]]
 
 
@@ -396,7 +370,8 @@ def test_erased_text_is_nowhere_in_the_database(graph: Neo4jGraph):
     )
     graph.erase(ALICE, 4)
 
-    left = graph.bolt.read(lambda ask: ask(f"{_OURS} RETURN labels(n) AS labels, n{{.*}} AS node"))
+    ours = "MATCH (n) WHERE any(one IN labels(n) WHERE one STARTS WITH 'Test')"
+    left = graph.bolt.read(lambda ask: ask(f"{ours} RETURN labels(n) AS labels, n{{.*}} AS node"))
     assert "CANARY" not in str(left)
     labels = {label for one in left for label in one["labels"] if not label.endswith("Meta")}
     assert labels == {"TestLane", "TestErasure"}
@@ -445,32 +420,13 @@ def test_a_killed_server_has_lost_nothing_and_a_retry_doubles_nothing(neo4j_plac
         put(f"k{n}", n + 1, relations=[likes("Ann", f"thing {n}"), likes(f"thing {n}", "tea")])
         for n in range(200)
     ]
-    acknowledged: list[str] = []
-    failures: list[BaseException] = []
-    enough = threading.Event()
-
-    def write() -> None:
-        try:
-            for one in changes:
-                graph.apply([one])
-                acknowledged.append(one.record.id)
-                if len(acknowledged) == 30:
-                    enough.set()
-        except StoreUnavailable as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    enough.wait(60)
-    neo4j_place.process.kill()
-    thread.join()
-    neo4j_place.process.start()
-    found = {one.id for one in graph.get(ALICE, [one.record.id for one in changes])}
+    ids = [one.record.id for one in changes]
+    writes = [partial(graph.apply, [one]) for one in changes]
+    acknowledged = kill_among(neo4j_place.process, writes, after=30)
+    found = {one.id for one in graph.get(ALICE, ids)}
     graph.apply(changes)
 
-    assert len(failures) == 1
-    assert 30 <= len(acknowledged) < 200
-    assert found >= set(acknowledged)
+    assert found >= set(ids[:acknowledged])
     counts = {"records": 200, "versions": 200, "relations": 400, "entities": 202}
     assert graph.count(ALICE) == counts
 

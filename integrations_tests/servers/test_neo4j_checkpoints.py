@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-import neo4j
 import pytest
 
 from commonplace.backends.neo4j_checkpoints import Neo4jCheckpoints
@@ -19,21 +18,22 @@ from commonplace.testing.retention import RetentionContract
 from commonplace.testing.threads import at_once
 
 from .cut import Cut
+from .places import empty_graph
+from .plans import note_texts, plans_of
 
 pytestmark = pytest.mark.external_service
-_OURS = "MATCH (n) WHERE any(one IN labels(n) WHERE one STARTS WITH 'Test') AND NOT n:Meta"
 
 
 @pytest.fixture
-def connect(neo4j_place) -> Iterator[Callable[..., Neo4jCheckpoints]]:
+def connect(neo4j_place, neo4j_uri) -> Iterator[Callable[..., Neo4jCheckpoints]]:
     """Open stores in an empty database."""
+    empty_graph(neo4j_uri)
     opened: list[Neo4jCheckpoints] = []
 
     def connect(uri: str = neo4j_place.uri) -> Neo4jCheckpoints:
         opened.append(Neo4jCheckpoints(uri, auth=neo4j_place.auth, prefix="Test"))
         return opened[-1]
 
-    connect()._bolt.write(lambda ask: ask(f"{_OURS} DETACH DELETE n"))
     yield connect
     for one in opened:
         one.close()
@@ -48,15 +48,8 @@ class TestNeo4jCheckpoints(CheckpointsContract, RetentionContract):
 def test_every_text_goes_by_an_index_and_pages_are_not_sorted(
     connect, monkeypatch: pytest.MonkeyPatch
 ):
-    asked: dict[str, dict] = {}
-    run = neo4j.ManagedTransaction.run
-    monkeypatch.setattr(
-        neo4j.ManagedTransaction,
-        "run",
-        lambda self, text, given: asked.update({text: given}) or run(self, text, given),
-    )
     store = connect()
-    asked.clear()
+    asked = note_texts(monkeypatch)
     everything(store, Scope(user_id="u", agent_id="g", session_id="s"))
     monkeypatch.undo()
     # Of a few nodes a scan would be as good.
@@ -64,17 +57,7 @@ def test_every_text_goes_by_an_index_and_pages_are_not_sorted(
         one = step(str(number), thread=f"thread {number}", versions={"c": "1"}, run=str(number))
         store.put(one, {("c", "1"): blob("v")}, Scope(user_id=f"user {number}"))
         store.write(one.address, [said("task", "w")], None)
-
-    def operators(plan: dict) -> Iterator[str]:
-        yield plan["operatorType"].partition("@")[0]
-        for child in plan.get("children", []):
-            yield from operators(child)
-
-    plans: dict[str, list[str]] = {}
-    with store._bolt._session() as session:
-        for text, given in asked.items():
-            plan = session.run(f"EXPLAIN {text}", given).consume().plan
-            plans[text] = list(operators(plan))
+    plans = plans_of(store._bolt, asked)
     pages = [plan for text, plan in plans.items() if "LIMIT $limit" in text]
 
     assert len(plans) > 15

@@ -13,16 +13,16 @@ from commonplace.backends.neo4j_checkpoints import Neo4jCheckpoints
 
 from ..adapters.langgraph.saver.test_runs import RunContract
 from ..adapters.langgraph.saver.test_saver import SaverContract
+from .places import empty_graph
 
 pytestmark = pytest.mark.external_service
-_OURS = "MATCH (n) WHERE any(one IN labels(n) WHERE one STARTS WITH 'Saver') AND NOT n:Meta"
 
 
 @pytest.fixture
-def on_server(memory: Memory, neo4j_place) -> Iterator[Memory]:
+def on_server(memory: Memory, neo4j_place, neo4j_uri) -> Iterator[Memory]:
     """A memory whose states of runs are on an empty server."""
+    empty_graph(neo4j_uri, "Saver")
     store = Neo4jCheckpoints(neo4j_place.uri, auth=neo4j_place.auth, prefix="Saver")
-    store._bolt.write(lambda ask: ask(f"{_OURS} DETACH DELETE n"))
     engines = memory._store.engines
     memory._store.engines = memory._store.writer._engines = replace(engines, checkpoints=store)
     yield memory

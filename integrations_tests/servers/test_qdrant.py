@@ -9,6 +9,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import grpc
@@ -41,7 +42,7 @@ from commonplace.testing.index import (
 
 from .local_qdrant import Fault, LocalQdrant
 from .places import HOW_QDRANT, has_qdrant
-from .processes import open_together
+from .processes import kill_among, open_together
 from .qdrant_engine import Engine
 
 REAL = has_qdrant()
@@ -185,32 +186,12 @@ def test_a_server_killed_among_1000_writes_has_lost_none_and_a_retry_doubles_non
         pytest.skip("the server is not ours to kill")
     index = anew(prefer_grpc=protocol == "grpc", timeout=2)
     points = [make_point(f"p{n}", version=n + 1, terms={n: 1.0}) for n in range(1000)]
-    acknowledged = []
-    enough = threading.Event()
-    failures = []
-
-    def write():
-        try:
-            for start in range(0, 1000, 10):
-                index.upsert(points[start : start + 10])
-                acknowledged.extend(points[start : start + 10])
-                if len(acknowledged) == 300:
-                    enough.set()
-        except StoreUnavailable as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    enough.wait(60)
-    qdrant_place.process.kill()
-    thread.join()
-    qdrant_place.process.start()
+    writes = [partial(index.upsert, points[start : start + 10]) for start in range(0, 1000, 10)]
+    acknowledged = 10 * kill_among(qdrant_place.process, writes, after=30)
     found = dict(index.versions(ANNA))
     index.upsert(points)
 
-    assert len(failures) == 1
-    assert 300 <= len(acknowledged) < 1000
-    assert found.items() >= {(one.record.id, one.record.version) for one in acknowledged}
+    assert found.items() >= {(p.record.id, p.record.version) for p in points[:acknowledged]}
     assert index.count(ANNA) == 1000
     assert sorted(index.versions(ANNA)) == sorted((p.record.id, p.record.version) for p in points)
     (hit,) = [one for one in index.search(make_probe(terms=(7,)), 1) if one.lexical > 0]
