@@ -21,17 +21,18 @@ EXTRAS = sorted(set(PROJECT["project"]["optional-dependencies"]) - {"all"})
 ADAPTERS = sorted(path.name.split("_", 1)[1] for path in Path("adapters").glob("commonplace_*"))
 TYPED = ["core/commonplace", "noxfile.py", "examples"]
 CORE = "core/tests"
-STORED = [
-    "integrations_tests/servers",
+STANDING = [  # a memory on each set of engines
     "integrations_tests/crash",
     "integrations_tests/test_graph.py",
     "integrations_tests/test_graph_machine.py",
     "integrations_tests/test_isolation.py",
 ]
+SERVERS = ["integrations_tests/servers", "integrations_tests/cli/test_servers.py", *STANDING]
+BOTH = "shared or on_servers or test_servers"  # files whose tests stand on both servers
 ENGINES = {
-    "embedded": ("", "integrations_tests/backends"),
-    "neo4j": ("[neo4j,qdrant]", *STORED, "-k", "neo4j or shared"),
-    "qdrant": ("[neo4j,qdrant]", *STORED, "-k", "qdrant or shared"),
+    "embedded": ("", "integrations_tests/backends", *STANDING, "-k", "not neo4j"),
+    "neo4j": ("[cli,neo4j,qdrant]", *SERVERS, "-k", f"neo4j or {BOTH}"),
+    "qdrant": ("[cli,neo4j,qdrant]", *SERVERS, "-k", f"qdrant or {BOTH}"),
 }
 
 
