@@ -13,7 +13,9 @@ HOW = (
     " testcontainers, or Java 17 and Maven (Debian: openjdk-17-jdk-headless maven)"
 )
 _OPENED = ("java.base/java.nio", "java.base/java.io", "java.base/sun.nio.ch")  # Neo4j's own needs
-_SPARING = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC")
+# It lives for minutes, most of them planning: code that is compiled quickly is worth more to it
+# than code that is compiled well.
+_SPARING = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 def is_possible() -> bool:
