@@ -22,6 +22,18 @@ AFTER = {
     "reopen": {BEES, CELLO},
     "forget": set(),
 }
+CRASHES = [
+    (engines, action, point)
+    for engines, actions in (
+        ("embedded", AFTER),
+        ("neo4j+edge", ("supersede", "forget")),
+        ("neo4j+qdrant", ("update", "delete")),
+    )
+    for action in actions
+    for point in POINTS
+    # An erasure has nothing to plan.
+    if not (action == "forget" and point in ("before_plan", "after_plan"))
+]
 CHILD = Path(__file__).with_name("child.py")
 
 
@@ -42,39 +54,14 @@ def texts_of(memory: Memory) -> list[str]:
     return sorted(record.text for record in memory.list(ALICE, limit=1000).records)
 
 
-@pytest.mark.every_engine("embedded")
-@pytest.mark.parametrize("action", AFTER)
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.usefixtures("engines")
+@pytest.mark.parametrize(("engines", "action", "point"), CRASHES, indirect=["engines"])
 def test_a_crash_at_any_point_leaves_every_accepted_write_once(
-    tmp_path: Path, point: str, action: str
+    tmp_path: Path, action: str, point: str
 ) -> None:
-    leaves_every_accepted_write_once(tmp_path, point, action)
+    crash(tmp_path, point, action)
 
-
-@pytest.mark.every_engine("neo4j+edge")
-@pytest.mark.parametrize("action", ["supersede", "forget"])
-@pytest.mark.parametrize("point", POINTS)
-def test_a_crash_beside_a_graph_on_a_server_leaves_every_accepted_write_once(
-    tmp_path: Path, point: str, action: str
-) -> None:
-    leaves_every_accepted_write_once(tmp_path, point, action)
-
-
-@pytest.mark.every_engine("neo4j+qdrant")
-@pytest.mark.parametrize("action", ["update", "delete"])
-@pytest.mark.parametrize("point", POINTS)
-def test_a_crash_beside_servers_leaves_every_accepted_write_once(
-    tmp_path: Path, point: str, action: str
-) -> None:
-    leaves_every_accepted_write_once(tmp_path, point, action)
-
-
-def leaves_every_accepted_write_once(folder: Path, point: str, action: str) -> None:
-    if action == "forget" and point in ("before_plan", "after_plan"):
-        pytest.skip("an erasure has nothing to plan")
-    crash(folder, point, action)
-
-    with Memory.open(str(folder), embedder=HashEmbedder()) as memory:
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
         left = memory.drain()
         found = texts_of(memory)
         searched = sorted(m.record.text for m in memory.search("Alice", ALICE, top_k=100))
