@@ -1,8 +1,6 @@
 """The embedded store of checkpoints: the contract, and what only a file has."""
 
-import re
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +21,8 @@ from commonplace.testing.checkpoints import (
 )
 from commonplace.testing.retention import RetentionContract
 
+from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[SqliteFile]:
@@ -37,41 +37,15 @@ class TestSqliteCheckpoints(CheckpointsContract, RetentionContract):
         return SqliteCheckpoints(file)
 
 
-@pytest.mark.parametrize(
-    "scope",
-    [
-        ALICE,
-        Scope(agent_id="g"),
-        Scope(session_id="s"),
-        Scope(user_id="u", agent_id="g"),
-        Scope(user_id="u", agent_id="g", session_id="s"),
-    ],
-    ids=["user", "agent", "session", "user+agent", "all"],
-)
+@each_kind_of_scope
 def test_every_statement_goes_by_an_index_and_pages_are_not_sorted(file: SqliteFile, scope: Scope):
     store = SqliteCheckpoints(file)
-    asked: set[str] = set()
-    file.write(lambda c: c.set_trace_callback(asked.add))
-    with file.read() as reader:
-        reader.set_trace_callback(asked.add)
+    asked = note_statements(file)
     everything(store, scope)
 
-    def explain(connection: sqlite3.Connection) -> dict[str, list[str]]:
-        connection.set_trace_callback(None)
-        statements = [one for one in asked if re.match("SELECT|INSERT|UPDATE|DELETE", one)]
-        return {
-            one: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
-            for one in statements
-        }
-
-    plans = file.write(explain)
+    plans = plans_of(file, asked)
     whole = "FROM checkpoint INDEXED BY checkpoint_by_id WHERE 1 ORDER"  # all there is, in order
-    scans = {
-        sql: plan
-        for sql, plan in plans.items()
-        if any(step.startswith("SCAN") and "VIRTUAL TABLE" not in step for step in plan)
-        and whole not in sql
-    }
+    scans = scans_of(plans, whole)
     sorts = [sql for sql, plan in plans.items() if any("ORDER BY" in one for one in plan)]
 
     assert len(plans) > 25

@@ -31,6 +31,8 @@ from commonplace.testing.graph import (
 from commonplace.testing.moving import MovingContract
 from commonplace.testing.relations import RelationContract
 
+from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[SqliteFile]:
@@ -57,23 +59,10 @@ class TestMovingSqlite(MovingContract):
         opened.close()
 
 
-@pytest.mark.parametrize(
-    "scope",
-    [
-        ALICE,
-        Scope(agent_id="g"),
-        Scope(session_id="s"),
-        Scope(user_id="u", agent_id="g"),
-        Scope(user_id="u", agent_id="g", session_id="s"),
-    ],
-    ids=["user", "agent", "session", "user+agent", "all"],
-)
+@each_kind_of_scope
 def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
     graph, journal = SqliteGraph(file), SqliteJournal(file)
-    asked: set[str] = set()
-    file.write(lambda c: c.set_trace_callback(asked.add))
-    with file.read() as reader:
-        reader.set_trace_callback(asked.add)
+    asked = note_statements(file)
     graph.apply([put("a", 1, scope, relations=[likes("Ann", "tea")], in_session=True)])
     graph.apply([update("a", 2, scope), remove("a", 3, scope), put("b", 4, scope)])
     first = graph.page(scope, limit=1)
@@ -112,21 +101,8 @@ def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
     journal.prune([op.seq])
     journal.erase(scope, 99)
 
-    def explain(connection: sqlite3.Connection) -> dict[str, list[str]]:
-        connection.set_trace_callback(None)
-        statements = [one for one in asked if re.match("SELECT|INSERT|UPDATE|DELETE", one)]
-        return {
-            one: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
-            for one in statements
-        }
-
-    plans = file.write(explain)
-    scans = {
-        sql: plan
-        for sql, plan in plans.items()
-        if any(step.startswith("SCAN") and "VIRTUAL TABLE" not in step for step in plan)
-        and not re.search("FROM (tally|fence)|UPDATE fence", sql)
-    }
+    plans = plans_of(file, asked)
+    scans = scans_of(plans, "FROM (tally|fence)|UPDATE fence")
     sorts = {
         sql
         for sql, plan in plans.items()

@@ -1,0 +1,55 @@
+"""What SQLite is asked, and how it would find the answers."""
+
+import re
+import sqlite3
+from collections.abc import Iterable
+
+import pytest
+
+from commonplace.backends.file import SqliteFile
+from commonplace.model import Scope
+
+each_kind_of_scope = pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(user_id="alice"),
+        Scope(agent_id="g"),
+        Scope(session_id="s"),
+        Scope(user_id="u", agent_id="g"),
+        Scope(user_id="u", agent_id="g", session_id="s"),
+    ],
+    ids=["user", "agent", "session", "user+agent", "all"],
+)
+
+
+def note_statements(file: SqliteFile) -> set[str]:
+    """Note every statement that is run from now on."""
+    asked: set[str] = set()
+    file.write(lambda c: c.set_trace_callback(asked.add))
+    with file.read() as reader:
+        reader.set_trace_callback(asked.add)
+    return asked
+
+
+def plans_of(file: SqliteFile, asked: Iterable[str]) -> dict[str, list[str]]:
+    """Read the steps of each statement's plan; this ends the noting on the writing side."""
+
+    def explain(connection: sqlite3.Connection) -> dict[str, list[str]]:
+        connection.set_trace_callback(None)
+        statements = [one for one in asked if re.match("SELECT|INSERT|UPDATE|DELETE", one)]
+        return {
+            one: [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {one}")]
+            for one in statements
+        }
+
+    return file.write(explain)
+
+
+def scans_of(plans: dict[str, list[str]], expected: str) -> dict[str, list[str]]:
+    """Choose what reads a whole table, but for statements with what is expected to."""
+    return {
+        sql: plan
+        for sql, plan in plans.items()
+        if any(step.startswith("SCAN") and "VIRTUAL TABLE" not in step for step in plan)
+        and not re.search(expected, sql)
+    }
