@@ -1,4 +1,5 @@
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
 import org.neo4j.configuration.GraphDatabaseSettings;
 import org.neo4j.configuration.connectors.BoltConnector;
@@ -13,6 +14,8 @@ class Serve {
     var neo4j =
         new DatabaseManagementServiceBuilder(folder)
             .setConfig(GraphDatabaseSettings.auth_enabled, true)
+            // Each test fills an empty store, and would have all texts planned anew by what it holds.
+            .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofHours(1))
             .setConfig(BoltConnector.advertised_address, place)
             .setConfig(BoltConnector.listen_address, place)
             .setConfig(BoltConnector.enabled, true)
