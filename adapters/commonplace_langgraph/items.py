@@ -26,7 +26,7 @@ from commonplace.model import Fact, Record, Scope, record_id
 
 from .lifting import lifted
 from .namespaces import Namespace, Template, folders
-from .values import to_json, visible
+from .values import visible
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -99,13 +99,8 @@ class Kept:
         }
 
 
-def item_id(scope: Scope, namespace: Namespace, key: str) -> str:
-    """Name the record that holds an item."""
-    return record_id(scope, "fact", _fact_key(namespace, key, 0))
-
-
-def part_id(scope: Scope, namespace: Namespace, key: str, part: int) -> str:
-    """Name the record that holds another text of an item."""
+def item_id(scope: Scope, namespace: Namespace, key: str, part: int = 0) -> str:
+    """Name the record that holds an item, or another text of it."""
     return record_id(scope, "fact", _fact_key(namespace, key, part))
 
 
@@ -114,6 +109,7 @@ def facts(
     key: str,
     value: Mapping[str, Any],
     *,
+    held: str,
     texts: Sequence[str],
     ttl: float | None,
     at: datetime,
@@ -122,6 +118,7 @@ def facts(
     """Make the facts that hold an item: itself, then its other texts.
 
     Args:
+        held: the value, as `to_json` writes it.
         texts: to be found by; none to be listed only.
         ttl: minutes; None for ever.
         of: the id of the item's record.
@@ -129,7 +126,6 @@ def facts(
     Raises:
         InvalidRecord: a memory cannot hold it.
     """
-    held = to_json(value)
     told = texts or (visible(held) or "{}",)
     said: dict[str, Any] = {
         "item": json.dumps([namespace, key]),

@@ -143,12 +143,13 @@ def _put(op: PutOp, asked: Asked) -> Put:
     if not namespace or namespace[0] == "langgraph":
         why = "is empty" if not namespace else "begins with 'langgraph', which is reserved"
         raise _BadNamespace(namespace, why)
-    to_json(op.value)  # before its texts are looked for
+    held = to_json(op.value)  # before its texts are looked for
     ttl = _minutes(op.ttl)
     said = facts(
         namespace,
         key,
         op.value,
+        held=held,
         texts=texts_of(op.value, asked.fields if op.index is None else op.index),
         ttl=ttl,
         at=datetime.now(UTC),

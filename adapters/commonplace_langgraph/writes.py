@@ -11,7 +11,7 @@ from commonplace.commands import Command, Delete, Revise, Upsert
 from commonplace.model import Fact, Record, Scope
 
 from .calls import Ask, Plan
-from .items import Kept, Put, kept, part_id, telling
+from .items import Kept, Put, item_id, kept, telling
 from .namespaces import Namespace, Template
 from .values import visible
 
@@ -84,7 +84,7 @@ def overtaken(puts: Iterable[Put], template: Template) -> Plan[list[Command]]:
     commands: list[Command] = []
     next_of: dict[Scope, dict[str, Put]] = {}
     for put in puts:
-        after = part_id(put.scope, put.namespace, put.key, max(1, len(put.facts)))
+        after = item_id(put.scope, put.namespace, put.key, max(1, len(put.facts)))
         next_of.setdefault(put.scope, {})[after] = put
     for scope, puts_of in next_of.items():
         records = yield Ask("get_all", list(puts_of), scope)
@@ -114,7 +114,7 @@ def refresh(read: Iterable[Kept], template: Template, at: datetime) -> Plan[list
         commands.append(Revise(record=one.record, expires_at=later))
         scope = template.scope_of(one.namespace)
         for part in range(1, one.parts):
-            name = part_id(scope, one.namespace, one.key, part)
+            name = item_id(scope, one.namespace, one.key, part)
             parts.setdefault(scope, {})[name] = later
     for scope, ends_of in parts.items():
         records = yield Ask("get_all", list(ends_of), scope)
@@ -129,7 +129,7 @@ def _surplus(before: Kept, scope: Scope, keep: int) -> list[Command]:
 
 def _texts(item: Kept | Put, scope: Scope, parts: Iterable[int]) -> list[Command]:
     return [
-        Delete(record_id=part_id(scope, item.namespace, item.key, part), scope=scope)
+        Delete(record_id=item_id(scope, item.namespace, item.key, part), scope=scope)
         for part in parts
     ]
 
