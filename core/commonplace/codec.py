@@ -15,6 +15,7 @@ from .model import Message, Record, Relation, Scope
 
 _SPAN = ("valid_from", "valid_to", "created_at", "expired_at")
 _TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
+_RECORD = tuple(one.name for one in fields(Record))
 
 
 def put_to_json(put: Put) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def put_from_json(given: Mapping[str, Any]) -> Put:
 
 def record_to_json(record: Record) -> dict[str, Any]:
     """Write a record as JSON values."""
-    out = {one.name: getattr(record, one.name) for one in fields(Record)}
+    out = {name: getattr(record, name) for name in _RECORD}
     out["scope"] = {name: getattr(record.scope, name) for name in SCOPE_FIELDS}
     out["metadata"] = dict(record.metadata)
     return out | {name: _iso(out[name]) for name in _TIMES}
