@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from .checks import (
@@ -61,8 +62,7 @@ class Scope:
     @property
     def key(self) -> str:
         """A hash of the three ids, 32 hexadecimal digits: equal for equal scopes only."""
-        ids = json.dumps([self.user_id, self.agent_id, self.session_id])
-        return hashlib.sha256(ids.encode()).hexdigest()[:32]
+        return _key(self.user_id, self.agent_id, self.session_id)
 
     @property
     def lane(self) -> str:
@@ -95,6 +95,11 @@ class Scope:
                 if self.user_id or agent or session:
                     found.append(Scope(user_id=self.user_id, agent_id=agent, session_id=session))
         return tuple(found)
+
+
+@lru_cache(4096)
+def _key(*ids: str | None) -> str:
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
