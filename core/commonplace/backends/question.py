@@ -38,8 +38,9 @@ def best(
         kept: dict[str, float] = {}
         for answer in answers:
             held = read_row((answer.payload or {})["row"])
-            if len(kept) < limit and probe.shows(held[0]):
-                read[held[0].id], kept[held[0].id] = held, answer.score
+            one = held[0]
+            if len(kept) < limit and (one.id in read or probe.shows(one)):
+                read[one.id], kept[one.id] = held, answer.score
         if len(kept) == limit or len(answers) < wanted:
             return kept
         wanted *= 4
