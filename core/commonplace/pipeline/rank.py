@@ -104,9 +104,11 @@ def rank(
     total = [a + b for a, b in zip(apart, mention, strict=True)]
 
     order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
-    best = [every[i] for i in order[:_EXAMINED]]
-    scale = _confidence(question, best, every, weights) / max(total[order[0]], EPSILON)
     asked = set(tokens(question))
+    examined = order[:_EXAMINED]
+    covered = {i: _covered(asked, every[i]) for i in {*examined, *order[:limit]}}
+    said = max(covered[i] for i in examined)
+    scale = _confidence(said, every, weights) / max(total[order[0]], EPSILON)
     led = {one.id: one.weight for one in reached}
     matches = []
     for i in order[:limit]:
@@ -120,25 +122,25 @@ def rank(
             "mention": mention[i] * scale,
         }
         score = min(1.0, total[i] * scale)
-        fit = _fit(asked, every[i], led.get(every[i].record.id, 0.0), weights)
+        fit = _fit(covered[i], every[i], led.get(every[i].record.id, 0.0), weights)
         matches.append(Match(record=every[i].record, score=score, parts=parts, fit=fit))
     return matches
 
 
-def _fit(asked: set[str], hit: Hit, led: float, weights: Weights) -> float:
+def _covered(asked: set[str], hit: Hit) -> float:
+    """Tell how much of what is asked a record says: the share of its words, squared."""
+    if not asked:
+        return 0.0
+    return (len(asked.intersection(tokens(hit.record.indexed_text))) / len(asked)) ** 2
+
+
+def _fit(covered: float, hit: Hit, led: float, weights: Weights) -> float:
     """Judge a record alone: its cosine, raised by shared words and by how relations lead to it."""
-    shared = len(asked.intersection(tokens(hit.record.indexed_text))) if asked else 0
-    covered = (shared / len(asked)) ** 2 if asked else 0.0
     apart = (1 - max(0.0, min(1.0, hit.dense))) * (1 - covered) * (1 - weights.graph * led)
     return max(0.0, 1 - apart)
 
 
-def _confidence(
-    question: str, best: Sequence[Hit], every: Sequence[Hit], weights: Weights
-) -> float:
+def _confidence(covered: float, every: Sequence[Hit], weights: Weights) -> float:
     near = max(hit.dense for hit in every)
     alike = (near - weights.unsure) / (weights.sure - weights.unsure)
-    asked = set(tokens(question))
-    said = max(len(asked.intersection(tokens(hit.record.indexed_text))) for hit in best)
-    covered = (said / len(asked)) ** 2 if asked else 0.0
     return 1 - (1 - max(0.0, min(1.0, alike))) * (1 - covered)
