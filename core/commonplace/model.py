@@ -60,9 +60,11 @@ class Scope:
             raise InvalidScope(field="scope", value=None, reason="names nobody")
 
     @property
+    @lru_cache(4096)  # noqa: B019 -- a scope is no more than its ids
     def key(self) -> str:
         """A hash of the three ids, 32 hexadecimal digits: equal for equal scopes only."""
-        return _key(self.user_id, self.agent_id, self.session_id)
+        ids = json.dumps([self.user_id, self.agent_id, self.session_id])
+        return hashlib.sha256(ids.encode()).hexdigest()[:32]
 
     @property
     def lane(self) -> str:
@@ -95,11 +97,6 @@ class Scope:
                 if self.user_id or agent or session:
                     found.append(Scope(user_id=self.user_id, agent_id=agent, session_id=session))
         return tuple(found)
-
-
-@lru_cache(4096)
-def _key(*ids: str | None) -> str:
-    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
