@@ -82,10 +82,12 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
         By then other middlewares have taken out of the question what they want nobody to see.
         """
-        turn, scope = self._resume(request.state, request.runtime)
-        note = None if turn is None or scope is None else self._turns.note(turn)
-        if turn is not None and scope is not None:
-            note = self._reach.note(scope, query(turn)) if note is None else note
+        note = None
+        if going := self._resume(request.state, request.runtime):
+            turn, scope = going
+            note = self._turns.note(turn)
+            if note is None:
+                note = self._reach.note(scope, query(turn))
             self._turns.keep(turn, note)
         return handler(self._dress(request, note))
 
@@ -95,44 +97,38 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """Show the model a note, as `wrap_model_call`."""
-        turn, scope = self._resume(request.state, request.runtime)
-        note = None if turn is None or scope is None else self._turns.note(turn)
-        if turn is not None and scope is not None:
-            note = await self._reach.anote(scope, query(turn)) if note is None else note
+        note = None
+        if going := self._resume(request.state, request.runtime):
+            turn, scope = going
+            note = self._turns.note(turn)
+            if note is None:
+                note = await self._reach.anote(scope, query(turn))
             self._turns.keep(turn, note)
         return await handler(self._dress(request, note))
 
     def after_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
         """End a turn: write what was said and answered."""
-        messages, scope = self._end(state, runtime)
-        if scope is not None:
-            self._reach.write(messages, scope)
+        if going := self._resume(state, runtime):
+            self._reach.write(self._end(going[0], state), going[1])
         return {TURN: None}
 
     async def aafter_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
         """End a turn, as `after_agent`."""
-        messages, scope = self._end(state, runtime)
-        if scope is not None:
-            await self._reach.awrite(messages, scope)
+        if going := self._resume(state, runtime):
+            await self._reach.awrite(self._end(going[0], state), going[1])
         return {TURN: None}
 
-    def _resume(
-        self, state: AgentState[Any], runtime: Runtime[Any]
-    ) -> tuple[Turn | None, Scope | None]:
-        """Go on with a turn; the scope is None where nothing is recalled or written."""
-        turn = turn_in(state)
-        if turn is None or not self.policy.is_static:
-            return None, None
-        return self._turns.latest(turn, state["messages"]), self._reach.owner(runtime, turn)
-
-    def _end(
-        self, state: TurnState, runtime: Runtime[Any]
-    ) -> tuple[Sequence[Message], Scope | None]:
-        turn, scope = self._resume(state, runtime)
+    def _resume(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[Turn, Scope] | None:
+        """Go on with a turn, for whoever asked; None where nothing is recalled or written."""
+        turn = turn_in(state) if self.policy.is_static else None
+        scope = None if turn is None else self._reach.owner(runtime, turn)
         if turn is None or scope is None:
-            return (), None
+            return None
+        return self._turns.latest(turn, state["messages"]), scope
+
+    def _end(self, turn: Turn, state: TurnState) -> Sequence[Message]:
         self._turns.drop(turn)
-        return self._read(to_exchange, turn["said"], state), scope
+        return self._read(to_exchange, turn["said"], state)
 
     def _read(self, read: Callable[P, list[T]], *args: P.args, **kwargs: P.kwargs) -> list[T]:
         """Read messages, which may be anything that anybody put into the state."""

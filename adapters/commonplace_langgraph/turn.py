@@ -85,13 +85,12 @@ class Turns:
             known = self._known.get(turn["id"])
         return None if known is None else known[0]
 
-    def keep(self, turn: Turn, note: str) -> str:
-        """Keep a turn's note, and what was said in it as it is by now; answer the note."""
+    def keep(self, turn: Turn, note: str) -> None:
+        """Keep a turn's note, and what was said in it as it is by now."""
         with self._lock:
             self._known[turn["id"]] = note, turn["said"]
             while len(self._known) > MOST_TURNS:
                 self._known.popitem(last=False)
-        return note
 
     def latest(self, turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
         """Read a turn as it is by now: from the conversation, else as it was when last read."""
