@@ -5,10 +5,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-FIELDS = frozenset(
-    "content kind role name origin created_at updated_at occurred_at under langgraph spill "
-    "user_id agent_id session_id".split()
-)
+from commonplace.checks import SCOPE_FIELDS
+from commonplace.filters import FIELDS, FOLDERS
+
+_TAKEN = {*FIELDS, *SCOPE_FIELDS, FOLDERS, "content", "langgraph", "spill"}
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _MOST = 24
 
@@ -23,7 +23,7 @@ def lifted(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_lifted(key: str, value: object) -> bool:
-    if key in FIELDS or not _KEY.fullmatch(key):
+    if key in _TAKEN or not _KEY.fullmatch(key):
         return False
     if type(value) is str:
         return len(value) <= 128 and value.isprintable()
