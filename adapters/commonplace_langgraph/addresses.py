@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from commonplace.checkpoints import Address
+from commonplace.checks import is_sound
 from commonplace.errors import InvalidRecord
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ def address_of(config: "RunnableConfig") -> tuple[str, str, str | None]:
     """
     given = config.get("configurable") or {}
     thread = given.get("thread_id")
-    if thread is None or not _is_sound(str(thread)):
+    if thread is None or not str(thread) or not is_sound(str(thread)):
         raise InvalidRecord(
             field="thread_id",
             value=thread,
@@ -36,7 +37,3 @@ def config_of(address: Address) -> "RunnableConfig":
             "checkpoint_id": address.id,
         }
     }
-
-
-def _is_sound(text: str) -> bool:
-    return bool(text) and not any("\ud800" <= one <= "\udfff" for one in text)

@@ -7,6 +7,7 @@ from typing import Any
 
 from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
+from commonplace.checks import is_sound
 from commonplace.errors import InvalidRecord
 
 _DEPTH = 128
@@ -25,7 +26,7 @@ def to_json(value: object) -> str:
         )
     plain = _plain("value", value, 0)
     text = json.dumps(plain, ensure_ascii=False)
-    return text if _is_sound(text) else json.dumps(plain)
+    return text if is_sound(text) else json.dumps(plain)
 
 
 def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[str, ...]:
@@ -87,7 +88,3 @@ def _plain(path: str, value: object, depth: int) -> Any:
         field=path, value=value, reason="is no JSON value",
         hint="Give strings, finite numbers, booleans, None, lists and dicts.",
     )  # fmt: skip
-
-
-def _is_sound(text: str) -> bool:
-    return not any(0xD800 <= ord(one) <= 0xDFFF for one in text) if not text.isascii() else True

@@ -136,7 +136,7 @@ def _check_json(path: str, value: object, depth: int) -> None:
         raise InvalidRecord(field=path, value=value, reason=fault)
 
 
-def _is_sound(text: str) -> bool:
+def is_sound(text: str) -> bool:
     """Tell whether a text can be encoded; looking at each character takes far longer."""
     if text.isascii():
         return True
@@ -151,7 +151,7 @@ def _fault(value: object) -> str | None:
     if value is None or type(value) is bool:
         return None
     if type(value) is str:
-        bad = "\x00" in value or not _is_sound(value)
+        bad = "\x00" in value or not is_sound(value)
         return "has a NUL or lone surrogate" if bad else None
     if type(value) is int:
         return "is not below 2**53" if abs(value) >= 2**53 else None

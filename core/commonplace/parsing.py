@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
+from .checks import is_sound
 from .errors import InvalidFilter
 from .filters import TIMES, Filter, Group, Operator, Scalar, Test, Where
 from .model import Record
@@ -100,7 +101,7 @@ def _scalar(key: str, operator: object, value: object) -> Scalar:
             value = value.timestamp()
     if type(value) not in (str, int, float, bool) or value != value:  # noqa: PLR0124 -- NaN
         raise InvalidFilter(part=part, reason="is no string, number or boolean")
-    if type(value) is str and any(0xD800 <= ord(char) <= 0xDFFF for char in value):
+    if type(value) is str and not is_sound(value):
         raise InvalidFilter(part=part, reason="has a lone surrogate")
     if operator in ("contains", "icontains") and type(value) is not str:
         raise InvalidFilter(part=part, reason="needs a string")
