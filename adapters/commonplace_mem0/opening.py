@@ -56,60 +56,60 @@ class Opening:
             ConfigurationError: the vectors are of another length than was configured, or the
                 folder is mem0's own.
         """
-        if self._closed:
-            raise ClosedError("This memory is closed. Make a new one.")
-        if self._opened is not None:
-            return self._opened
+        if (opened := self._opened) is not None:
+            return opened
         with self._opening:
+            if self._closed:
+                raise ClosedError("This memory is closed. Make a new one.")
             if self._opened is None:
                 self._opened = self._open()
             return self._opened
 
     async def aget(self) -> "Memory":
         """Give the memory, opening it away from the event loop."""
-        if self._opened is not None and not self._closed:
-            return self._opened
-        return await asyncio.to_thread(self.get)
+        opened = self._opened
+        return await asyncio.to_thread(self.get) if opened is None else opened
 
     def close(self) -> None:
         """Let go; repeating it does nothing."""
-        self._closed = True
-        with self._opening:
-            opened, self._opened = self._opened, None
-        if opened is not None and opened is not self._given:
+        opened = self._let_go()
+        if opened is not None:
             opened.close()
 
     async def aclose(self) -> None:
         """Let go, after this loop's own writes."""
-        self._closed = True
-        opened, self._opened = self._opened, None
-        if opened is not None and opened is not self._given:
+        opened = await asyncio.to_thread(self._let_go)
+        if opened is not None:
             await opened.aclose()
 
+    def _let_go(self) -> "Memory | None":
+        """Give what is to be closed; it waits for whoever opens it."""
+        self._closed = True
+        with self._opening:
+            opened, self._opened = self._opened, None
+        return None if opened is self._given else opened
+
     def _open(self) -> "Memory":
-        places = self._places
         self._check_dimensions()
-        folder = Path(places.path or Settings.from_env().path).expanduser()
-        if not places.needs_server:
+        folder = Path(self._places.path or Settings.from_env().path).expanduser()
+        embedded = Places(path=str(folder))
+        if not self._places.needs_server:
             _check_folder(folder)
-            return self._at(places)
+            return self._at(embedded)
         try:
-            return self._at(places)
+            return self._at(self._places)
         except StoreUnavailable as error:
             if not self._falls_back:
                 raise
             logger.warning("No server answers (%s), so memories are kept in %s.", error, folder)
-            return self._at(Places(path=str(folder)))
+            return self._at(embedded)
 
     def _at(self, places: Places) -> "Memory":
         from commonplace.memory import Memory  # noqa: PLC0415 -- it loads the engines
 
         # A path alone is a folder, whatever servers the environment names.
-        path = places.path
-        if not places.needs_server and path is None:
-            path = Settings.from_env().path
         return Memory.open(
-            path,
+            places.path,
             vectors=places.vectors,
             graph=places.graph,
             embedder=self._embedder,

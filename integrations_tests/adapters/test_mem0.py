@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import threading
+import time
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from commonplace import Memory as Core
-from commonplace import Scope
+from commonplace import MemoryClosed, Scope
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 from commonplace_mem0 import AsyncMemory, Memory, MemoryConfig
 from commonplace_mem0.exceptions import (
@@ -580,6 +581,60 @@ def test_code_of_1x_is_told_what_is_no_longer_true(tmp_path):
 
 
 # -- life ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+def test_a_memory_that_is_closed_while_it_opens_is_let_go_of_too(tmp_path, monkeypatch, awaits):
+    begun, goes_on, opened = threading.Event(), threading.Event(), []
+
+    def slowly(*args, **given):
+        begun.set()
+        assert goes_on.wait(10)
+        opened.append(open_at(*args, **given))
+        return opened[-1]
+
+    open_at = Core.open
+    monkeypatch.setattr(Core, "open", slowly)
+    m = (AsyncMemory if awaits else Memory)(config(tmp_path))
+    opening = threading.Thread(target=lambda: m.core)
+    opening.start()
+    assert begun.wait(10)
+    closing = threading.Thread(target=lambda: asyncio.run(close(m)) if awaits else m.close())
+    closing.start()
+    time.sleep(0.1)
+    goes_on.set()
+    opening.join()
+    closing.join()
+
+    with pytest.raises(MemoryClosed):
+        opened[0].scopes()
+
+
+async def close(memory):
+    async with memory:
+        pass
+
+
+def test_a_memory_that_was_closed_meanwhile_is_not_opened(tmp_path, monkeypatch):
+    m = Memory(config(tmp_path))
+    holds = threading.Lock()
+    monkeypatch.setattr(m._opening, "_opening", holds)
+    found = []
+
+    def reach():
+        try:
+            found.append(m.core)
+        except ClosedError as error:
+            found.append(error)
+
+    with holds:
+        waiting = threading.Thread(target=reach)
+        waiting.start()
+        time.sleep(0.1)  # it has looked, and stands behind the one who opens
+        m._opening._closed = True
+    waiting.join()
+
+    assert isinstance(found[0], ClosedError)
 
 
 def test_a_closed_memory_says_so_and_its_folder_opens_again(tmp_path):
