@@ -26,8 +26,8 @@ def to_triple(relation: Relation) -> Triple:
 
 def to_triples(relations: Sequence[Relation], limit: int) -> list[Triple]:
     """Write at most so many relations, each once, oldest first."""
-    triples = [to_triple(one) for one in relations]
-    return [one for n, one in enumerate(triples) if one not in triples[:n]][:limit]
+    triples = (to_triple(one) for one in relations)
+    return list({tuple(one.values()): one for one in triples}.values())[:limit]
 
 
 def of_records(relations: Sequence[Relation], ids: Sequence[str]) -> list[Relation]:
