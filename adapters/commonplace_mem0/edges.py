@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from commonplace.model import Record, Relation, now
+from commonplace.model import Record, Relation, Scope, now
 from commonplace.moving import Told
 
 from .metadata import to_moment, to_stored
@@ -15,28 +15,55 @@ from .scopes import to_scope
 _NAMESPACE = uuid.UUID("0f6f3b0e-3f53-5c0f-8f0b-7a4b0b6d9a35")
 
 
-def attach(told: list[Told], edge: Mapping[str, Any]) -> None:
-    """Give a relation to the first memory of its owner that names both ends."""
-    scope = to_scope(edge)
-    ends = [_words(edge[name]) for name in ("source", "target")]
+class Edges:
+    """Gives relations to the memories that name them; each text is read once for all of them."""
+
+    def __init__(self, told: list[Told]) -> None:
+        self._told = told
+        self._texts: dict[Scope, list[tuple[int, str]]] = {}
+        for place, one in enumerate(told):
+            self._note(place, one.record)
+
+    def attach(self, edge: Mapping[str, Any]) -> None:
+        """Give a relation to a memory of its owner that names both ends, else to a new fact."""
+        scope = to_scope(edge)
+        relation = _relation(edge)
+        ends = [relation.subject.casefold(), relation.object.casefold()]
+        for place, text in self._texts.get(scope.owner, ()):
+            if all(end in text for end in ends):
+                one = self._told[place]
+                self._told[place] = replace(one, relations=(*one.relations, relation))
+                return
+        words = _words(edge["relationship"]).lower()
+        record = _fact(scope, f"{relation.subject} {words} {relation.object}", edge)
+        self._told.append(Told(record=record, relations=(relation,)))
+        self._note(len(self._told) - 1, record)
+
+    def _note(self, place: int, record: Record) -> None:
+        self._texts.setdefault(record.scope.owner, []).append((place, record.text.casefold()))
+
+
+def to_time(value: object) -> datetime | None:
+    """Read a time, in UTC; None for none."""
+    return None if not value else to_moment(value)
+
+
+def _relation(edge: Mapping[str, Any]) -> Relation:
     since = to_time(edge.get("created_at"))
     until = None if edge.get("valid", True) else to_time(edge.get("invalidated_at")) or now()
-    relation = Relation(
-        subject=ends[0],
+    return Relation(
+        subject=_words(edge["source"]),
         predicate=str(edge["relationship"]).lower(),
-        object=ends[1],
+        object=_words(edge["target"]),
         valid_from=since if until is None or since is None or since < until else None,
         valid_to=until,
     )
-    for place, one in enumerate(told):
-        text = one.record.text.casefold()
-        if one.record.scope.owner == scope.owner and all(end.casefold() in text for end in ends):
-            told[place] = replace(one, relations=(*one.relations, relation))
-            return
-    text = f"{ends[0]} {_words(edge['relationship']).lower()} {ends[1]}"
+
+
+def _fact(scope: Scope, text: str, edge: Mapping[str, Any]) -> Record:
     key = f"{scope.key}\x1f{text}"
-    at = since or now()
-    record = Record(
+    at = to_time(edge.get("created_at")) or now()
+    return Record(
         id=str(uuid.uuid5(_NAMESPACE, key)),
         text=text,
         scope=scope,
@@ -46,12 +73,6 @@ def attach(told: list[Told], edge: Mapping[str, Any]) -> None:
         updated_at=at,
         occurred_at=at,
     )
-    told.append(Told(record=record, relations=(relation,)))
-
-
-def to_time(value: object) -> datetime | None:
-    """Read a time, in UTC; None for none."""
-    return None if not value else to_moment(value)
 
 
 def _words(name: object) -> str:

@@ -24,7 +24,7 @@ from commonplace.memory import Memory
 from commonplace.model import Record, Scope, now
 from commonplace.moving import Told, load
 
-from .edges import attach, to_time
+from .edges import Edges, to_time
 from .metadata import own, to_day, to_end, to_stored
 from .scopes import IDS, to_scope
 from .sources import Held, Source, read_edges, read_history, read_points
@@ -99,9 +99,10 @@ def to_told(
             told.append(_told(one, history.get(one.id, ())))
         except CommonplaceError as error:
             reasons[one.id] = str(error)
+    stated = Edges(told)
     for number, edge in enumerate(edges):
         try:
-            attach(told, edge)
+            stated.attach(edge)
         except CommonplaceError as error:
             reasons[f"relation {number}"] = str(error)
     return told, reasons
