@@ -22,7 +22,7 @@ from typing import Any
 from commonplace.errors import CommonplaceError
 from commonplace.memory import Memory
 from commonplace.model import Record, Scope, now
-from commonplace.moving import Told, load
+from commonplace.moving import Told, known, load
 
 from .edges import Edges, to_time
 from .metadata import own, to_day, to_end, to_stored
@@ -75,8 +75,8 @@ def import_mem0(
     for _, group in groupby(told, key=lambda one: one.record.scope):
         some = list(group)
         if dry_run:
-            known = sum(_is_here(memory, one) for one in some)
-            counts.update(added=len(some) - known, known=known)
+            here = len(known(memory, some))
+            counts.update(added=len(some) - here, known=here)
         else:  # also what is here already: what was cut may have left it out of the index
             did = load(memory, some, progress=_of_all(progress, done, len(told)))
             counts.update(added=did.added, known=did.known, refused=did.refused)
@@ -142,10 +142,6 @@ def _past(
     ]
     texts = [(str(one["new_memory"]), at) for one, at in zip(said, moments, strict=True)]
     return tuple(sorted(texts, key=lambda one: one[1])[:-1])
-
-
-def _is_here(memory: Memory, one: Told) -> bool:
-    return memory.get(one.record.id, one.record.scope, hidden=True) is not None
 
 
 def _by_owner(one: Told) -> tuple[str, ...]:

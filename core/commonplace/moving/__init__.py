@@ -6,7 +6,7 @@ Nothing of this is reachable from what an agent is given; it is for the command 
 from .copying import Copied, Digest, copy, digest
 from .files import export, restore
 from .filling import Filled, fill
-from .foreign import Loaded, Told, load
+from .foreign import Loaded, Told, known, load
 from .health import Health, examine
 from .rebuilding import reembed, reindex
 
@@ -22,6 +22,7 @@ __all__ = [
     "examine",
     "export",
     "fill",
+    "known",
     "load",
     "reembed",
     "reindex",

@@ -71,7 +71,7 @@ def copy(source: Memory, target: Memory, *, progress: Progress | None = None) ->
     """
     dead = settle(source)
     engines = source._store.engines  # noqa: SLF001 -- the operator's way in
-    same = source._store.embedder_id == target._store.embedder_id  # noqa: SLF001 -- as above
+    same = source.embedder.id == target.embedder.id
     copied = take_over(
         source.place,
         engines.graph.dump,
@@ -80,12 +80,11 @@ def copy(source: Memory, target: Memory, *, progress: Progress | None = None) ->
         progress=progress,
         dead=dead,
     )
-    states = target._store.engines.checkpoints  # noqa: SLF001 -- as above
-    copy_states(engines.checkpoints, states, progress)
+    copy_states(source.checkpoints, target.checkpoints, progress)
     return replace(
         copied,
-        source=copied.source.beside(digest_states(engines.checkpoints)),
-        target=copied.target.beside(digest_states(states)),
+        source=copied.source.beside(digest_states(source.checkpoints)),
+        target=copied.target.beside(digest_states(target.checkpoints)),
     )
 
 
@@ -150,9 +149,8 @@ def take_over(
         done += len(batch)
         if progress:
             progress("graph", done)
-    embedder = target._models.embedder  # noqa: SLF001 -- as above
     filled = fill(
-        engines.graph, engines.index, embedder, limit=limit, known=known, progress=progress
+        engines.graph, engines.index, target.embedder, limit=limit, known=known, progress=progress
     )
     return Copied(
         source=digest(read(""), progress=progress),

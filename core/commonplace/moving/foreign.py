@@ -4,7 +4,6 @@ They go through the rules of every write, as the changes that they once were, so
 settle, and what was changed or forgotten here since stays so.
 """
 
-import itertools
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,8 +16,8 @@ from ..exchange import Outcome, Put, Remove
 from ..memory import Memory
 from ..model import Fact, Record, Relation, Scope, now
 from ..pipeline.puts import dated
-from ..ports import GraphStore
 from ..settings import Settings
+from .filling import batches
 from .points import points_of
 
 _BATCH = 64
@@ -112,8 +111,7 @@ def load(
         ModelFailed: the embedder failed; earlier batches are there.
     """
     counts: Counter[str] = Counter()
-    rest = iter(told)
-    while batch := list(itertools.islice(rest, _BATCH)):
+    for batch in batches(iter(told), _BATCH):
         counts.update(_bring(memory, batch))
         if progress:
             progress(counts.total())
@@ -121,10 +119,23 @@ def load(
     return Loaded(**counts)
 
 
+def known(memory: Memory, told: Iterable[Told]) -> set[str]:
+    """Tell which memories of another system are live here, expired or not, by id."""
+    graph = memory._store.engines.graph  # noqa: SLF001 -- the operator's way in
+    found: set[str] = set()
+    for batch in batches(iter(told), _BATCH):
+        by_scope: dict[Scope, list[str]] = {}
+        for one in batch:
+            by_scope.setdefault(one.record.scope, []).append(one.record.id)
+        for scope, ids in by_scope.items():
+            found.update(record.id for record in graph.get(scope, ids, expired=True))
+    return found
+
+
 def _bring(memory: Memory, batch: Sequence[Told]) -> list[str]:
     """Apply a batch, the graph first; answer what became of each."""
     engines = memory._store.engines  # noqa: SLF001 -- the operator's way in
-    before = _live(engines.graph, batch)
+    before = known(memory, batch)
     steps = [_changes(one, memory._settings) for one in batch]  # noqa: SLF001 -- as above
     answers = iter(engines.graph.apply([step for some in steps for step in some]))
     outcomes = [[next(answers) for _ in some] for some in steps]
@@ -134,27 +145,15 @@ def _bring(memory: Memory, batch: Sequence[Told]) -> list[str]:
         for one, end in zip(batch, ends, strict=True)
         if end.record is not None and end.record.indexed_text == one.record.indexed_text
     ]
-    embedder = memory._models.embedder  # noqa: SLF001 -- as above
     limit = memory._settings.max_embed_chars  # noqa: SLF001 -- as above
-    known = engines.index.vectors(fresh)  # of an earlier load
-    engines.index.upsert(points_of(fresh, embedder, limit=limit, known=known))
+    vectors = engines.index.vectors(fresh)  # of an earlier load
+    engines.index.upsert(points_of(fresh, memory.embedder, limit=limit, known=vectors))
     touched = {one.id: one for some in outcomes for end in some for one in end.touched}
     engines.index.amend(list(touched.values()))
     for one, end in zip(batch, ends, strict=True):
         if end.record is None:
             engines.index.delete(one.record.scope, [one.record.id])
     return [_verdict(*pair, before) for pair in zip(batch, ends, strict=True)]
-
-
-def _live(graph: GraphStore, batch: Sequence[Told]) -> set[str]:
-    by_scope: dict[Scope, list[str]] = {}
-    for one in batch:
-        by_scope.setdefault(one.record.scope, []).append(one.record.id)
-    return {
-        record.id
-        for scope, ids in by_scope.items()
-        for record in graph.get(scope, ids, expired=True)
-    }
 
 
 def _verdict(one: Told, end: Outcome, before: Collection[str]) -> str:
