@@ -489,6 +489,11 @@ def test_a_place_is_a_folder_or_named_parts(tmp_path: Path, monkeypatch: pytest.
     assert (parts.graph, parts.journal) == (str(tmp_path / "g"), str(tmp_path / "j"))
 
 
+@pytest.mark.parametrize("words", [["copy"], ["import", "file"]])
+def test_the_help_tells_how_an_embedder_is_named(run, words: list[str]):
+    assert "openai:MODEL[@DIMENSIONS]" in run(*words, "--help").stdout
+
+
 @pytest.mark.parametrize("name", ["hash", "openai:", "openai:unheard-of", "fastembed:"])
 def test_an_embedder_that_is_none_of_ours_is_refused(name: str):
     with pytest.raises(InvalidRecord):

@@ -23,7 +23,7 @@ EmbedderName = Annotated[
     typer.Option(
         "--embedder",
         envvar="COMMONPLACE_EMBEDDER",
-        help="sentence-encoder, fastembed:MODEL or openai:MODEL[@DIMENSIONS].",
+        help=r"sentence-encoder, fastembed:MODEL or openai:MODEL\[@DIMENSIONS].",  # for rich
     ),
 ]
 SENTENCE = "sentence-encoder"
