@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from commonplace.cli.app import SENTENCE, EmbedderName, PlaceName
 from commonplace.cli.places import embedder_of, opened
 from commonplace.cli.shown import answer, progress, say
 
@@ -18,14 +19,14 @@ _SHOWN = 20
 
 
 def command(
-    place: Annotated[str, typer.Argument(help="A folder, or graph=URL,vectors=URL.")],
+    place: PlaceName,
     folder: Annotated[str | None, typer.Option(help="mem0's local Qdrant folder.")] = None,
     url: Annotated[str | None, typer.Option(help="mem0's Qdrant server.")] = None,
     api_key: Annotated[str | None, typer.Option(envvar="QDRANT_API_KEY")] = None,
     collection: Annotated[str, typer.Option(help="mem0's collection_name.")] = "mem0",
     history: Annotated[str | None, typer.Option(help="mem0's history.db.")] = None,
     graph: Annotated[str | None, typer.Option(help="The Neo4j of mem0 1.x, as a URL.")] = None,
-    embedder: Annotated[str, typer.Option(envvar="COMMONPLACE_EMBEDDER")] = "sentence-encoder",
+    embedder: EmbedderName = SENTENCE,
     *,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; else only tell.")] = False,
 ) -> None:

@@ -13,6 +13,7 @@ try:
     from rich.progress import (
         Progress,
         SpinnerColumn,
+        TaskID,
         TextColumn,
         TimeElapsedColumn,
     )
@@ -62,12 +63,12 @@ def progress() -> Iterator[Callable[[str, int], None]]:
         TimeElapsedColumn(),
         console=Console(stderr=True),
     )
-    stages: dict[str, object] = {}
+    stages: dict[str, TaskID] = {}
     with bars:
 
         def told(stage: str, done: int) -> None:
             if stage not in stages:
                 stages[stage] = bars.add_task(stage, total=None)
-            bars.update(stages[stage], completed=done)  # type: ignore[arg-type]  # a TaskID
+            bars.update(stages[stage], completed=done)
 
         yield told
