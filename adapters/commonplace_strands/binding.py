@@ -26,9 +26,9 @@ from commonplace.telling import Warn
 
 from .convert import is_parked, said_now
 from .extraction import is_extracted
-from .scopes import NOBODY, Default, scope_of
+from .scopes import Default, scope_of
 from .stamps import stamp
-from .turns import MODEL_CALL, Turn, Turns, around, enter, leave, leave_all, visit_to
+from .turns import MODEL_CALL, Turn, Turns, around, enter, leave, leave_all, owner_here
 from .unanswered import asked, asker, remember
 
 Event = TypeVar("Event")
@@ -92,10 +92,7 @@ class Binding:
         Raises:
             InvalidScope: it is nobody's.
         """
-        visit = visit_to(self._memory, self)
-        if visit is None or visit.turn.scope is None:
-            raise InvalidScope(field="user_id", value=None, reason=NOBODY)
-        return visit.turn.scope
+        return owner_here(self._memory, self)
 
     def _close(self, event: AfterInvocationEvent, turn: Turn) -> None:
         is_open = event.result is None or is_parked(event.result)

@@ -21,6 +21,7 @@ from strands.agent import AgentResult
 from strands.memory import MemoryEntry
 from strands.types.content import Message as StrandsMessage
 
+from commonplace.answers import Written
 from commonplace.model import Match, Record
 from commonplace.note import is_note
 from commonplace.spoken import clean
@@ -82,6 +83,11 @@ def to_entry(match: Match, store: str) -> MemoryEntry:
     """Make the entry of a memory store; its metadata is JSON."""
     told = {**match.record.metadata, **describe(match.record), "score": match.score}
     return MemoryEntry(content=match.record.text, store_name=store, metadata=told)
+
+
+def changes_of(written: Written) -> list[dict[str, str | None]]:
+    """Tell what a write did to each memory, as JSON; `NONE` says that it was known."""
+    return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
 
 
 def describe(record: Record) -> dict[str, Any]:

@@ -1,18 +1,17 @@
 """Tools to look after what is remembered: list, read, correct, delete, and what is behind it."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from strands import ToolContext
 
-from commonplace.answers import Change
 from commonplace.errors import RecordNotFound
 from commonplace.handlers import within
 from commonplace.model import Record, Scope
 from commonplace.policy import WRITE_PATIENCE
 
 from .access import Access
-from .convert import describe
+from .convert import changes_of, describe
 
 T = TypeVar("T")
 MOST_LISTED = 100
@@ -62,7 +61,7 @@ class Manage:
         if not self._access.may(tool_context, "update_memory", asked):
             return _refused()
         written = await _soon(self._memory.aupdate(record.id, text, record.scope))
-        return _json(results=_changes(written.changes))
+        return _json(results=changes_of(written))
 
     async def delete_memory(self, memory_id: str, tool_context: ToolContext) -> dict[str, Any]:
         """Delete one memory of this user.
@@ -75,7 +74,7 @@ class Manage:
         if not self._access.may(tool_context, "delete_memory", asked):
             return _refused()
         written = await _soon(self._memory.adelete(record.id, record.scope))
-        return _json(results=_changes(written.changes))
+        return _json(results=changes_of(written))
 
     async def memory_history(self, memory_id: str, tool_context: ToolContext) -> dict[str, Any]:
         """Tell every version of one memory of this user, oldest first, also of a deleted one.
@@ -126,10 +125,6 @@ async def _soon(work: Coroutine[Any, Any, T]) -> T:
 
 def _told(record: Record) -> dict[str, Any]:
     return {"text": record.text, **describe(record)}
-
-
-def _changes(changes: Sequence[Change]) -> list[dict[str, Any]]:
-    return [{"id": one.id, "memory": one.text, "event": one.event} for one in changes]
 
 
 def _json(**value: Any) -> dict[str, Any]:

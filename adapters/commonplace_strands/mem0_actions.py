@@ -9,12 +9,13 @@ from typing import Any
 
 from strands.types.tools import ToolResult, ToolUse
 
-from commonplace.answers import Change
 from commonplace.asking import question
 from commonplace.checks import SCOPE_FIELDS
 from commonplace.memory import Memory
 from commonplace.model import Record, Relation, Scope, Version
 from commonplace.spoken import clean
+
+from .convert import changes_of
 
 ACTIONS = ("store", "get", "list", "retrieve", "delete", "history")
 NEEDS = {
@@ -86,7 +87,7 @@ def _store(memory: Memory, scope: Scope, asked: dict[str, Any]) -> str:
     if isinstance(told, dict):  # what is none, the memory refuses
         told = {name: one for name, one in told.items() if name not in TENANTS}
     written = memory.add(asked["content"], scope, infer=False, metadata=told, origin="assistant")
-    return _text([_stored(one) for one in written.changes])
+    return _text(changes_of(written))
 
 
 def _get(memory: Memory, scope: Scope, asked: dict[str, Any]) -> str:
@@ -138,10 +139,6 @@ def _own(memory: Memory, scope: Scope, memory_id: str) -> Record:
     if record is None:  # whether another scope has it is not told
         raise Refused(DENIED)
     return record
-
-
-def _stored(one: Change) -> dict[str, Any]:
-    return {"id": one.id, "memory": one.text, "event": one.event}
 
 
 def _told(record: Record) -> dict[str, Any]:

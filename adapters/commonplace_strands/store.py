@@ -11,7 +11,7 @@ from strands.types.tools import AgentTool
 from commonplace.answers import Written
 from commonplace.asking import question
 from commonplace.checks import SCOPE_FIELDS
-from commonplace.errors import InvalidRecord, InvalidScope, LoopRequired
+from commonplace.errors import InvalidRecord, LoopRequired
 from commonplace.handlers import within
 from commonplace.memory import Memory
 from commonplace.model import Fact, Kind, Scope
@@ -22,13 +22,12 @@ from commonplace.request import check_kinds, check_scope
 from commonplace.telling import Warn
 
 from .access import Access
-from .convert import to_entry
+from .convert import changes_of, to_entry
 from .extraction import Owned, settings
 from .handing import hand_over
 from .ingest import Ingest
-from .scopes import NOBODY
 from .tools import ToolName, memory_tools
-from .turns import model_call, visit_to
+from .turns import model_call, owner_here
 from .warm import ready, warm
 
 DESCRIPTION = "What earlier conversations with this user have told."
@@ -154,7 +153,7 @@ class CommonplaceMemoryStore:
             # The framework would extract the whole batch again and again for the sake of one text.
             self._warn("extraction", error)
             return []
-        return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
+        return changes_of(written)
 
     async def add_messages(
         self, messages: list[StrandsMessage], context: AddMessagesContext | None = None
@@ -182,12 +181,7 @@ class CommonplaceMemoryStore:
         return list(self._tools)
 
     def _owner(self) -> Scope:
-        if self._fixed is not None:
-            return self._fixed
-        visit = visit_to(self._memory)
-        if visit is None or visit.turn.scope is None:
-            raise InvalidScope(field="user_id", value=None, reason=NOBODY)
-        return visit.turn.scope
+        return self._fixed or owner_here(self._memory)
 
     async def _put(self, fact: Fact, scope: Scope) -> Written:
         add = partial(self._memory.add, fact, scope, infer=False, origin="assistant")

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from commonplace.errors import InvalidScope
 from commonplace.memory import Memory
 from commonplace.model import Match, Scope
+
+from .scopes import NOBODY
 
 MODEL_CALL = "model call"
 
@@ -90,6 +93,18 @@ def visit_to(memory: Memory, holder: object = None) -> Visit | None:
         if visit.turn.memory is memory and holder in (None, visit.turn.holder):
             return visit
     return None
+
+
+def owner_here(memory: Memory, holder: object = None) -> Scope:
+    """Tell whose memory the call is about in whose course this is called, found as `visit_to` does.
+
+    Raises:
+        InvalidScope: it is nobody's.
+    """
+    visit = visit_to(memory, holder)
+    if visit is None or visit.turn.scope is None:
+        raise InvalidScope(field="user_id", value=None, reason=NOBODY)
+    return visit.turn.scope
 
 
 def model_call(memory: Memory) -> Visit | None:
