@@ -1,6 +1,5 @@
 """The memory's tools as AgentScope runs them: allowed by themselves, for whoever the reply is."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from agentscope.tool import ToolBase, ToolChunk
 from commonplace.handlers import add_memory, search_memory, within
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.policy import WRITE_PATIENCE, Policy, Tool, tools
+from commonplace.policy import WRITE_PATIENCE, Policy, Tool, instructions, tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +86,8 @@ def memory_tools(policy: Policy, reach: Reach, prefix: str = "") -> list[ToolBas
 
 def instruct(prompt: str, policy: Policy, prefix: str) -> str:
     """Add the tools' instructions to a system prompt, unless the agent has no tools."""
-    text = policy.tool_instructions
-    if not policy.has_tools or not text:
-        return prompt
-    # A name that has a prefix already stays as it is.
-    names = re.compile(r"(?<![\w-])(search_memory|add_memory)(?!\w)")
-    return f"{prompt}\n\n{names.sub(lambda one: prefix + one[1], text)}"
+    text = instructions(policy, prefix)
+    return f"{prompt}\n\n{text}" if text else prompt
 
 
 def _chunk(text: str, state: ToolResultState) -> ToolChunk:

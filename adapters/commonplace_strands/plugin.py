@@ -4,7 +4,6 @@ No hook raises: the framework would end the agent's turn, or lose its answer. A 
 told to the log `commonplace_strands`, and the agent goes on without it.
 """
 
-import re
 from collections.abc import Sequence
 
 from strands import Agent
@@ -13,7 +12,7 @@ from strands.plugins import Plugin
 from strands.types.tools import AgentTool
 
 from commonplace.memory import Memory
-from commonplace.policy import Policy
+from commonplace.policy import Policy, instructions
 
 from .access import Access
 from .binding import Binding
@@ -80,7 +79,7 @@ class MemoryPlugin(Plugin):
         access = Access(memory=memory, policy=self.policy, owner=self._binding.owner, asks=consent)
         wanted = tools if self.policy.has_tools else ()
         self._made = memory_tools(access, wanted, tool_prefix)
-        self._hint = _hint(self.policy, tool_prefix) if set(TOOLS) <= set(wanted) else ""
+        self._hint = instructions(self.policy, tool_prefix) if set(TOOLS) <= set(wanted) else ""
 
     def init_agent(self, agent: Agent) -> None:
         """Serve an agent from its next turn on; the memory warms up meanwhile."""
@@ -117,8 +116,3 @@ class MemoryPlugin(Plugin):
         except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
             self._binding.warn("note", error)
             return call
-
-
-def _hint(policy: Policy, prefix: str) -> str:
-    names = re.compile(r"(?<![\w-])(search_memory|add_memory)(?!\w)")
-    return names.sub(lambda one: prefix + one[1], policy.tool_instructions)

@@ -13,7 +13,7 @@ from commonplace.handlers import add_memory, recall, search_memory
 from commonplace.memory import Memory
 from commonplace.model import Match, Message, Record, Scope
 from commonplace.note import FOOTER, MAX_MEMORY, MAX_NOTE, escape, is_note, mark, render, shown
-from commonplace.policy import HEADER, INTRO, Policy, tools
+from commonplace.policy import HEADER, INTRO, Policy, instructions, tools
 from commonplace.testing.fakes import HashEmbedder
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -187,6 +187,18 @@ def test_a_long_question_keeps_its_beginning_and_its_end():
     assert len(short) == 2_000
     assert short.startswith("begin ")
     assert short.endswith(" end?")
+
+
+@pytest.mark.parametrize("prefix", ["", "team_", "team-"])
+def test_instructions_name_the_tools_behind_their_prefix_once(prefix):
+    policy = Policy(
+        tool_instructions=f"Call {prefix}search_memory or `add_memory`, not add_memory2."
+    )
+
+    told = instructions(policy, prefix)
+
+    assert f"Call {prefix}search_memory or `{prefix}add_memory`, not add_memory2." == told
+    assert "" == instructions(Policy(mode="static_control"), prefix)
 
 
 def test_tool_schemas_bound_every_argument():
