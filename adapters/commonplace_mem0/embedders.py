@@ -14,7 +14,7 @@ from commonplace.ports import Embedder
 from .compatible import CompatibleEmbedder
 from .config import Section, Unknown
 from .exceptions import ConfigurationError, DependencyError
-from .foreign import foreign_embedder
+from .foreign import foreign
 
 NATIVE = ("commonplace", "openai", "ollama", "huggingface", "langchain")
 _DEFAULTS = {
@@ -132,7 +132,7 @@ def to_embedder(given: Section | None, unknown: Unknown) -> Embedder | None:
     if given.itself is not None:
         return _of_object(given.itself, None)
     if given.provider not in NATIVE:
-        return OfMem0(foreign_embedder(given, NATIVE), given.provider)
+        return OfMem0(foreign("embedder", given, NATIVE, {}), given.provider)
     known = _KNOWN[given.provider]
     unknown.note("embedder.config", [name for name in given.values if name not in known])
     return None if given.provider == "commonplace" else _of_provider(given)

@@ -16,7 +16,7 @@ from .answers import as_facts, text_of
 from .compatible import CompatibleModel
 from .config import Section, Unknown
 from .exceptions import ConfigurationError
-from .foreign import foreign_llm
+from .foreign import foreign
 
 Model = Callable[..., Any]
 NATIVE = ("openai", "ollama", "litellm", "langchain")
@@ -69,7 +69,7 @@ def to_model(given: Section | None, unknown: Unknown) -> Model | None:
         return _litellm(given.values)
     if given.provider == "langchain":
         return as_model(given.values.get("model"))
-    return as_model(foreign_llm(given, NATIVE))
+    return as_model(foreign("llm", given, NATIVE))
 
 
 def is_async(model: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .config import Section
 from .exceptions import DependencyError
-from .foreign import foreign_reranker
+from .foreign import foreign
 
 logger = logging.getLogger("commonplace_mem0")
 NATIVE = ("sentence_transformer",)
@@ -54,7 +54,7 @@ def to_reranker(given: Section | None) -> Any:
         return given.itself
     if given.provider == "sentence_transformer":
         return CrossEncoderReranker(given.values)
-    return foreign_reranker(given, NATIVE)
+    return foreign("reranker", given, NATIVE)
 
 
 def reranked(reranker: Any, query: str, items: Items, limit: int) -> Items:
