@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from commonplace.asking import shorten
 from commonplace.errors import RecordNotFound
 from commonplace.model import Match, Relation, Scope
 
@@ -22,8 +23,6 @@ def search(
     setup: Setup, query: str, asked: Asked, *, explain: bool, hidden: bool
 ) -> Step[dict[str, Any]]:
     """Find memories that answer a question, best first."""
-    from commonplace.asking import shorten  # noqa: PLC0415 -- it loads the engines
-
     matches: Sequence[Match] = ()
     if asked.limit and asked.where is not False:
         if asked.limit > _MOST:
