@@ -5,53 +5,32 @@ from collections.abc import Awaitable, Generator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from . import adding, changing, reading
-from .building import build
-from .calls import UNSET, Compat, Unset, asked, clean_query, refuse_unknown
+from . import changing, reading
+from .calls import UNSET, Unset, asked, clean_query, refuse_unknown
 from .closing import Closing, ready
-from .faces import SEARCHED, addition, outcome, owner_of, text_of_update, with_more
-from .llms import as_model
+from .faces import (
+    SEARCHED,
+    Face,
+    addition,
+    owner_of,
+    refuse_hosted,
+    text_of_update,
+    with_more,
+)
 from .steps import arun
 
 if TYPE_CHECKING:
     from commonplace.memory import Memory as Core
 
 
-class AsyncMemory:
+class AsyncMemory(Face):
     """Remembers for users, agents and runs; every call is awaited.
 
     Calls written for mem0 0.1, 1.x and 2.x mean what they meant there: see `calls` for how the
     two shapes are told apart, `filters` for the filter language, `results` for the answers.
-
-    Attributes:
-        core: the memory of ours that it works on, opened when it is first asked for.
     """
 
-    def __init__(
-        self, config: object = None, *, compat: Compat = "auto", core: "Core | None" = None
-    ) -> None:
-        """Read a configuration: a dict, a `MemoryConfig`, or mem0's; None is all offline.
-
-        Args:
-            compat: `v1` or `v2` gives every call that era's defaults; `v2` also refuses what it
-                refuses.
-            core: an open memory to work on.
-
-        Raises:
-            ConfigurationError: it contradicts itself, or names what is not there.
-        """
-        self.config = config
-        self._setup, self._opening = build(config, compat, core, awaits=True)
-
-    @classmethod
-    def from_config(cls, config_dict: Mapping[str, Any], *, compat: Compat = "auto") -> Self:
-        """Make a memory from a dict, which is left as it is."""
-        return cls(config_dict, compat=compat)
-
-    @property
-    def core(self) -> "Core":
-        """The memory of ours, with everything that mem0 has no word for."""
-        return self._opening.get()
+    _awaits = True
 
     async def add(
         self,
@@ -79,14 +58,12 @@ class AsyncMemory:
             llm: a model for `memory_type="procedural_memory"` in place of the configured one.
         """
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        told = addition(
+        step = addition(
             self._setup, messages, ids, filters, metadata=metadata, infer=infer, prompt=prompt,
             memory_type=memory_type, timestamp=timestamp, expiration_date=expiration_date,
-            wait=wait,
+            wait=wait, llm=llm,
         )  # fmt: skip
-        add = adding.add if memory_type is None else adding.add_procedure
-        model = self._setup.model if llm is None else as_model(llm)
-        return self._setup.shaped(await arun(add(self._setup, told, model), self._core))
+        return self._setup.shaped(await arun(step, self._core))
 
     async def search(
         self,
@@ -108,7 +85,7 @@ class AsyncMemory:
     ) -> Any:
         """Find memories that answer a question, best first, none below the threshold."""
         refuse_unknown("search", unknown, SEARCHED)
-        outcome("reference_date", reference_date)
+        refuse_hosted("reference_date", reference_date)
         filters = with_more(filters, metadata_filters)
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         what = asked(

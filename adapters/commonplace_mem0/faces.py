@@ -1,21 +1,63 @@
-"""What both faces check before they work, so that the blocking and the awaited agree."""
+"""What both faces share: how they are made, and what they check before they work."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from commonplace.model import Scope
 
-from .adding import PROCEDURAL, Said, said
-from .calls import Unset, joined, top_ids
+from .adding import PROCEDURAL, add, add_procedure, said
+from .building import build
+from .calls import Compat, Unset, joined, top_ids
 from .exceptions import NO_TYPE, ValidationError
+from .llms import as_model
 from .messages import to_turns
 from .scopes import IDS, to_scope
 from .setup import Setup
+from .steps import Step
+
+if TYPE_CHECKING:
+    from commonplace.memory import Memory as Core
 
 SEARCHED = (
     *IDS, "limit", "top_k", "filters", "threshold", "rerank", "explain", "reference_date",
     "show_expired", "cursor",
 )  # fmt: skip
+
+
+class Face:
+    """A memory of ours, reached by mem0's calls.
+
+    Attributes:
+        core: the memory of ours that it works on, opened when it is first asked for.
+    """
+
+    _awaits: ClassVar[bool]
+
+    def __init__(
+        self, config: object = None, *, compat: Compat = "auto", core: "Core | None" = None
+    ) -> None:
+        """Read a configuration: a dict, a `MemoryConfig`, or mem0's; None is all offline.
+
+        Args:
+            compat: `v1` or `v2` gives every call that era's defaults; `v2` also refuses what it
+                refuses.
+            core: an open memory to work on.
+
+        Raises:
+            ConfigurationError: it contradicts itself, or names what is not there.
+        """
+        self.config = config
+        self._setup, self._opening = build(config, compat, core, awaits=self._awaits)
+
+    @classmethod
+    def from_config(cls, config_dict: Mapping[str, Any], *, compat: Compat = "auto") -> Self:
+        """Make a memory from a dict, which is left as it is."""
+        return cls(config_dict, compat=compat)
+
+    @property
+    def core(self) -> "Core":
+        """The memory of ours, with everything that mem0 has no word for."""
+        return self._opening.get()
 
 
 def addition(
@@ -31,8 +73,12 @@ def addition(
     timestamp: Any,
     expiration_date: Any,
     wait: bool,
-) -> Said:
-    """Check what `add` was given.
+    llm: Any = None,
+) -> Step[dict[str, Any]]:
+    """Check what `add` was given, and choose how it is done.
+
+    Args:
+        llm: in place of the configured model.
 
     Raises:
         ValidationError: nobody is named, or something cannot be remembered.
@@ -48,7 +94,7 @@ def addition(
         )
     inside = top_ids(filters)
     outside = {name: value for name, value in ids.items() if value is not None}
-    return said(
+    told = said(
         to_turns(messages),
         to_scope(joined(outside, inside), spaces=setup.compat != "v2"),
         metadata=metadata,
@@ -58,9 +104,11 @@ def addition(
         prompt=prompt,
         wait=bool(wait),
     )
+    model = setup.model if llm is None else as_model(llm)
+    return (add if memory_type is None else add_procedure)(setup, told, model)
 
 
-def outcome(name: str, value: object) -> None:
+def refuse_hosted(name: str, value: object) -> None:
     """Refuse what only mem0's hosted product knows.
 
     Raises:
