@@ -111,7 +111,7 @@ def read_config(given: object, unknown: Unknown) -> MemoryConfig:
     if isinstance(given, Mapping):
         values = dict(given)
     elif any(hasattr(given, name) for name in _SECTIONS):
-        values = _said(given)
+        values = _values(given) or {}
     else:
         raise ConfigurationError(
             f"config is neither a dict nor a MemoryConfig, but {type(given).__name__}."
@@ -163,10 +163,3 @@ def _values(given: object) -> dict[str, Any] | None:
         names = {*said, *({"provider", "config"} & set(names))}  # not what it makes up by itself
     found = {name: getattr(given, name) for name in names}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _said(given: object) -> dict[str, Any]:
-    """Read what was set on a configuration object, not what it makes up by itself."""
-    said = getattr(given, "model_fields_set", None)
-    names = said if said is not None else vars(given)
-    return {name: getattr(given, name) for name in names}

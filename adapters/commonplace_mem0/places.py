@@ -49,8 +49,7 @@ def places(vector: Section | None, graph: Section | None, unknown: Unknown) -> P
     Raises:
         ConfigurationError: a store is of a kind that we have not, or its keys contradict.
     """
-    found = _vectors(vector, unknown)
-    return Places(**{**found, "graph": _graph(graph, unknown)})
+    return Places(**_vectors(vector, unknown), graph=_graph(graph, unknown))
 
 
 def has_graph(graph: Section | None, *, enabled: bool) -> bool:

@@ -45,7 +45,7 @@ def search(
         items = yield think(reranked, setup.reranker, query, items, asked.limit)
     answer: dict[str, Any] = {"results": items}
     if setup.shows_relations:
-        stated: Sequence[Relation] = yield core("relations", asked.scope)
+        stated: Sequence[Relation] = (yield core("relations", asked.scope)) if items else ()
         led = of_records(stated, [one["id"] for one in items])
         answer["relations"] = to_triples(led, min(asked.limit, MAX_RELATIONS))
     return answer

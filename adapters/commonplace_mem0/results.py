@@ -31,7 +31,7 @@ def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
         "memory": record.text,
         "hash": hashlib.md5(record.text.encode(), usedforsecurity=False).hexdigest(),
         "metadata": metadata,
-        "score": score,
+        **({} if score is NO_SCORE else {"score": score}),
         "created_at": promoted.get("created_at") or _iso(record.created_at),
         "updated_at": _iso(record.updated_at),
         **to_ids(record.scope),
@@ -40,8 +40,6 @@ def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
     found |= {name: promoted[name] for name in _LAST if promoted.get(name) is not None}
     if record.valid_to is not None:
         found["superseded_at"] = _iso(record.valid_to)
-    if score is NO_SCORE:
-        del found["score"]
     return found
 
 
