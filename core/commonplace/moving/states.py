@@ -23,7 +23,7 @@ def copy_states(source: Checkpoints, target: Checkpoints, progress: Progress | N
     for number, state in enumerate(walk(source), start=1):
         one = state.checkpoint
         values = {(name, one.versions[name]): blob for name, blob in state.values.items()}
-        target.put(one, {**values}, state.owner)
+        target.put(one, values, state.owner)
         target.write(one.address, state.writes, state.owner)
         if progress and number % _BATCH == 0:
             progress("checkpoints", number)
