@@ -1,12 +1,11 @@
 """Whose memory a reply is about, as a scope."""
 
-import contextlib
-import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
+from commonplace.spoken import in_session
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
@@ -17,19 +16,11 @@ def scope_of(
 ) -> Scope:
     """Tell whose memory a reply is about, in the agent's session.
 
-    A session id that no scope can hold is replaced by its hash; an empty one is no session.
-
     Raises:
         InvalidScope: the user id is none.
     """
     owner = to_scope(user_id(agent) if callable(user_id) else user_id, agent_id)
-    session: object = agent.state.session_id
-    if type(session) is not str or not session:
-        return owner
-    with contextlib.suppress(InvalidScope):
-        return Scope(user_id=owner.user_id, agent_id=agent_id, session_id=session)
-    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return Scope(user_id=owner.user_id, agent_id=agent_id, session_id=digest)
+    return in_session(owner, agent.state.session_id)
 
 
 def to_scope(user_id: object, agent_id: str | None) -> Scope:

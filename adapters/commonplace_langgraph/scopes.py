@@ -1,7 +1,6 @@
 """Whose memory a run is about: by its login, its context or its config, and nothing else."""
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from langgraph.runtime import get_runtime
 
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
+from commonplace.spoken import in_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,6 @@ def check_ids(user_id: Id, agent_id: Id | None) -> None:
 def scope_of(run: Run, user_id: Id, agent_id: Id | None) -> Scope:
     """Tell whose memory a run is about, in the session that is its thread.
 
-    A thread id that no scope can hold is replaced by its hash.
-
     Raises:
         InvalidScope: an id is none; nobody's memory is reached then.
     """
@@ -93,12 +91,7 @@ def scope_of(run: Run, user_id: Id, agent_id: Id | None) -> Scope:
         raise InvalidScope(field="agent_id", value=agent, reason="is not a string")
     owner = _scope(user, agent)
     thread = run.configurable.get("thread_id")
-    if thread is None or str(thread) == "":
-        return owner
-    with contextlib.suppress(InvalidScope):
-        return Scope(user_id=user, agent_id=agent, session_id=str(thread))
-    digest = hashlib.sha256(str(thread).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return Scope(user_id=user, agent_id=agent, session_id=digest)
+    return owner if thread is None else in_session(owner, str(thread))
 
 
 def _scope(user: object, agent: object) -> Scope:

@@ -1,13 +1,12 @@
 """Whose memory a turn is about: what its caller says, never what a model says."""
 
-import contextlib
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
+from commonplace.spoken import in_session
 
 NOBODY = (
     "is unknown: pass invocation_state={'user_id': ...} to the agent, or user_id= to the plugin"
@@ -53,14 +52,7 @@ def scope_of(state: Mapping[str, Any], default: Default, conversation: str | Non
     if user_id is None and "agent_id" not in given:
         raise InvalidScope(field="user_id", value=None, reason=NOBODY)
     owner = Scope(user_id=user_id, agent_id=agent_id)
-    session = given.get("session_id", conversation)
-    if type(session) is not str or not session:
-        return owner
-    with contextlib.suppress(InvalidScope):
-        return Scope(user_id=user_id, agent_id=agent_id, session_id=session)
-    # What no scope can hold is still a session of its own.
-    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return Scope(user_id=user_id, agent_id=agent_id, session_id=digest)
+    return in_session(owner, given.get("session_id", conversation))
 
 
 def _told(state: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,13 +1,17 @@
-"""What a framework heard somebody say, made storable; for adapters.
+"""What a framework heard somebody say, and in which session, made storable; for adapters.
 
 A framework lets any text pass. A store does not, and what somebody said is not to be lost over a
 character or a length.
 """
 
+import contextlib
+import hashlib
+from dataclasses import replace
 from datetime import datetime
 
 from .checks import MAX_TEXT_BYTES
-from .model import Message, Role
+from .errors import InvalidScope
+from .model import Message, Role, Scope
 
 _BYTES_PER_CHARACTER = 4
 _MAX_NAME = 256
@@ -21,6 +25,19 @@ def clean(text: str) -> str:
 def is_visible(text: str) -> bool:
     """Tell whether there is anything to read in a text."""
     return any(char.isprintable() and not char.isspace() for char in text)
+
+
+def in_session(owner: Scope, session: object) -> Scope:
+    """Narrow an owner's scope to a session; what is no text or empty is none.
+
+    An id that no scope can hold is replaced by its hash: it is still a session of its own.
+    """
+    if type(session) is not str or not session:
+        return owner
+    with contextlib.suppress(InvalidScope):
+        return replace(owner, session_id=session)
+    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return replace(owner, session_id=digest)
 
 
 def to_messages(

@@ -1,7 +1,8 @@
 import pytest
 
 from commonplace.checks import MAX_TEXT_BYTES
-from commonplace.spoken import to_messages
+from commonplace.model import Scope
+from commonplace.spoken import in_session, to_messages
 
 
 def test_a_text_is_one_message_with_its_speaker():
@@ -30,3 +31,20 @@ def test_what_no_store_takes_is_left_out():
     (message,) = to_messages("a\x00b\ud800c", "assistant", "\x00", "m1")
 
     assert (message.text, message.name) == ("ab?c", None)
+
+
+@pytest.mark.parametrize("agent", ["bot", None])
+def test_a_session_that_no_scope_holds_is_still_one_of_its_own(agent):
+    owner = Scope(user_id="alice", agent_id=agent)
+    odd = ["x" * 300, " a ", "*", "a\ud800", "a\nb"]
+    found = [in_session(owner, one) for one in ["today", *odd]]
+
+    assert "today" == found[0].session_id
+    assert [owner] * len(found) == [one.owner for one in found]
+    assert len(found) == len({one.session_id for one in found})
+    assert found[1] == in_session(owner, odd[0])
+
+
+@pytest.mark.parametrize("session", [None, "", 7])
+def test_what_names_no_session_leaves_the_owner(session):
+    assert Scope(user_id="alice") == in_session(Scope(user_id="alice"), session)
