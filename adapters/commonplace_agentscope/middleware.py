@@ -21,7 +21,7 @@ from commonplace.policy import (
     Inject,
     Mode,
     Policy,
-)  # fmt: skip
+)
 
 from .replies import Replies
 from .scopes import to_scope

@@ -41,7 +41,7 @@ class Opening:
         self._lock = threading.Lock()
         self._opened: Future[Memory] | None = None
         self._is_warm = False
-        self.place = _place_of(memory) if memory is not None else path or ""
+        self.place = memory.place if memory is not None else path or ""
         self.holders: WeakSet[object] = WeakSet()
         self.warn = Warn("commonplace_agentscope")
         self.writes = Writes(self.warn)
@@ -126,10 +126,6 @@ class Opening:
         # is time for it, not inside the first recall.
         if self._embedder is None:
             memory.search("warm", Scope(user_id="nobody"), top_k=1)
-
-
-def _place_of(memory: Memory) -> str:
-    return str(getattr(memory, "place", ""))  # a test's stand-in may have none
 
 
 def _close(opened: "Future[Memory]") -> None:
