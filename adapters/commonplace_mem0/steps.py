@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .exceptions import ConfigurationError, as_mem0
+from .exceptions import as_mem0
 
 if TYPE_CHECKING:
     from commonplace.memory import Memory as Core
@@ -86,12 +86,7 @@ async def arun(step: Step[T], open_core: "Callable[[], Awaitable[Core]]") -> T:
 def _call(asked: Call | Think, open_core: "Callable[[], Core]") -> Any:
     if isinstance(asked, Call):
         return getattr(open_core(), asked.name)(*asked.args, **asked.options)
-    if inspect.iscoroutinefunction(asked.call):
-        raise ConfigurationError(
-            f"The model {asked.call!r} is asynchronous and Memory is not. "
-            "Use AsyncMemory, or configure a synchronous model."
-        )
-    return asked.call(*asked.args)
+    return asked.call(*asked.args)  # `build` refuses an asynchronous model here
 
 
 async def _acall(asked: Call | Think, open_core: "Callable[[], Awaitable[Core]]") -> Any:
