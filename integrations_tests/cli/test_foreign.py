@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import InvalidRecord, Memory, Record, Relation, Scope
-from commonplace.moving import Loaded, Told, load
+from commonplace.moving import Loaded, Told, known, load
 from commonplace.testing.fakes import HashEmbedder
 
 MAY = datetime(2025, 5, 1, tzinfo=UTC)
@@ -51,6 +51,17 @@ def test_one_that_was_deleted_leaves_its_history_only(memory: Memory):
     assert memory.list(ALICE).records == ()
     assert [v.event for v in memory.history(one.record.id, ALICE)] == ["ADD", "DELETE"]
     assert memory.search("tea", ALICE) == []
+
+
+def test_what_is_live_here_is_told_before_it_is_loaded(memory: Memory):
+    bobs = Scope(user_id="bob")
+    some = [told("a", "likes tea"), told("b", "likes tea", scope=bobs), told("c", "likes milk")]
+    some[1] = replace(some[1], record=replace(some[1].record, expires_at=MAY))
+    load(memory, some[:2])
+
+    assert known(memory, some) == {some[0].record.id, some[1].record.id}
+    elsewhere = [replace(one, record=replace(one.record, scope=bobs)) for one in some[::2]]
+    assert known(memory, elsewhere) == set()
 
 
 def test_relations_settle_among_what_is_there(memory: Memory):
