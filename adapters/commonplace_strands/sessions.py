@@ -9,6 +9,7 @@ from strands.types.session import Session, SessionAgent, SessionMessage
 from commonplace.errors import InvalidRecord, InvalidScope
 from commonplace.memory import Memory
 from commonplace.model import Scope
+from commonplace.spoken import in_session
 
 from .rows import Row, Rows
 
@@ -32,8 +33,7 @@ class CommonplaceSessionRepository(SessionRepository):
         scope: whose sessions these are.
 
     Raises:
-        InvalidScope: the scope names a session; each call names its own, and raises this for one
-            that no scope can hold.
+        InvalidScope: the scope names a session; each call names its own.
     """
 
     def __init__(self, memory: Memory, scope: Scope) -> None:
@@ -176,9 +176,7 @@ class CommonplaceSessionRepository(SessionRepository):
     # -- wiring --------------------------------------------------------------------------------
 
     def _rows(self, session_id: str) -> Rows:
-        scope = self._scope
-        owner = Scope(user_id=scope.user_id, agent_id=scope.agent_id, session_id=session_id)
-        return Rows(self._memory, owner)
+        return Rows(self._memory, in_session(self._scope, session_id))
 
 
 def _messages(agent_id: str) -> str:

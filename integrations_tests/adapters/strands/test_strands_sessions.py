@@ -26,8 +26,8 @@ def said(text: str, number: int = 0) -> SessionMessage:
     return SessionMessage.from_message({"role": "user", "content": [{"text": text}]}, number)
 
 
-def state_of(name: str = "cook", **state: Any) -> SessionAgent:
-    return SessionAgent(agent_id=name, state=state, conversation_manager_state={})
+def state_of(agent: str = "cook", /, **state: Any) -> SessionAgent:
+    return SessionAgent(agent_id=agent, state=state, conversation_manager_state={})
 
 
 class SessionContract:
@@ -131,6 +131,14 @@ class SessionContract:
 
         assert sessions.read_agent("s", "cook").state == {}
 
+    def test_any_name_is_a_session_of_its_own(self, sessions):
+        names = ["t", " t", "T", "t/../s", "e\u0301", "\u00e9", "x" * 300, "x" * 301, "\ud800"]
+        for name in names:
+            sessions.create_session(Session(session_id=name, session_type=SessionType.AGENT))
+            sessions.create_agent(name, state_of(name=name))
+
+        assert [sessions.read_agent(one, "cook").state["name"] for one in names] == names
+
     def test_forgetting_takes_the_sessions_it_covers(self, sessions, kept):
         other = CommonplaceSessionRepository(kept, BOB)
         for one, name in ((sessions, "t"), (other, "s")):
@@ -212,5 +220,3 @@ def test_a_graph_goes_on_where_it_was(model, memory):
 def test_a_scope_of_a_session_is_refused(memory):
     with pytest.raises(InvalidScope, match="named by each call"):
         CommonplaceSessionRepository(memory, Scope(user_id="alice", session_id="s"))
-    with pytest.raises(InvalidScope, match="session_id"):
-        CommonplaceSessionRepository(memory, ALICE).read_session(" ")
