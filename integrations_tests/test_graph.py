@@ -290,6 +290,9 @@ def test_a_name_cannot_add_to_a_drawing(memory: Memory) -> None:
     [
         lambda m: m.relations(ALICE, hops=0),
         lambda m: m.relations(ALICE, hops=9),
+        lambda m: m.relations(ALICE, records="id"),
+        lambda m: m.relations(ALICE, records=[""]),
+        lambda m: m.relations(ALICE, "Ann", records=["id"]),
         lambda m: m.relations(ALICE, as_of=datetime(2026, 1, 1)),  # noqa: DTZ001 -- that is the point
         lambda m: m.list(ALICE, kinds=["nonsense"]),
         lambda m: m.draw(ALICE, form="svg"),

@@ -169,7 +169,8 @@ def _answer(
     if setup.compat == "v1" and added:
         answer["results"] += yield from _ended(told.scope, added)
     if setup.shows_relations:
-        stated: Sequence[Relation] = (yield core("relations", told.scope)) if added else ()
+        said = core("relations", told.scope, records=added)
+        stated: Sequence[Relation] = (yield said) if added else ()
         answer["relations"] = to_added_relations(stated, added)
     return answer
 

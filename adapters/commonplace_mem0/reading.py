@@ -45,8 +45,8 @@ def search(
         items = yield think(reranked, setup.reranker, query, items, asked.limit)
     answer: dict[str, Any] = {"results": items}
     if setup.shows_relations:
-        stated: Sequence[Relation] = (yield core("relations", asked.scope)) if items else ()
-        led = of_records(stated, [one["id"] for one in items])
+        ids = [one["id"] for one in items]
+        led = of_records((yield core("relations", asked.scope, records=ids)) if ids else (), ids)
         answer["relations"] = to_triples(led, min(asked.limit, MAX_RELATIONS))
     return answer
 

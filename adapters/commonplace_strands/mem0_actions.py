@@ -108,9 +108,8 @@ def _list(memory: Memory, scope: Scope, _asked: dict[str, Any]) -> str:
 
 def _retrieve(memory: Memory, scope: Scope, asked: dict[str, Any]) -> str:
     matches = memory.search(question(asked["query"]), scope, top_k=FOUND)
-    found = {one.record.id for one in matches}
-    stated = memory.relations(scope) if found else ()
-    said = [one for one in stated if found.intersection(one.supports)]
+    found = [one.record.id for one in matches]
+    said = memory.relations(scope, records=found) if found else ()
     edges = [_edge(one, "destination") for one in said]
     return _text([*({**_told(one.record), "score": one.score} for one in matches), *edges])
 

@@ -4,7 +4,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -71,6 +71,18 @@ def check_name(field: str, value: object) -> None:
     if type(value) is not str or not value.strip() or len(value) > 256:
         raise InvalidRecord(field=field, value=value, reason="is no text of 1 to 256 characters")
     check_text(value)
+
+
+def check_ids(field: str, ids: object) -> None:
+    """Refuse what is no list of ids.
+
+    Raises:
+        InvalidRecord: it is not, or one of them is no name.
+    """
+    if isinstance(ids, str) or not isinstance(ids, Collection):
+        raise InvalidRecord(field=field, value=ids, reason="is no list of ids")
+    for one in ids:
+        check_name(field, one)
 
 
 def check_choice(field: str, value: object, options: Sequence[object]) -> None:

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from .answers import DeadLetter, Drained
-from .checks import check_name
+from .checks import check_ids
 from .errors import InvalidRecord
 from .model import Scope
 from .place import Place
@@ -106,8 +106,7 @@ class Memory(Editor):
     def retry(self, operations: Collection[str]) -> int:
         """Put dead letters back in line, by operation; answer how many."""
         self._check_open()
-        for one in operations:
-            check_name("operations", one)
+        check_ids("operations", operations)
         count = self._store.engines.journal.revive(operations)
         self._store.writer.resume()
         return count

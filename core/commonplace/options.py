@@ -1,6 +1,6 @@
 """The options of `Memory`'s methods; what is missing has the default that is told."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
@@ -160,10 +160,12 @@ class RelationOptions(TypedDict, total=False):
 
     Attributes:
         hops: how many relations away from the entity, 1..3, 1 by default.
+        records: instead of an entity's, those that the records with these ids state.
         latest_only: leave out what ended, and what a changed record said before; True by default.
         as_of: instead, what held at this moment of world time.
     """
 
     hops: int
+    records: Collection[str] | None
     latest_only: bool
     as_of: datetime | None

@@ -135,6 +135,7 @@ class GraphStore(Protocol):
         entity: str | None = None,
         *,
         hops: int = 1,
+        records: Collection[str] | None = None,
         latest_only: bool = True,
         as_of: datetime | None = None,
     ) -> list[Relation]:
@@ -143,6 +144,7 @@ class GraphStore(Protocol):
         Args:
             entity: only its own, and those of entities at most `hops` - 1 relations away; of all
                 when None.
+            records: instead, only what records with these ids state; None asks for no such.
             latest_only: leave out those that ended or expired.
             as_of: instead, those that held at this moment of world time and have not expired.
         """

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack
 
 from .answers import Page
-from .checks import check_choice, check_name, check_time
+from .checks import check_choice, check_ids, check_name, check_time
 from .codec import copied
 from .drawing import as_mermaid, as_text
 from .errors import InvalidRecord, LoopRequired, MemoryClosed
@@ -94,8 +94,7 @@ class Reader:
     def get_all(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Record]:
         """Read live records in the order of the ids, leaving out those that this scope lacks."""
         self._check_open(scope)
-        for one in record_ids:
-            check_name("record_id", one)
+        check_ids("record_ids", record_ids)
         return self._store.engines.graph.get(scope, record_ids) if record_ids else []
 
     async def aget_all(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Record]:
@@ -162,14 +161,19 @@ class Reader:
     def relations(
         self, scope: Scope, entity: str | None = None, **options: Unpack[RelationOptions]
     ) -> Sequence[Relation]:
-        """Read relations, oldest first: those around one entity, or all.
+        """Read relations, oldest first: those around one entity, of some records, or all.
 
         Raises:
-            InvalidRecord: the entity is no name, or an option is out of its range.
+            InvalidRecord: the entity is no name, or an option is out of its range; or both an
+                entity and records are given.
         """
         self._check_open(scope)
         if entity is not None:
             check_name("entity", entity)
+        if (records := options.get("records")) is not None:
+            check_ids("records", records)
+            if entity is not None:
+                raise InvalidRecord(field="entity", value=entity, reason="is given beside records")
         check_time("as_of", options.get("as_of"))
         hops = options.get("hops", 1)
         if type(hops) is not int or not 1 <= hops <= MAX_HOPS:

@@ -73,6 +73,7 @@ def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
     graph.history(scope, first.records[0].id)
     graph.relations(scope)
     graph.relations(scope, "Ann")
+    graph.relations(scope, records=["r"])
     graph.entities(scope)
     graph.page(scope, kinds=("fact",))
     graph.recalled(scope, [first.records[0].id], START)

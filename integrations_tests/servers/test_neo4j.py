@@ -232,6 +232,7 @@ def test_every_text_goes_by_an_index(connect, monkeypatch: pytest.MonkeyPatch):
         graph.recalls(scope, [record.id])
         graph.relations(scope)
         graph.relations(scope, "Ann")
+        graph.relations(scope, records=[record.id])
         graph.reach(scope, ["ann"], START)
         graph.reach(scope, ["romme"], START)
         graph.count(scope)

@@ -104,12 +104,11 @@ def _columns(scope: Scope, narrow: str | None = None) -> list[str]:
     return [one for one in ("lane", narrow, "live") if one is not None]
 
 
-def relations(scope: Scope, answer: str, *, around: bool) -> str:
-    """Write the text that reads relations by age: some entities' or all that the scope covers."""
-    of_all = cypher.OF_ALL if scope.session_id is None else cypher.OF_SESSION
+def relations(scope: Scope, answer: str, source: str) -> str:
+    """Write the text that reads relations by age: those that one of `cypher.OF_*` finds."""
     return fill(
         cypher.RELATIONS,
-        source=cypher.OF_SOME if around else of_all,
+        source=source,
         answer=answer,
         owned=owned(scope, "q"),
         covered_x=covered(scope, "x"),

@@ -238,6 +238,7 @@ OF_SESSION = (
 OF_SOME = (
     "UNWIND $near AS id MATCH (:Entity {id: id})<-[:SUBJECT|OBJECT]-(q:Relation) WITH DISTINCT q"
 )
+OF_RECORDS = "UNWIND $near AS id MATCH (:Record {id: id})-[:STATES]->(q:Relation) WITH DISTINCT q"
 RELATIONS = """
 {source}
 WITH q WHERE {owned} AND ($at IS NULL OR q.expired_at IS NULL

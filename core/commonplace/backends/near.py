@@ -31,6 +31,17 @@ def read(
     return [found[one] for one in sorted(found)]
 
 
+def stated_by(
+    ask: Ask, scope: Scope, records: Collection[str], moment: Mapping[str, Any]
+) -> list[Relation]:
+    """Read the relations that some of the scope's records state, by age."""
+    chosen = set(records)
+    text = clauses.relations(scope, cypher.WHOLE, cypher.OF_RECORDS)
+    found = map(_relation, ask(text, near=sorted(chosen), **moment, **clauses.owner(scope)))
+    # What a record has stated before it was changed is not what it states.
+    return [one for one in found if not chosen.isdisjoint(one.supports)]
+
+
 def entities(ask: Ask, scope: Scope) -> list[Entity]:
     """Read the entities of relations that have not expired, by name; alike names are one."""
     found = _rows(ask, scope, clauses.moment(latest_only=False))
@@ -66,7 +77,8 @@ def _ask(
     moment: Mapping[str, Any],
     near: Collection[str] | None,
 ) -> list[dict[str, Any]]:
-    text = clauses.relations(scope, answer, around=near is not None)
+    of_all = cypher.OF_ALL if scope.session_id is None else cypher.OF_SESSION
+    text = clauses.relations(scope, answer, of_all if near is None else cypher.OF_SOME)
     return ask(text, near=sorted(near or ()), **moment, **clauses.owner(scope))
 
 

@@ -114,11 +114,15 @@ class Neo4jGraph:
         entity: str | None = None,
         *,
         hops: int = 1,
+        records: Collection[str] | None = None,
         latest_only: bool = True,
         as_of: datetime | None = None,
     ) -> list[Relation]:
-        """Read relations of records that the scope covers, around one entity or all, by age."""
+        """Read relations of records that the scope covers, or of some of them, by age."""
         moment = clauses.moment(latest_only=latest_only, as_of=as_of)
+        if records is not None:
+            ids = _sound(records)
+            return self.bolt.read(lambda ask: near.stated_by(ask, scope, ids, moment))
         return self.bolt.read(lambda ask: near.read(ask, scope, entity, hops, moment))
 
     def reach(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:

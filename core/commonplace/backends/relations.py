@@ -31,16 +31,13 @@ Part = tuple[str, list[Any]]  # of a condition, with its parameters
 
 
 def read(
-    connection: Connection,
-    scope: Scope,
-    entity: str | None,
-    *,
-    hops: int = 1,
-    latest_only: bool = True,
-    as_of: datetime | None = None,
+    connection: Connection, scope: Scope, entity: str | None, hops: int, current: Part
 ) -> list[Relation]:
-    """Read the relations that the scope covers, around one entity or all, by age."""
-    current = _current(latest_only=latest_only, as_of=as_of)
+    """Read the relations that the scope covers, around one entity or all, by age.
+
+    Args:
+        current: the condition of when they hold, as `holding` writes it.
+    """
     if entity is None:
         return [_relation(row) for row in _rows(connection, scope, current)]
     near = _with_aliases(connection, scope, _named(connection, scope, [fold(entity)]))
@@ -50,6 +47,27 @@ def read(
         found |= {row[12]: _relation(row) for row in around}
         near |= {end for row in around for end in row[13:15]}
     return [found[one] for one in sorted(found)]
+
+
+def stated_by(
+    connection: Connection, scope: Scope, records: Collection[str], current: Part
+) -> list[Relation]:
+    """Read the relations that some of the scope's records state, by age."""
+    chosen = set(records)
+    stated = "SELECT relation FROM support WHERE record IN (SELECT value FROM json_each(?))"
+    around = f"r.id IN ({stated})", [json.dumps(sorted(chosen))]
+    found = map(_relation, _rows(connection, scope, current, around))
+    # What a record has stated before it was changed is not what it states.
+    return [one for one in found if not chosen.isdisjoint(one.supports)]
+
+
+def holding(*, latest_only: bool, as_of: datetime | None, at: datetime | None = None) -> Part:
+    """Write the condition that a relation `r` holds: at `as_of`, or now, or in any case."""
+    if as_of is None and not latest_only:
+        return "1", []
+    moment = rows.to_micros(as_of or at or now())
+    held = "r.expired_at IS NULL AND (r.valid_to IS NULL OR r.valid_to > ?)"
+    return (held, [moment]) if as_of is None else (f"{held} AND r.valid_from <= ?", [moment] * 2)
 
 
 def entities(connection: Connection, scope: Scope) -> list[Entity]:
@@ -77,7 +95,7 @@ def reach(
 
 def _edges(connection: Connection, scope: Scope, at: datetime, near: Collection[int]) -> list[Edge]:
     stated, session = _stated(scope)
-    parts = [_around(near), _owned(scope, "r"), _current(latest_only=True, as_of=None, at=at)]
+    parts = [_around(near), _owned(scope, "r"), holding(latest_only=True, as_of=None, at=at)]
     where = " AND ".join(clause for clause, _ in parts)
     sql = f"SELECT r.subject, r.key, r.object, ({stated}) FROM relation r WHERE {where}"  # noqa: S608 -- parts are ours
     values = [value for _, some in parts for value in some]
@@ -137,14 +155,6 @@ def _stated(scope: Scope) -> Part:
         return sql, []
     clause, values = rows.covered(scope, "x")
     return f"{sql} AND EXISTS (SELECT 1 FROM record x WHERE x.id = t.record AND {clause})", values  # noqa: S608 -- parts are ours
-
-
-def _current(*, latest_only: bool, as_of: datetime | None, at: datetime | None = None) -> Part:
-    if as_of is None and not latest_only:
-        return "1", []
-    moment = rows.to_micros(as_of or at or now())
-    held = "r.expired_at IS NULL AND (r.valid_to IS NULL OR r.valid_to > ?)"
-    return (held, [moment]) if as_of is None else (f"{held} AND r.valid_from <= ?", [moment] * 2)
 
 
 # -- names -----------------------------------------------------------------------------------------

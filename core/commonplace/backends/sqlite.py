@@ -142,14 +142,16 @@ class SqliteGraph:
         entity: str | None = None,
         *,
         hops: int = 1,
+        records: Collection[str] | None = None,
         latest_only: bool = True,
         as_of: datetime | None = None,
     ) -> list[Relation]:
-        """Read relations of records that the scope covers, around one entity or all, by age."""
+        """Read relations of records that the scope covers, or of some of them, by age."""
+        current = relations.holding(latest_only=latest_only, as_of=as_of)
         with self._file.read() as connection:
-            return relations.read(
-                connection, scope, entity, hops=hops, latest_only=latest_only, as_of=as_of
-            )
+            if records is not None:
+                return relations.stated_by(connection, scope, records, current)
+            return relations.read(connection, scope, entity, hops, current)
 
     def reach(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
         """Find records by the entities that these names may mean, over at most two relations."""

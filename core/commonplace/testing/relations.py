@@ -74,6 +74,24 @@ class RelationContract:
         assert [(one.subject, one.object) for one in found] == [("Ann", "tea"), ("Bob", "Ann")]
         assert graph.relations(ALICE, "An") == []
 
+    def test_relations_of_records_are_what_those_state(self, graph: GraphStore) -> None:
+        bob, session = Scope(user_id="bob"), Scope(user_id="alice", session_id="s")
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Bob", "tea")])])
+        graph.apply([put("b", 2, relations=[likes("Ann", "tea"), likes("Cem", "tea")])])
+        graph.apply([put("c", 3, bob, relations=[likes("Dan", "tea")])])
+        graph.apply([update("a", 4, relations=[likes("Bob", "tea")])])
+        a, b = (record_id(ALICE, "fact", key) for key in "ab")
+        c = record_id(bob, "fact", "c")
+
+        def told(*ids: str, scope: Scope = ALICE, **more: Any) -> list[tuple[str, int]]:
+            found = graph.relations(scope, records=ids, **more)
+            return [(one.subject, len(one.supports)) for one in found]
+
+        assert told(a) == told(a, latest_only=False) == [("Bob", 1)]
+        assert told(b) == told(b, c, "no id") == [("Ann", 1), ("Cem", 1)]
+        assert told(a, b) == [("Ann", 1), ("Bob", 1), ("Cem", 1)]
+        assert told() == told(c) == told(b, scope=session) == []
+
     def test_a_relation_of_another_beginning_is_another(self, graph: GraphStore) -> None:
         said = [likes("Ann", "tea"), likes("Ann", "tea", valid_from=START)]
         graph.apply([put("a", 1, relations=[*said, *said])])
