@@ -1,5 +1,6 @@
 """A Neo4j server of our own for tests: a Java process, its jars fetched from Maven Central once."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -50,10 +51,13 @@ def _jars() -> Path:
 
 def _fetch() -> Path:
     jars = _jars()
-    if not (jars / ".complete").exists():
-        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-        pom = str(HERE / "pom.xml")
-        command = ["mvn", "-q", "-B", "-f", pom, *goal, f"-DoutputDirectory={jars}"]
-        subprocess.run(command, check=True)
-        (jars / ".complete").touch()
+    jars.mkdir(parents=True, exist_ok=True)
+    with (jars / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several test processes one fetches
+        if not (jars / ".complete").exists():
+            goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+            pom = str(HERE / "pom.xml")
+            command = ["mvn", "-q", "-B", "-f", pom, *goal, f"-DoutputDirectory={jars}"]
+            subprocess.run(command, check=True)
+            (jars / ".complete").touch()
     return jars
