@@ -252,6 +252,20 @@ def test_every_text_goes_by_an_index(connect, monkeypatch: pytest.MonkeyPatch):
     assert [one for plan in pages for one in plan if one in ("Sort", "Top")] == []
 
 
+def test_a_dump_goes_by_an_index(graph: Neo4jGraph, monkeypatch: pytest.MonkeyPatch):
+    others = [Scope(user_id=f"user {n}", session_id="s") for n in range(200)]
+    said = [lives("Ann", "Rome"), likes("Ann", "tea")]
+    graph.apply([put("a", 1, others[0], relations=said, in_session=True)])
+    asked = note_texts(monkeypatch)
+    list(graph.dump())
+    monkeypatch.undo()
+    graph.apply([put("a", 1, one, relations=said, in_session=True) for one in others])
+    plans = plans_of(graph.bolt, asked)
+
+    assert len(plans) > 5
+    assert [text for text, plan in plans.items() if any("Scan" in one for one in plan)] == []
+
+
 def test_a_scope_of_many_records_is_erased_whole(graph: Neo4jGraph):
     said = [likes("Ann", "tea")]
     session = Scope(user_id="alice", session_id="s")

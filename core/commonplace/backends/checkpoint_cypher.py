@@ -107,7 +107,7 @@ CALL () {
     values: [one IN c.values | $to + substring(one, size($from))]}
 }
 CALL () {
-  MATCH (c:Checkpoint {thread: $source}) USING INDEX c:Checkpoint(thread)
+  MATCH (c:Checkpoint {thread: $source}) USING INDEX SEEK c:Checkpoint(thread)
   MATCH (c)-[:AFTER]->(p)
   MATCH (n:Checkpoint {id: $to + substring(c.id, size($from))})
   MATCH (m:Checkpoint {id: $to + substring(p.id, size($from))})

@@ -25,7 +25,7 @@ MATCH (a:Entity)<-[:SUBJECT]-(n)-[:OBJECT]->(b:Entity)
 RETURN n{.*, subject: a.name, object: b.name} AS node ORDER BY n.seq LIMIT $limit
 """
 _RECORDS = """
-MATCH (n:Record) USING INDEX n:Record(lane, live, created_at, id)
+MATCH (n:Record) USING INDEX SEEK n:Record(lane, live, created_at, id)
 WHERE n.lane = $lane AND n.live = $live AND n.created_at >= $created_at AND n.id IS NOT NULL
 AND CASE WHEN n.created_at = $created_at THEN n.id > $id ELSE true END
 WITH n ORDER BY n.lane, n.live, n.created_at, n.id LIMIT $limit
