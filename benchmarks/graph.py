@@ -23,7 +23,7 @@ from rich.table import Table
 
 from commonplace import Fact, Memory, Message, Relation, Scope
 from commonplace.model import now
-from commonplace.pipeline.mentions import names_in
+from commonplace.retrieval.lexical import names_in
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
 ALICE = Scope(user_id="alice")

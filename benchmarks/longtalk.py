@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import commonplace.reading
-from commonplace.pipeline.rank import rank
-from commonplace.pipeline.weights import Weights
+from commonplace.retrieval.ranking import Weights, rank
 
 TOPICS = {
     "garden": (

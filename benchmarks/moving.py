@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from commonplace import Fact, Memory, Relation, Scope, moving
+from commonplace import Fact, Memory, Relation, Scope, admin
 from commonplace.testing.fakes import HashEmbedder
 
 OWNERS = 20
@@ -51,7 +51,7 @@ def main(
         answer = call(*args)
         seconds = time.perf_counter() - began
         table.add_row(name, f"{seconds:.1f}", f"{records / seconds:.0f}")
-        if isinstance(answer, moving.Copied) and not answer.complete:
+        if isinstance(answer, admin.Copied) and not answer.complete:
             raise SystemExit(f"{name} is not complete")
 
     with tempfile.TemporaryDirectory() as folder:
@@ -72,11 +72,11 @@ def main(
                 Memory.open(**places[source], embedder=HashEmbedder()) as one,
                 Memory.open(**places[target], embedder=HashEmbedder()) as other,
             ):
-                timed(f"copy {source} to {target}", moving.copy, one, other)
+                timed(f"copy {source} to {target}", admin.copy, one, other)
         for name, place in places.items():
             with Memory.open(**place, embedder=HashEmbedder()) as memory:
-                timed(f"export {name}", moving.export, memory, home / f"{name}.jsonl")
-                timed(f"doctor {name}", moving.examine, memory)
+                timed(f"export {name}", admin.export, memory, home / f"{name}.jsonl")
+                timed(f"doctor {name}", admin.examine, memory)
         exports = {(home / f"{name}.jsonl").read_bytes() for name in places}
         if len(exports) != 1:
             raise SystemExit("the exports differ")

@@ -23,10 +23,9 @@ from rich.table import Table
 
 from commonplace import Record, Scope, Settings
 from commonplace.backends import open_engines
-from commonplace.exchange import Point, Probe, Terms
 from commonplace.model import record_id
-from commonplace.place import Place, without_secret
-from commonplace.ports import VectorIndex
+from commonplace.ports.stores import Point, Probe, Terms, VectorIndex
+from commonplace.settings import Place, without_secret
 from commonplace.testing.fakes import HashEmbedder
 
 SCOPES = (200, 5_000, 20_000)

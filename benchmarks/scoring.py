@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from commonplace.models.sentence_encoder import SentenceEncoder
-from commonplace.ports import Embedder
+from commonplace.ports.models import Embedder
 from commonplace.testing.fakes import HashEmbedder
 
 UNFOUND = 1_000_000

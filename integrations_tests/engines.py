@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from commonplace.place import Place
+from commonplace.settings import Place
 
 ENGINES = ("embedded", "neo4j+edge", "neo4j+qdrant")
 _GRAPH, _VECTORS = "TEST_GRAPH", "TEST_VECTORS"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import Backpressure, Fact, InvalidRecord, LoopRequired, Memory, Scope, Settings
-from commonplace.commands import Delete, Revise, Upsert
+from commonplace.ingest.operations import Delete, Revise, Upsert
 from commonplace.model import now
 from commonplace.testing.fakes import HashEmbedder
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commonplace import Fact, InvalidRecord, Memory, Message, Policy, Relation, Scope, Settings
-from commonplace.handlers import recall, search_memory
+from commonplace.agents.handlers import recall, search_memory
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
 ALICE = Scope(user_id="alice")

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from commonplace import Entity, Fact, Memory, Record, Relation, Scope
-from commonplace.backends.file import SqliteFile
-from commonplace.backends.sqlite import SqliteGraph
-from commonplace.exchange import Outcome, Put, Remove
+from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.model import fold, record_id
+from commonplace.ports.stores import Outcome, Put, Remove
 from commonplace.testing.fakes import HashEmbedder
 
 START = datetime(2020, 1, 1, tzinfo=UTC)

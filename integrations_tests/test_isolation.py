@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from commonplace import Fact, Memory, Message, RecordNotFound, Relation, Scope
-from commonplace.handlers import add_memory, recall, search_memory
-from commonplace.policy import Policy
+from commonplace.agents.handlers import add_memory, recall, search_memory
+from commonplace.agents.policy import Policy
 from commonplace.testing.fakes import HashEmbedder
 
 USERS = (

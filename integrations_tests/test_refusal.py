@@ -14,10 +14,10 @@ from commonplace import (
     StoreRefused,
     StoreUnavailable,
 )
-from commonplace.answers import Receipt
-from commonplace.backends.edge import EdgeIndex
-from commonplace.backends.sqlite import SqliteGraph
-from commonplace.ports import GraphStore
+from commonplace.backends.edge.index import EdgeIndex
+from commonplace.backends.sqlite.graph import SqliteGraph
+from commonplace.model import Receipt
+from commonplace.ports.stores import GraphStore
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentscope.event import ReplyEndEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
-from commonplace.errors import InvalidRecord
-from commonplace.memory import Memory
-from commonplace.policy import (
+from commonplace.agents.policy import (
     HEADER,
     INTRO,
     TOOL_INSTRUCTIONS,
@@ -22,6 +20,8 @@ from commonplace.policy import (
     Mode,
     Policy,
 )
+from commonplace.errors import InvalidRecord
+from commonplace.memory import Memory
 
 from .replies import Replies
 from .scopes import to_scope
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agentscope.model import ChatModelBase, ChatResponse
     from agentscope.tool import ToolBase
 
-    from commonplace.ports import ChatModel, Embedder
+    from commonplace.ports.models import ChatModel, Embedder
 
 _log = logging.getLogger("commonplace_agentscope")
 NO_MEMORY = "client={!r} is no commonplace Memory. Pass Memory.open(...), or path= instead."

@@ -14,7 +14,7 @@ from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.model import FinishedReason as Finished
 
 from commonplace.errors import InvalidRecord, ModelFailed
-from commonplace.ports import ChatModel, Embedder
+from commonplace.ports.models import ChatModel, Embedder
 
 NO_MODEL = "{}={!r} is no {} of agentscope. Pass one."
 

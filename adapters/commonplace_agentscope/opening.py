@@ -7,11 +7,11 @@ import threading
 from concurrent.futures import Future
 from weakref import WeakSet
 
-from commonplace.handlers import within
+from commonplace.agents.handlers import within
+from commonplace.agents.session import Warn
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.ports import ChatModel, Embedder
-from commonplace.telling import Warn
+from commonplace.ports.models import ChatModel, Embedder
 
 from .writes import Writes
 

@@ -16,9 +16,9 @@ from agentscope.event import ModelCallStartEvent
 from agentscope.message import Msg
 from agentscope.state import AgentState
 
+from commonplace.agents.session import Warn
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
-from commonplace.telling import Warn
 
 from .marks import without_notes
 from .scopes import scope_of, to_scope

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from commonplace.agents.messages import in_session
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
-from commonplace.spoken import in_session
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from commonplace.memory import Memory
-from commonplace.ports import ChatModel, Embedder
+from commonplace.ports.models import ChatModel, Embedder
 
 from .models import to_chat, to_embedder
 from .opening import Opening

@@ -11,10 +11,10 @@ from agentscope.event import HintBlockEvent, ReplyEndEvent
 from agentscope.state import AgentState
 from agentscope.types import ReplyFinishedReason
 
+from commonplace.agents.handlers import recall, within
+from commonplace.agents.policy import WRITE_PATIENCE, Policy
 from commonplace.errors import InvalidScope
-from commonplace.handlers import recall, within
 from commonplace.model import Match, Message, Scope
-from commonplace.policy import WRITE_PATIENCE, Policy
 
 from .convert import final_text, to_event, to_exchange, to_note, to_pending
 from .heard import Heard

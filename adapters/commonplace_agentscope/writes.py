@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from commonplace.telling import Warn
+from commonplace.agents.session import Warn
 
 MOST_LATE = 100
 

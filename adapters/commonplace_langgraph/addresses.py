@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from commonplace.checkpoints import Address
-from commonplace.checks import is_sound
 from commonplace.errors import InvalidRecord
+from commonplace.ports.checkpoints import Address
+from commonplace.validation import is_sound
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -6,8 +6,8 @@ from typing import Any
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from commonplace.checkpoints import Blob
 from commonplace.errors import InvalidRecord
+from commonplace.ports.checkpoints import Blob
 
 
 def dump(serde: SerializerProtocol, value: object) -> Blob:

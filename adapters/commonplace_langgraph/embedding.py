@@ -5,7 +5,7 @@ from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from commonplace.errors import InvalidRecord
 from commonplace.memory import Memory
-from commonplace.ports import Embedder
+from commonplace.ports.models import Embedder
 
 from .models import AsyncLangChainEmbedder, LangChainEmbedder, name_of
 

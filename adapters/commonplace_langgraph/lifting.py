@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.checks import SCOPE_FIELDS
 from commonplace.filters import FIELDS, FOLDERS
+from commonplace.validation import SCOPE_FIELDS
 
 _TAKEN = {*FIELDS, *SCOPE_FIELDS, FOLDERS, "content", "langgraph", "spill"}
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from commonplace.checks import SCOPE_FIELDS
 from commonplace.errors import InvalidRecord, InvalidScope
 from commonplace.model import Scope
+from commonplace.validation import SCOPE_FIELDS
 
 Namespace = tuple[str, ...]
 Users = Iterable[str] | Callable[[], Iterable[str]]

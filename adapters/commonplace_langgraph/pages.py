@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from commonplace.checkpoints import Address, Selection, State
 from commonplace.memory import Memory
+from commonplace.ports.checkpoints import Address, Selection, State
 
 from .addresses import address_of
 from .states import has

@@ -7,13 +7,13 @@ from functools import partial
 
 from langchain_core.runnables import RunnableConfig
 
-from commonplace import blocking, handlers
+from commonplace.agents import blocking, handlers
+from commonplace.agents.policy import WRITE_PATIENCE, Policy
+from commonplace.agents.prompt import render
+from commonplace.agents.session import Warn
 from commonplace.errors import InvalidRecord, InvalidScope, LoopRequired, Timeout
 from commonplace.memory import Memory
 from commonplace.model import Match, Message, Scope
-from commonplace.note import render
-from commonplace.policy import WRITE_PATIENCE, Policy
-from commonplace.telling import Warn
 
 from .scopes import Id, check_ids, scope_of, this_run
 from .turn import Turn

@@ -13,10 +13,10 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from pydantic import PrivateAttr
 
-from commonplace.asking import asked, question
+from commonplace.agents.operations import asked, question
+from commonplace.agents.policy import Policy
 from commonplace.memory import Memory
 from commonplace.options import SearchOptions
-from commonplace.policy import Policy
 
 from .convert import to_document
 from .reach import DEFAULT, Reach

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, get_checkpoint_metadata
 
-from commonplace.checkpoints import Address, Blob, Checkpoint, TaskWrite
+from commonplace.ports.checkpoints import Address, Blob, Checkpoint, TaskWrite
 
 from .addresses import address_of
 from .blobs import dump

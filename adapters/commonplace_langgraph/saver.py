@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from commonplace.checkpoints import Address
 from commonplace.errors import InvalidRecord
 from commonplace.memory import Memory
+from commonplace.ports.checkpoints import Address
 
 from . import states
 from .addresses import address_of, config_of

@@ -8,9 +8,9 @@ from typing import Any
 from langchain_core.runnables.config import RunnableConfig, ensure_config
 from langgraph.runtime import get_runtime
 
+from commonplace.agents.messages import in_session
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
-from commonplace.spoken import in_session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

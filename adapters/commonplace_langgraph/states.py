@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.checkpoint.base import CheckpointTuple
 
-from commonplace.checkpoints import Address, Checkpoint, State, Step
 from commonplace.errors import InvalidRecord
 from commonplace.model import Scope
+from commonplace.ports.checkpoints import Address, Checkpoint, State, Step
 
 from .addresses import config_of
 from .blobs import loader

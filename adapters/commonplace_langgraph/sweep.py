@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime
 
-from commonplace.commands import Command, Delete
+from commonplace.ingest.operations import Command, Delete
 from commonplace.model import Record, Scope
 
 from .calls import Ask, Plan

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from commonplace.checkpoints import State
 from commonplace.memory import Memory
 from commonplace.model import Scope
+from commonplace.ports.checkpoints import State
 
 from .addresses import address_of
 from .pages import selection, walk

@@ -7,8 +7,8 @@ from typing import Any
 
 from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
-from commonplace.checks import is_sound
 from commonplace.errors import InvalidRecord
+from commonplace.validation import is_sound
 
 _DEPTH = 128
 _MOST_TEXTS = 256

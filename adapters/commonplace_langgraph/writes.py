@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from commonplace.commands import Command, Delete, Revise, Upsert
+from commonplace.ingest.operations import Command, Delete, Revise, Upsert
 from commonplace.model import Fact, Record, Scope
 
 from .calls import Ask, Plan

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commonplace.answers import Written
 from commonplace.errors import CommonplaceError
-from commonplace.model import Fact, Origin, Relation, Scope
+from commonplace.model import Fact, Origin, Relation, Scope, Written
 from commonplace.options import Extraction
 
 from .answers import text_of

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from commonplace.cli.app import SENTENCE, EmbedderName, PlaceName
-from commonplace.cli.places import embedder_of, opened
-from commonplace.cli.shown import answer, progress, say
+from commonplace.cli.arguments import embedder_of, opened
+from commonplace.cli.output import answer, progress, say
 
 from .importing import Imported, import_mem0
 from .sources import Source

@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from commonplace.admin import Told
 from commonplace.model import Record, Relation, Scope, now
-from commonplace.moving import Told
 
 from .metadata import to_moment, to_stored
 from .scopes import to_scope

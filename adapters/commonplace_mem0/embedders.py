@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from commonplace.ports import Embedder
+from commonplace.ports.models import Embedder
 
 from .compatible import CompatibleEmbedder
 from .config import Section, Unknown

@@ -19,10 +19,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from commonplace.admin import Told, known, load
 from commonplace.errors import CommonplaceError
 from commonplace.memory import Memory
 from commonplace.model import Record, Scope, now
-from commonplace.moving import Told, known, load
 
 from .edges import Edges, to_time
 from .metadata import own, to_day, to_end, to_stored

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commonplace.errors import StoreUnavailable
-from commonplace.ports import ChatModel, Embedder
+from commonplace.ports.models import ChatModel, Embedder
 from commonplace.settings import Settings
 
 from .exceptions import ClosedError, ConfigurationError

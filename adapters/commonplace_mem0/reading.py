@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.asking import shorten
+from commonplace.agents.operations import shorten
 from commonplace.errors import RecordNotFound
 from commonplace.model import Match, Relation, Scope
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from commonplace.answers import Change
-from commonplace.model import Match, Record, Version
+from commonplace.model import Change, Match, Record, Version
 
 from .metadata import from_stored
 from .scopes import to_ids

@@ -6,9 +6,9 @@ from typing import Any
 
 from strands import ToolContext
 
+from commonplace.agents.policy import Policy
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.policy import Policy
 
 YES = frozenset({"y", "yes", "true", "ok", "approve", "approved"})
 

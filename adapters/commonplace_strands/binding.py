@@ -19,10 +19,10 @@ from strands.hooks import (
     HookOrder,
 )
 
+from commonplace.agents.session import Warn
 from commonplace.errors import InvalidScope
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.telling import Warn
 
 from .convert import is_parked, said_now
 from .extraction import is_extracted

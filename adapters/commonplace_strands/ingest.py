@@ -8,11 +8,11 @@ from itertools import groupby
 
 from strands.types.content import Message as StrandsMessage
 
+from commonplace.agents.messages import to_messages
+from commonplace.agents.session import Warn
 from commonplace.errors import InvalidScope
 from commonplace.memory import Memory
 from commonplace.model import Message, Scope
-from commonplace.spoken import to_messages
-from commonplace.telling import Warn
 
 from .convert import text_of
 from .handing import hand_over

@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 
 from strands import ToolContext
 
+from commonplace.agents.handlers import within
+from commonplace.agents.policy import WRITE_PATIENCE
 from commonplace.errors import RecordNotFound
-from commonplace.handlers import within
 from commonplace.model import Record, Scope
-from commonplace.policy import WRITE_PATIENCE
 
 from .access import Access
 from .convert import changes_of, describe

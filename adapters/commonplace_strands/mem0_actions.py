@@ -9,11 +9,11 @@ from typing import Any
 
 from strands.types.tools import ToolResult, ToolUse
 
-from commonplace.asking import question
-from commonplace.checks import SCOPE_FIELDS
+from commonplace.agents.messages import clean
+from commonplace.agents.operations import question
 from commonplace.memory import Memory
 from commonplace.model import Record, Relation, Scope, Version
-from commonplace.spoken import clean
+from commonplace.validation import SCOPE_FIELDS
 
 from .convert import changes_of
 

@@ -1,10 +1,10 @@
 """What a turn calls to mind: asked once, at its first model call, and in time."""
 
-from commonplace.handlers import recall
+from commonplace.agents.handlers import recall
+from commonplace.agents.policy import Policy
+from commonplace.agents.session import Warn
 from commonplace.memory import Memory
 from commonplace.model import Match
-from commonplace.policy import Policy
-from commonplace.telling import Warn
 
 from .convert import text_of
 from .turns import Turn

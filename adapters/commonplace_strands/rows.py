@@ -6,9 +6,9 @@ from typing import Any
 
 from strands.types.exceptions import SessionException
 
-from commonplace.checkpoints import Address, Blob, Checkpoint, Selection
 from commonplace.memory import Memory
 from commonplace.model import Scope
+from commonplace.ports.checkpoints import Address, Blob, Checkpoint, Selection
 
 Row = dict[str, Any]
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from commonplace.agents.messages import in_session
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
-from commonplace.spoken import in_session
 
 NOBODY = (
     "is unknown: pass invocation_state={'user_id': ...} to the agent, or user_id= to the plugin"

@@ -6,10 +6,10 @@ from strands.session.session_repository import SessionRepository
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
+from commonplace.agents.messages import in_session
 from commonplace.errors import InvalidRecord, InvalidScope
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.spoken import in_session
 
 from .rows import Row, Rows
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from strands import Agent
 
+from commonplace.agents.policy import Policy
+from commonplace.agents.prompt import mark, render, shown
 from commonplace.model import Match
-from commonplace.note import mark, render, shown
-from commonplace.policy import Policy
 
 from .convert import custom
 

@@ -8,18 +8,17 @@ from strands.memory import AddMessagesContext, ExtractionConfig, MemoryEntry, Se
 from strands.types.content import Message as StrandsMessage
 from strands.types.tools import AgentTool
 
-from commonplace.answers import Written
-from commonplace.asking import question
-from commonplace.checks import SCOPE_FIELDS
+from commonplace.agents.handlers import within
+from commonplace.agents.operations import question
+from commonplace.agents.policy import WRITE_PATIENCE, Policy
+from commonplace.agents.session import Warn
 from commonplace.errors import InvalidRecord, LoopRequired
-from commonplace.handlers import within
+from commonplace.filters import parse_filter
+from commonplace.ingest.operations import check_kinds, check_scope
 from commonplace.memory import Memory
-from commonplace.model import Fact, Kind, Scope
+from commonplace.model import Fact, Kind, Scope, Written
 from commonplace.options import SearchOptions as Asked
-from commonplace.parsing import parse_filter
-from commonplace.policy import WRITE_PATIENCE, Policy
-from commonplace.request import check_kinds, check_scope
-from commonplace.telling import Warn
+from commonplace.validation import SCOPE_FIELDS
 
 from .access import Access
 from .convert import changes_of, to_entry

@@ -9,10 +9,10 @@ from typing import Any, Literal, get_args
 from strands import ToolContext, tool
 from strands.types.tools import AgentTool
 
-from commonplace.checks import check_choice
-from commonplace.handlers import add_memory, search_memory, within
-from commonplace.policy import WRITE_PATIENCE
-from commonplace.policy import tools as policy_tools
+from commonplace.agents.handlers import add_memory, search_memory, within
+from commonplace.agents.policy import WRITE_PATIENCE
+from commonplace.agents.policy import tools as policy_tools
+from commonplace.validation import check_choice
 
 from .access import Access
 from .manage import Manage

@@ -5,10 +5,10 @@ import threading
 from concurrent.futures import Future
 from weakref import WeakKeyDictionary
 
-from commonplace.handlers import within
+from commonplace.agents.handlers import within
+from commonplace.agents.policy import WRITE_PATIENCE
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.policy import WRITE_PATIENCE
 
 _warmed: "WeakKeyDictionary[Memory, Future[None]]" = WeakKeyDictionary()
 _lock = threading.Lock()

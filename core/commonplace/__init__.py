@@ -6,7 +6,7 @@ library and no engine.
 
 from typing import TYPE_CHECKING
 
-from .answers import Change, DeadLetter, Drained, Page, Receipt, Written
+from .agents.policy import Policy
 from .errors import (
     Backpressure,
     CommonplaceError,
@@ -27,10 +27,26 @@ from .errors import (
     StoreUnavailable,
     Timeout,
 )
-from .model import Entity, Fact, Kind, Match, Message, Record, Relation, Role, Scope, Version
+from .model import (
+    Change,
+    DeadLetter,
+    Drained,
+    Entity,
+    Fact,
+    Kind,
+    Match,
+    Message,
+    Page,
+    Receipt,
+    Record,
+    Relation,
+    Role,
+    Scope,
+    Version,
+    Written,
+)
 from .options import Extraction
-from .policy import Policy
-from .ports import ChatModel, Embedder
+from .ports.models import ChatModel, Embedder
 from .settings import Settings
 
 if TYPE_CHECKING:

@@ -5,15 +5,13 @@ from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Self
 
-from .answers import DeadLetter, Drained
-from .checks import check_ids
 from .errors import InvalidRecord
-from .model import Scope
-from .place import Place
-from .planner import Models
-from .ports import ChatModel, Embedder
-from .settings import Settings
-from .store import Store
+from .ingest.planning import Models
+from .model import DeadLetter, Drained, Scope
+from .ports.models import ChatModel, Embedder
+from .runtime import Store
+from .settings import Place, Settings
+from .validation import check_ids
 from .writing import Editor
 
 

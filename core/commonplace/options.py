@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
-from .checks import check_metadata, check_text, check_time
 from .model import Kind, Origin, Record, Relation
+from .validation import check_metadata, check_text, check_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

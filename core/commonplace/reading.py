@@ -8,25 +8,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack
 
-from .answers import Page
-from .checks import check_choice, check_ids, check_name, check_time
-from .codec import copied
-from .drawing import as_mermaid, as_text
 from .errors import InvalidRecord, LoopRequired, MemoryClosed
-from .exchange import Probe
-from .model import Entity, Kind, Match, Record, Relation, Scope, Version, now
+from .filters import parse_filter
+from .ingest.codec import copied
+from .ingest.embedding import Vectors, aembed, embed, is_async
+from .ingest.operations import Question, check_kinds, check_scope, question
+from .ingest.planning import Models
+from .model import Entity, Kind, Match, Page, Record, Relation, Scope, Version, now
 from .options import ListOptions, RelationOptions, SearchOptions
-from .parsing import parse_filter
-from .pipeline.embed import Vectors, aembed, embed, is_async
-from .pipeline.fade import Limits, excess, faded
-from .pipeline.lexical import query_terms
-from .pipeline.mentions import names_in
-from .pipeline.rank import neighbour_turns, rank
-from .planner import Models
-from .ports import Checkpoints, Embedder
-from .request import Question, check_kinds, check_scope, question
+from .ports.checkpoints import Checkpoints
+from .ports.models import Embedder
+from .ports.stores import Probe
+from .retrieval.decay import Limits, excess, faded
+from .retrieval.diagram import as_mermaid, as_text
+from .retrieval.lexical import names_in, query_terms
+from .retrieval.ranking import neighbour_turns, rank
+from .runtime import Store
 from .settings import Settings
-from .store import Store
+from .validation import check_choice, check_ids, check_name, check_time
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,17 +5,25 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any, Unpack, cast
 
-from .answers import Receipt, Written
-from .checks import check_choice
-from .commands import Command, deletion, to_op
 from .errors import LoopRequired, RecordNotFound
-from .exchange import Op
-from .known import check_keys, find_known
-from .model import Record, Scope, now
+from .ingest.operations import (
+    Command,
+    Content,
+    addition,
+    check_kinds,
+    check_scope,
+    deletion,
+    operation,
+    revision,
+    to_op,
+)
+from .ingest.pending import check_keys, find_known
+from .model import Receipt, Record, Scope, Written, now
 from .options import AddOptions, Extraction, PruneOptions, UpdateOptions
-from .pipeline.fade import Limits
+from .ports.stores import Op
 from .reading import Reader
-from .request import Content, addition, check_kinds, check_scope, operation, revision
+from .retrieval.decay import Limits
+from .validation import check_choice
 
 _PRUNE_SECONDS = 30.0
 

@@ -3,11 +3,11 @@ import threading
 
 import pytest
 
-from commonplace import blocking, handlers
+from commonplace.agents import blocking, handlers
+from commonplace.agents.policy import Policy
 from commonplace.errors import InvalidRecord, LoopRequired, Timeout
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.policy import Policy
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")

@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from commonplace.errors import InvalidRecord
 from commonplace.model import Match, Record, Scope
-from commonplace.pipeline.fade import STRONGEST, WEAKEST, Limits, excess, faded, strength
+from commonplace.retrieval.decay import STRONGEST, WEAKEST, Limits, excess, faded, strength
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAYS = some.floats(0, 4000)

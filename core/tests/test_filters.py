@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import InvalidFilter
+from commonplace.filters import parse_filter
 from commonplace.model import Record, Scope
-from commonplace.parsing import parse_filter
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 RECORD = Record(

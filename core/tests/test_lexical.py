@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.exchange import Terms
-from commonplace.pipeline.lexical import count_words, document_terms, query_terms, tokens
+from commonplace.ports.stores import Terms
+from commonplace.retrieval.lexical import count_words, document_terms, query_terms, tokens
 
 
 def test_forms_of_an_english_word_are_one_term() -> None:

@@ -10,9 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.answers import Drained, Receipt
 from commonplace.errors import CommonplaceError, InvalidRecord, InvalidScope
-from commonplace.model import Fact, Message, Record, Relation, Scope, record_id, turn_key
+from commonplace.model import (
+    Drained,
+    Fact,
+    Message,
+    Receipt,
+    Record,
+    Relation,
+    Scope,
+    record_id,
+    turn_key,
+)
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 IDS = st.none() | st.sampled_from(["a", "b", "a:b", "null", '"a"'])

@@ -16,7 +16,7 @@ from commonplace.errors import MissingExtra
 from commonplace.models.fastembed import FastEmbed
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.models.sentence_encoder import SentenceEncoder
-from commonplace.ports import ChatModel, Embedder
+from commonplace.ports.models import ChatModel, Embedder
 
 # The first four numbers: another space under the same name would mix with what is stored.
 KNOWN = {

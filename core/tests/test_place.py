@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import InvalidRecord, Settings
-from commonplace.backends.urls import parse
-from commonplace.place import Place
+from commonplace.settings import Place, parse
 
 SERVERS = Settings(vectors="qdrant://q:6333", graph="neo4j://n:7687")
 

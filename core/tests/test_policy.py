@@ -7,13 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.asking import shorten
+from commonplace.agents.handlers import add_memory, recall, search_memory
+from commonplace.agents.operations import shorten
+from commonplace.agents.policy import HEADER, INTRO, Policy, instructions, tools
+from commonplace.agents.prompt import (
+    FOOTER,
+    MAX_MEMORY,
+    MAX_NOTE,
+    escape,
+    is_note,
+    mark,
+    render,
+    shown,
+)
 from commonplace.errors import InvalidRecord, Timeout
-from commonplace.handlers import add_memory, recall, search_memory
 from commonplace.memory import Memory
 from commonplace.model import Match, Message, Record, Scope
-from commonplace.note import FOOTER, MAX_MEMORY, MAX_NOTE, escape, is_note, mark, render, shown
-from commonplace.policy import HEADER, INTRO, Policy, instructions, tools
 from commonplace.testing.fakes import HashEmbedder
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -178,7 +187,10 @@ def test_a_note_never_exceeds_its_size():
 def test_a_note_is_recognised_by_its_mark_alone():
     assert is_note(mark([match("likes tea")], "r1"))
     assert not is_note({"name": "memory"}, "memory")
-    assert mark([match("likes tea", 7)], "r1")["commonplace.note"]["records"][0]["id"] == "id7"
+    assert (
+        mark([match("likes tea", 7)], "r1")["commonplace.agents.prompt"]["records"][0]["id"]
+        == "id7"
+    )
 
 
 def test_a_long_question_keeps_its_beginning_and_its_end():

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.exchange import Hit
 from commonplace.model import Record, Scope, turn_key
-from commonplace.pipeline.rank import neighbour_turns, rank
+from commonplace.ports.stores import Hit
+from commonplace.retrieval.ranking import neighbour_turns, rank
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")

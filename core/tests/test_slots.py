@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from commonplace.slots import Claim, Span, settle
+from commonplace.backends.shared.supersession import Claim, Span, settle
 
 CLAIMS = some.lists(
     some.builds(

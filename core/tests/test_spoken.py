@@ -1,8 +1,8 @@
 import pytest
 
-from commonplace.checks import MAX_TEXT_BYTES
+from commonplace.agents.messages import in_session, to_messages
 from commonplace.model import Scope
-from commonplace.spoken import in_session, to_messages
+from commonplace.validation import MAX_TEXT_BYTES
 
 
 def test_a_text_is_one_message_with_its_speaker():

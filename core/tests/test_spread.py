@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from commonplace.exchange import Hit
 from commonplace.model import Record, Scope
-from commonplace.pipeline.spread import spread
+from commonplace.ports.stores import Hit
+from commonplace.retrieval.cooccurrence import spread
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -26,7 +26,7 @@ from pydantic import BaseModel
 
 from commonplace.errors import InvalidRecord, InvalidScope, StoreUnavailable
 from commonplace.model import Scope
-from commonplace.testing.adapter import AdapterContract
+from commonplace.testing.contracts.adapter import AdapterContract
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_agentscope import AgentScopeChat, AgentScopeEmbedder, MemoryMiddleware
 from commonplace_agentscope import turn as turn_module
@@ -414,7 +414,7 @@ async def test_a_note_follows_the_question_and_is_announced(memory):
     events = [one async for one in agent.reply_stream(UserMsg("alice", "tea?"))]
 
     (event,) = [one for one in events if isinstance(one, HintBlockEvent) if "tea" in one.hint]
-    assert event.source == "commonplace.note"
+    assert event.source == "commonplace.agents.prompt"
     assert agent.state.context[0].role == "user"
     assert agent.state.context[1].content[0].id == event.block_id
 

@@ -28,7 +28,7 @@ from agentscope.state import AgentState
 from agentscope.tool import FunctionTool, Toolkit
 
 from commonplace import Memory, Scope
-from commonplace.note import NOTE_MARK
+from commonplace.agents.prompt import NOTE_MARK
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_agentscope import MemoryMiddleware, sharing, tools, turn
 from commonplace_agentscope.marks import holds_note

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from commonplace.backends.file import SqliteFile
+from commonplace.backends.sqlite.connection import SqliteFile
 from commonplace.model import Scope
 
 each_kind_of_scope = pytest.mark.parametrize(

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.backends.checkpoints import SqliteCheckpoints
-from commonplace.backends.file import SqliteFile
+from commonplace.backends.sqlite.checkpoints import SqliteCheckpoints
+from commonplace.backends.sqlite.connection import SqliteFile
 from commonplace.model import Scope
-from commonplace.testing.checkpoints import (
+from commonplace.testing.contracts.checkpoints import (
     ALICE,
     CheckpointsContract,
+    RetentionContract,
     blob,
     everything,
     said,
     step,
 )
-from commonplace.testing.retention import RetentionContract
 
 from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
@@ -55,9 +55,9 @@ def test_every_statement_goes_by_an_index_and_pages_are_not_sorted(file: SqliteF
 
 _WRITER = """
 import sys, threading
-from commonplace.backends.checkpoints import SqliteCheckpoints
-from commonplace.backends.file import SqliteFile
-from commonplace.testing.checkpoints import blob, said, step
+from commonplace.backends.sqlite.checkpoints import SqliteCheckpoints
+from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.testing.contracts.checkpoints import blob, said, step
 store = SqliteCheckpoints(SqliteFile(sys.argv[1]))
 say = threading.Lock()
 def work(thread):

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.backends.edge import EdgeIndex
+from commonplace.backends.edge.index import EdgeIndex
 from commonplace.errors import SchemaMismatch, StoreLocked, StoreUnavailable
-from commonplace.testing.index import ANNA, DIMENSIONS, VectorIndexContract, make_point
+from commonplace.testing.contracts.index import ANNA, DIMENSIONS, VectorIndexContract, make_point
 
 META = {"schema": "1", "embedder": "test@1"}
 
 OPEN = f"""
 import sys
-from commonplace.backends.edge import EdgeIndex
-from commonplace.testing.index import make_point
+from commonplace.backends.edge.index import EdgeIndex
+from commonplace.testing.contracts.index import make_point
 def opened(): return EdgeIndex(sys.argv[1], dimensions={DIMENSIONS}, meta={META!r})
 """
 WRITE = (

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.backends.file import SqliteFile
-from commonplace.backends.journal import SqliteJournal
-from commonplace.exchange import Backlog
-from commonplace.testing.journal import ALICE, MANY, JournalContract, SetClock, accept, op
+from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.journal import SqliteJournal
+from commonplace.ports.stores import Backlog
+from commonplace.testing.contracts.journal import ALICE, MANY, JournalContract, SetClock, accept, op
 
 _WRITER = """
 import sys, threading
-from commonplace.backends.file import SqliteFile
-from commonplace.backends.journal import SqliteJournal
-from commonplace.testing.journal import MANY, op
+from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.journal import SqliteJournal
+from commonplace.testing.contracts.journal import MANY, op
 journal = SqliteJournal(SqliteFile(sys.argv[1]))
 say = threading.Lock()
 def work(thread):

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.backends.file import SqliteFile
-from commonplace.backends.journal import SqliteJournal
-from commonplace.backends.sqlite import SqliteGraph
+from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.graph import SqliteGraph
+from commonplace.backends.sqlite.journal import SqliteJournal
 from commonplace.errors import MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
-from commonplace.exchange import Op
 from commonplace.model import Scope
-from commonplace.testing.graph import (
+from commonplace.ports.stores import Op
+from commonplace.testing.contracts.graph import (
     ALICE,
     START,
     GraphStoreContract,
@@ -28,8 +28,8 @@ from commonplace.testing.graph import (
     remove,
     update,
 )
-from commonplace.testing.moving import MovingContract
-from commonplace.testing.relations import RelationContract
+from commonplace.testing.contracts.moving import MovingContract
+from commonplace.testing.contracts.relations import RelationContract
 
 from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
@@ -164,7 +164,7 @@ def test_a_second_opening_names_the_holder(file: SqliteFile):
 
 def test_another_process_is_refused_and_told_who_holds_it(file: SqliteFile):
     code = (
-        "import sys; from commonplace.backends.file import SqliteFile\n"
+        "import sys; from commonplace.backends.sqlite.connection import SqliteFile\n"
         "try: SqliteFile(sys.argv[1])\n"
         "except BlockingIOError as error: print(type(error).__name__, error)"
     )

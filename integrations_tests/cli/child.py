@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from lives import embedder_of
 
-from commonplace.cli import app, places
+from commonplace.cli import app, arguments
 
 
 def main(stage: str, number: int, words: list[str]) -> None:
@@ -24,7 +24,7 @@ def main(stage: str, number: int, words: list[str]) -> None:
 
         yield tell
 
-    places.embedder_of = embedder_of
+    arguments.embedder_of = embedder_of
     app.progress = progress
     app.app(words)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from commonplace.cli import places
+from commonplace.cli import arguments
 from commonplace.cli.app import app
 
 from .lives import command, embedder_of, live, opened
@@ -17,7 +17,7 @@ from .lives import command, embedder_of, live, opened
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
     """Run a command in this process and folder."""
-    monkeypatch.setattr(places, "embedder_of", embedder_of)
+    monkeypatch.setattr(arguments, "embedder_of", embedder_of)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COMMONPLACE_EMBEDDER", raising=False)
     return lambda *words: command(app, *words)

@@ -1,5 +1,6 @@
 """The commands do what they say, say what they did, and end with the right exit code."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -12,12 +13,13 @@ import pytest
 
 from commonplace import Fact, Memory, MissingExtra, Scope, Settings
 from commonplace.backends import opened_graph
-from commonplace.checkpoints import Address, Blob, Checkpoint, TaskWrite
-from commonplace.cli import importers, places
+from commonplace.cli import app as importers
+from commonplace.cli import arguments
 from commonplace.errors import InvalidRecord
-from commonplace.exchange import Put
-from commonplace.kept import KeptRecord
-from commonplace.testing.graph import put
+from commonplace.ports.checkpoints import Address, Blob, Checkpoint, TaskWrite
+from commonplace.ports.snapshot import KeptRecord
+from commonplace.ports.stores import Put
+from commonplace.testing.contracts.graph import put
 
 from .lives import GONE, SMALL, embedder_of, opened, reads, users
 
@@ -150,8 +152,8 @@ def test_a_copy_says_when_the_target_went_its_own_way(run, lived: Path, tmp_path
 def test_a_copy_refuses_while_writes_of_the_source_wait(
     run, lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("commonplace.moving.copying._SECONDS", 0.01)
-    monkeypatch.setattr(places, "embedder_of", lambda _: Absent())
+    monkeypatch.setattr(importlib.import_module("commonplace.admin.copy"), "_SECONDS", 0.01)
+    monkeypatch.setattr(arguments, "embedder_of", lambda _: Absent())
     hold(lived)
     done = run("copy", lived, tmp_path / "copy")
 
@@ -351,7 +353,7 @@ def test_reembed_warns_of_dead_letters_that_keep_former_vectors(
 
 def bury(place: Path, reason: str) -> str:
     """Make a dead letter of the write that waits; answer its operation."""
-    with opened_graph(places.find(str(place)), Settings()) as (_, journal):
+    with opened_graph(arguments.find(str(place)), Settings()) as (_, journal):
         [op] = journal.pending()
         journal.bury(op.seq, reason)
     return op.id
@@ -359,7 +361,7 @@ def bury(place: Path, reason: str) -> str:
 
 def test_a_rebuilt_index_knows_what_happened_since_it_was_begun(run, lived: Path, monkeypatch):
     """What the first attempt left behind is brought up to date by the second."""
-    from commonplace.moving import rebuilding
+    rebuilding = importlib.import_module("commonplace.admin.reindex")
 
     whole = rebuilding.fill
     monkeypatch.setattr(rebuilding, "fill", lambda *a, **k: (whole(*a, **k), 1 / 0))
@@ -468,7 +470,7 @@ def test_a_folder_is_all_of_a_place_whatever_the_environment_says(
 ):
     monkeypatch.setenv("COMMONPLACE_VECTORS", str(tmp_path / "elsewhere"))
 
-    assert places.find(str(lived)).vectors == str(lived)
+    assert arguments.find(str(lived)).vectors == str(lived)
     assert run("doctor", lived).exit_code == 0
     assert run("reindex", lived).exit_code == 0
     assert not (tmp_path / "elsewhere").exists()
@@ -482,7 +484,10 @@ def test_an_export_is_for_its_owner_alone(run, lived: Path):
 
 def test_a_place_is_a_folder_or_named_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    folder, parts = places.find("here"), places.find("vectors=qdrant://h:1/a,b,graph=g,journal=j")
+    folder, parts = (
+        arguments.find("here"),
+        arguments.find("vectors=qdrant://h:1/a,b,graph=g,journal=j"),
+    )
 
     assert folder.graph == folder.vectors == folder.journal == str(tmp_path / "here")
     assert parts.vectors == "qdrant://h:1/a,b"
@@ -497,16 +502,16 @@ def test_the_help_tells_how_an_embedder_is_named(run, words: list[str]):
 @pytest.mark.parametrize("name", ["hash", "openai:", "openai:unheard-of", "fastembed:"])
 def test_an_embedder_that_is_none_of_ours_is_refused(name: str):
     with pytest.raises(InvalidRecord):
-        places.embedder_of(name)
+        arguments.embedder_of(name)
 
 
 def test_the_embedders_are_those_of_the_library(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("openai")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
 
-    assert places.embedder_of("sentence-encoder").id.startswith("use-multilingual-3/")
-    assert places.embedder_of("openai:text-embedding-3-small").dimensions == 1536
-    assert places.embedder_of("openai:nomic:latest@768").id == "openai/nomic:latest/768"
+    assert arguments.embedder_of("sentence-encoder").id.startswith("use-multilingual-3/")
+    assert arguments.embedder_of("openai:text-embedding-3-small").dimensions == 1536
+    assert arguments.embedder_of("openai:nomic:latest@768").id == "openai/nomic:latest/768"
 
 
 def test_without_its_packages_the_command_names_the_extra(tmp_path: Path):

@@ -1,5 +1,6 @@
 """A command that is killed goes on when it is run again, and ends as if nothing had happened."""
 
+import importlib
 import shutil
 import subprocess
 import sys
@@ -79,7 +80,7 @@ def test_a_reembedding_killed_anywhere_goes_on_and_reads_work_meanwhile(
 def test_a_reembedding_killed_after_the_switch_only_drops_the_former(
     run, lived: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from commonplace.moving import rebuilding
+    rebuilding = importlib.import_module("commonplace.admin.reindex")
 
     drop = rebuilding.drop_index
     monkeypatch.setattr(rebuilding, "drop_index", lambda *_: 1 / 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import InvalidRecord, Memory, Record, Relation, Scope
-from commonplace.moving import Loaded, Told, known, load
+from commonplace.admin import Loaded, Told, known, load
 from commonplace.testing.fakes import HashEmbedder
 
 MAY = datetime(2025, 5, 1, tzinfo=UTC)

@@ -1,12 +1,13 @@
 """Memories move from a folder to servers and back, and nobody can tell."""
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from commonplace.cli import places
+from commonplace.cli import arguments
 
 from ..servers.places import empty_graph, empty_index
 from .lives import SMALL, embedder_of, opened, reads, users
@@ -25,7 +26,7 @@ def servers(neo4j_uri: str, qdrant_url: str, tmp_path: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def on(place: str, embedder: str = "sentence-encoder"):
-    with places.opened(place, embedder_of(embedder)) as memory:
+    with arguments.opened(place, embedder_of(embedder)) as memory:
         yield memory
 
 
@@ -63,7 +64,7 @@ def test_a_copy_to_servers_killed_half_way_goes_on(run, lived: Path, servers: st
 def test_on_servers_who_reads_reads_on_while_vectors_are_made_anew(
     run, lived: Path, servers: str, monkeypatch: pytest.MonkeyPatch
 ):
-    from commonplace.moving import rebuilding
+    rebuilding = importlib.import_module("commonplace.admin.reindex")
 
     run("copy", lived, servers)
     other = servers.partition(",journal=")[0] + f",journal={lived.parent / 'other'}"
@@ -92,7 +93,7 @@ def test_on_servers_who_reads_reads_on_while_vectors_are_made_anew(
 def test_what_is_written_while_vectors_are_made_is_caught_up_with(
     run, lived: Path, servers: str, monkeypatch: pytest.MonkeyPatch
 ):
-    from commonplace.moving import rebuilding
+    rebuilding = importlib.import_module("commonplace.admin.reindex")
 
     run("copy", lived, servers)
     other = servers.partition(",journal=")[0] + f",journal={lived.parent / 'other'}"

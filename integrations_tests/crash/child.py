@@ -5,8 +5,9 @@ import signal
 import sys
 from pathlib import Path
 
-from commonplace import Fact, Memory, Relation, Scope, faults
-from commonplace.place import Place
+from commonplace import Fact, Memory, Relation, Scope
+from commonplace.ingest import crash_points as faults
+from commonplace.settings import Place
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")

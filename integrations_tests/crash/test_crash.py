@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from commonplace import Memory, Scope
-from commonplace.faults import POINTS
-from commonplace.store import Store
+from commonplace.ingest.crash_points import POINTS
+from commonplace.runtime import Store
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")

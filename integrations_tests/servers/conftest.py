@@ -13,7 +13,7 @@ from .places import empty_graph
 @pytest.fixture
 def states_on_neo4j(memory: Memory, neo4j_place, neo4j_uri) -> Iterator[Memory]:
     """A memory whose states of runs are on an empty server."""
-    from commonplace.backends.neo4j_checkpoints import Neo4jCheckpoints
+    from commonplace.backends.neo4j.checkpoints import Neo4jCheckpoints
 
     empty_graph(neo4j_uri, "Saver")
     store = Neo4jCheckpoints(neo4j_place.uri, auth=neo4j_place.auth, prefix="Saver")

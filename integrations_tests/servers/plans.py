@@ -5,8 +5,7 @@ from typing import Any
 
 import neo4j
 import pytest
-
-from commonplace.backends.bolt import Bolt
+from commonplace.backends.neo4j.driver import Bolt
 
 
 def note_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:

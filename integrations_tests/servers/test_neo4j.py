@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 
 from commonplace import Fact, Memory
-from commonplace.backends import clauses, locked, sqlite
-from commonplace.backends.bolt import SCHEMA, check_server
-from commonplace.backends.file import SqliteFile
-from commonplace.backends.neo4j import Neo4jGraph
-from commonplace.backends.sqlite import SqliteGraph
+from commonplace.backends.neo4j.driver import SCHEMA, check_server
+from commonplace.backends.neo4j.graph import Neo4jGraph
+from commonplace.backends.neo4j import queries as clauses
+from commonplace.backends.neo4j import transactions as locked
+from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.graph import SqliteGraph
+from commonplace.backends.sqlite import graph as sqlite
 from commonplace.errors import InvalidRecord, SchemaMismatch, StoreRefused, StoreUnavailable
-from commonplace.exchange import Erased, Put, Remove
 from commonplace.model import Relation, Scope, record_id
-from commonplace.testing.fakes import HashEmbedder
-from commonplace.testing.graph import (
+from commonplace.ports.stores import Erased, Put, Remove
+from commonplace.testing.contracts.graph import (
     ALICE,
     START,
     GraphStoreContract,
@@ -32,9 +33,10 @@ from commonplace.testing.graph import (
     remove,
     update,
 )
-from commonplace.testing.moving import MovingContract, fill, look
-from commonplace.testing.relations import MONDAY, TUESDAY, RelationContract, moved
-from commonplace.testing.threads import at_once
+from commonplace.testing.contracts.moving import MovingContract, fill, look
+from commonplace.testing.contracts.relations import MONDAY, TUESDAY, RelationContract, moved
+from commonplace.testing.contracts.threads import at_once
+from commonplace.testing.fakes import HashEmbedder
 
 from .cut import Cut
 from .places import empty_graph

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from commonplace.backends.neo4j_checkpoints import Neo4jCheckpoints
+from commonplace.backends.neo4j.checkpoints import Neo4jCheckpoints
 from commonplace.model import Scope
-from commonplace.testing.checkpoints import (
+from commonplace.testing.contracts.checkpoints import (
     ALICE,
     CheckpointsContract,
+    RetentionContract,
     blob,
     everything,
     said,
     step,
 )
-from commonplace.testing.retention import RetentionContract
-from commonplace.testing.threads import at_once
+from commonplace.testing.contracts.threads import at_once
 
 from .cut import Cut
 from .places import empty_graph

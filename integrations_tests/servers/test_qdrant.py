@@ -16,9 +16,9 @@ import grpc
 import pytest
 from qdrant_client import QdrantClient, models
 
-from commonplace.backends import qdrant_link
-from commonplace.backends.qdrant import QdrantIndex
-from commonplace.backends.qdrant_question import united, visible, ways
+from commonplace.backends.qdrant.index import QdrantIndex
+from commonplace.backends.qdrant import client as qdrant_link
+from commonplace.backends.qdrant.query import united, visible, ways
 from commonplace.errors import (
     InvalidRecord,
     MemoryClosed,
@@ -26,9 +26,9 @@ from commonplace.errors import (
     StoreRefused,
     StoreUnavailable,
 )
+from commonplace.filters import parse_filter
 from commonplace.model import Scope
-from commonplace.parsing import parse_filter
-from commonplace.testing.index import (
+from commonplace.testing.contracts.index import (
     ANNA,
     BEN,
     DIMENSIONS,
@@ -215,7 +215,7 @@ def test_the_missing_driver_is_named():
     code = (
         "import sys; sys.modules['qdrant_client'] = None\n"
         "from commonplace.errors import MissingExtra\n"
-        "try:\n    import commonplace.backends.qdrant\n"
+        "try:\n    import commonplace.backends.qdrant.index\n"
         "except MissingExtra as error:\n    print(error)"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commonplace import Fact, Memory, Message, Relation, SchemaMismatch, Scope, Settings
-from commonplace.faults import arm
+from commonplace.ingest.crash_points import arm
 from commonplace.testing.fakes import HashEmbedder
 
 from .places import empty_graph, empty_index

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SchemaMismatch
-from ..place import Place, is_url, without_secret
-from ..ports import Checkpoints, Embedder, Engines, GraphStore, Journal, VectorIndex
-from ..settings import Settings
-from .urls import parse
+from ..ports.checkpoints import Checkpoints
+from ..ports.models import Embedder
+from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
+from ..settings import Place, Settings, is_url, parse, without_secret
 
 SCHEMA = "2"
 _GRAPH_OPTIONS = {"prefix": str}
@@ -71,8 +71,8 @@ def generation_of(graph: GraphStore) -> int:
 def _open_graph(
     place: Place, settings: Settings, opened: contextlib.ExitStack
 ) -> tuple[Journal, GraphStore, Checkpoints]:
-    from .file import SqliteFile  # noqa: PLC0415 -- drivers load on first use
-    from .journal import SqliteJournal  # noqa: PLC0415 -- drivers load on first use
+    from .sqlite.connection import SqliteFile  # noqa: PLC0415 -- drivers load on first use
+    from .sqlite.journal import SqliteJournal  # noqa: PLC0415 -- drivers load on first use
 
     name = "memory.db" if place.graph == place.journal else "journal.db"
     file = SqliteFile(str(_folder(place.journal) / name))
@@ -80,8 +80,8 @@ def _open_graph(
     journal = SqliteJournal(file)
     opened.callback(journal.close)
     if not is_url(place.graph):
-        from .checkpoints import SqliteCheckpoints  # noqa: PLC0415 -- drivers load on first use
-        from .sqlite import SqliteGraph  # noqa: PLC0415 -- drivers load on first use
+        from .sqlite.checkpoints import SqliteCheckpoints  # noqa: PLC0415 -- drivers load on first use
+        from .sqlite.graph import SqliteGraph  # noqa: PLC0415 -- drivers load on first use
 
         if place.graph != place.journal:
             _claim(file, journal, place)
@@ -92,8 +92,8 @@ def _open_graph(
                 raise SchemaMismatch(what="the journal", stored=stored, wanted=place.journal)
         return journal, SqliteGraph(file), SqliteCheckpoints(file)
     _claim(file, journal, place)
-    from .neo4j import Neo4jGraph  # noqa: PLC0415 -- drivers load on first use
-    from .neo4j_checkpoints import Neo4jCheckpoints  # noqa: PLC0415 -- drivers load on first use
+    from .neo4j.checkpoints import Neo4jCheckpoints  # noqa: PLC0415 -- drivers load on first use
+    from .neo4j.graph import Neo4jGraph  # noqa: PLC0415 -- drivers load on first use
 
     server = parse("graph", place.graph, _GRAPH_OPTIONS)
     password = server.password or settings.neo4j_password
@@ -117,12 +117,12 @@ def open_index(
     """
     meta = {"embedder": embedder.id, "lexical": lexical, "schema": SCHEMA}
     if not is_url(place.vectors):
-        from .edge import EdgeIndex  # noqa: PLC0415 -- drivers load on first use
+        from .edge.index import EdgeIndex  # noqa: PLC0415 -- drivers load on first use
 
         meta["dimensions"] = str(embedder.dimensions)
         path = str(_vectors(place, generation))
         return EdgeIndex(path, dimensions=embedder.dimensions, meta=meta)
-    from .qdrant import QdrantIndex  # noqa: PLC0415 -- drivers load on first use
+    from .qdrant.index import QdrantIndex  # noqa: PLC0415 -- drivers load on first use
 
     given = _collection(place, settings, generation)
     return QdrantIndex(**given, dimensions=embedder.dimensions, meta=meta)
@@ -134,7 +134,7 @@ def drop_index(place: Place, settings: Settings, generation: int) -> None:
         if (old := _vectors(place, generation)).exists():
             shutil.rmtree(old)
         return
-    from .qdrant_collection import drop  # noqa: PLC0415 -- drivers load on first use
+    from .qdrant.collection import drop  # noqa: PLC0415 -- drivers load on first use
 
     drop(**_collection(place, settings, generation))
 

@@ -1,19 +1,45 @@
-"""The commands: each parses, calls one function of `moving`, and says what became of it."""
+"""The commands of `commonplace`: parse arguments, call one function of `admin`, print the result.
 
+An installed adapter adds a subcommand to `commonplace import` by the entry point group
+`commonplace.importers`: a function, loaded when its name is asked for.
+"""
+
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from .. import moving
+from .. import admin
 from ..errors import MissingExtra
 from ..settings import Settings
-from . import places
-from .importers import Importers
-from .shown import WRONG, answer, progress, say, told
 
 try:
     import typer
+    from typer.core import TyperGroup
 except ImportError as error:
     raise MissingExtra(package="typer", extra="cli") from error
+
+from . import arguments
+from .output import WRONG, answer, progress, say, told
+
+GROUP = "commonplace.importers"
+
+
+class Importers(TyperGroup):
+    """Our own subcommands and those of installed adapters."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name them all, sorted."""
+        return sorted({*super().list_commands(ctx), *entry_points(group=GROUP).names})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Find ours, or load an adapter's."""
+        found = super().get_command(ctx, cmd_name)
+        for one in entry_points(group=GROUP, name=cmd_name) if found is None else ():
+            alone = typer.Typer(add_completion=False)
+            alone.command(cmd_name)(told(told(one.load)()))
+            return typer.main.get_command(alone)
+        return found
+
 
 PlaceName = Annotated[
     str, typer.Argument(help="A folder, or graph=URL,vectors=URL[,journal=FOLDER].")
@@ -44,13 +70,13 @@ app.add_typer(imports, name="import")
 @told
 def copy(source: PlaceName, target: PlaceName, embedder: EmbedderName = SENTENCE) -> None:
     """Copy all memories into an empty place; cut at any point and run again, it goes on."""
-    model = places.embedder_of(embedder)
+    model = arguments.embedder_of(embedder)
     with (
-        places.opened(source, model) as one,
-        places.opened(target, model) as other,
+        arguments.opened(source, model) as one,
+        arguments.opened(target, model) as other,
         progress() as tell,
     ):
-        done = moving.copy(one, other, progress=tell)
+        done = admin.copy(one, other, progress=tell)
     _say_copied(done)
 
 
@@ -58,8 +84,8 @@ def copy(source: PlaceName, target: PlaceName, embedder: EmbedderName = SENTENCE
 @told
 def export(place: PlaceName, file: Path, embedder: EmbedderName = SENTENCE) -> None:
     """Write all memories, without vectors, to a file of JSON lines; equal memories, equal files."""
-    with places.opened(place, places.embedder_of(embedder)) as memory, progress() as tell:
-        number = moving.export(memory, file, progress=tell)
+    with arguments.opened(place, arguments.embedder_of(embedder)) as memory, progress() as tell:
+        number = admin.export(memory, file, progress=tell)
     answer(f"{number} lines are in {file}.")
 
 
@@ -67,8 +93,8 @@ def export(place: PlaceName, file: Path, embedder: EmbedderName = SENTENCE) -> N
 @told
 def import_file(file: Path, place: PlaceName, embedder: EmbedderName = SENTENCE) -> None:
     """Read into an empty place what `commonplace export` wrote."""
-    with places.opened(place, places.embedder_of(embedder)) as memory, progress() as tell:
-        done = moving.restore(file, memory, progress=tell)
+    with arguments.opened(place, arguments.embedder_of(embedder)) as memory, progress() as tell:
+        done = admin.restore(file, memory, progress=tell)
     _say_copied(done)
 
 
@@ -76,9 +102,9 @@ def import_file(file: Path, place: PlaceName, embedder: EmbedderName = SENTENCE)
 @told
 def reindex(place: PlaceName, embedder: EmbedderName = SENTENCE) -> None:
     """Rebuild the vectors of a place from its graph store, with the embedder that it has."""
-    where, settings = places.find(place), Settings.from_env()
+    where, settings = arguments.find(place), Settings.from_env()
     with progress() as tell:
-        done = moving.reindex(where, settings, places.embedder_of(embedder), progress=tell)
+        done = admin.reindex(where, settings, arguments.embedder_of(embedder), progress=tell)
     _say_rebuilt(done)
 
 
@@ -93,9 +119,13 @@ def reembed(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the former vectors there.")] = False,
 ) -> None:
     """Give a place another embedder: new vectors beside the old ones, then the switch."""
-    where, settings, model = places.find(place), Settings.from_env(), places.embedder_of(embedder)
+    where, settings, model = (
+        arguments.find(place),
+        Settings.from_env(),
+        arguments.embedder_of(embedder),
+    )
     with progress() as tell:
-        done = moving.reembed(where, settings, model, keep=keep, progress=tell)
+        done = admin.reembed(where, settings, model, keep=keep, progress=tell)
     _say_rebuilt(done)
 
 
@@ -103,8 +133,8 @@ def reembed(
 @told
 def doctor(place: PlaceName, embedder: EmbedderName = SENTENCE) -> None:
     """Say what waits, what cannot be applied, what is there, and whether the stores agree."""
-    with places.opened(place, places.embedder_of(embedder)) as memory:
-        found = moving.examine(memory)
+    with arguments.opened(place, arguments.embedder_of(embedder)) as memory:
+        found = admin.examine(memory)
     for table, number in found.counts.items():
         answer(f"{table}: {number}")
     answer(f"indexed: {found.indexed}")
@@ -136,7 +166,7 @@ def retry(
     embedder: EmbedderName = SENTENCE,
 ) -> None:
     """Try again what could not be applied."""
-    with places.opened(place, places.embedder_of(embedder)) as memory:
+    with arguments.opened(place, arguments.embedder_of(embedder)) as memory:
         chosen = operations or [one.operation for one in memory.dead_letters()]
         revived = memory.retry(chosen)
         left = memory.drain()
@@ -145,11 +175,11 @@ def retry(
         raise typer.Exit(WRONG)
 
 
-def _say_rebuilt(done: moving.Filled) -> None:
+def _say_rebuilt(done: admin.Filled) -> None:
     answer(f"{done.embedded} records embedded. The new index is in use.")
 
 
-def _say_copied(done: moving.Copied) -> None:
+def _say_copied(done: admin.Copied) -> None:
     for table, number in done.target.counts.items():
         equal = done.source.hashes[table] == done.target.hashes[table]
         verdict = "identical" if equal else f"DIFFERENT, the source has {done.source.counts[table]}"

@@ -6,12 +6,12 @@ Import from the modules: the contracts are classes to inherit from in a pytest f
 import pytest
 
 pytest.register_assert_rewrite(
-    "commonplace.testing.index",
-    "commonplace.testing.graph",
-    "commonplace.testing.relations",
-    "commonplace.testing.journal",
-    "commonplace.testing.moving",
-    "commonplace.testing.adapter",
-    "commonplace.testing.checkpoints",
-    "commonplace.testing.retention",
+    "commonplace.testing.contracts.index",
+    "commonplace.testing.contracts.graph",
+    "commonplace.testing.contracts.relations",
+    "commonplace.testing.contracts.journal",
+    "commonplace.testing.contracts.moving",
+    "commonplace.testing.contracts.adapter",
+    "commonplace.testing.contracts.checkpoints",
+    "commonplace.testing.contracts.checkpoints",
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from ..pipeline.lexical import tokens
+from ..retrieval.lexical import tokens
 
 
 class HashEmbedder:

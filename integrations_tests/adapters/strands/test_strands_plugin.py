@@ -15,9 +15,9 @@ from strands.tools.executors import SequentialToolExecutor
 from strands.types.agent import ConcurrentInvocationMode
 
 from commonplace import InvalidRecord, InvalidScope, Message, Policy, Scope
-from commonplace.handlers import within
-from commonplace.note import FOOTER
-from commonplace.testing.adapter import AdapterContract
+from commonplace.agents.handlers import within
+from commonplace.agents.prompt import FOOTER
+from commonplace.testing.contracts.adapter import AdapterContract
 from commonplace_strands import MemoryPlugin
 
 STATIC = Policy(mode="static_control")

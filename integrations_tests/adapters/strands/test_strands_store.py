@@ -29,7 +29,7 @@ from commonplace import (
     Scope,
     StoreUnavailable,
 )
-from commonplace.note import FOOTER
+from commonplace.agents.prompt import FOOTER
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
 
@@ -235,7 +235,7 @@ class TestMessages:
         assert told("alice") == ["Let me see."]
 
     async def test_a_message_that_is_marked_as_a_note_is_never_kept(self, store, memory, told):
-        marked = {**said("A note."), "metadata": {"custom": {"commonplace.note": {}}}}
+        marked = {**said("A note."), "metadata": {"custom": {"commonplace.agents.prompt": {}}}}
         await store.add_messages([marked], numbered(0))
         memory.drain()
 

@@ -12,12 +12,12 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 
+from commonplace.agents.policy import HEADER, Policy
+from commonplace.agents.prompt import NOTE_MARK
 from commonplace.errors import InvalidRecord, InvalidScope
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.note import NOTE_MARK
-from commonplace.policy import HEADER, Policy
-from commonplace.testing.adapter import AdapterContract
+from commonplace.testing.contracts.adapter import AdapterContract
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_langgraph import MemoryMiddleware
 from commonplace_langgraph import reach as reach_module

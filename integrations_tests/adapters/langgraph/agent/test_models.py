@@ -7,9 +7,9 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 
 from commonplace.errors import InvalidRecord
+from commonplace.ingest.extraction import SCHEMA
 from commonplace.memory import Memory
 from commonplace.model import Message, Scope
-from commonplace.pipeline.extract import SCHEMA
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_langgraph import (
     AsyncLangChainChat,

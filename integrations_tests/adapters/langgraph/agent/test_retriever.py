@@ -5,9 +5,9 @@ from langgraph.graph import StateGraph
 from pydantic import ValidationError
 from typing_extensions import TypedDict
 
+from commonplace.agents.policy import Policy
 from commonplace.errors import InvalidScope, StoreUnavailable
 from commonplace.model import Fact, Scope
-from commonplace.policy import Policy
 from commonplace_langgraph import CommonplaceStore, MemoryRetriever
 
 ALICE = Scope(user_id="alice")

@@ -7,9 +7,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
+from commonplace.agents.policy import Policy, tools
 from commonplace.errors import InvalidScope
 from commonplace.model import Scope
-from commonplace.policy import Policy, tools
 from commonplace_langgraph import MemoryMiddleware, memory_tools
 
 ALICE = Scope(user_id="alice")

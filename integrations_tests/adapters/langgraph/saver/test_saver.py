@@ -20,7 +20,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from commonplace import InvalidRecord, Memory, Scope
-from commonplace.checkpoints import Address, Blob, Checkpoint, Selection
+from commonplace.ports.checkpoints import Address, Blob, Checkpoint, Selection
 from commonplace_langgraph import CommonplaceSaver
 
 ALICE = Scope(user_id="alice")

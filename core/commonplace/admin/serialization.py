@@ -1,0 +1,86 @@
+"""What a graph store keeps as lines of JSON, one to each piece, and back, exactly."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from ..errors import InvalidRecord
+from ..ingest.codec import record_from_json, record_to_json, relation_from_json, relation_to_json
+from ..model import Entity, Scope, Version
+from ..ports.snapshot import Kept, KeptEntity, KeptFence, KeptRecord, KeptRelation, KeptSession
+
+TABLES = ("fence", "session", "entity", "relation", "record")
+
+
+def table_of(one: Kept) -> str:
+    """Name the table that a piece belongs to, one of `TABLES`."""
+    return type(one).__name__.removeprefix("Kept").lower()
+
+
+def to_line(one: Kept) -> str:
+    """Write a piece as JSON on one line, equal for equal pieces."""
+    return json.dumps({table_of(one): _values(one)}, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_line(line: str) -> Kept:
+    """Read what `to_line` wrote.
+
+    Raises:
+        InvalidRecord: it is no such line.
+    """
+    try:
+        [(table, given)] = json.loads(line).items()
+        return _piece(table, given)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        hint = "Give a file that `commonplace export` wrote."
+        raise InvalidRecord(
+            field="line", value=line, reason=f"is of no export ({error})", hint=hint
+        ) from error
+
+
+def _values(one: Kept) -> dict[str, Any]:
+    match one:
+        case KeptFence():
+            return {"key": one.key, "version": one.version}
+        case KeptSession():
+            return {"scope": asdict(one.scope), "next": one.next}
+        case KeptEntity():
+            return {"owner": asdict(one.owner), "entity": asdict(one.entity)}
+        case KeptRelation():
+            return {"owner": asdict(one.owner), "relation": relation_to_json(one.relation)}
+        case KeptRecord():
+            return {
+                "record": record_to_json(one.record),
+                "live": one.live,
+                "versions": [asdict(v) | {"at": v.at.isoformat()} for v in one.versions],
+                "states": [relation_to_json(said) for said in one.states],
+                "recalls": [at.isoformat() for at in one.recalls],
+            }
+
+
+def _piece(table: str, given: Mapping[str, Any]) -> Kept:
+    match table:
+        case "fence":
+            return KeptFence(key=given["key"], version=given["version"])
+        case "session":
+            return KeptSession(scope=Scope(**given["scope"]), next=given["next"])
+        case "entity":
+            return KeptEntity(owner=Scope(**given["owner"]), entity=Entity(**given["entity"]))
+        case "relation":
+            relation = relation_from_json(given["relation"])
+            return KeptRelation(owner=Scope(**given["owner"]), relation=relation)
+        case "record":
+            return KeptRecord(
+                record=record_from_json(given["record"]),
+                live=given["live"],
+                versions=tuple(map(_version, given["versions"])),
+                states=tuple(map(relation_from_json, given["states"])),
+                recalls=tuple(map(datetime.fromisoformat, given["recalls"])),
+            )
+    raise KeyError(table)
+
+
+def _version(given: Mapping[str, Any]) -> Version:
+    return Version(**{**given, "at": datetime.fromisoformat(given["at"])})

@@ -1,0 +1,69 @@
+"""What a framework heard somebody say, and in which session, made storable; for adapters.
+
+A framework lets any text pass. A store does not, and what somebody said is not to be lost over a
+character or a length.
+"""
+
+import contextlib
+import hashlib
+from dataclasses import replace
+from datetime import datetime
+
+from ..errors import InvalidScope
+from ..model import Message, Role, Scope
+from ..validation import MAX_TEXT_BYTES
+
+_BYTES_PER_CHARACTER = 4
+_MAX_NAME = 256
+
+
+def clean(text: str) -> str:
+    """Leave out what no stored text may hold, NUL and lone surrogates."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def is_visible(text: str) -> bool:
+    """Tell whether there is anything to read in a text."""
+    return any(char.isprintable() and not char.isspace() for char in text)
+
+
+def in_session(owner: Scope, session: object) -> Scope:
+    """Narrow an owner's scope to a session; what is no text or empty is none.
+
+    An id that no scope can hold is replaced by its hash: it is still a session of its own.
+    """
+    if type(session) is not str or not session:
+        return owner
+    with contextlib.suppress(InvalidScope):
+        return replace(owner, session_id=session)
+    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return replace(owner, session_id=digest)
+
+
+def to_messages(
+    text: str, role: Role, name: str, message_id: str, at: datetime | None = None
+) -> list[Message]:
+    """Make messages of what somebody said: several of a text that one record cannot hold.
+
+    Args:
+        text: may hold anything; an empty list if there is nothing to read in it.
+        name: the speaker's; what no name may hold is left out, perhaps all of it.
+        message_id: of the first message; the others get a number behind it.
+    """
+    text = clean(text)
+    size = len(text)
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        size = MAX_TEXT_BYTES // _BYTES_PER_CHARACTER
+    parts = [text[place : place + size] for place in range(0, len(text), size)] if size else []
+    name = " ".join(clean(name).split())[:_MAX_NAME].strip()
+    return [
+        Message(
+            text=part,
+            role=role,
+            name=name if is_visible(name) else None,
+            at=at,
+            id=message_id if not number else f"{message_id}#{number}",
+        )
+        for number, part in enumerate(parts)
+        if is_visible(part)
+    ]

@@ -1,0 +1,180 @@
+"""Recalled memories as a text that a model reads as data.
+
+A memory may hold anything that anybody ever said, also text made to look like an instruction, a
+heading or the end of the note. Each becomes one harmless line here, whatever it holds.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from ..model import Match, Record
+from .policy import Policy
+
+NOTE_MARK = "commonplace.agents.prompt"
+FOOTER = "(End of the stored notes.)"
+MAX_MEMORY = 500
+MAX_NAME = 80
+MAX_NOTE = 4_000
+
+# Letters and marks that show nothing: they hide text from people, not from models.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
+)
+_BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
+_ENTITY = re.compile(r"&(?:(lt|#0{0,6}60|#x0{0,6}3c)|gt|#0{0,6}62|#x0{0,6}3e);?", re.IGNORECASE)
+_ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "`": "'"})
+_RULES = re.compile(r"([#=~*_+-])\1{2,}|(##)")
+_LEADING = re.compile(r"^(?:[#>|=~*+-]+\s+)+")
+# What looks like Latin letters and a colon: where words are recognised, never where they are shown.
+_TWINS = str.maketrans("АВЕЅІМНОРСТУХаеѕіморсух∶꞉ː", "ABESIMHOPCTYXaesimopcyx:::")
+_ROLE = (
+    r"(?:im_(?:start|end|sep)|sys(?:tem)?|user|human|assistant|developer|inst(?:ructions?)?"
+    r"|(?:available_)?tools?(?:_(?:calls?|results?))?|系统|用户|助手|システム|ユーザー)"
+)
+# A role in brackets or in bold, as chat templates write it: [INST], 【system】, **SYSTEM**. Not the
+# index of a name in code, List[User].
+_FENCED = re.compile(
+    r"(?:(?:(?<!\w)|(?=.{1,4}(?-i:INST|SYS|TOOL|AVAIL)))[\[【〔〖⟦⟨〈⟪‹{]{1,3}[\s/|_#▁]{0,4}|\*{1,3})"
+    rf"({_ROLE}(?:[ _:-][a-z]{{1,20}}){{0,3}})[\s/|_▁:~]{{0,4}}[\]】〕〗⟧⟩〉⟫›}}*]{{1,3}}:?",
+    re.IGNORECASE,
+)
+# Whoever speaks in a made-up dialogue: where a line or sentence begins, or written as a name.
+_SPEAKER = re.compile(
+    r"(?:^[^\w\n]{0,12}|[.!?…;。][\"')\]]?\s{1,4}|[)\]›]\s{0,4})"
+    rf"(?i:{_ROLE}(?: (?:message|prompt|note|override))?)\s{{0,3}}:"
+    r"|(?<!\w)(?:System|Human|User|Assistant|Developer|SYSTEM|HUMAN|USER|ASSISTANT|DEVELOPER)"
+    r"\s{0,3}:",
+    re.MULTILINE,
+)
+_IMAGE = re.compile(r"!(?=\[)")
+_LINK = re.compile(r"\](?=\([^()\s]*[:/.?])")
+_END = re.compile(r"\(?\bend of the stored notes\b\.?\)?", re.IGNORECASE)
+
+
+def escape(text: str, limit: int = MAX_MEMORY) -> str:
+    """Make one line of at most `limit` characters that opens, closes and fakes nothing.
+
+    Line breaks and other control characters become spaces, invisible ones go, angle brackets and
+    backticks become look-alikes, runs of markdown characters shrink to one. A role in brackets
+    gets round ones, a speaker of a made-up dialogue loses the colon, and no link or image works.
+    """
+    # Nothing beyond this can be shown: a huge memory costs no more than a large one.
+    text = "".join(_visible(char) for char in text[: limit * 8])
+    text = _ENTITY.sub(lambda one: "‹" if one[1] else "›", _UNSEEN.sub("", text))
+    text = _unfence(text.translate(_ANGLES))
+    text = _LINK.sub("] ", _IMAGE.sub("", _unspeak(text)))
+    text = _RULES.sub(lambda run: run[0][0], text)
+    text = _LEADING.sub("", " ".join(text.split()))
+    text = _END.sub("end of notes", text)
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def bullets(matches: Sequence[Match], budget: int = MAX_NOTE) -> list[str]:
+    """Write a line `- memory` for each match, best first, until `budget` characters are used.
+
+    The same text comes once. What was said in a conversation tells who said it.
+    """
+    return list(dict.fromkeys(line for _, line in _lines(matches, budget)))
+
+
+def render(matches: Sequence[Match], policy: Policy) -> str:
+    """Write the note: header, intro, one line for each memory, footer; at most 4,000 characters.
+
+    Empty text if there is nothing to show.
+    """
+    lines = bullets(matches, _budget(policy))
+    return "\n".join([policy.header, policy.intro, *lines, FOOTER]) if lines else ""
+
+
+def shown(matches: Sequence[Match], policy: Policy) -> list[Match]:
+    """Choose the matches that `render` has room for, best first; one of equal text counts too."""
+    return [match for match, _ in _lines(matches, _budget(policy))]
+
+
+def mark(
+    matches: Sequence[Match], turn: str = "", *, memory: str = "", owner: str = ""
+) -> dict[str, dict[str, object]]:
+    """Describe a note in the metadata of its message: which records it shows, for which turn.
+
+    `memory` and `owner` tell the notes of several memories and users in one conversation apart.
+    `is_note` recognises a message by this mark; its name or text never decides.
+    """
+    records = [{"id": one.record.id, "score": one.score} for one in matches]
+    return {NOTE_MARK: {"turn": turn, "memory": memory, "owner": owner, "records": records}}
+
+
+def is_note(metadata: Mapping[str, object] | None, source: str | None = None) -> bool:
+    """Tell whether a message or block with this metadata or source is a note of ours.
+
+    Such a message is recalled text and is never written back.
+    """
+    return source == NOTE_MARK or (metadata is not None and NOTE_MARK in metadata)
+
+
+def _budget(policy: Policy) -> int:
+    return MAX_NOTE - len(policy.header) - len(policy.intro) - len(FOOTER) - 2
+
+
+def _lines(matches: Sequence[Match], budget: int) -> list[tuple[Match, str]]:
+    lines: list[tuple[Match, str]] = []
+    written: set[str] = set()
+    for match in matches:
+        label = _speaker(match.record)
+        text = escape(match.record.text, MAX_MEMORY - len(label))
+        line = f"- {label}{text}"
+        if not text:
+            continue
+        if line not in written:
+            budget -= len(line) + 1
+            if budget < 0:
+                break
+            written.add(line)
+        lines.append((match, line))
+    return lines
+
+
+def _speaker(record: Record) -> str:
+    if record.kind != "episode":
+        return ""
+    name = escape(record.name or record.role or "", MAX_NAME)
+    if name != record.role and re.fullmatch(_ROLE, _fold(name), re.IGNORECASE):
+        name = f"({name})"  # whoever calls himself System is none
+    return f"{name}: " if name else ""
+
+
+def _unfence(text: str) -> str:
+    parts, at = [], 0
+    for found in _FENCED.finditer(_fold(text)):
+        parts += [text[at : found.start()], f"({found[1]})"]
+        at = found.end()
+    return "".join([*parts, text[at:]])
+
+
+def _unspeak(text: str) -> str:
+    parts, at = [], 0
+    for found in _SPEAKER.finditer(_fold(text)):
+        parts += [text[at : found.end() - 1], " - "]
+        at = found.end()
+    return "".join([*parts, text[at:]])
+
+
+def _fold(text: str) -> str:
+    """Write a text as it looks, character by character, so that places stay the same."""
+    return text if text.isascii() else "".join(map(_plain, text)).translate(_TWINS)
+
+
+@lru_cache(maxsize=4_096)
+def _plain(char: str) -> str:
+    plain = unicodedata.normalize("NFKC", char)
+    return plain if len(plain) == 1 else char
+
+
+def _visible(char: str) -> str:
+    if char in _BREAKS:
+        return "\n"
+    category = unicodedata.category(char)
+    if category in {"Cc", "Zs"}:
+        return " "
+    return "" if category[0] == "C" else char

@@ -1,0 +1,208 @@
+"""A connection to Neo4j: sessions, transactions, and the driver's errors in our words."""
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from ...errors import (
+    CommonplaceError,
+    InvalidRecord,
+    MemoryClosed,
+    MissingExtra,
+    SchemaMismatch,
+    StoreRefused,
+    StoreUnavailable,
+)
+from . import queries
+
+try:
+    import neo4j
+    from neo4j import exceptions
+except ImportError as error:
+    raise MissingExtra(package="neo4j", extra="neo4j") from error
+
+T = TypeVar("T")
+Ask = Callable[..., list[dict[str, Any]]]
+
+SCHEMA = "2"
+_URI = re.compile(r"(neo4j|bolt)(\+s|\+ssc)?://[^/]")
+_PREFIX = re.compile(r"[A-Z][A-Za-z0-9]{0,31}")
+_OLDEST = (5, 23)  # that knows the texts in `cypher`
+_RACES = 3  # to make the same constraint, of which one process loses at most a few
+_TRANSACTION = 30.0  # seconds that one may take, with the time it waits for another's lock
+# An agent waits for an answer, so everything gives up sooner than the driver would.
+_OPTIONS: Mapping[str, Any] = {
+    "connection_timeout": 3.0,
+    "connection_acquisition_timeout": 5.0,
+    "max_transaction_retry_time": 5.0,
+    "max_connection_lifetime": 300,
+    "liveness_check_timeout": 30.0,
+    "max_connection_pool_size": 50,
+    "telemetry_disabled": True,
+    "notifications_min_severity": "OFF",
+}
+
+
+class Bolt:
+    """An open database; constraints and indexes are made when they are missing.
+
+    Raises:
+        MissingExtra: the driver is not installed.
+        InvalidRecord: the URI, an option or the prefix is none, or the server is too old.
+        SchemaMismatch: the nodes were made by a schema that this version does not know.
+        StoreRefused: the server does not know the user, or does not let him do what is needed.
+        StoreUnavailable: the server does not answer.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        auth: tuple[str, str] | None,
+        database: str | None,
+        prefix: str,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._store = _name(uri)
+        if not _URI.match(uri):
+            raise _refused(self._store)
+        if not _PREFIX.fullmatch(prefix):
+            raise InvalidRecord(
+                field="prefix", value=prefix, reason="is no capital letter with up to 31 others"
+            )
+        self._database = database
+        self._prefix = prefix
+        self._pid = os.getpid()
+        self._closed = False
+        with self._translated():
+            self._driver = neo4j.GraphDatabase.driver(uri, auth=auth, **{**_OPTIONS, **options})
+        self._bookmarks = neo4j.GraphDatabase.bookmark_manager()
+        try:
+            with self._translated():
+                # Not retried, so it tells at once.
+                check_server(self._driver.get_server_info().agent)
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, work: Callable[[Ask], T]) -> T:
+        """Run `work` in a transaction that reads; it may run more than once."""
+        with self._session() as session:
+            return session.execute_read(self._timed(work))
+
+    def write(self, work: Callable[[Ask], T]) -> T:
+        """Run `work` in a transaction; it may run again, also after it was committed.
+
+        Raises:
+            StoreUnavailable: as always; the transaction may have been committed.
+        """
+        try:
+            with self._session() as session:
+                return session.execute_write(self._timed(work))
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, exceptions.IncompleteCommit):
+                raise
+        with self._session() as session:  # the driver leaves an unknown end to us
+            return session.execute_write(self._timed(work))
+
+    def close(self) -> None:
+        """Let go of all connections; repeating it does nothing."""
+        if not self._closed:
+            self._closed = True
+            if os.getpid() == self._pid:
+                self._driver.close()
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[neo4j.Session]:
+        if self._closed or os.getpid() != self._pid:
+            raise MemoryClosed
+        given: dict[str, Any] = {"bookmark_manager": self._bookmarks}
+        if self._database is not None:
+            given["database"] = self._database
+        with self._translated(), self._driver.session(**given) as session:
+            yield session
+
+    def _timed(self, work: Callable[[Ask], T]) -> Callable[[neo4j.ManagedTransaction], T]:
+        def run(transaction: neo4j.ManagedTransaction) -> T:
+            def ask(text: str, **given: Any) -> list[dict[str, Any]]:
+                full = queries.labelled(text, self._prefix)
+                # Not `data()`, which looks at every byte of every value; no text answers a node.
+                return [dict(one) for one in transaction.run(full, given)]
+
+            return work(ask)
+
+        return neo4j.unit_of_work(timeout=_TRANSACTION)(run)
+
+    def _prepare(self) -> None:
+        schema = queries.schema(self._prefix)
+
+        def create(ask: Ask) -> None:
+            for name in missing:
+                ask(schema[name])
+
+        for _ in range(_RACES):
+            made = {row["name"] for row in self.read(lambda ask: ask(queries.INDEXED))}
+            missing = [name for name in schema if name not in made]
+            if not missing:
+                break
+            try:
+                self.write(create)
+                break
+            except exceptions.ClientError as error:
+                if "AlreadyExists" not in str(error.code):
+                    raise  # another process was as quick with the same constraint
+        [row] = self.write(lambda ask: ask(queries.META, schema=SCHEMA))
+        if row["value"] != SCHEMA:
+            raise SchemaMismatch(what="schema version", stored=row["value"], wanted=SCHEMA)
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except CommonplaceError:
+            raise
+        except (exceptions.AuthError, exceptions.Forbidden) as error:
+            raise StoreRefused(store=self._store, reason=str(error.message)) from error
+        except exceptions.ConfigurationError as error:
+            raise _refused(self._store, error) from error
+        except exceptions.ConstraintError as error:
+            reason = "another process made the same node"
+            raise StoreUnavailable(store=self._store, reason=reason) from error
+        except exceptions.ClientError as error:
+            if re.search(r"Security\.(?!AuthenticationRateLimit)", str(error.code)):
+                raise StoreRefused(store=self._store, reason=str(error.message)) from error
+            if not re.search("Database|Security|TransactionTimedOut|Terminated", str(error.code)):
+                raise  # a mistake of ours, which trying again would not mend
+            raise StoreUnavailable(store=self._store, reason=str(error.message)) from error
+        except exceptions.Neo4jError as error:
+            raise StoreUnavailable(store=self._store, reason=str(error.message)) from error
+        except exceptions.DriverError as error:
+            reason = str(error) or type(error).__name__
+            raise StoreUnavailable(store=self._store, reason=reason) from error
+        except OSError as error:
+            raise StoreUnavailable(store=self._store, reason=str(error)) from error
+
+
+def check_server(agent: str) -> None:
+    """Refuse a server that is too old, by what it says of itself, such as `Neo4j/5.26.0`."""
+    known = re.match(r"Neo4j/(\d+)\.(\d+)", agent)
+    if known and (int(known[1]), int(known[2])) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise InvalidRecord(
+            field="server", value=agent, reason="is too old", hint=f"Use Neo4j {oldest} or newer."
+        )
+
+
+def _refused(shown: str, why: object = "no such scheme") -> InvalidRecord:
+    hint = "Give a URI like neo4j://host:7687 or neo4j+s://host, and options of the driver."
+    return InvalidRecord(field="uri", value=shown, reason=f"is refused: {why}", hint=hint)
+
+
+def _name(uri: str) -> str:
+    """Take a password out of a URI."""
+    parts = urlsplit(uri)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -1,0 +1,266 @@
+"""The embedded graph store: records, versions and relations in one SQLite file.
+
+Every read names its index, because the planner's own choice turns with the data.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from sqlite3 import Connection
+from typing import Any
+
+from ...filters import Filter
+from ...model import Entity, Kind, Page, Record, Relation, Scope, Version
+from ...ports.snapshot import Kept
+from ...ports.stores import Erased, Outcome, Put, Reached, Remove
+from ..shared import rows
+from . import records, relations, snapshot
+from .connection import Share, SqliteFile
+from .records import LIVE, put, read, remove
+
+SCHEMA = (
+    """
+CREATE TABLE IF NOT EXISTS record (
+  id TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT, text TEXT NOT NULL,
+  kind TEXT NOT NULL, role TEXT, name TEXT, metadata TEXT NOT NULL, origin TEXT NOT NULL,
+  trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+  occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER, version INTEGER NOT NULL,
+  conflicts TEXT NOT NULL, importance REAL NOT NULL, pinned INTEGER NOT NULL, situation TEXT,
+  outcome TEXT, votes INTEGER NOT NULL, indexed INTEGER NOT NULL,
+  live INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
+CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
+CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, live, created_at, id);
+CREATE INDEX IF NOT EXISTS record_by_kind ON record (user_id, kind, live, created_at, id);
+CREATE TABLE IF NOT EXISTS recall (
+  record TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, at)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS version (
+  record TEXT NOT NULL, version INTEGER NOT NULL, event TEXT NOT NULL, text TEXT, previous TEXT,
+  metadata TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, version)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS session (
+  key TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT NOT NULL, next INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS session_by_user ON session (user_id, session_id);
+CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
+"""
+    + relations.SCHEMA
+)
+_BATCH = 1000
+_SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
+_KEEP_RECALLS = (
+    "DELETE FROM recall WHERE record = ? AND at <="
+    " (SELECT at FROM recall WHERE record = ? ORDER BY at DESC LIMIT 1 OFFSET 20)"
+)
+
+
+class SqliteGraph:
+    """A `GraphStore` in an open file; closing it leaves the file to its other users."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = Share(file)
+        self._file.write(lambda c: _create(c, SCHEMA))
+
+    def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
+        """Apply changes in one transaction, in order; one outcome each."""
+        if not changes:
+            return []
+        return self._file.write(
+            lambda c: [put(c, one) if isinstance(one, Put) else remove(c, one) for one in changes]
+        )
+
+    def get(self, scope: Scope, ids: Sequence[str], *, expired: bool = False) -> list[Record]:
+        """Read live records that the scope covers, in the order of `ids`, leaving out others."""
+        with self._file.read() as connection:
+            found = [read(connection, one) for one in ids]
+        live = (rows.from_row(row) for row in found if row and row[LIVE])
+        return list(rows.visible(scope, live, expired=expired))
+
+    def page(
+        self,
+        scope: Scope,
+        *,
+        where: Filter | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        kinds: Collection[Kind] = (),
+        latest_only: bool = False,
+        as_of: datetime | None = None,
+        expired: bool = False,
+    ) -> Page:
+        """Read live records, newest first (creation, then id); the filter is judged row by row."""
+        rows.check_limit(limit)
+        clause, values = rows.covered(scope)
+        index = rows.index(scope, "record")
+        if kinds:
+            clause += f" AND kind IN ({', '.join('?' * len(kinds))})"
+            values += kinds
+            index = "INDEXED BY record_by_kind" if len(kinds) == 1 else index
+        after: tuple[Any, ...] = ()
+        if cursor is not None:
+            clause, after = f"{clause} AND (created_at, id) < (?, ?)", rows.from_cursor(cursor)
+        sql = (
+            f"SELECT {rows.RECORD} FROM record {index} WHERE {clause} AND live = 1"  # noqa: S608 -- parts are ours
+            " ORDER BY created_at DESC, id DESC"
+        )
+        with self._file.read() as connection:
+            answer = connection.execute(sql, (*values, *after))
+            records = map(rows.from_row, answer)
+            shown = rows.visible(
+                scope, records, latest_only=latest_only, as_of=as_of, expired=expired
+            )
+            page = rows.to_page(shown, where, limit)
+            answer.close()
+        return page
+
+    def history(self, scope: Scope, record_id: str) -> list[Version]:
+        """Read every version of a record, oldest first; empty list if there is none."""
+        with self._file.read() as connection:
+            row = read(connection, record_id)
+            if row is None or not scope.covers(rows.owner(row)):
+                return []
+            return snapshot.versions(connection, record_id)
+
+    def owner(self, record_id: str) -> Scope | None:
+        """Tell whose record an id is, live or deleted; None if there never was one."""
+        with self._file.read() as connection:
+            row = read(connection, record_id)
+        return None if row is None else rows.owner(row)
+
+    def scopes(self) -> list[Scope]:
+        """List every scope that has records, live or deleted, in no order."""
+        with self._file.read() as connection:
+            found = connection.execute(_SCOPES).fetchall()
+        return [Scope(user_id=one[0], agent_id=one[1], session_id=one[2]) for one in found]
+
+    def relations(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        hops: int = 1,
+        records: Collection[str] | None = None,
+        latest_only: bool = True,
+        as_of: datetime | None = None,
+    ) -> list[Relation]:
+        """Read relations of records that the scope covers, or of some of them, by age."""
+        current = relations.holding(latest_only=latest_only, as_of=as_of)
+        with self._file.read() as connection:
+            if records is not None:
+                return relations.stated_by(connection, scope, records, current)
+            return relations.read(connection, scope, entity, hops, current)
+
+    def reach(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
+        """Find records by the entities that these names may mean, over at most two relations."""
+        with self._file.read() as connection:
+            return relations.reach(connection, scope, names, at)
+
+    def entities(self, scope: Scope) -> list[Entity]:
+        """Read the entities that those relations name, by name."""
+        with self._file.read() as connection:
+            return relations.entities(connection, scope)
+
+    def recalled(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
+        """Remember that live records which the scope covers were recalled; the last 20 times."""
+        moment = rows.to_micros(at)
+
+        def write(connection: Connection) -> None:
+            for one in ids:
+                row = read(connection, one)
+                if row and row[LIVE] and scope.covers(rows.owner(row)):
+                    connection.execute("INSERT OR IGNORE INTO recall VALUES (?, ?)", (one, moment))
+                    connection.execute(_KEEP_RECALLS, (one, one))
+
+        self._file.write(write)
+
+    def recalls(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
+        """Read when records that the scope covers were recalled, newest first."""
+        clause, values = rows.covered(scope, "x")
+        sql = (
+            "SELECT c.record, c.at FROM recall c WHERE c.record IN (SELECT value FROM json_each(?))"  # noqa: S608 -- parts are ours
+            f" AND EXISTS (SELECT 1 FROM record x WHERE x.id = c.record AND {clause})"
+            " ORDER BY c.record, c.at DESC"
+        )
+        found: dict[str, list[datetime]] = {}
+        with self._file.read() as connection:
+            for one, at in connection.execute(sql, (json.dumps(list(ids)), *values)):
+                found.setdefault(one, []).append(rows.at_micros(at))
+        return found
+
+    def erase(self, scope: Scope, version: int) -> Erased:
+        """Remove all that the scope covers up to `version`, tombstones and history too."""
+        erased = self._file.write(lambda c: records.erase(c, scope, version))
+        if any(erased.removed.values()):
+            self._file.scrub()
+        return erased
+
+    def count(self, scope: Scope) -> dict[str, int]:
+        """Count the rows that the scope covers, by the same tables, tombstones included."""
+        clause, values = rows.covered(scope)
+        source = f"record {rows.index(scope, 'record')} WHERE {clause}"
+        with self._file.read() as connection:
+            return {
+                "records": _number(connection, f"SELECT count(*) FROM {source}", values),  # noqa: S608 -- parts are ours
+                "versions": _number(
+                    connection,
+                    "SELECT count(*) FROM version WHERE record IN"  # noqa: S608 -- parts are ours
+                    f" (SELECT id FROM {source})",
+                    values,
+                ),
+                **relations.count(connection, scope),
+            }
+
+    def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
+        """Walk over the (id, version) of what the index should have of the scope, in no order."""
+        if scope is None:
+            with self._file.read() as connection:
+                yield from connection.execute(
+                    "SELECT id, version FROM record WHERE live = 1 AND indexed = 1"
+                )
+            return
+        clause, values = rows.covered(scope)
+        sql = (
+            "SELECT id, version, created_at FROM record"  # noqa: S608 -- parts are ours
+            f" {rows.index(scope, 'record')} WHERE {clause} AND live = 1"
+            " AND indexed = 1 AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?"
+        )
+        last: tuple[int, str] = (-(2**63), "")
+        while True:
+            with self._file.read() as connection:
+                found = connection.execute(sql, (*values, *last, _BATCH)).fetchall()
+            yield from ((row[0], row[1]) for row in found)
+            if len(found) < _BATCH:
+                return
+            last = (found[-1][2], found[-1][0])
+
+    def dump(self, since: str = "") -> Iterator[Kept]:
+        """Read everything as it is now: fences, then lane by lane from `since` on."""
+        with self._file.read() as connection:
+            yield from snapshot.dump(connection, since)
+
+    def load(self, kept: Sequence[Kept]) -> None:
+        """Take over, in one transaction, what another store kept; what is newer here stays."""
+        self._file.write(lambda c: snapshot.load(c, kept))
+
+    def get_meta(self, key: str) -> str | None:
+        """Read a value that describes the whole store; None when it was never set."""
+        return self._file.get_meta(key)
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Write a value that describes the whole store; setting it again replaces it."""
+        self._file.set_meta(key, value)
+
+    def close(self) -> None:
+        """Leave the file; repeating it does nothing."""
+        self._file.close()
+
+
+def _create(connection: Connection, schema: str) -> None:
+    for statement in schema.split(";"):
+        connection.execute(statement)
+
+
+def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:
+    return int(connection.execute(sql, values).fetchone()[0])

@@ -1,0 +1,33 @@
+"""Remove a scope from every store, then look again; repeating it removes what is left."""
+
+from datetime import datetime
+
+from ..model import Receipt
+from ..ports.stores import Engines, Op
+from .crash_points import crash_point
+
+
+def erase(op: Op, engines: Engines, at: datetime) -> Receipt:
+    """Carry out an accepted erasure, its own row in the journal included.
+
+    Writes accepted after it stay and are not counted as left.
+    """
+    scope, journal = op.scope, engines.journal
+    crash_point("before_graph")
+    erased = engines.graph.erase(scope, op.version)
+    removed = {f"graph.{name}": n for name, n in erased.removed.items()}
+    crash_point("after_graph")
+    for name, n in engines.checkpoints.erase(scope).items():
+        removed[f"checkpoints.{name}"] = n
+    engines.index.amend(erased.touched)
+    removed["index.points"] = engines.index.erase(scope, op.version)
+    engines.index.flush()
+    crash_point("after_index")
+    removed["journal.rows"] = journal.erase(scope, op.seq)
+    left = {f"graph.{name}": n for name, n in engines.graph.count(scope).items()}
+    left |= {f"checkpoints.{name}": n for name, n in engines.checkpoints.count(scope).items()}
+    left["index.points"] = engines.index.count(scope)
+    left["journal.rows"] = journal.rows(scope, before=op.seq)
+    journal.erase(scope, op.seq + 1)
+    crash_point("after_done")
+    return Receipt(scope=scope, removed=removed, left=left, at=at)

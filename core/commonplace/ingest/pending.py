@@ -1,0 +1,71 @@
+"""What a store knows of a record: what is stored, and what is accepted and on its way."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..errors import IdempotencyConflict, RecordNotFound
+from ..model import Record, Scope
+from ..ports.stores import Engines, Op
+from ..validation import check_name
+from .codec import put_from_json
+
+_EVERYTHING = 1_000_000
+
+
+def find_known(engines: Engines, record_id: str, scope: Scope, *, expired: bool = False) -> Record:
+    """Find a live record that the scope covers, stored or on its way.
+
+    Args:
+        expired: also one that has expired, to delete it.
+
+    Raises:
+        InvalidRecord: the id is no string.
+        RecordNotFound: there is none, or it is about to be deleted.
+    """
+    check_name("record_id", record_id)
+    for op, accepted in _accepted(engines, scope):
+        if op.kind == "forget" and op.scope.covers(scope):
+            break
+        if accepted.get("id") == record_id:
+            break
+        for put in map(put_from_json, accepted.get("puts", [])):
+            if put.record.id == record_id and scope.covers(put.record.scope):
+                return put.record
+    else:
+        for record in engines.graph.get(scope, [record_id], expired=expired):
+            return record
+    raise RecordNotFound(record_id=record_id)
+
+
+def check_keys(
+    engines: Engines, keyed: Sequence[tuple[str, Record]], *, upsert: bool = False
+) -> None:
+    """Refuse a key that was used for another text: just now, or, unless it may, before.
+
+    All records are of one scope.
+
+    Raises:
+        IdempotencyConflict: it was.
+    """
+    told: dict[str, str] = {}
+    for key, record in keyed:
+        if told.setdefault(record.id, record.text) != record.text:
+            raise IdempotencyConflict(key=key)
+    if upsert or not keyed:
+        return
+    scope = keyed[0][1].scope
+    texts = {one: {version.text for version in engines.graph.history(scope, one)} for one in told}
+    for _, accepted in _accepted(engines, scope):
+        for put in map(put_from_json, accepted.get("puts", [])):
+            if put.record.id in texts:
+                texts[put.record.id].add(put.record.text)
+    for key, record in keyed:
+        if texts[record.id] and record.text not in texts[record.id]:
+            raise IdempotencyConflict(key=key)
+
+
+def _accepted(engines: Engines, scope: Scope) -> Iterator[tuple[Op, dict[str, Any]]]:
+    """Read what the scope's lane has accepted, newest first."""
+    for op in reversed(engines.journal.pending(scope.lane, limit=_EVERYTHING)):
+        yield op, json.loads(op.body)

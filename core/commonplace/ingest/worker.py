@@ -1,0 +1,420 @@
+"""The writing side: accept into the journal, then plan and apply, one lane per owner, in order.
+
+A change whose models are asynchronous is planned on the event loop that wrote it (`loops`); until
+then later changes of its lane may pass it.
+
+
+MERGED FROM commonplace.loops: Planning on the event loops of callers, where their asynchronous models can be awaited."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ..errors import (
+    CommonplaceError,
+    InvalidRecord,
+    MemoryClosed,
+    ModelUnreadable,
+    SchemaMismatch,
+    StoreRefused,
+    StoreUnavailable,
+)
+from ..model import Drained, Receipt, Written
+from ..ports.stores import Engines, Journal, Op, Terms
+from ..settings import Settings
+from .applying import apply, planned, targets
+from .crash_points import crash_point
+from .erasure import erase
+from .executor import Lanes
+from .planning import Models, Run, plan_alone, plan_batch
+
+Result = Written | Receipt
+_BATCH = 64
+_PATIENCE = 3  # failed attempts after which a waiting caller is told; the change is retried on
+_GATHER = 0.02
+_PERMANENT = (InvalidRecord, ModelUnreadable, SchemaMismatch)
+_OF_STORE = (StoreRefused, StoreUnavailable)  # whatever the change is
+_log = logging.getLogger("commonplace")
+
+
+class Writer:
+    """Accepts changes and brings them into every store.
+
+    Args:
+        models: plan what earlier processes left behind.
+        describe: gives a text's terms and its length in words.
+    """
+
+    def __init__(
+        self,
+        engines: Engines,
+        settings: Settings,
+        models: Models,
+        describe: Callable[[str], tuple[Terms, int]],
+    ) -> None:
+        self._engines = engines
+        self._settings = settings
+        self._default = models
+        self._describe = describe
+        self._lanes = Lanes(self._step, self._tidy)
+        self.loops = Loops(engines.journal, self._lanes, self._insist)
+        self._flushing = threading.Lock()
+        self._waiting: dict[str, Future[Result]] = {}
+        self._models: dict[str, Models] = {}
+        self._resting: set[str] = set()  # operations that wait for their next attempt
+        self._applied: set[int] = set()
+
+    def recover(self) -> None:
+        """Bring what an earlier process left behind on its way."""
+        left = self._engines.journal.unflushed()
+        changes = [op for op in left if op.kind != "forget"]
+        for start in range(0, len(changes), _BATCH):
+            self._bring_again(changes[start : start + _BATCH])
+        self._applied.update(op.seq for op in left)
+        self.resume()
+
+    def _bring_again(self, ops: Sequence[Op]) -> None:
+        try:
+            self._bring(ops)
+        except _OF_STORE:
+            raise
+        except Exception:  # noqa: BLE001 -- as in _apply
+            if len(ops) > 1:
+                for op in ops:
+                    self._bring_again([op])
+            else:  # one change that was applied once must not keep the others from being read
+                _log.exception("A change cannot be repeated; the index may lack it")
+
+    def resume(self) -> None:
+        """Look again at everything that waits."""
+        for op in self._engines.journal.pending(limit=self._settings.max_pending):
+            if self._models_of(op).need_loop(op):
+                self.loops.leave(op)
+            else:
+                self._lanes.kick(op.scope.lane)
+
+    def accept(
+        self, ops: Sequence[Op], models: Models, *, claimed: bool, urgent: bool
+    ) -> "list[tuple[Op, Future[Result]]]":
+        """Journal changes, durably, all or none; answer each with the future of its result.
+
+        Args:
+            claimed: the caller will run `Loops.plan_here` if the models need a loop.
+            urgent: somebody waits; else changes are let gather a moment, and go as one batch.
+
+        Raises:
+            Backpressure: too many changes wait; nothing was accepted.
+        """
+        if self._lanes.closed:
+            raise MemoryClosed
+        futures: list[Future[Result]] = [Future() for _ in ops]
+        for op, future in zip(ops, futures, strict=True):
+            self._waiting[op.id], self._models[op.id] = future, models
+        crash_point("before_journal")
+        try:
+            plans = self._plan_first(ops, models) if urgent else {}
+            frozen = {key: plan for key, plan in plans.items() if isinstance(plan, bytes)}
+            ready = [replace(op, plan=frozen.get(op.id, op.plan)) for op in ops]
+            kept = self._engines.journal.append(ready, max_pending=self._settings.max_pending)
+        except BaseException:
+            for op in ops:
+                self._waiting.pop(op.id, None)
+                self._models.pop(op.id, None)
+            raise
+        crash_point("after_journal")
+        for op in kept:
+            if models.need_loop(op) and not claimed:
+                self.loops.leave(op)
+            elif isinstance(error := plans.get(op.id), CommonplaceError):
+                self._rest(op, error)
+        for lane in dict.fromkeys(op.scope.lane for op in kept if not models.need_loop(op)):
+            self._lanes.kick(lane, after=0.0 if urgent else _GATHER)
+        return list(zip(kept, futures, strict=True))
+
+    def _plan_first(
+        self, ops: Sequence[Op], models: Models
+    ) -> "dict[str, bytes | CommonplaceError]":
+        """Plan before the journal what somebody waits for: that saves it a second write.
+
+        What extracts, or has no embedder that answers now, is planned when it is safe.
+        """
+        work = [(op, models) for op in ops if models.are_quick(op)]
+        try:
+            return {op.id: frozen for op, frozen in plan_batch(work, self._settings)}
+        except SystemExit:  # a model meant to end its thread, not the caller's
+            return {}
+
+    async def _insist(self, op: Op, run: Run) -> bytes | None:
+        attempts = op.attempts
+        while True:
+            try:
+                return await plan_alone(op, self._models_of(op), self._settings, run)
+            except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets an answer
+                attempts += 1
+                if await run(self._is_hopeless, op, attempts, error):
+                    return None
+            await asyncio.sleep(self._delay(attempts))
+
+    # -- what is left --------------------------------------------------------------------------
+
+    def drain(self, timeout: float) -> Drained:
+        """Wait until nothing moves any more or the time is over; answer what is left."""
+        for lane in {op.scope.lane for op in self._engines.journal.pending()}:
+            self._lanes.kick(lane)
+        self._lanes.wait(timeout, own=on_a_loop())
+        left = self._engines.journal.count()
+        return Drained(pending=left.pending, dead=left.dead)
+
+    def flush(self) -> None:
+        """Make the index safe against power loss and drop what the journal need not keep."""
+        with self._flushing:
+            done = set(self._applied)
+            if not done:
+                return
+            crash_point("before_flush")
+            self._engines.index.flush()
+            crash_point("after_flush")
+            self._engines.journal.prune(done)
+            crash_point("after_prune")
+            self._applied -= done
+
+    def close(self, timeout: float) -> Drained:
+        """Finish what can be finished in `timeout` seconds; the rest stays in the journal."""
+        left = self.drain(timeout)
+        self._lanes.close()
+        self.flush()
+        for future in list(self._waiting.values()):
+            if not future.done():
+                future.set_exception(MemoryClosed())
+        return left
+
+    # -- one lane, on a thread of ours ---------------------------------------------------------
+
+    def _step(self, lane: str) -> float | None:
+        try:
+            batch = self._next(lane)
+            try:
+                return self._work(batch) if batch else None
+            except StoreRefused as error:
+                # Asking on may lock the user out; whoever kicks the lane tries again.
+                _log.error("Writes wait in the journal: %s", error)
+                self._tell(lane, error)
+                return None
+        except BaseException:  # noqa: BLE001 -- whatever it was, even a model's exit: it must come back
+            _log.exception("A lane stopped and will be tried again")
+            return self._settings.retry_after
+
+    def _tidy(self) -> None:
+        if len(self._applied) >= self._settings.flush_every:
+            self.flush()
+
+    def _next(self, lane: str) -> list[Op]:
+        """Read the next changes that can be worked on: an erasure alone, others up to a batch."""
+        for limit in (_BATCH, self._settings.max_pending):
+            waiting = self._engines.journal.pending(lane, limit=limit)
+            ready = self._ready(waiting)[:_BATCH]
+            if ready or len(waiting) < limit:
+                break
+        until = next((i for i, op in enumerate(ready) if op.kind == "forget"), len(ready))
+        return ready[: until or 1]
+
+    def _ready(self, waiting: Sequence[Op]) -> list[Op]:
+        """Leave out what rests or needs a loop, and what is about a record of such a one."""
+        ready: list[Op] = []
+        passed: list[Op] = []
+        named: set[str] = set()  # the records of those that are passed
+        for op in waiting:
+            rests = op.id in self._resting or self._models_of(op).need_loop(op)
+            if rests or (passed and not named.isdisjoint(targets(op))):
+                passed.append(op)
+                named.update(targets(op))
+            else:
+                ready.append(op)
+        return ready
+
+    def _work(self, batch: Sequence[Op]) -> float:
+        if batch[0].kind == "forget":
+            return self._erase(batch[0])
+        crash_point("before_plan")
+        fresh = [op for op in batch if op.plan is None and op.kind != "delete"]
+        plans: dict[int, bytes] = {}
+        for op, frozen in plan_batch([(op, self._models_of(op)) for op in fresh], self._settings):
+            if isinstance(frozen, bytes):
+                plans[op.seq] = frozen
+            else:
+                self._rest(op, frozen)
+        if plans:
+            self._engines.journal.plan(plans)
+        crash_point("after_plan")
+        ready = [replace(op, plan=plans.get(op.seq, op.plan)) for op in batch]
+        return self._apply([op for op in ready if op.plan is not None or op.kind == "delete"])
+
+    def _apply(self, ops: Sequence[Op]) -> float:
+        if not ops:
+            return 0.0
+        try:
+            results = self._bring(ops)
+        except StoreRefused:
+            raise
+        except Exception as error:  # noqa: BLE001 -- a poisoned change must not stop the others
+            if len(ops) > 1 and not isinstance(error, StoreUnavailable):
+                return max(self._apply([op]) for op in ops)
+            attempts = [self._engines.journal.failed(op.seq) for op in ops]
+            hopeless = [self._is_hopeless(*one, error) for one in zip(ops, attempts, strict=True)]
+            if max(attempts) >= _PATIENCE and isinstance(error, StoreUnavailable):
+                self._tell(ops[0].scope.lane, error)
+            return 0.0 if all(hopeless) else self._delay(max(attempts))
+        for result in results:  # before the mark: losing that costs a replay that changes nothing
+            self._answer(result.operation, result)
+        self._engines.journal.done([op.seq for op in ops])
+        crash_point("after_done")
+        self._applied.update(op.seq for op in ops)
+        return 0.0
+
+    def _bring(self, ops: Sequence[Op]) -> list[Written]:
+        """Apply planned changes; repeating it changes nothing."""
+        engines = self._engines
+        changes = apply(
+            [(op, planned(op)) for op in ops],
+            graph=engines.graph,
+            index=engines.index,
+            describe=self._describe,
+            shared=engines.shared,
+        )
+        pairs = zip(ops, changes, strict=True)
+        return [Written(operation=op.id, changes=some) for op, some in pairs]
+
+    def _erase(self, op: Op) -> float:
+        """Carry out an erasure; answer it, and the writes that it overtook."""
+        limit = self._settings.max_pending
+        waiting = self._engines.journal.pending(op.scope.lane, limit=limit)
+        try:
+            receipt = erase(op, self._engines, datetime.now(UTC))
+        except StoreRefused:
+            raise
+        except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets an answer
+            attempts = self._engines.journal.failed(op.seq)
+            if attempts >= _PATIENCE and isinstance(error, StoreUnavailable):
+                self._tell(op.scope.lane, error)
+            return 0.0 if self._is_hopeless(op, attempts, error) else self._delay(attempts)
+        for one in waiting:
+            if one.seq < op.seq and op.scope.covers(one.scope):
+                self._answer(one.id, Written(operation=one.id))
+        self._answer(op.id, receipt)
+        return 0.0
+
+    # -- failures and results ------------------------------------------------------------------
+
+    def _rest(self, op: Op, error: CommonplaceError) -> None:
+        attempts = self._engines.journal.failed(op.seq)
+        if not self._is_hopeless(op, attempts, error):
+            self._resting.add(op.id)
+            wake = lambda: self._resting.discard(op.id)  # noqa: E731 -- one use
+            self._lanes.kick_later(op.scope.lane, self._delay(attempts), wake)
+
+    def _is_hopeless(self, op: Op, attempts: int, error: Exception) -> bool:
+        """Bury a change that will not succeed; tell who waits when it takes long."""
+        hopeless = isinstance(error, _PERMANENT) or (
+            attempts >= self._settings.max_attempts and not isinstance(error, StoreUnavailable)
+        )
+        if hopeless:
+            _log.error("A write is now a dead letter: %s", error)
+            self._engines.journal.bury(op.seq, f"{type(error).__name__}: {error}")
+        if hopeless or attempts >= _PATIENCE:
+            self._answer(op.id, error)
+        return hopeless
+
+    def _tell(self, lane: str, error: CommonplaceError) -> None:
+        """Answer everybody whose change waits in a lane, also behind the one that failed."""
+        for op in self._engines.journal.pending(lane, limit=self._settings.max_pending):
+            self._answer(op.id, error)
+
+    def _answer(self, operation: str, result: Result | Exception) -> None:
+        future = self._waiting.pop(operation, None)
+        if isinstance(result, Exception):
+            if future is not None and not future.done():
+                future.set_exception(result)
+            return
+        self._models.pop(operation, None)
+        if future is not None and not future.done():
+            future.set_result(result)
+
+    def _delay(self, attempts: int) -> float:
+        return float(min(60.0, self._settings.retry_after * 2 ** min(attempts - 1, 16)))
+
+    def _models_of(self, op: Op) -> Models:
+        return self._models.get(op.id, self._default)
+
+
+class Loops:
+    """Plans changes on whichever loop comes by; a loop that dies leaves them to the next.
+
+    Args:
+        plan: plans one change on the running loop until it works; None if it never will.
+    """
+
+    def __init__(
+        self, journal: Journal, lanes: Lanes, plan: Callable[[Op, Run], Awaitable[bytes | None]]
+    ) -> None:
+        self._journal = journal
+        self._lanes = lanes
+        self._plan = plan
+        self._orphans: dict[str, Op] = {}
+        self._planning: dict[str, tuple[Op, asyncio.AbstractEventLoop]] = {}
+
+    def leave(self, op: Op) -> None:
+        """Leave a change to the next loop, unless one is at it."""
+        if op.id not in self._planning:
+            self._orphans[op.id] = op
+
+    @property
+    def has_orphans(self) -> bool:
+        """Changes wait for a loop; also those of one that was closed."""
+        for key, (op, loop) in list(self._planning.items()):
+            if loop.is_closed() and self._planning.pop(key, None) is not None:
+                self._lanes.elsewhere(-1)
+                self._orphans[key] = op
+        return bool(self._orphans)
+
+    async def plan_here(self, op: Op, run: Run) -> None:
+        """Plan a change on the running loop.
+
+        Cancelled, it is left to `plan_orphans`; it stays in the journal.
+        """
+        if op.id in self._planning:
+            return
+        self._planning[op.id] = op, asyncio.get_running_loop()
+        self._lanes.elsewhere(+1)
+        try:
+            frozen = await self._plan(op, run)
+            if frozen is not None:
+                await run(self._journal.plan, {op.seq: frozen})
+                self._lanes.kick(op.scope.lane)
+        except BaseException:
+            self._orphans[op.id] = op
+            raise
+        finally:
+            if self._planning.pop(op.id, None) is not None:
+                self._lanes.elsewhere(-1)
+
+    async def plan_orphans(self, run: Run) -> None:
+        """Plan what dead loops left behind, on the running loop."""
+        while self._orphans:
+            try:
+                _, op = self._orphans.popitem()
+            except KeyError:  # another loop took the last one
+                return
+            await self.plan_here(op, run)
+
+
+def on_a_loop() -> bool:
+    """Tell whether waiting here would stop an event loop, and so what it is waiting for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""The stages of writing and reading; none knows another, `lanes` and `memory` put them in order."""

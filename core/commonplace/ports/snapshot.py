@@ -1,0 +1,89 @@
+"""All that a graph store keeps, in pieces that any other takes over unchanged.
+
+A store's past decides as much as its present: what was deleted or erased must not come back, and
+what a later change does depends on when things were said. So tombstones, fences, counters and the
+order of entities and relations travel too.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..model import Entity, Record, Relation, Scope, Version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFence:
+    """An erasure: changes up to this version are refused in the scope whose key this is."""
+
+    key: str
+    version: int
+
+    @property
+    def lane(self) -> str:
+        """Of nobody: fences come before every lane."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSession:
+    """The next free place of a session."""
+
+    scope: Scope
+    next: int
+
+    @property
+    def lane(self) -> str:
+        """Whose it is."""
+        return self.scope.lane
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptEntity:
+    """An entity in the graph of its owner; they come by age."""
+
+    owner: Scope
+    entity: Entity
+
+    @property
+    def lane(self) -> str:
+        """Whose it is."""
+        return self.owner.lane
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRelation:
+    """A relation as it is settled, without its supports; they come by age, after the entities."""
+
+    owner: Scope
+    relation: Relation
+
+    @property
+    def lane(self) -> str:
+        """Whose it is."""
+        return self.owner.lane
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRecord:
+    """A record or its tombstone, after the relations that it states.
+
+    Attributes:
+        live: false for a tombstone, whose text is empty.
+        versions: oldest first. recalls: newest first.
+        states: relations as the record states or stated them, by age: `valid_to` is what it said,
+            `expired_at` when it said so no more.
+    """
+
+    record: Record
+    live: bool
+    versions: tuple[Version, ...] = ()
+    states: tuple[Relation, ...] = ()
+    recalls: tuple[datetime, ...] = ()
+
+    @property
+    def lane(self) -> str:
+        """Whose it is."""
+        return self.record.scope.lane
+
+
+Kept = KeptFence | KeptSession | KeptEntity | KeptRelation | KeptRecord

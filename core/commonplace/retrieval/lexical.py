@@ -1,0 +1,137 @@
+"""Words of a text as weighted, hashed terms; apart because every index must agree on them.
+
+Words are folded to stems, so that "hikes" finds "hiking"; Chinese, Japanese and Korean runs, which
+have no spaces, become single characters and overlapping pairs.
+
+
+MERGED FROM commonplace.pipeline.mentions: What a question may name: runs of words, and in scripts without spaces runs of characters."""
+
+import functools
+import itertools
+import re
+import threading
+import unicodedata
+import zlib
+from collections import Counter
+
+import snowballstemmer
+
+from ..model import fold
+from ..ports.stores import Terms
+
+VERSION = "words-1"
+STOP_WORDS = frozenset(
+    "a an the and or of to in on at for is are was were be been do does did what when where who "
+    "which how why with his her their its it he she they i we you my your that this".split()
+)
+# Term weights are stored, so the length that a text is compared with is a constant, not the mean.
+AVERAGE_LENGTH = 32
+SATURATION = 1.5
+LENGTH_SHARE = 0.4
+MAX_CHARACTERS = 32 * 1024
+MAX_WORD = 64
+
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+# A combining mark belongs to its letter, an apostrophe does not.
+_MARKS = "\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff"
+_PARTS = re.compile(rf"[{CJK}]+|(?![{CJK}])[^\W_](?:(?![{CJK}])(?:[^\W_]|[{_MARKS}]))*")
+_CJK_CHARACTER = re.compile(rf"[{CJK}]")
+_SPACES = re.compile(rf"[{CJK}]|\s+")
+_own = threading.local()
+
+
+def tokens(text: str) -> list[str]:
+    """Split a text into stems, characters and pairs, in order, repetitions kept.
+
+    Empty list for a text of stop words or signs only.
+    """
+    found: list[str] = []
+    folded = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).lower()
+    for part in _PARTS.findall(folded):
+        if _CJK_CHARACTER.match(part):
+            found.extend(part)
+            found.extend(map("".join, itertools.pairwise(part)))
+        elif part not in STOP_WORDS:
+            found.append(_stem(part[:MAX_WORD]))
+    return found
+
+
+def document_terms(text: str) -> Terms:
+    """Weigh the terms of a stored text: repetition saturates, long texts count a little less."""
+    words = tokens(text)
+    length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words) / AVERAGE_LENGTH
+    return _terms(
+        {
+            word: count * (SATURATION + 1) / (count + SATURATION * length)
+            for word, count in Counter(words).items()
+        }
+    )
+
+
+def query_terms(text: str) -> Terms:
+    """Weigh the terms of a question: as often as it says them."""
+    return _terms({word: float(count) for word, count in Counter(tokens(text)).items()})
+
+
+def count_words(text: str) -> int:
+    """Count words between spaces; three characters of Chinese, Japanese, Korean count as two."""
+    characters = len(_CJK_CHARACTER.findall(text))
+    spaced = sum(1 for part in _SPACES.split(text) if any(c.isalnum() for c in part))
+    return spaced + round(characters / 1.5)
+
+
+def _terms(weights: dict[str, float]) -> Terms:
+    hashed: dict[int, float] = {}
+    for word, weight in weights.items():
+        index = zlib.crc32(word.encode())
+        hashed[index] = hashed.get(index, 0.0) + weight
+    pairs = sorted(hashed.items())
+    return Terms(
+        indices=tuple(index for index, _ in pairs), weights=tuple(weight for _, weight in pairs)
+    )
+
+
+@functools.lru_cache(maxsize=32_768)
+def _stem(word: str) -> str:
+    # A stemmer keeps the word in work in itself, so each thread has its own.
+    if not hasattr(_own, "stemmer"):
+        _own.stemmer = snowballstemmer.stemmer("english")
+    stem: str = _own.stemmer.stemWord(word)
+    return stem
+
+
+_NAME_PARTS = re.compile(rf"[{CJK}]+|(?:(?![{CJK}])[^\W_])+(?:['’.&-](?:(?![{CJK}])[^\W_])+)*")
+_OWNING = re.compile(r"['’]s$")
+_MOST_WORDS = 4
+_MOST_CHARACTERS = 8
+_MOST_NAMES = 600
+
+
+def names_in(text: str) -> list[str]:
+    """List every run of a text that may be a name, in the form of `model.fold`; at most 600.
+
+    Up to four words, or up to eight characters of Chinese, Japanese or Korean. Runs that begin or
+    end with a stop word are left out.
+    """
+    found: dict[str, None] = {}
+    words: list[str] = []
+    for part in [*_NAME_PARTS.findall(fold(text)), ""]:
+        if part and not re.match(rf"[{CJK}]", part):
+            words.append(_OWNING.sub("", part))
+            continue
+        found |= dict.fromkeys(" ".join(run) for run in _runs(words, _MOST_WORDS) if _is_name(run))
+        found |= dict.fromkeys("".join(run) for run in _runs(list(part), _MOST_CHARACTERS))
+        words = []
+    return list(found)[:_MOST_NAMES]
+
+
+def _runs(parts: list[str], most: int) -> list[list[str]]:
+    return [
+        parts[start : start + length]
+        for length in range(1, most + 1)
+        for start in range(len(parts) - length + 1)
+    ]
+
+
+def _is_name(run: list[str]) -> bool:
+    return run[0] not in STOP_WORDS and run[-1] not in STOP_WORDS

@@ -1,0 +1,606 @@
+"""What every graph store must do: inherit `GraphStoreContract` and give the fixture `graph`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ...errors import InvalidRecord, MemoryClosed
+from ...filters import parse_filter
+from ...model import Kind, Record, Relation, Scope, record_id
+from ...ports.snapshot import KeptRecord
+from ...ports.stores import GraphStore, Outcome, Put, Remove
+from .threads import at_once
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ALICE = Scope(user_id="alice")
+NASTY = (
+    "1",
+    "10",
+    "1.0",
+    "a",
+    "a.b",
+    "a%",
+    "a_b",
+    "A",
+    "user:1",
+    "user",
+    "caf\u00e9",
+    "caf\uff45",
+    "it's",
+    '"quoted"',
+    "`tick`",
+    "x') OR 1=1 --",
+    "\U0001f9e0",
+    "n" * 255,
+    "n" * 256,
+    "null",
+)
+
+
+def put(
+    key: str,
+    version: int,
+    scope: Scope = ALICE,
+    *,
+    relations: Sequence[Relation] = (),
+    in_session: bool = False,
+    claimed: Scope | None = None,
+    **changed: Any,
+) -> Put:
+    """Make the change that adds a record under `key`; `version` is its age in seconds too.
+
+    `claimed` is the scope that the change gives for a record whose id belongs to `scope`.
+    """
+    at = START + timedelta(seconds=version)
+    record = Record(
+        id=record_id(scope, "fact", key),
+        text=f"text of {key}",
+        scope=claimed or scope,
+        created_at=at,
+        updated_at=at,
+        occurred_at=at,
+        version=version,
+    )
+    return Put(record=replace(record, **changed), relations=tuple(relations), in_session=in_session)
+
+
+def update(key: str, version: int, scope: Scope = ALICE, **given: Any) -> Put:
+    """Make the change that updates the record under `key`."""
+    fields = ("text", *(name for name in given if name not in ("relations", "claimed")))
+    return replace(put(key, version, scope, **given), replace=True, fields=fields)
+
+
+def remove(key: str, version: int, scope: Scope = ALICE, *, by: Scope | None = None) -> Remove:
+    """Make the change that deletes the record under `key`."""
+    at = START + timedelta(seconds=version)
+    return Remove(id=record_id(scope, "fact", key), scope=by or scope, version=version, at=at)
+
+
+def likes(subject: str, object_: str, **given: Any) -> Relation:
+    """Make a relation."""
+    return Relation(subject=subject, predicate="likes", object=object_, **given)
+
+
+def lives(who: str, where: str, **given: Any) -> Relation:
+    """Make a relation that has one value at a time, from the start on if nothing else is given."""
+    known: dict[str, Any] = {"valid_from": START, "single_valued": True}
+    return Relation(subject=who, predicate="lives_in", object=where, **{**known, **given})
+
+
+def _texts(graph: GraphStore, scope: Scope = ALICE) -> list[str]:
+    return [one.text for one in graph.page(scope).records]
+
+
+def _events(outcomes: Sequence[Outcome]) -> list[str]:
+    return [one.change.event for one in outcomes]
+
+
+class GraphStoreContract:
+    """Every promise of `GraphStore`; the fixture gives an empty store for each test."""
+
+    @pytest.fixture
+    def graph(self) -> GraphStore:
+        """Give an empty store."""
+        raise NotImplementedError
+
+    def test_a_record_comes_back_as_it_was_written(self, graph: GraphStore) -> None:
+        written = put(
+            "a",
+            1,
+            Scope(user_id="u", agent_id="g", session_id="s"),
+            kind="episode",
+            role="tool",
+            name="Ann",
+            metadata={"deep": {"list": [1, 2.5, True, None, "é"]}},
+            origin="tool",
+            trust=0.25,
+            valid_to=START,
+            expires_at=datetime(9000, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+        )
+        [outcome] = graph.apply([written])
+
+        assert outcome.record == written.record
+        assert graph.get(written.record.scope, [written.record.id]) == [written.record]
+
+    def test_times_of_any_zone_and_age_are_the_same_moment(self, graph: GraphStore) -> None:
+        old = datetime(1875, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
+        graph.apply([put("a", 1, occurred_at=old)])
+
+        assert graph.page(ALICE).records[0].occurred_at == old
+
+    def test_outcomes_come_in_the_order_of_the_changes(self, graph: GraphStore) -> None:
+        outcomes = graph.apply(
+            [put("a", 1), update("a", 2, text="new"), remove("a", 3), put("b", 4)]
+        )
+
+        assert _events(outcomes) == ["ADD", "UPDATE", "DELETE", "ADD"]
+        assert [one.change.previous for one in outcomes] == [None, "text of a", "new", None]
+        assert [one.change.text for one in outcomes] == ["text of a", "new", None, "text of b"]
+        assert [one.record is None for one in outcomes] == [False, False, True, False]
+        assert graph.apply([]) == []
+
+    def test_adding_what_is_live_changes_nothing(self, graph: GraphStore) -> None:
+        [first] = graph.apply([put("a", 1)])
+        [second] = graph.apply([put("a", 2, text="other")])
+
+        assert second.change.event == "NONE"
+        assert second.record == first.record
+        assert _texts(graph) == ["text of a"]
+
+    def test_what_has_expired_is_not_read(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, expires_at=START + timedelta(days=1)), put("b", 2)])
+
+        assert _texts(graph) == ["text of b"]
+        assert graph.get(ALICE, [put("a", 1).record.id]) == []
+
+    def test_adding_over_what_has_expired_adds(self, graph: GraphStore) -> None:
+        change = put("a", 5, text="again", relations=[likes("Ann", "tea")])
+        graph.apply([put("a", 1, expires_at=START + timedelta(seconds=2))])
+        [second] = graph.apply([change])
+        [repeated] = graph.apply([change])
+
+        assert (second.change.event, second.record) == ("ADD", change.record)
+        assert repeated == second
+        assert _texts(graph) == ["again"]
+
+    def test_an_update_sets_only_the_fields_that_it_names(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, metadata={"n": 1}), update("a", 2, metadata={"n": 2})])
+        change = replace(update("a", 3, text="new", metadata={"n": 1}), fields=("text",))
+        [outcome] = graph.apply([change])
+
+        assert outcome.record is not None
+        assert (outcome.record.text, outcome.record.metadata) == ("new", {"n": 2})
+
+    def test_an_update_may_add_to_the_metadata(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, metadata={"city": "Lyon", "year": 2020})])
+        change = update("a", 2, metadata={"year": 2021, "done": True})
+        [outcome] = graph.apply([replace(change, merge=True)])
+
+        assert outcome.record is not None
+        assert {"city": "Lyon", "year": 2021, "done": True} == outcome.record.metadata
+
+    def test_an_update_keeps_creation_position_and_owner(self, graph: GraphStore) -> None:
+        owner = Scope(user_id="alice", session_id="s")
+        [first] = graph.apply([put("a", 1, owner, in_session=True)])
+        change = update("a", 2, owner, text="new", claimed=ALICE, metadata={"n": 1})
+        [second] = graph.apply([change])
+
+        assert first.record is not None
+        assert second.record is not None
+        assert second.record.text == "new"
+        assert second.record.metadata == {"n": 1}
+        assert second.record.version == 2
+        assert second.record.created_at == first.record.created_at
+        assert second.record.position == 0
+        assert second.record.scope == owner
+
+    def test_an_update_of_what_is_not_live_changes_nothing(self, graph: GraphStore) -> None:
+        unknown = graph.apply([update("a", 1)])
+        graph.apply([put("a", 2), remove("a", 3)])
+        dead = graph.apply([update("a", 4)])
+
+        assert _events([*unknown, *dead]) == ["NONE", "NONE"]
+        assert [one.record for one in [*unknown, *dead]] == [None, None]
+        assert _texts(graph) == []
+
+    def test_an_upsert_adds_or_updates_whatever_is_there(self, graph: GraphStore) -> None:
+        def upsert(version: int, **given: Any) -> Outcome:
+            change = replace(update("a", version, expires_at=None, **given), upsert=True)
+            return graph.apply([change])[0]
+
+        assert _events([upsert(1, text="one"), upsert(2, text="two")]) == ["ADD", "UPDATE"]
+        [kept] = graph.page(ALICE).records
+        assert (kept.text, kept.created_at) == ("two", START + timedelta(seconds=1))
+        graph.apply([update("a", 3, expires_at=START + timedelta(seconds=4))])
+        assert _events([upsert(5)]) == ["ADD"], "what has expired makes room"
+        graph.apply([remove("a", 6)])
+        assert _events([upsert(7), upsert(4)]) == ["ADD", "NONE"], "a fence holds for it too"
+
+    def test_an_older_change_is_ignored(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 5)])
+        outcomes = graph.apply([update("a", 4, text="late"), remove("a", 3)])
+
+        assert _events(outcomes) == ["NONE", "NONE"]
+        assert [one.record.version for one in outcomes if one.record] == [5, 5]
+        assert _texts(graph) == ["text of a"]
+
+    def test_an_older_write_does_not_resurrect(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1), remove("a", 5)])
+        outcomes = graph.apply([put("a", 4), update("a", 3), remove("a", 4), put("a", 5)])
+
+        assert _events(outcomes) == ["NONE"] * 4
+        assert _texts(graph) == []
+
+    def test_a_newer_write_after_a_delete_adds_again(self, graph: GraphStore) -> None:
+        outcomes = graph.apply([put("a", 1), remove("a", 2), put("a", 3, text="again")])
+
+        assert _events(outcomes) == ["ADD", "DELETE", "ADD"]
+        assert _texts(graph) == ["again"]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            [put("a", 1)],
+            [put("a", 1, relations=[likes("Ann", "tea")])],
+            [put("a", 1), update("a", 2, text="new")],
+            [put("a", 1), remove("a", 2)],
+            [put("a", 1), remove("a", 2), put("a", 3)],
+            [put("a", 1, Scope(user_id="u", session_id="s"), in_session=True)],
+        ],
+        ids=["add", "relations", "update", "delete", "again", "session"],
+    )
+    def test_the_same_change_again_answers_as_before(
+        self, graph: GraphStore, changes: list[Put | Remove]
+    ) -> None:
+        first = [graph.apply([one])[0] for one in changes]
+        scope = changes[0].record.scope if isinstance(changes[0], Put) else ALICE
+        rows = graph.count(scope)
+        again = graph.apply(changes[-1:])
+
+        assert again == first[-1:]
+        assert graph.count(scope) == rows
+
+    def test_a_delete_of_the_unknown_changes_nothing(self, graph: GraphStore) -> None:
+        outcomes = graph.apply([remove("a", 1)])
+
+        assert _events(outcomes) == ["NONE"]
+        assert not any(graph.count(ALICE).values())
+
+    def test_a_delete_from_a_scope_that_does_not_cover_changes_nothing(
+        self, graph: GraphStore
+    ) -> None:
+        graph.apply([put("a", 1)])
+        [outcome] = graph.apply([remove("a", 2, by=Scope(user_id="bob"))])
+
+        assert outcome == replace(outcome, record=None)
+        assert outcome.change.text is None
+        assert outcome.change.event == "NONE"
+        assert _texts(graph) == ["text of a"]
+
+    def test_a_write_to_another_owners_record_changes_nothing(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1)])
+        bob = Scope(user_id="bob")
+        outcomes = graph.apply(
+            [
+                update("a", 2, claimed=bob, text="mine now"),
+                put("a", 3, claimed=bob, text="mine now"),
+            ]
+        )
+
+        assert [(one.change.event, one.change.text, one.record) for one in outcomes] == [
+            ("NONE", None, None)
+        ] * 2
+        assert _texts(graph) == ["text of a"]
+
+    def test_a_deleted_record_leaves_no_text_but_its_history(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, metadata={"n": 1}), update("a", 2, text="new"), remove("a", 3)])
+        history = graph.history(ALICE, record_id(ALICE, "fact", "a"))
+
+        assert graph.get(ALICE, [record_id(ALICE, "fact", "a")]) == []
+        assert [(one.version, one.event, one.text, one.previous) for one in history] == [
+            (1, "ADD", "text of a", None),
+            (2, "UPDATE", "new", "text of a"),
+            (3, "DELETE", None, "new"),
+        ]
+        assert [one.metadata for one in history] == [{"n": 1}, {"n": 1}, {}]
+        assert [one.at for one in history] == [START + timedelta(seconds=n) for n in (1, 2, 3)]
+
+    def test_history_of_the_unknown_and_of_others_is_empty(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1)])
+
+        assert graph.history(ALICE, "nobody") == []
+        assert graph.history(Scope(user_id="bob"), record_id(ALICE, "fact", "a")) == []
+
+    def test_get_answers_in_the_order_asked_and_leaves_out_the_rest(
+        self, graph: GraphStore
+    ) -> None:
+        graph.apply([put("a", 1), put("b", 2), put("c", 3), remove("c", 4)])
+        graph.apply([put("d", 5, Scope(user_id="bob"))])
+        ids = [record_id(ALICE, "fact", key) for key in ("b", "nothing", "c", "a")]
+        ids.append(record_id(Scope(user_id="bob"), "fact", "d"))
+
+        assert [one.text for one in graph.get(ALICE, ids)] == ["text of b", "text of a"]
+        assert graph.get(ALICE, []) == []
+
+    def test_turns_are_numbered_per_exact_session(self, graph: GraphStore) -> None:
+        one, two = (Scope(user_id="u", session_id=name) for name in ("1", "2"))
+        agent = Scope(user_id="u", agent_id="g", session_id="1")
+        outcomes = graph.apply(
+            [
+                put(f"m{n}", n, scope, in_session=True)
+                for n, scope in enumerate((one, one, two, agent, one), start=1)
+            ]
+            + [put("x", 6, one), put("y", 7, Scope(user_id="u"), in_session=True)]
+        )
+
+        assert [o.record.position for o in outcomes if o.record] == [0, 1, 0, 0, 2, None, None]
+
+    def test_pages_go_newest_first_and_hold_everything_once(self, graph: GraphStore) -> None:
+        graph.apply([put(f"k{n}", n + 1, created_at=START + timedelta(n // 3)) for n in range(10)])
+        seen: list[Record] = []
+        cursor = None
+        for _ in range(4):
+            page = graph.page(ALICE, limit=3, cursor=cursor)
+            seen += page.records
+            cursor = page.cursor
+
+        assert cursor is None
+        keys = [(one.created_at, one.id) for one in seen]
+        assert keys == sorted(keys, reverse=True)
+        assert len(set(keys)) == 10
+
+    def test_a_page_that_is_just_full_has_no_cursor(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1), put("b", 2)])
+
+        assert graph.page(ALICE, limit=2).cursor is None
+        assert graph.page(Scope(user_id="bob")).records == ()
+
+    def test_a_cursor_stays_right_while_records_come_and_go(self, graph: GraphStore) -> None:
+        graph.apply([put(f"k{n}", n) for n in range(1, 7)])
+        page = graph.page(ALICE, limit=2)
+        graph.apply([put("new", 10), remove("k6", 11), remove("k5", 12), remove("k3", 13)])
+
+        rest = graph.page(ALICE, limit=10, cursor=page.cursor)
+        assert [one.text for one in rest.records] == ["text of k4", "text of k2", "text of k1"]
+
+    @pytest.mark.parametrize("limit", [0, -1, 1001, True, "10", 2.0, None])
+    def test_a_page_size_out_of_bounds_is_refused(self, graph: GraphStore, limit: Any) -> None:
+        with pytest.raises(InvalidRecord):
+            graph.page(ALICE, limit=limit)
+
+    @pytest.mark.parametrize("cursor", ["", "x", "bm90IGpzb24=", "é", "WzEsMl0=", "W10=", "\ud800"])
+    def test_a_made_up_cursor_is_refused(self, graph: GraphStore, cursor: str) -> None:
+        with pytest.raises(InvalidRecord):
+            graph.page(ALICE, cursor=cursor)
+
+    def test_who_asks_has_the_last_word_on_every_row(self, graph: GraphStore) -> None:
+        graph.apply([put(f"r{n}", n + 1, metadata={"n": n}) for n in range(7)])
+        where = parse_filter({"n": {"gt": 0}}, lambda record: record.metadata["n"] % 3 == 0)
+
+        page = graph.page(ALICE, where=where)
+
+        assert {one.metadata["n"] for one in page.records} == {3, 6}
+
+    @pytest.mark.parametrize(
+        ("where", "expected"),
+        [
+            ({"n": 1}, [1]),
+            ({"n": {"gte": 3}}, [5, 4, 3]),
+            ({"n": [2, 4]}, [4, 2]),
+            ({"odd": True}, [5, 3, 1]),
+            ({"NOT": [{"odd": True}]}, [4, 2]),
+            ({"tags": "t2"}, [3, 2]),
+            ({"missing": {"ne": 1}}, []),
+            ({"word": {"icontains": "É4"}}, [4]),
+            ({"OR": [{"n": 1}, {"AND": [{"n": {"gt": 3}}, {"odd": True}]}]}, [5, 1]),
+            ({"created_at": {"lt": "2026-01-01T00:00:03+00:00"}}, [2, 1]),
+            ({"n": "1"}, []),
+            ({"n": True}, []),
+        ],
+    )
+    def test_a_filter_is_applied_to_every_page(
+        self, graph: GraphStore, where: dict[str, Any], expected: list[int]
+    ) -> None:
+        for n in range(1, 6):
+            metadata = {"n": n, "odd": n % 2 == 1, "tags": [f"t{n}", f"t{n - 1}"], "word": f"é{n}"}
+            graph.apply([put(f"k{n}", n, metadata=metadata)])
+        found: list[int] = []
+        cursor = None
+        for _ in range(6):
+            page = graph.page(ALICE, where=parse_filter(where), limit=1, cursor=cursor)
+            found += [one.metadata["n"] for one in page.records]
+            cursor = page.cursor
+            if cursor is None:
+                break
+
+        assert found == expected
+
+    def test_kinds_narrow_a_page(self, graph: GraphStore) -> None:
+        kinds: tuple[Kind, ...] = ("fact", "profile", "episode")
+        graph.apply([put(kind, n + 1, kind=kind) for n, kind in enumerate(kinds)])
+        page = graph.page(ALICE, kinds=["profile"])
+        both = graph.page(ALICE, kinds=["profile", "fact"], limit=1)
+
+        assert [one.text for one in page.records] == ["text of profile"]
+        assert both.cursor is not None
+        assert len(graph.page(ALICE, kinds=["profile", "fact"], cursor=both.cursor).records) == 1
+
+    def test_the_last_recalls_are_kept_and_go_with_their_record(self, graph: GraphStore) -> None:
+        session = Scope(user_id="alice", session_id="s")
+        outcomes = graph.apply([put("a", 1), put("b", 2, session), put("c", 3)])
+        a, b, c = (one.change.id for one in outcomes)
+        for n in range(25):
+            graph.recalled(ALICE, [a, b, "unknown"], START + timedelta(seconds=n))
+        graph.recalled(Scope(user_id="bob"), [c], START)
+        graph.recalled(session, [c], START)
+        found = graph.recalls(ALICE, [c, b, a, "unknown"])
+        graph.apply([remove("a", 4)])
+        graph.erase(session, 5)
+
+        assert {one: len(times) for one, times in found.items()} == {a: 20, b: 20}
+        assert found[a] == sorted(found[a], reverse=True)
+        assert found[a][0] == START + timedelta(seconds=24)
+        assert list(graph.recalls(session, [a, b])) == []
+        assert graph.recalls(ALICE, [a, b, c]) == {}
+
+    def test_no_owner_sees_another_however_alike_their_ids(self, graph: GraphStore) -> None:
+        scopes = [Scope(user_id=one) for one in NASTY]
+        scopes += [Scope(agent_id=one) for one in NASTY]
+        scopes += [Scope(session_id=one) for one in NASTY]
+        changes = [
+            put("k", 1, one, text=f"canary {n}", relations=[likes(f"canary {n}", "tea")])
+            for n, one in enumerate(scopes)
+        ]
+        graph.apply(changes)
+        ids = [one.record.id for one in changes]
+        for n, one in enumerate(scopes):
+            assert _texts(graph, one) == [f"canary {n}"]
+            assert [found.text for found in graph.get(one, ids)] == [f"canary {n}"]
+            assert [found.subject for found in graph.relations(one)] == [f"canary {n}"]
+            assert [found.subject for found in graph.relations(one, "tea")] == [f"canary {n}"]
+            assert [found.name for found in graph.entities(one)] == [f"canary {n}", "tea"]
+            assert list(graph.versions(one)) == [(ids[n], 1)]
+            assert graph.count(one) == {"records": 1, "versions": 1, "relations": 1, "entities": 2}
+        graph.erase(scopes[0], 9)
+        assert [_texts(graph, one) == [] for one in scopes] == [True] + [False] * (len(scopes) - 1)
+
+    def test_a_scope_covers_its_agents_and_sessions_and_never_users(
+        self, graph: GraphStore
+    ) -> None:
+        full = Scope(user_id="u", agent_id="g", session_id="s")
+        nobody = Scope(agent_id="g", session_id="s")
+        graph.apply([put("a", 1, full), put("b", 2, nobody)])
+
+        assert [_texts(graph, one) for one in full.covering()] == [["text of a"]] * 4
+        assert [_texts(graph, one) for one in nobody.covering()] == [["text of b"]] * 3
+        assert _texts(graph, Scope(user_id="u", agent_id="s")) == []
+
+    def test_an_ignored_change_leaves_relations_alone(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 5, relations=[likes("Ann", "tea")])])
+        graph.apply([put("a", 6), update("a", 4, relations=[likes("Ann", "rum")]), remove("a", 3)])
+
+        assert [one.object for one in graph.relations(ALICE)] == ["tea"]
+
+    def test_erasure_removes_everything_and_counts_it(self, graph: GraphStore) -> None:
+        session = Scope(user_id="alice", agent_id="g", session_id="s")
+        graph.apply(
+            [
+                put("a", 1, session, in_session=True, relations=[likes("Ann", "tea")]),
+                put("b", 2, relations=[likes("Ann", "tea")]),
+                update("b", 3),
+                remove("b", 4),
+            ]
+        )
+        before = graph.count(ALICE)
+        removed = graph.erase(ALICE, 4).removed
+
+        assert before == {"records": 2, "versions": 4, "relations": 1, "entities": 2}
+        assert removed == before
+        assert not any(graph.count(ALICE).values())
+        assert graph.history(ALICE, record_id(ALICE, "fact", "b")) == []
+        assert not any(graph.erase(ALICE, 4).removed.values())
+
+    def test_an_erased_session_counts_from_zero_again(self, graph: GraphStore) -> None:
+        scope = Scope(user_id="u", session_id="s")
+        graph.apply([put("a", 1, scope, in_session=True), put("b", 2, scope, in_session=True)])
+        graph.erase(Scope(user_id="u"), 2)
+        [outcome] = graph.apply([put("c", 3, scope, in_session=True)])
+
+        assert outcome.record is not None
+        assert outcome.record.position == 0
+
+    def test_erasure_takes_only_what_its_scope_covers(self, graph: GraphStore) -> None:
+        mine, other = (Scope(user_id="alice", session_id=name) for name in "so")
+        for n, scope in enumerate((mine, other, ALICE), start=1):
+            graph.apply([put("a", n, scope, relations=[likes("Ann", "tea")])])
+        removed = graph.erase(mine, 9).removed
+
+        assert removed == {"records": 1, "versions": 1, "relations": 0, "entities": 0}
+        assert graph.count(ALICE) == {"records": 2, "versions": 2, "relations": 1, "entities": 2}
+        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "tea"]
+
+    def test_what_came_after_the_erasure_was_accepted_stays(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1), put("b", 6, relations=[likes("Ann", "tea")])])
+        removed = graph.erase(ALICE, 5).removed
+
+        assert removed == {"records": 1, "versions": 1, "relations": 0, "entities": 0}
+        assert _texts(graph) == ["text of b"]
+        assert len(graph.relations(ALICE)) == 1
+
+    def test_an_erasure_refuses_what_was_accepted_before_it(self, graph: GraphStore) -> None:
+        session = Scope(user_id="alice", session_id="s")
+        graph.erase(ALICE, 5)
+        graph.erase(ALICE, 3)
+        early = graph.apply([put("a", 4), put("b", 5, session)])
+        late = graph.apply([put("a", 6), put("b", 7, session), put("c", 1, Scope(user_id="bob"))])
+
+        assert _events(early) == ["NONE", "NONE"]
+        assert [one.record for one in early] == [None, None]
+        assert _events(late) == ["ADD", "ADD", "ADD"]
+
+    def test_versions_walk_over_every_live_record(self, graph: GraphStore) -> None:
+        graph.apply([put(f"k{n}", n, created_at=START) for n in range(1, 1503)])
+        graph.apply([remove("k1", 2000), update("k2", 2001)])
+        found = dict(graph.versions(ALICE))
+
+        assert len(found) == 1501
+        assert found[record_id(ALICE, "fact", "k2")] == 2001
+        assert record_id(ALICE, "fact", "k1") not in found
+
+    def test_versions_leave_out_what_the_index_should_not_have(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, indexed=False), put("b", 2), put("c", 3), put("d", 4)])
+        withdrawn = put("c", 5, indexed=False)
+        graph.apply([replace(withdrawn, replace=True, upsert=True, fields=("text", "indexed"))])
+        graph.apply([update("a", 6, text="new")])
+        wanted = {record_id(ALICE, "fact", key): n for key, n in (("b", 2), ("d", 4))}
+
+        assert dict(graph.versions(ALICE)) == dict(graph.versions(None)) == wanted
+        kept = [one.record for one in graph.dump() if isinstance(one, KeptRecord)]
+        assert [one.indexed for one in kept] == [False, True, False, True]
+
+    def test_eight_threads_lose_nothing_and_share_relations(self, graph: GraphStore) -> None:
+        scope = Scope(user_id="alice", session_id="s")
+
+        def work(thread: int) -> None:
+            for n in range(10):
+                said = [likes("Ann", f"thing {n}")]
+                graph.apply([put(f"{thread}.{n}", 1, scope, in_session=True, relations=said)])
+                graph.page(scope, limit=5)
+                graph.relations(scope, "Ann")
+
+        at_once(8, work)
+
+        assert graph.count(scope) == {
+            "records": 80,
+            "versions": 80,
+            "relations": 10,
+            "entities": 11,
+        }
+        records = graph.page(scope, limit=1000).records
+        assert sorted(one.position or 0 for one in records) == list(range(80))
+        assert [len(one.supports) for one in graph.relations(scope)] == [8] * 10
+
+    def test_an_id_tells_its_owner_also_when_it_was_deleted(self, graph: GraphStore) -> None:
+        here = Scope(user_id="alice", agent_id="bot", session_id="s1")
+        first, second = put("a", 1, here), put("b", 2, Scope(agent_id="bot"))
+        graph.apply([first, second, remove("a", 3, here)])
+
+        assert [here, Scope(agent_id="bot"), None] == [
+            graph.owner(one) for one in (first.record.id, second.record.id, "nobody's")
+        ]
+        assert {here, Scope(agent_id="bot")} == set(graph.scopes())
+
+    def test_a_closed_store_says_so(self, graph: GraphStore) -> None:
+        graph.close()
+        graph.close()
+
+        with pytest.raises(MemoryClosed):
+            graph.apply([put("a", 1)])
+        with pytest.raises(MemoryClosed):
+            graph.page(ALICE)
+
+    def test_it_fits_the_port(self, graph: GraphStore) -> None:
+        assert isinstance(graph, GraphStore)

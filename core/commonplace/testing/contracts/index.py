@@ -1,0 +1,473 @@
+"""What every `VectorIndex` promises, as tests: inherit, and give an `index` fixture."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from ...errors import InvalidVector, MemoryClosed
+from ...filters import parse_filter
+from ...model import Record, Scope, record_id, turn_key
+from ...ports.stores import Point, Probe, Terms, VectorIndex
+from .threads import at_once
+
+__all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_probe"]
+
+DIMENSIONS = 8
+NOW = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
+ANNA = Scope(user_id="anna")
+BEN = Scope(user_id="ben")
+HELD: tuple[Any, ...] = (
+    "a", "A", "abc", "", "straße", 0, 1, 1.0, 2.5, -3, 0.1 + 0.2, 2**53 - 1, True, False, None,
+    ["a", "b"], [1, "a"], [], [["a"]], {"k": "a"},
+)  # fmt: skip
+ASKED: tuple[Any, ...] = (
+    "a", "b", "STRASSE", 0, 1, 1.0, 2.5, -3, 0.3, 0.1 + 0.2, 2**53 - 1, True, False,
+)  # fmt: skip
+
+
+def make_vector(*weights: float) -> list[float]:
+    """Make a vector of unit length that begins with these weights; (1,) when none is given."""
+    raw = [*(weights or (1.0,)), *[0.0] * DIMENSIONS][:DIMENSIONS]
+    size = math.sqrt(sum(one * one for one in raw))
+    return [one / size for one in raw]
+
+
+def make_point(
+    text: str,
+    scope: Scope = ANNA,
+    *weights: float,
+    terms: Mapping[int, float] | None = None,
+    **fields: Any,
+) -> Point:
+    """Make a point whose id follows from text and scope; `terms` maps index to weight."""
+    known: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "occurred_at"), NOW)
+    known |= {"id": record_id(scope, "fact", text), "text": text, "scope": scope, "version": 1}
+    record = Record(**{**known, **fields})
+    held = dict(sorted((terms or {}).items()))
+    return Point(
+        record=record,
+        vector=make_vector(*weights),
+        terms=Terms(indices=tuple(held), weights=tuple(held.values())),
+        words=len(text.split()),
+    )
+
+
+def make_probe(
+    scope: Scope = ANNA, *weights: float, terms: tuple[int, ...] = (), **more: Any
+) -> Probe:
+    """Make a question; each of `terms` is asked once."""
+    asked = Terms(indices=tuple(sorted(terms)), weights=(1.0,) * len(terms))
+    known: dict[str, Any] = {"scope": scope, "vector": make_vector(*weights), "at": NOW}
+    return Probe(**{**known, "terms": asked, **more})
+
+
+def texts(index: VectorIndex, probe: Probe, limit: int = 100) -> list[str]:
+    """Read the texts that a search finds, best first."""
+    return [hit.record.text for hit in index.search(probe, limit)]
+
+
+class VectorIndexContract:
+    """Inherit it as `TestMyIndex` and define a fixture `index`: empty, of `DIMENSIONS`."""
+
+    def test_a_record_comes_back_exactly_as_written(self, index: VectorIndex) -> None:
+        zone = timezone(timedelta(hours=5, minutes=45))
+        point = make_point(
+            "喝咖啡 ☕ line\nbreak", Scope(user_id="ü", agent_id="a b", session_id="日"),
+            kind="episode", role="user", name="Ünal", origin="document", trust=0.3, position=7,
+            metadata={"user": 1, "text": [1, 2.5, {"a": None}], "a-b": 0.1 + 0.2, "version": "x"},
+            occurred_at=NOW.astimezone(zone), valid_to=NOW, expires_at=NOW + timedelta(days=1),
+            version=2**53 - 1,
+        )  # fmt: skip
+
+        index.upsert([point])
+        (hit,) = index.search(make_probe(point.record.scope, latest_only=False), 5)
+
+        assert point.record == hit.record
+        assert timedelta(0) == hit.record.occurred_at.utcoffset()  # the same moment, in UTC
+        assert point.words == hit.words
+
+    def test_a_folder_is_one_of_its_scope_and_time(self, index: VectorIndex) -> None:
+        soon = NOW + timedelta(hours=1)
+        points = [
+            make_point("both", ANNA, metadata={"under": ["a", "a/b"]}),
+            make_point("upper", ANNA, metadata={"under": "a"}),
+            make_point("ending", ANNA, metadata={"under": ["a"]}, expires_at=soon),
+            make_point("other", ANNA, metadata={"under": ["aa", 1, None]}),
+            make_point("ben's", BEN, metadata={"under": ["a"]}),
+        ]
+        index.upsert(points)
+
+        def found(folder: str, **more: Any) -> set[str]:
+            where = parse_filter({"under": folder, **more.pop("where", {})})
+            return {*texts(index, make_probe(where=where, terms=(1,), **more))}
+
+        assert found("a") == {"both", "upper", "ending"}
+        assert found("a/b") == {"both"}
+        assert found("a", latest_only=False) == {"both", "upper", "ending"}
+        assert found("a", at=soon) == {"both", "upper"}
+        assert found("a", where={"kind": "episode"}) == set()
+        assert found("", where={}) == found("b") == set()
+
+    def test_a_record_that_is_given_an_end_is_found_until_then(self, index: VectorIndex) -> None:
+        soon = NOW + timedelta(hours=1)
+        point = make_point("ending", ANNA, metadata={"under": ["a"]})
+        index.upsert([point])
+        index.amend([replace(point.record, expires_at=soon, version=2)])
+
+        for where in (None, parse_filter({"under": "a"})):
+            assert texts(index, make_probe(where=where)) == ["ending"]
+            assert texts(index, make_probe(where=where, at=soon)) == []
+
+    def test_who_asks_has_the_last_word_on_every_candidate(self, index: VectorIndex) -> None:
+        index.upsert([make_point(f"{n}", ANNA, 1, n / 100, metadata={"n": n}) for n in range(70)])
+        where = parse_filter({"n": {"gte": 10}}, lambda record: record.metadata["n"] % 20 == 0)
+
+        found = texts(index, make_probe(where=where, terms=(1,)), 2)
+
+        assert found == ["20", "40"]
+
+    def test_an_empty_index_finds_nothing(self, index: VectorIndex) -> None:
+        assert index.search(make_probe(terms=(1,)), 5) == []
+        assert index.score(make_probe(), [turn_key(ANNA, 0)]) == []
+        assert index.count(ANNA) == index.erase(ANNA) == 0
+        assert list(index.versions(ANNA)) == []
+
+    def test_nothing_asked_is_nothing_done(self, index: VectorIndex) -> None:
+        index.upsert([])
+        index.delete(ANNA, [])
+        index.upsert([make_point("x")])
+
+        assert index.search(make_probe(), 0) == []
+        assert index.score(make_probe(), []) == []
+
+    def test_a_greater_version_replaces_the_record(self, index: VectorIndex) -> None:
+        old = make_point("tea", terms={1: 1.0}, metadata={"a": 1})
+        new = replace(old, record=replace(old.record, text="milk", version=2, metadata={}))
+
+        index.upsert([old])
+        index.upsert([replace(new, terms=Terms(), vector=make_vector(0, 1))])
+        (hit,) = index.search(make_probe(terms=(1,)), 5)
+
+        assert (hit.record.text, hit.record.metadata, hit.lexical) == ("milk", {}, 0.0)
+        assert hit.dense == pytest.approx(0.0, abs=1e-6)
+        assert index.count(ANNA) == 1
+
+    @pytest.mark.parametrize("version", [4, 5])
+    def test_an_older_or_equal_version_is_ignored(self, index: VectorIndex, version: int) -> None:
+        held = make_point("tea", version=5)
+
+        index.upsert([held])
+        index.upsert([replace(held, record=replace(held.record, text="no", version=version))])
+
+        assert texts(index, make_probe()) == ["tea"]
+
+    def test_the_greatest_version_in_one_call_wins(self, index: VectorIndex) -> None:
+        one = make_point("tea")
+        made = [replace(one.record, text=str(version), version=version) for version in (2, 9, 4)]
+
+        index.upsert([replace(one, record=record) for record in made])
+
+        assert texts(index, make_probe()) == ["9"]
+
+    def test_a_scope_sees_what_it_covers_and_nothing_else(self, index: VectorIndex) -> None:
+        ids = ["a", "ab", "A", "a ", "á", "\uff41", "%", "a*", "None", "日本"]
+        names = [one for one in ids if one == one.strip()]
+        owners = [
+            Scope(user_id=user, agent_id=agent, session_id=session)
+            for user in [None, *names]
+            for agent in [None, "a", "ab"]
+            for session in [None, "a"]
+            if user or agent or session
+        ]
+        index.upsert([make_point(f"of {n}", owner) for n, owner in enumerate(owners)])
+
+        for asked in owners:
+            seen = {n for n, owner in enumerate(owners) if asked.covers(owner)}
+            assert {f"of {n}" for n in seen} == set(texts(index, make_probe(asked)))
+            assert len(seen) == index.count(asked) == len(list(index.versions(asked)))
+
+    def test_every_hit_has_both_scores(self, index: VectorIndex) -> None:
+        near = make_point("near", ANNA, 1.0)
+        worded = make_point("worded", ANNA, 0.6, 0.8, terms={3: 2.0, 7: 1.0})
+        other = [make_point(f"other {n}", ANNA, 0.0, 1.0, terms={9: 1.0}) for n in range(3)]
+        index.upsert([near, worded, *other])
+
+        found = index.search(make_probe(terms=(3, 7)), 1)
+
+        rarity = math.log(1 + (5 - 1 + 0.5) / (1 + 0.5))
+        assert [hit.record.text for hit in found] == ["near", "worded"]
+        assert pytest.approx([hit.dense for hit in found], abs=1e-6) == [1.0, 0.6]
+        assert [0.0, 3.0 * rarity] == pytest.approx([hit.lexical for hit in found], rel=1e-4)
+
+    def test_rarity_is_counted_inside_the_scope(self, index: VectorIndex) -> None:
+        mine = [make_point(f"mine {n}", terms={1: 1.0} if n == 0 else {2: 1.0}) for n in range(6)]
+        index.upsert([*mine, *[make_point(f"his {n}", BEN, terms={1: 1.0}) for n in range(40)]])
+
+        scores = [hit.lexical for hit in index.search(make_probe(terms=(1,)), 10)]
+
+        assert max(scores) == pytest.approx(math.log(1 + 5.5 / 1.5), rel=1e-4)
+        assert sorted(scores)[:5] == [0.0] * 5
+
+    def test_unknown_terms_and_no_terms_score_zero(self, index: VectorIndex) -> None:
+        index.upsert([make_point("x", terms={1: 1.0}), make_point("no terms")])
+
+        for terms in ((), (2**32 - 1,)):
+            assert [hit.lexical for hit in index.search(make_probe(terms=terms), 5)] == [0.0, 0.0]
+
+    def test_the_best_comes_first_and_ties_go_by_id(self, index: VectorIndex) -> None:
+        even = [make_point(f"even {n}", ANNA, 0.0, 1.0) for n in range(20)]
+        index.upsert([*even, make_point("best", ANNA, 1.0, 1.0)])
+
+        found = [hit.record.id for hit in index.search(make_probe(ANNA, 0.1, 1.0), 50)]
+
+        best = make_point("best").record.id
+        assert sorted(point.record.id for point in even) == [one for one in found if one != best]
+        dense = [hit.dense for hit in index.search(make_probe(ANNA, 0.9, 0.2), 50)]
+        assert dense == sorted(dense, reverse=True)
+
+    def test_every_operator_answers_as_the_filter_does(self, index: VectorIndex) -> None:
+        points = [make_point(f"p{n}", metadata={"f": one}) for n, one in enumerate(HELD)]
+        points.append(make_point("bare", kind="profile", origin="tool", name="Al", role="tool"))
+        index.upsert(points)
+        asked: list[dict[str, Any]] = [{"f": {op: [v, "b"]}} for v in ASKED for op in ("in", "nin")]
+        asked += [{"f": {op: v}} for v in ASKED for op in ("eq", "ne")]
+        asked += [
+            {"f": {op: v}}
+            for v in ASKED
+            for op in ("gt", "gte", "lt", "lte")
+            if not isinstance(v, bool)
+        ]
+        asked += [
+            {"f": {op: v}} for v in ASKED for op in ("contains", "icontains") if isinstance(v, str)
+        ]
+        fields: list[dict[str, Any]] = [
+            {"kind": "profile"}, {"origin": ["tool", "user"]}, {"name": {"icontains": "aL"}},
+            {"role": {"ne": "user"}}, {"created_at": {"gte": NOW}}, {"created_at": {"gt": NOW}},
+            {"created_at": NOW}, {"updated_at": {"lt": NOW + timedelta(microseconds=1)}},
+            {"occurred_at": {"lte": NOW - timedelta(microseconds=1)}}, {"absent": "x"},
+        ]  # fmt: skip
+        combined = [{key: [one, {"f": "a"}]} for one in asked + fields for key in ("OR", "NOT")]
+        combined += [{"AND": [one, {"NOT": [{"f": 1}]}]} for one in asked + fields]
+
+        for given in asked + fields + combined:
+            where = parse_filter(given)
+            wanted = {p.record.text for p in points if where and where.matches(p.record)}
+            assert wanted == set(texts(index, make_probe(where=where))), given
+
+    def test_a_filter_is_no_way_out_of_the_scope(self, index: VectorIndex) -> None:
+        index.upsert([make_point("his", BEN, metadata={"f": 1, "scopes": ANNA.key})])
+
+        for given in ({"OR": [{"f": 1}, {"f": {"ne": 1}}]}, {"NOT": [{"f": 2}]}):
+            assert texts(index, make_probe(where=parse_filter(given))) == []
+
+    def test_a_filtered_search_still_fills_its_limit(self, index: VectorIndex) -> None:
+        many = [make_point(f"no {n}", ANNA, 1.0, 0.01, terms={1: 1.0}) for n in range(60)]
+        few = [make_point(f"yes {n}", ANNA, 0.1, 1.0, terms={1: 0.1}) for n in range(5)]
+        index.upsert([*many, *few])
+        given = [{"name": {"contains": "x"}}, {"NOT": [{"name": {"icontains": "q"}}]}]
+        index.upsert([replace(p, record=replace(p.record, name="qx", version=2)) for p in many])
+        index.upsert([replace(p, record=replace(p.record, name="x", version=2)) for p in few])
+
+        found = texts(index, make_probe(where=parse_filter({"AND": given}), terms=(1,)), 5)
+
+        assert [f"yes {n}" for n in range(5)] == sorted(found)
+
+    def test_an_expired_record_is_hidden_from_its_moment_on(self, index: VectorIndex) -> None:
+        tick = timedelta(microseconds=1)
+        index.upsert([make_point("brief", expires_at=NOW), make_point("lasting")])
+
+        assert texts(index, make_probe(at=NOW)) == ["lasting"]
+        assert texts(index, make_probe(at=NOW + tick)) == ["lasting"]
+        assert set(texts(index, make_probe(at=NOW - tick))) == {"brief", "lasting"}
+        assert texts(index, make_probe(at=NOW, latest_only=False)) == ["lasting"]
+        assert index.count(ANNA) == 2
+
+    def test_superseded_records_are_found_on_request_only(self, index: VectorIndex) -> None:
+        index.upsert([make_point("was", valid_to=NOW), make_point("is")])
+        index.upsert([make_point("will be over", valid_to=NOW + timedelta(days=9))])
+
+        assert set(texts(index, make_probe())) == {"is", "will be over"}
+        assert set(texts(index, make_probe(latest_only=False))) == {"was", "is", "will be over"}
+
+    def test_what_was_true_at_a_moment_is_found(self, index: VectorIndex) -> None:
+        day = timedelta(days=1)
+        index.upsert(
+            [
+                make_point("first", occurred_at=NOW - 9 * day, valid_to=NOW - 5 * day),
+                make_point("second", occurred_at=NOW - 5 * day, valid_to=NOW - 2 * day),
+                make_point("third", occurred_at=NOW - 2 * day),
+            ]
+        )
+        moments = [NOW - n * day for n in (10, 9, 6, 5, 3, 2, 0)]
+
+        found = [texts(index, make_probe(as_of=moment)) for moment in moments]
+
+        wanted = [[], ["first"], ["first"], ["second"], ["second"], ["third"], ["third"]]
+        assert found == wanted
+
+    def test_an_amended_record_keeps_its_vector_and_terms(self, index: VectorIndex) -> None:
+        point = make_point("was", terms={1: 1.0}, metadata={"a": 1}, version=3)
+        index.upsert([point])
+        (before,) = index.search(make_probe(terms=(1,)), 5)
+        ended = replace(point.record, valid_to=NOW, version=4, conflicts=("x",))
+        older = replace(point.record, text="older", version=2)
+
+        index.amend([ended, make_point("unknown").record])
+        index.amend([older])
+
+        assert texts(index, make_probe()) == []
+        (hit,) = index.search(make_probe(terms=(1,), latest_only=False), 5)
+        assert hit == replace(before, record=ended)
+        assert index.count(ANNA) == 1
+
+    def test_kinds_narrow_the_search(self, index: VectorIndex) -> None:
+        kinds = ("fact", "preference", "episode")
+        index.upsert([make_point(kind, kind=kind) for kind in kinds])
+
+        assert texts(index, make_probe(kinds=("episode",))) == ["episode"]
+        assert set(texts(index, make_probe(kinds=("episode", "fact")))) == {"episode", "fact"}
+
+    @pytest.mark.parametrize(
+        "vector",
+        [
+            [math.nan, *[0.5] * (DIMENSIONS - 1)],
+            [math.inf, *[0.5] * (DIMENSIONS - 1)],
+            [0.0] * DIMENSIONS,
+            [1.0],
+            [1.0] * (DIMENSIONS + 1),
+        ],
+    )
+    def test_a_vector_that_is_none_is_refused_whole(
+        self, index: VectorIndex, vector: list[float]
+    ) -> None:
+        good = [make_point(f"good {n}") for n in range(70)]
+
+        with pytest.raises(InvalidVector):
+            index.upsert([*good, replace(make_point("bad"), vector=vector)])
+        with pytest.raises(InvalidVector):
+            index.search(replace(make_probe(), vector=vector), 5)
+
+        assert index.count(ANNA) == 0
+
+    def test_delete_removes_only_inside_the_scope(self, index: VectorIndex) -> None:
+        mine, his = make_point("mine"), make_point("his", BEN)
+        index.upsert([mine, his])
+
+        index.delete(ANNA, [his.record.id, "no id at all", make_point("never").record.id])
+        assert (index.count(ANNA), index.count(BEN)) == (1, 1)
+
+        index.delete(ANNA, [mine.record.id])
+        assert (index.count(ANNA), index.count(BEN)) == (0, 1)
+        assert texts(index, make_probe()) == []
+
+    def test_erase_removes_what_the_scope_covers_and_counts_it(self, index: VectorIndex) -> None:
+        session = Scope(user_id="anna", session_id="s")
+        index.upsert([make_point(f"mine {n}") for n in range(150)])
+        index.upsert([make_point("in session", session), make_point("his", BEN)])
+
+        assert index.erase(session) == 1
+        assert index.erase(ANNA) == 150
+        assert index.erase(ANNA) == 0
+        assert index.count(BEN) == 1
+
+    def test_what_is_newer_than_a_removal_stays(self, index: VectorIndex) -> None:
+        old, new = make_point("old", version=3), make_point("new", version=2**52 + 1)
+        index.upsert([old, new])
+
+        index.delete(ANNA, [old.record.id, new.record.id], 2**52)
+        assert texts(index, make_probe()) == ["new"]
+        index.upsert([old])
+        assert index.erase(ANNA, 2**52) == 1
+        assert texts(index, make_probe()) == ["new"]
+        assert index.erase(ANNA, 2**52 + 1) == 1
+
+    def test_versions_walks_over_every_record(self, index: VectorIndex) -> None:
+        points = [make_point(f"p{n}", version=n + 1) for n in range(300)]
+        index.upsert([*points, make_point("his", BEN), make_point("was", valid_to=NOW, version=7)])
+
+        walked = list(index.versions(ANNA))
+
+        wanted = {(p.record.id, p.record.version) for p in points}
+        assert wanted | {(make_point("was").record.id, 7)} == set(walked)
+        assert len(walked) == 301
+
+    def test_an_operator_walks_over_everybodys_records(self, index: VectorIndex) -> None:
+        points = [make_point("hers"), make_point("his", BEN, version=4)]
+        index.upsert(points)
+
+        assert dict(index.versions(None)) == {p.record.id: p.record.version for p in points}
+
+    def test_an_operator_removes_what_is_nobodys(self, index: VectorIndex) -> None:
+        points = [make_point("hers"), make_point("his", BEN), make_point("hers too")]
+        index.upsert(points)
+        index.delete(None, [one.record.id for one in points[:2]])
+
+        assert list(index.versions(None)) == [(points[2].record.id, 1)]
+
+    def test_vectors_are_read_back_where_the_text_is_the_same(self, index: VectorIndex) -> None:
+        points = [
+            *(make_point(f"p{n}", ANNA, 1.0, n / 10) for n in range(80)),
+            make_point("his", BEN, 0.0, 1.0),
+        ]
+        index.upsert(points)
+        changed = replace(points[3].record, text="another", version=2)
+        asked = [changed, *(one.record for one in points[4:]), make_point("unknown").record]
+        found = index.vectors(asked)
+
+        assert found.keys() == {one.record.id for one in points[4:]}
+        for one in points[4:]:
+            length = sum(part**2 for part in one.vector) ** 0.5
+            wanted = [part / length for part in one.vector]
+            assert found[one.record.id] == pytest.approx(wanted, abs=1e-6)
+        assert index.vectors([]) == {}
+
+    def test_turns_are_scored_both_ways(self, index: VectorIndex) -> None:
+        session = Scope(user_id="anna", session_id="s")
+        index.upsert(
+            [
+                make_point(f"turn {n}", session, 1.0, float(n), position=n, terms={n + 1: 1.0})
+                for n in range(6)
+            ]
+        )
+        index.upsert([make_point("twin of 2", session, 1.0, 2.0, position=2)])
+        index.upsert([make_point("gone", session, position=3, valid_to=NOW)])
+        turns = [turn_key(session, n) for n in (3, 2, 99)]
+
+        found = index.score(make_probe(ANNA, terms=(4,)), turns)
+
+        assert {"turn 2", "twin of 2", "turn 3"} == {hit.record.text for hit in found}
+        assert found == sorted(found, key=lambda hit: (-hit.dense, hit.record.id))
+        assert [hit.record.text for hit in found if hit.lexical > 0] == ["turn 3"]
+        assert found[0].dense == pytest.approx(1 / math.sqrt(5), abs=1e-6)
+        assert index.score(make_probe(BEN), turns) == []
+        last = make_point("turn 5", session).record.id
+        both = index.score(make_probe(ANNA), turns[:1], [last, "no id", make_point("no").record.id])
+        assert {"turn 3", "turn 5"} == {hit.record.text for hit in both}
+        assert index.score(make_probe(BEN), [], [last]) == []
+        assert index.score(make_probe(where=parse_filter({"absent": 1})), turns) == []
+
+    def test_closing_twice_is_closing_once(self, index: VectorIndex) -> None:
+        index.upsert([make_point("x")])
+        index.flush()
+        index.flush()
+        index.close()
+        index.close()
+
+        with pytest.raises(MemoryClosed):
+            index.count(ANNA)
+
+    def test_ten_threads_write_and_read_at_once(self, index: VectorIndex) -> None:
+        def work(number: int) -> None:
+            scope = Scope(user_id=f"user {number}")
+            for turn in range(10):
+                index.upsert([make_point(f"t{turn}", scope, terms={turn: 1.0})])
+                found = index.search(make_probe(scope, terms=(turn,)), 50)
+                assert len(found) == turn + 1
+            index.delete(scope, [make_point("t0", scope).record.id])
+            assert index.count(scope) == 9
+
+        at_once(10, work)

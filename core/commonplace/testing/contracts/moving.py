@@ -1,0 +1,261 @@
+"""What moving a whole graph store must keep: inherit `MovingContract`, give `graph` and `other`."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ...model import Relation, Scope, record_id
+from ...ports.snapshot import Kept, KeptFence, KeptRecord
+from ...ports.stores import GraphStore, Put, Remove
+from .graph import ALICE, START, likes, lives, put, remove, update
+
+BOB = Scope(user_id="bob")
+TALK = Scope(user_id="alice", agent_id="a", session_id="s")
+NOBODY = Scope(agent_id="a")
+ERASED = Scope(user_id="alice", agent_id="erased")
+SCOPES = (ALICE, BOB, TALK, NOBODY, ERASED, Scope(user_id="alice", agent_id="a"))
+LATE = START + timedelta(days=9)
+
+
+def past() -> list[Put | Remove]:
+    """List changes after which a store has something of everything."""
+    lived = START + timedelta(days=1)
+    return [
+        put("rome", 1, relations=[lives("Ann", "Rome")]),
+        put("oslo", 2, relations=[lives("Ann", "Oslo", valid_from=lived, subject_type="person")]),
+        put("paris", 3, relations=[lives("Ann", "Paris", valid_from=lived)]),
+        put("tea", 4, relations=[likes("Ann", "tea"), likes("Bo", "Ann", valid_to=lived)]),
+        put("too", 5, relations=[likes("ANN", "Tea")]),
+        update("tea", 6, text="coffee", relations=[likes("Ann", "coffee")]),
+        replace(update("too", 7, text="yet tea", metadata={"n": [1, None, "é"]}), relations=None),
+        put("gone", 8, relations=[likes("Cy", "cake"), lives("Ann", "Bern")]),
+        remove("gone", 9),
+        put("turn 0", 10, TALK, in_session=True, kind="episode", role="user", name="Ann"),
+        put("turn 1", 11, TALK, in_session=True, kind="episode", relations=[likes("Ann", "jam")]),
+        put("bob", 12, BOB, relations=[likes("Ann", "tea")], expires_at=START, pinned=True),
+        put("doc", 13, NOBODY, kind="procedure", situation="when asked", outcome="well", votes=3),
+        put("secret", 14, ERASED, relations=[likes("Ann", "secrets")]),
+        put("ended", 15, valid_to=LATE, indexed=False, trust=0.25, origin="tool"),
+        put("again", 16, relations=[likes("Cy", "tea", single_valued=True)]),
+    ]
+
+
+def fill(graph: GraphStore) -> None:
+    """Give a store a past."""
+    for change in past():
+        graph.apply([change])
+    graph.erase(ERASED, 14)
+    ids = [record_id(ALICE, "fact", key) for key in ("tea", "too")]
+    for day in range(3):
+        graph.recalled(ALICE, ids[: day + 1], START + timedelta(days=day))
+
+
+def look(graph: GraphStore) -> list[Any]:
+    """Read all that can be read."""
+    seen: list[Any] = []
+    for scope in SCOPES:
+        page = graph.page(scope, limit=1000, expired=True)
+        ids = [one.id for one in page.records]
+        gone = record_id(ALICE, "fact", "gone")
+        seen += [page, graph.get(scope, ids), graph.recalls(scope, ids), graph.count(scope)]
+        seen += [graph.history(scope, one) for one in [*ids, gone]]
+        seen += [sorted(graph.versions(scope)), graph.entities(scope)]
+        seen += [graph.page(scope, as_of=LATE, latest_only=True)]
+        for more in _QUESTIONS:
+            seen += [graph.relations(scope, **more), graph.relations(scope, "ann", hops=2, **more)]
+        seen += [graph.reach(scope, names, LATE) for names in (["ann"], ["anne", "tee"], ["oslo"])]
+    return seen
+
+
+_QUESTIONS: Sequence[dict[str, Any]] = (
+    {},
+    {"latest_only": False},
+    {"as_of": START},
+    {"as_of": LATE},
+)
+
+
+def _move(kept: Sequence[Kept], graph: GraphStore, size: int = 5) -> None:
+    for start in range(0, len(kept), size):
+        graph.load(kept[start : start + size])
+
+
+class MovingContract:
+    """What `dump`, `load`, `get_meta` and `set_meta` promise.
+
+    The fixtures give an empty store each, of one engine or of two.
+    """
+
+    @pytest.fixture
+    def graph(self) -> GraphStore:
+        """Give the store that is read."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def other(self) -> GraphStore:
+        """Give the store that takes over."""
+        raise NotImplementedError
+
+    def test_an_empty_store_keeps_nothing(self, graph: GraphStore) -> None:
+        assert list(graph.dump()) == []
+
+    def test_every_read_is_answered_alike(self, graph: GraphStore, other: GraphStore) -> None:
+        fill(graph)
+        _move(list(graph.dump()), other)
+
+        assert look(other) == look(graph)
+        assert list(other.dump()) == list(graph.dump())
+
+    def test_fences_come_first_and_lanes_in_order(self, graph: GraphStore) -> None:
+        fill(graph)
+        kept = list(graph.dump())
+        lanes = [one.lane for one in kept]
+
+        assert isinstance(kept[0], KeptFence)
+        assert lanes == sorted(lanes)
+        assert set(lanes) == {"", ALICE.lane, BOB.lane, NOBODY.lane}
+
+    def test_reading_goes_on_at_a_lane(self, graph: GraphStore) -> None:
+        fill(graph)
+        kept = list(graph.dump())
+        for since in {one.lane for one in kept}:
+            wanted = [one for one in kept if isinstance(one, KeptFence) or one.lane >= since]
+
+            assert list(graph.dump(since)) == wanted
+
+    def test_what_was_cut_anywhere_goes_on_at_its_lane(
+        self, graph: GraphStore, other: GraphStore
+    ) -> None:
+        fill(graph)
+        kept = list(graph.dump())
+        for cut in range(9, len(kept), 19):
+            other.load(kept[:cut])
+            _move(list(graph.dump(kept[cut - 1].lane)), other)
+
+        assert list(other.dump()) == kept
+        assert look(other) == look(graph)
+
+    def test_all_in_one_go_is_the_same(self, graph: GraphStore, other: GraphStore) -> None:
+        fill(graph)
+        other.load(list(graph.dump()))
+        other.load(list(graph.dump()))
+        other.load([])
+
+        assert look(other) == look(graph)
+
+    def test_later_changes_do_the_same(self, graph: GraphStore, other: GraphStore) -> None:
+        fill(graph)
+        _move(list(graph.dump()), other)
+        later: list[Put | Remove] = [
+            put("turn 2", 21, TALK, in_session=True),
+            put("lima", 22, relations=[lives("Ann", "Lima", valid_from=LATE)]),
+            remove("paris", 23),
+            update("tea", 24, text="tea again", relations=[likes("Ann", "tea")]),
+            update("too", 25, votes=1),
+            remove("again", 26),
+            put("new", 27, BOB, relations=[likes("Ann", "tea"), likes("Zoe", "Ann")]),
+        ]
+
+        assert [other.apply([one]) for one in later] == [graph.apply([one]) for one in later]
+        assert look(other) == look(graph)
+        assert other.erase(ALICE, 40) == graph.erase(ALICE, 40)
+        assert list(other.dump()) == list(graph.dump())
+
+    def test_changes_that_come_late_are_refused_as_before(
+        self, graph: GraphStore, other: GraphStore
+    ) -> None:
+        fill(graph)
+        _move(list(graph.dump()), other)
+        late = [put("gone", 8), put("secret", 14, ERASED), update("tea", 5), past()[0]]
+
+        assert [other.apply([one]) for one in late] == [graph.apply([one]) for one in late]
+        assert look(other) == look(graph)
+
+    def test_what_is_deleted_or_newer_here_stays_so(
+        self, graph: GraphStore, other: GraphStore
+    ) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea")]), put("b", 2)])
+        other.apply([put("a", 1), remove("a", 3), put("b", 2), update("b", 4, text="newer")])
+        _move(list(graph.dump()), other)
+
+        assert [one.text for one in other.page(ALICE).records] == ["newer"]
+        assert other.relations(ALICE) == []
+
+    def test_what_was_erased_here_does_not_come_back(
+        self, graph: GraphStore, other: GraphStore
+    ) -> None:
+        graph.apply([put("a", 1, TALK), put("b", 9, TALK), put("c", 1)])
+        other.erase(Scope(user_id="alice", agent_id="a"), 5)
+        _move(list(graph.dump()), other)
+
+        assert sorted(one.text for one in other.page(ALICE).records) == ["text of b", "text of c"]
+        assert other.history(ALICE, record_id(TALK, "fact", "a")) == []
+
+    def test_an_id_of_another_owner_stays_his(self, graph: GraphStore, other: GraphStore) -> None:
+        graph.apply([put("a", 2)])
+        stolen = put("a", 1, claimed=BOB)
+        other.apply([stolen])
+        _move(list(graph.dump()), other)
+
+        assert other.page(ALICE).records == ()
+        assert other.page(BOB).records == (stolen.record,)
+
+    def test_many_records_of_many_owners_come_whole(
+        self, graph: GraphStore, other: GraphStore
+    ) -> None:
+        owners = [Scope(user_id=f"user {n}") for n in range(5)]
+        for n, owner in enumerate(itertools.islice(itertools.cycle(owners), 60)):
+            said = [likes(f"name {n % 7}", f"thing {n % 11}")]
+            graph.apply([put(f"{n}", n + 1, owner, relations=said)])
+        _move(list(graph.dump()), other, size=16)
+        records = [one for one in other.dump() if isinstance(one, KeptRecord)]
+
+        assert 60 == len(records)
+        assert list(other.dump()) == list(graph.dump())
+        for owner in owners:
+            assert other.relations(owner) == graph.relations(owner)
+
+    def test_versions_of_all_owners_are_walked_for_an_operator(self, graph: GraphStore) -> None:
+        fill(graph)
+        live = {
+            one.record.id: one.record.version
+            for one in graph.dump()
+            if isinstance(one, KeptRecord) and one.live and one.record.indexed
+        }
+
+        assert dict(graph.versions(None)) == live
+
+    def test_notes_about_the_whole_store_are_kept(self, graph: GraphStore) -> None:
+        assert graph.get_meta("generation") is None
+        graph.set_meta("generation", "1")
+        graph.set_meta("generation", "2")
+
+        assert graph.get_meta("generation") == "2"
+        assert list(graph.dump()) == []
+
+    def test_a_relation_comes_as_it_was_said(self, graph: GraphStore) -> None:
+        said = [lives("Ann", "Rome"), likes("Ann", "tea", valid_to=LATE)]
+        graph.apply([put("a", 1, relations=said)])
+        graph.apply([update("a", 2, relations=[said[0]])])
+        [kept] = [one for one in graph.dump() if isinstance(one, KeptRecord)]
+
+        assert [_said(one) for one in kept.states] == [
+            (said[0], None),
+            (said[1], START + timedelta(seconds=2)),
+        ]
+
+
+def _said(one: Relation) -> tuple[Relation, datetime | None]:
+    plain = Relation(
+        subject=one.subject,
+        predicate=one.predicate,
+        object=one.object,
+        valid_from=one.valid_from,
+        valid_to=one.valid_to,
+        single_valued=one.single_valued or None,
+    )
+    return plain, one.expired_at

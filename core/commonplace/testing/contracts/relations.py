@@ -1,0 +1,377 @@
+"""How every graph store relates and keeps time: inherit `RelationContract`, give `graph`."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ...model import Record, Relation, Scope, record_id
+from ...ports.stores import GraphStore, Put
+from .graph import ALICE, START, likes, lives, put, remove, update
+
+DAY = timedelta(days=1)
+MONDAY = Scope(user_id="alice", session_id="monday")
+TUESDAY = Scope(user_id="alice", session_id="tuesday")
+
+
+def moved(where: str, day: int, version: int, scope: Scope = ALICE, *, who: str = "Ann") -> Put:
+    """Make the change that adds where somebody lives from a day on."""
+    at = START + day * DAY
+    said = lives(who, where, valid_from=at)
+    change = put(f"{who} {where} {day}", version, scope, relations=[said])
+    return replace(change, record=replace(change.record, occurred_at=at))
+
+
+def homes(graph: GraphStore, scope: Scope = ALICE, **given: Any) -> list[str]:
+    """Read where people live, by name."""
+    return sorted(one.object for one in graph.relations(scope, **given))
+
+
+def live(graph: GraphStore, scope: Scope = ALICE, **given: Any) -> list[str]:
+    """Read the texts of records that are true."""
+    page = graph.page(scope, limit=1000, **{"latest_only": True, **given})
+    return sorted(one.text for one in page.records)
+
+
+def ends(records: Sequence[Record]) -> list[tuple[str, datetime | None]]:
+    """Read until when records are true, by text."""
+    return sorted((one.text, one.valid_to) for one in records)
+
+
+class RelationContract:
+    """What holds when, and what lies near a name; the fixture gives an empty store."""
+
+    @pytest.fixture
+    def graph(self) -> GraphStore:
+        """Give an empty store."""
+        raise NotImplementedError
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def test_relations_come_by_age_with_all_who_support_them(self, graph: GraphStore) -> None:
+        first = likes("Ann", "tea")
+        second = likes("Bob", "Ann", valid_from=START, valid_to=START + timedelta(1))
+        graph.apply([put("a", 1, relations=[first, second])])
+        graph.apply([put("b", 2, relations=[likes(" ANN", "T\uff45a")])])
+        a, b = (record_id(ALICE, "fact", key) for key in "ab")
+
+        said: dict[str, Any] = {"single_valued": False, "created_at": START + timedelta(seconds=1)}
+        assert graph.relations(ALICE, latest_only=False) == [
+            replace(first, **said, supports=tuple(sorted((a, b)))),
+            replace(second, **said, supports=(a,)),
+        ]
+        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "Bob", "tea"]
+
+    def test_relations_of_one_entity_are_found_by_either_end(self, graph: GraphStore) -> None:
+        said = [likes("Ann", "tea"), likes("Bob", "Ann"), likes("Bob", "tea")]
+        graph.apply([put("a", 1, relations=said)])
+
+        found = graph.relations(ALICE, "aNN")
+        assert [(one.subject, one.object) for one in found] == [("Ann", "tea"), ("Bob", "Ann")]
+        assert graph.relations(ALICE, "An") == []
+
+    def test_relations_of_records_are_what_those_state(self, graph: GraphStore) -> None:
+        bob, session = Scope(user_id="bob"), Scope(user_id="alice", session_id="s")
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Bob", "tea")])])
+        graph.apply([put("b", 2, relations=[likes("Ann", "tea"), likes("Cem", "tea")])])
+        graph.apply([put("c", 3, bob, relations=[likes("Dan", "tea")])])
+        graph.apply([update("a", 4, relations=[likes("Bob", "tea")])])
+        a, b = (record_id(ALICE, "fact", key) for key in "ab")
+        c = record_id(bob, "fact", "c")
+
+        def told(*ids: str, scope: Scope = ALICE, **more: Any) -> list[tuple[str, int]]:
+            found = graph.relations(scope, records=ids, **more)
+            return [(one.subject, len(one.supports)) for one in found]
+
+        assert told(a) == told(a, latest_only=False) == [("Bob", 1)]
+        assert told(b) == told(b, c, "no id") == [("Ann", 1), ("Cem", 1)]
+        assert told(a, b) == [("Ann", 1), ("Bob", 1), ("Cem", 1)]
+        assert told() == told(c) == told(b, scope=session) == []
+
+    def test_a_relation_of_another_beginning_is_another(self, graph: GraphStore) -> None:
+        said = [likes("Ann", "tea"), likes("Ann", "tea", valid_from=START)]
+        graph.apply([put("a", 1, relations=[*said, *said])])
+
+        assert [one.valid_from for one in graph.relations(ALICE)] == [None, START]
+
+    def test_saying_when_a_relation_ended_ends_it(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea")])])
+        graph.apply([update("a", 2, relations=[likes("Ann", "tea", valid_to=START)])])
+
+        assert graph.relations(ALICE) == []
+        assert [one.valid_to for one in graph.relations(ALICE, latest_only=False)] == [START]
+
+    def test_an_update_replaces_what_the_record_supports(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "milk")])])
+        graph.apply([update("a", 2, relations=[likes("Ann", "milk"), likes("Ann", "rum")])])
+
+        assert [one.object for one in graph.relations(ALICE)] == ["milk", "rum"]
+        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "milk", "rum"]
+
+    def test_no_orphan_outlives_its_last_support(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "Ann")])])
+        graph.apply([put("b", 2, relations=[likes("Ann", "tea")])])
+        graph.apply([remove("a", 3)])
+        left = graph.relations(ALICE)
+        graph.apply([remove("b", 4)])
+
+        assert [(one.object, len(one.supports)) for one in left] == [("tea", 1)]
+        assert graph.count(ALICE) == {"records": 2, "versions": 4, "relations": 0, "entities": 0}
+
+    def test_what_a_changed_record_said_expires_and_goes_with_it(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea")]), update("a", 2)])
+        kept = graph.relations(ALICE, latest_only=False)
+        shown = graph.relations(ALICE), graph.relations(ALICE, as_of=START), graph.entities(ALICE)
+        graph.apply([remove("a", 3)])
+
+        assert [one.expired_at for one in kept] == [START + timedelta(seconds=2)]
+        assert shown == ([], [], [])
+        assert graph.count(ALICE) == {"records": 1, "versions": 3, "relations": 0, "entities": 0}
+
+    # -- one value at a time -------------------------------------------------------------------
+
+    def test_a_later_value_ends_the_earlier(self, graph: GraphStore) -> None:
+        graph.apply([moved("Rome", 1, 1)])
+        [outcome] = graph.apply([moved("Oslo", 5, 2)])
+
+        assert homes(graph) == ["Oslo"]
+        assert live(graph) == ["text of Ann Oslo 5"]
+        assert ends(outcome.touched) == [("text of Ann Rome 1", START + 5 * DAY)]
+        assert [one.version for one in outcome.touched] == [1]
+        assert len(graph.history(ALICE, outcome.touched[0].id)) == 1
+        assert len(graph.page(ALICE).records) == 2
+
+    def test_a_late_one_finds_its_place(self, graph: GraphStore) -> None:
+        graph.apply([moved("Oslo", 5, 1)])
+        [outcome] = graph.apply([moved("Rome", 1, 2)])
+
+        assert outcome.record is not None
+        assert outcome.record.valid_to == START + 5 * DAY
+        assert outcome.touched == ()
+        assert (homes(graph), live(graph)) == (["Oslo"], ["text of Ann Oslo 5"])
+        assert [homes(graph, as_of=START + n * DAY) for n in (0, 1, 4, 5)] == [
+            [],
+            ["Rome"],
+            ["Rome"],
+            ["Oslo"],
+        ]
+
+    def test_any_order_of_arrival_gives_the_same_intervals(self, graph: GraphStore) -> None:
+        chance = random.Random(7)
+        wanted: dict[str, list[int]] = {}
+        changes: list[Put] = []
+        for slot in range(40):
+            days = chance.sample(range(100), chance.randint(1, 6))
+            wanted[f"p{slot}"] = sorted(days)
+            changes += [moved(f"home {day}", day, 0, who=f"p{slot}") for day in days]
+        chance.shuffle(changes)
+        for version, change in enumerate(changes, start=1):
+            graph.apply([replace(change, record=replace(change.record, version=version))])
+
+        assert live(graph) == sorted(
+            f"text of {who} home {days[-1]} {days[-1]}" for who, days in wanted.items()
+        )
+        for day in range(0, 101, 9):
+            at = START + day * DAY
+            known = {who: [d for d in days if d <= day] for who, days in wanted.items()}
+            found = {one.subject: one.object for one in graph.relations(ALICE, as_of=at)}
+            assert found == {who: f"home {days[-1]}" for who, days in known.items() if days}
+            assert live(graph, as_of=at) == sorted(
+                f"text of {who} home {days[-1]} {days[-1]}" for who, days in known.items() if days
+            )
+        assert len(graph.page(ALICE, limit=1000).records) == len(changes)
+
+    def test_values_from_the_same_moment_contradict_each_other(self, graph: GraphStore) -> None:
+        [rome, oslo] = graph.apply([moved("Rome", 1, 1), moved("Oslo", 1, 2)])
+        records = {one.text: one for one in graph.page(ALICE).records}
+        relations = graph.relations(ALICE)
+        graph.apply([moved("Lyon", 2, 3)])
+
+        assert [one.conflict for one in relations] == [True, True]
+        assert records["text of Ann Rome 1"].conflicts == (oslo.change.id,)
+        assert records["text of Ann Oslo 1"].conflicts == (rome.change.id,)
+        assert [one.conflicts for one in oslo.touched] == [(oslo.change.id,)]
+        assert homes(graph) == ["Lyon"]
+
+    def test_an_end_that_was_told_holds(self, graph: GraphStore) -> None:
+        said = lives("Ann", "Rome", valid_from=START, valid_to=START + 2 * DAY)
+        graph.apply([put("a", 1, relations=[said]), moved("Oslo", 5, 2)])
+
+        assert homes(graph, as_of=START + DAY) == ["Rome"]
+        assert homes(graph, as_of=START + 3 * DAY) == []
+
+    def test_what_is_taken_back_opens_what_it_had_closed(self, graph: GraphStore) -> None:
+        graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
+        [outcome] = graph.apply([remove("Ann Oslo 5", 3)])
+        [repeated] = graph.apply([remove("Ann Oslo 5", 3)])
+
+        assert ends(outcome.touched) == [("text of Ann Rome 1", None)]
+        assert repeated.touched == outcome.touched
+        assert (homes(graph), live(graph)) == (["Rome"], ["text of Ann Rome 1"])
+
+    def test_a_changed_record_claims_only_what_it_says_now(self, graph: GraphStore) -> None:
+        graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
+        said = lives("Ann", "Bonn", valid_from=START + 3 * DAY)
+        [outcome] = graph.apply([update("Ann Oslo 5", 3, text="new", relations=[said])])
+
+        assert ends(outcome.touched) == [("text of Ann Rome 1", START + 3 * DAY)]
+        assert homes(graph) == ["Bonn"]
+        assert [one.object for one in graph.relations(ALICE, latest_only=False)] == [
+            "Rome",
+            "Oslo",
+            "Bonn",
+        ]
+
+    def test_an_update_that_tells_nothing_of_relations_leaves_them(self, graph: GraphStore) -> None:
+        graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
+        change = replace(update("Ann Rome 1", 3, votes=2, pinned=True), relations=None)
+        [outcome] = graph.apply([change])
+
+        assert outcome.record is not None
+        assert outcome.record.valid_to == START + 5 * DAY
+        assert (outcome.record.votes, outcome.record.pinned) == (2, True)
+        assert homes(graph) == ["Oslo"]
+
+    def test_the_same_change_again_tells_what_it_touched(self, graph: GraphStore) -> None:
+        changes = [moved("Rome", 1, 1), moved("Oslo", 5, 2)]
+        first = graph.apply(changes)
+        again = graph.apply(changes)
+
+        assert again[1] == first[1]
+        assert again[0].record == first[1].touched[0]
+
+    def test_a_record_is_over_when_all_it_claims_is(self, graph: GraphStore) -> None:
+        at = START + DAY
+        said = [lives("Ann", "Rome", valid_from=at), lives("Bob", "Rome", valid_from=at)]
+        graph.apply([put("both", 1, relations=[*said, likes("Ann", "tea")]), moved("Oslo", 5, 2)])
+        before = live(graph)
+        graph.apply([moved("Bonn", 7, 3, who="Bob")])
+
+        assert before == ["text of Ann Oslo 5", "text of both"]
+        assert "text of both" not in live(graph)
+
+    def test_one_who_calls_a_relation_single_valued_settles_it_for_all(
+        self, graph: GraphStore
+    ) -> None:
+        loose = lives("Ann", "Oslo", valid_from=START + 5 * DAY, single_valued=False)
+        changes = [moved("Rome", 1, 1), moved("Oslo", 5, 2), put("loose", 3, relations=[loose])]
+        graph.apply(changes)
+        before = homes(graph)
+        [outcome] = graph.apply([remove("Ann Oslo 5", 4)])
+
+        assert before == ["Oslo"]
+        assert homes(graph) == ["Oslo", "Rome"]
+        assert ends(outcome.touched) == [("text of Ann Rome 1", None)]
+
+    def test_sessions_of_an_owner_share_their_slots(self, graph: GraphStore) -> None:
+        graph.apply([moved("Rome", 1, 1, MONDAY), moved("Oslo", 5, 2, TUESDAY)])
+        shown = [homes(graph, one, latest_only=False) for one in (ALICE, MONDAY, TUESDAY)]
+        erased = graph.erase(TUESDAY, 3)
+        again = graph.erase(TUESDAY, 3)
+
+        assert shown == [["Oslo", "Rome"], ["Rome"], ["Oslo"]]
+        assert ends(erased.touched) == [("text of Ann Rome 1", None)]
+        assert again.touched == erased.touched
+        assert homes(graph, MONDAY) == ["Rome"]
+
+    def test_an_update_from_a_wider_scope_settles_among_the_records_own(
+        self, graph: GraphStore
+    ) -> None:
+        narrow = Scope(user_id="alice", agent_id="a")
+        later = lives("Ann", "Oslo", valid_from=START + 5 * DAY)
+        graph.apply([moved("Rome", 1, 1, narrow), moved("Lyon", 1, 2), put("x", 3, narrow)])
+        [outcome] = graph.apply([update("x", 4, narrow, claimed=ALICE, relations=[later])])
+
+        assert ends(outcome.touched) == [("text of Ann Rome 1", START + 5 * DAY)]
+        assert homes(graph, narrow) == ["Oslo"]
+        assert homes(graph) == ["Lyon", "Oslo"]
+
+    def test_no_owner_ends_what_another_said(self, graph: GraphStore) -> None:
+        owners = [
+            ALICE,
+            Scope(user_id="bob"),
+            Scope(user_id="alice", agent_id="a"),
+            Scope(agent_id="a"),
+            Scope(session_id="s"),
+        ]
+        for n, owner in enumerate(owners):
+            graph.apply([moved(f"home {n}", n, n + 1, owner)])
+
+        for n, owner in enumerate(owners):
+            assert f"home {n}" in homes(graph, owner)
+        assert homes(graph, Scope(user_id="bob")) == ["home 1"]
+        assert homes(graph, Scope(session_id="s")) == ["home 4"]
+
+    # -- around a name -------------------------------------------------------------------------
+
+    def test_relations_further_away_are_found_hop_by_hop(self, graph: GraphStore) -> None:
+        said = [likes("Ann", "Bob"), likes("Bob", "Cem"), likes("Cem", "Dee")]
+        graph.apply([put("a", 1, relations=said)])
+
+        assert [len(graph.relations(ALICE, "ann", hops=hops)) for hops in (1, 2, 3)] == [1, 2, 3]
+
+    def test_another_name_of_an_entity_finds_it(self, graph: GraphStore) -> None:
+        same = Relation(subject="Robert", predicate="also_known_as", object="Bob")
+        graph.apply([put("a", 1, relations=[same, likes("Robert", "tea")])])
+
+        assert "tea" in [one.object for one in graph.relations(ALICE, "bob")]
+        assert record_id(ALICE, "fact", "a") in [
+            one.id for one in graph.reach(ALICE, ["bob"], START)
+        ]
+
+    def test_the_first_type_that_says_something_stays(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, relations=[likes("Ann", "Rex")])])
+        graph.apply([put("b", 2, relations=[likes("Ann", "Rex", object_type="dog")])])
+        graph.apply([put("c", 3, relations=[likes("Ann", "Rex", object_type="cat")])])
+
+        assert [(one.name, one.type) for one in graph.entities(ALICE)] == [
+            ("Ann", "thing"),
+            ("Rex", "dog"),
+        ]
+
+    def test_two_relations_lead_to_what_the_question_does_not_name(self, graph: GraphStore) -> None:
+        sister = Relation(subject="Mei", predicate="sister_of", object="Alice")
+        graph.apply([put("sister", 1, relations=[sister]), moved("Lyon", 1, 2, who="Mei")])
+        graph.apply([put("far", 3, relations=[likes("Lyon", "fog")]), put("none", 4)])
+        [first, second] = graph.reach(ALICE, ["sister", "alice", "where"], START + 9 * DAY)
+
+        assert (first.id, first.hops, first.via) == (record_id(ALICE, "fact", "sister"), 1, ())
+        assert (second.id, second.hops) == (record_id(ALICE, "fact", "Mei Lyon 1"), 2)
+        assert second.via == (first.id,)
+        assert 1 >= first.weight > second.weight > 0
+        assert graph.reach(ALICE, ["nobody at all"], START) == []
+        assert graph.reach(Scope(user_id="bob"), ["alice"], START) == []
+
+    def test_an_entity_of_many_relations_leads_less_far(self, graph: GraphStore) -> None:
+        many = [likes("hub", f"thing {n}") for n in range(50)]
+        graph.apply([put("many", 1, relations=many), put("one", 2, relations=[likes("Ann", "x")])])
+        weights = {one.id: one.weight for one in graph.reach(ALICE, ["hub", "ann"], START)}
+
+        assert weights[record_id(ALICE, "fact", "one")] > weights[record_id(ALICE, "fact", "many")]
+
+    @pytest.mark.parametrize(("name", "asked"), [("Katharina", "kathrina"), ("爱丽丝", "爱丽斯")])
+    def test_a_misspelt_name_is_found_when_nothing_else_is(
+        self, graph: GraphStore, name: str, asked: str
+    ) -> None:
+        graph.apply([put("a", 1, relations=[likes(name, "tea"), likes("Bob", "tee")])])
+
+        found = [one.id for one in graph.reach(ALICE, ["where", asked], START)]
+        assert found == [record_id(ALICE, "fact", "a")]
+        assert graph.reach(ALICE, ["where", "xylophone"], START) == []
+
+    def test_what_is_over_leads_nowhere(self, graph: GraphStore) -> None:
+        graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
+
+        assert [one.id for one in graph.reach(ALICE, ["ann"], START + 9 * DAY)] == [
+            record_id(ALICE, "fact", "Ann Oslo 5")
+        ]
+
+    def test_a_session_reaches_only_its_own(self, graph: GraphStore) -> None:
+        graph.apply([moved("Rome", 1, 1, MONDAY), moved("Oslo", 1, 2, TUESDAY, who="Bob")])
+        graph.apply([put("a", 3, TUESDAY, relations=[likes("Ann", "Bob")])])
+
+        found = [one.id for one in graph.reach(MONDAY, ["ann", "bob"], START + 9 * DAY)]
+        assert found == [record_id(MONDAY, "fact", "Ann Rome 1")]
