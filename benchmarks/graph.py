@@ -325,8 +325,8 @@ def cost(small: bool) -> Iterator[Table]:  # noqa: FBT001 -- passed on as it cam
         questions = [f"Who {chance.choice(TYPES)[:-1]}ed {one} lately?" for one in people]
         hub = "Whom does Hub know?"
 
-        def reach(text: str) -> object:
-            return graph.reach(ALICE, names_in(text), now())
+        def expand(text: str) -> object:
+            return graph.expand(ALICE, names_in(text), now())
 
         def tell(number: int) -> object:
             text = f"Newcomer {number} arrived."
@@ -334,9 +334,9 @@ def cost(small: bool) -> Iterator[Table]:  # noqa: FBT001 -- passed on as it cam
             return memory.add(Fact(text=text, relations=tuple(said)), ALICE)
 
         works: list[tuple[str, Callable[[int], object], int]] = [
-            ("reach, one name of some ten relations", lambda n: reach(questions[n]), 300),
-            ("reach, one name of 500", lambda _: reach(hub), 50),
-            ("reach, no known name", lambda n: reach(f"Who is Xavier{n} Quimby?"), 100),
+            ("expand, one name of some ten relations", lambda n: expand(questions[n]), 300),
+            ("expand, one name of 500", lambda _: expand(hub), 50),
+            ("expand, no known name", lambda n: expand(f"Who is Xavier{n} Quimby?"), 100),
             ("relations, two hops", lambda n: memory.relations(ALICE, people[n], hops=2), 200),
             ("relations, two hops from the hub",
              lambda _: memory.relations(ALICE, "Hub", hops=2), 10),

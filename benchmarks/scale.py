@@ -24,7 +24,7 @@ from rich.table import Table
 from commonplace import Record, Scope, Settings
 from commonplace.backends import open_engines
 from commonplace.model import record_id
-from commonplace.ports.stores import Point, Probe, Terms, VectorIndex
+from commonplace.ports.stores import Point, Query, Terms, VectorIndex
 from commonplace.settings import Place, without_secret
 from commonplace.testing.fakes import HashEmbedder
 
@@ -60,10 +60,10 @@ def points(scope: Scope, count: int, dimensions: int) -> Iterator[list[Point]]:
         ]
 
 
-def probe(scope: Scope, dimensions: int) -> Probe:
+def probe(scope: Scope, dimensions: int) -> Query:
     """Make up a question."""
     vector = _unit(_random.standard_normal((1, dimensions), dtype=np.float32))[0]
-    return Probe(scope=scope, vector=vector.tolist(), terms=_terms(), at=NOW)
+    return Query(scope=scope, vector=vector.tolist(), terms=_terms(), at=NOW)
 
 
 def _unit(rows: "np.ndarray[tuple[int, int], np.dtype[np.float32]]") -> "np.ndarray":

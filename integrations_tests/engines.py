@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from commonplace.settings import Place
+from commonplace.settings import Location
 
 ENGINES = ("embedded", "neo4j+edge", "neo4j+qdrant")
 _GRAPH, _VECTORS = "TEST_GRAPH", "TEST_VECTORS"
-_find: Callable[..., Place] = Place.find
+_find: Callable[..., Location] = Location.find
 
 
 @pytest.fixture
@@ -29,11 +29,11 @@ def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
             url = request.getfixturevalue("qdrant_url")
             monkeypatch.setenv(_VECTORS, stack.enter_context(empty_index(url)))
-        monkeypatch.setattr(Place, "find", find)
+        monkeypatch.setattr(Location, "find", find)
         yield request.param
 
 
-def find(*args: object, **given: object) -> Place:
+def find(*args: object, **given: object) -> Location:
     """Find a place as ever, and put what is in a folder where the environment says."""
     place = _find(*args, **given)
     changed = {}

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from commonplace import Backpressure, Fact, InvalidRecord, LoopRequired, Memory, Scope, Settings
+from commonplace import (
+    BackpressureError,
+    Fact,
+    InvalidRecordError,
+    LoopRequiredError,
+    Memory,
+    Scope,
+    Settings,
+)
 from commonplace.ingest.operations import Delete, Revise, Upsert
 from commonplace.model import now
 from commonplace.testing.fakes import HashEmbedder
@@ -47,9 +55,9 @@ def test_writes_of_several_users_are_done_together(memory: Memory, *, is_async: 
 
 def test_one_bad_command_keeps_all_from_being_accepted(memory: Memory) -> None:
     good = Upsert(facts=[Fact(text="Alice rows")], scope=ALICE)
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         memory.write([good, Upsert(facts=[], scope=ALICE)])
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         memory.write([good, "delete everything"])  # type: ignore[list-item]
 
     assert texts_of(memory, ALICE) == []
@@ -64,7 +72,7 @@ def test_a_full_journal_takes_none_of_them(tmp_path: Path) -> None:
     settings = Settings(max_pending=2, retry_after=60)
     with Memory.open(str(tmp_path), embedder=Stuck(), settings=settings) as memory:
         commands = [Upsert(facts=[Fact(text=f"{n}")], scope=ALICE) for n in range(3)]
-        with pytest.raises(Backpressure):
+        with pytest.raises(BackpressureError):
             memory.write(commands, wait=False)
         assert memory.drain(0).pending == 0
         memory.write(commands[:2], wait=False)
@@ -75,7 +83,7 @@ def test_a_full_journal_takes_none_of_them(tmp_path: Path) -> None:
 def test_what_needs_a_loop_is_written_on_one(tmp_path: Path) -> None:
     commands = [Upsert(facts=[Fact(text="Alice rows")], scope=one) for one in (ALICE, BOB)]
     with Memory.open(str(tmp_path), embedder=AsyncEmbedder()) as memory:
-        with pytest.raises(LoopRequired):
+        with pytest.raises(LoopRequiredError):
             memory.write(commands)
         asyncio.run(memory.awrite(commands))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from commonplace import Fact, InvalidRecord, Memory, Message, Policy, Relation, Scope, Settings
+from commonplace import Fact, InvalidRecordError, Memory, Message, Policy, Relation, Scope, Settings
 from commonplace.agents.handlers import recall, search_memory
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
@@ -308,7 +308,7 @@ def test_a_name_cannot_add_to_a_drawing(memory: Memory) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(memory: Memory, refused: Any) -> None:
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         refused(memory)
 
 
@@ -352,7 +352,7 @@ def test_no_recall_is_recorded_where_nothing_fades(tmp_path: Path) -> None:
         memory._store.recalls.flush()
 
         assert "decay" not in match.parts
-        assert memory._store.engines.graph.recalls(ALICE, [match.record.id]) == {}
+        assert memory._store.engines.graph.access_log(ALICE, [match.record.id]) == {}
 
 
 def test_a_pinned_record_is_never_pruned(memory: Memory) -> None:

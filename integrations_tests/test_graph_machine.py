@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from commonplace import Entity, Fact, Memory, Record, Relation, Scope
-from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.model import fold, record_id
 from commonplace.ports.stores import Outcome, Put, Remove
@@ -287,7 +287,7 @@ class GraphMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name, "graph.db")
-        self.graph = SqliteGraph(SqliteFile(str(path)))
+        self.graph = SqliteGraph(SqliteConnection(str(path)))
         self.look = sqlite3.connect(path)
         self.model = Model()
         self.steps = 0

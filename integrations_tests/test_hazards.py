@@ -17,14 +17,14 @@ import pytest
 
 from commonplace import (
     Fact,
-    IdempotencyConflict,
-    InvalidFilter,
-    InvalidRecord,
+    IdempotencyConflictError,
+    InvalidFilterError,
+    InvalidRecordError,
     Memory,
-    MemoryClosed,
+    MemoryClosedError,
     Message,
-    ModelFailed,
-    RecordNotFound,
+    ModelFailedError,
+    RecordNotFoundError,
     Relation,
     Scope,
     Settings,
@@ -130,7 +130,7 @@ def test_a_model_that_raises_a_cancellation_is_retried(tmp_path: Path) -> None:
     ],
 )
 def test_what_could_not_be_read_back_is_refused(make: Any) -> None:
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         make()
 
 
@@ -171,12 +171,12 @@ def test_an_extracted_date_outside_the_calendar_is_dropped(tmp_path: Path) -> No
     ],
 )
 def test_odd_arguments_are_refused_by_name(memory: Memory, refused: Any) -> None:
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         refused(memory)
 
 
 def test_a_filter_with_a_lone_surrogate_is_refused(memory: Memory) -> None:
-    with pytest.raises(InvalidFilter):
+    with pytest.raises(InvalidFilterError):
         memory.search("x", ALICE, where={"city": "\ud800"})
 
 
@@ -285,7 +285,7 @@ def test_a_key_on_its_way_is_not_given_to_another_text(tmp_path: Path) -> None:
     async def write() -> None:
         async with open_memory(tmp_path, embedder=embedder) as memory:
             await memory.aadd("one", ALICE, key="k", wait=False)
-            with pytest.raises(IdempotencyConflict):
+            with pytest.raises(IdempotencyConflictError):
                 await memory.aadd("two", ALICE, key="k", wait=False)
 
     asyncio.run(write())
@@ -380,7 +380,7 @@ def test_a_key_of_a_fact_is_not_given_to_another_text(memory: Memory) -> None:
     memory.add(Fact(text="one", key="k"), ALICE)
     memory.add(Fact(text="one", key="k"), ALICE)
     for again in (Fact(text="two", key="k"), [Fact(text=text, key="q") for text in "ab"]):
-        with pytest.raises(IdempotencyConflict):
+        with pytest.raises(IdempotencyConflictError):
             memory.add(again, ALICE)
 
     assert len(memory.list(ALICE).records) == 1
@@ -400,7 +400,7 @@ def test_a_retried_dead_letter_is_not_overtaken_by_what_came_since(tmp_path: Pat
     with open_memory(tmp_path, embedder=embedder, settings=settings) as memory:
         known = memory.add("Alice rows", ALICE).changes[0].id
         embedder.ill = True
-        with pytest.raises(ModelFailed):
+        with pytest.raises(ModelFailedError):
             memory.update(known, "Alice rows at dawn", ALICE)
         embedder.ill = False
         memory.vote(known, ALICE, helped=True)
@@ -443,9 +443,9 @@ def test_what_is_about_to_be_deleted_is_not_found(tmp_path: Path) -> None:
             one, two = (await memory.aadd(["one", "two"], ALICE)).changes
             await memory.aupdate(one.id, "first", ALICE, wait=False)
             await memory.adelete(one.id, ALICE, wait=False)
-            with pytest.raises(RecordNotFound):
+            with pytest.raises(RecordNotFoundError):
                 await memory.aupdate(one.id, "second", ALICE)
-            with pytest.raises(RecordNotFound):
+            with pytest.raises(RecordNotFoundError):
                 await memory.adelete(one.id, ALICE)
             await memory.aupdate(two.id, "pinned", ALICE, pinned=True, wait=False)
             await memory.aprune(ALICE, keep=0, dry_run=False)
@@ -475,7 +475,7 @@ def test_a_forked_child_is_told_and_never_hangs(tmp_path: Path) -> None:
         memory.add("Alice rows", ALICE)
         script = (
             "import os, sys\n"
-            "from commonplace import Memory, MemoryClosed, Scope, StoreLocked\n"
+            "from commonplace import Memory, MemoryClosedError, Scope, StoreLockedError\n"
             "from commonplace.testing.fakes import HashEmbedder\n"
             "alice = Scope(user_id='alice')\n"
             "memory = Memory.open(sys.argv[1], embedder=HashEmbedder())\n"
@@ -487,9 +487,9 @@ def test_a_forked_child_is_told_and_never_hangs(tmp_path: Path) -> None:
             "                 lambda: Memory.open(sys.argv[1], embedder=HashEmbedder())):\n"
             "        try:\n"
             "            call()\n"
-            "        except (MemoryClosed, StoreLocked) as error:\n"
+            "        except (MemoryClosedError, StoreLockedError) as error:\n"
             "            told.append(type(error).__name__)\n"
-            "    os._exit(0 if told == ['MemoryClosed', 'MemoryClosed', 'StoreLocked'] else 1)\n"
+            "    os._exit(0 if told == ['MemoryClosedError', 'MemoryClosedError', 'StoreLockedError'] else 1)\n"
             "_, status = os.waitpid(child, 0)\n"
             "memory.close()\n"
             "sys.exit(os.waitstatus_to_exitcode(status))\n"
@@ -590,7 +590,7 @@ def test_a_retried_dead_letter_of_an_asynchronous_model_runs_at_the_next_loop(
     embedder = Healing()
     settings = Settings(max_attempts=1)
     memory = open_memory(tmp_path, embedder=embedder, settings=settings)
-    with pytest.raises(ModelFailed):
+    with pytest.raises(ModelFailedError):
         asyncio.run(memory.aadd("Alice keeps bees", ALICE))
     embedder.ill = False
 
@@ -608,7 +608,7 @@ async def test_closing_over_an_unfinished_write_tells_its_caller_so(tmp_path: Pa
     await asyncio.sleep(0.2)
     await asyncio.to_thread(memory.close, 0.1)
 
-    with pytest.raises(MemoryClosed):
+    with pytest.raises(MemoryClosedError):
         await asyncio.wait_for(writing, 10)
     for task in memory._tasks:
         task.cancel()

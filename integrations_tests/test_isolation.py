@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from commonplace import Fact, Memory, Message, RecordNotFound, Relation, Scope
+from commonplace import Fact, Memory, Message, RecordNotFoundError, Relation, Scope
 from commonplace.agents.handlers import add_memory, recall, search_memory
 from commonplace.agents.policy import Policy
 from commonplace.testing.fakes import HashEmbedder
@@ -159,7 +159,7 @@ class World:
                 await self.memory.avote(record_id, scope, helped=True)
             else:
                 await self.memory.adelete(record_id, scope)
-        except RecordNotFound:
+        except RecordNotFoundError:
             assert not alive
         else:
             assert alive

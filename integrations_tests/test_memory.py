@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 from commonplace import (
-    Backpressure,
+    BackpressureError,
     Fact,
-    IdempotencyConflict,
-    InvalidRecord,
-    InvalidScope,
-    InvalidVector,
-    LoopRequired,
+    IdempotencyConflictError,
+    InvalidRecordError,
+    InvalidScopeError,
+    InvalidVectorError,
+    LoopRequiredError,
     Memory,
-    MemoryClosed,
+    MemoryClosedError,
     Message,
-    RecordNotFound,
+    RecordNotFoundError,
     Relation,
-    SchemaMismatch,
+    SchemaMismatchError,
     Scope,
     Settings,
 )
@@ -97,7 +97,7 @@ def test_a_key_names_one_text_for_ever(memory: Memory) -> None:
     memory.add("Alice keeps bees", ALICE, key="k")
     again = memory.add("Alice keeps bees", ALICE, key="k")
 
-    with pytest.raises(IdempotencyConflict):
+    with pytest.raises(IdempotencyConflictError):
         memory.add("Alice keeps wasps", ALICE, key="k")
     assert again.changes[0].event == "NONE"
     assert texts_of(memory) == ["Alice keeps bees"]
@@ -162,9 +162,9 @@ def test_an_unknown_record_cannot_be_changed_and_a_foreign_one_looks_unknown(
     bobs = memory.add("Bob keeps bees", Scope(user_id="bob")).changes[0].id
 
     for record_id in (bobs, "no-such-id"):
-        with pytest.raises(RecordNotFound, match="No record"):
+        with pytest.raises(RecordNotFoundError, match="No record"):
             memory.update(record_id, "mine", ALICE)
-        with pytest.raises(RecordNotFound, match="No record"):
+        with pytest.raises(RecordNotFoundError, match="No record"):
             memory.delete(record_id, ALICE)
     assert memory.history(bobs, ALICE) == []
 
@@ -190,14 +190,14 @@ def test_an_unknown_record_cannot_be_changed_and_a_foreign_one_looks_unknown(
     ],
 )
 def test_bad_input_is_refused_before_anything_is_stored(memory: Memory, call: Any) -> None:
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         call(memory)
     assert texts_of(memory) == []
 
 
 def test_a_scope_is_never_guessed() -> None:
     for given in ({}, {"user_id": ""}, {"user_id": "*"}, {"user_id": 7}, {"user_id": "a\n"}):
-        with pytest.raises(InvalidScope):
+        with pytest.raises(InvalidScopeError):
             Scope(**given)  # type: ignore[arg-type]
 
 
@@ -251,9 +251,9 @@ async def test_an_asynchronous_chat_model_is_awaited_on_the_callers_loop(tmp_pat
 
 def test_an_asynchronous_model_is_refused_where_no_loop_is(tmp_path: Path) -> None:
     with open_memory(tmp_path, embedder=LoopBoundEmbedder()) as memory:
-        with pytest.raises(LoopRequired, match="aadd"):
+        with pytest.raises(LoopRequiredError, match="aadd"):
             memory.add("Alice keeps bees", ALICE)
-        with pytest.raises(LoopRequired, match="asearch"):
+        with pytest.raises(LoopRequiredError, match="asearch"):
             memory.search("bees", ALICE)
 
 
@@ -304,7 +304,7 @@ def test_a_transient_model_failure_is_retried(tmp_path: Path) -> None:
 def test_a_write_that_cannot_succeed_is_a_dead_letter_and_can_be_retried(tmp_path: Path) -> None:
     embedder = FlakyEmbedder([[float("nan")] * 64])
     with open_memory(tmp_path, embedder=embedder, settings=QUICK) as memory:
-        with pytest.raises(InvalidVector):
+        with pytest.raises(InvalidVectorError):
             memory.add("Alice keeps bees", ALICE)
         [letter] = memory.dead_letters(ALICE)
 
@@ -337,7 +337,7 @@ def test_too_many_waiting_writes_push_back_and_nothing_is_accepted(tmp_path: Pat
     with open_memory(tmp_path, embedder=embedder, settings=Settings(max_pending=2)) as memory:
         memory.add("one", ALICE, wait=False)
         memory.add("two", ALICE, wait=False)
-        with pytest.raises(Backpressure, match="Nothing was accepted"):
+        with pytest.raises(BackpressureError, match="Nothing was accepted"):
             memory.add("three", ALICE, wait=False)
 
         assert asyncio.run(memory.adrain()).pending == 0
@@ -347,9 +347,9 @@ def test_too_many_waiting_writes_push_back_and_nothing_is_accepted(tmp_path: Pat
 def test_a_store_takes_no_other_embedder(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         memory.add("Alice keeps bees", ALICE)
-        with pytest.raises(SchemaMismatch):
+        with pytest.raises(SchemaMismatchError):
             open_memory(tmp_path, embedder=HashEmbedder(dimensions=32))
-    with pytest.raises(SchemaMismatch):
+    with pytest.raises(SchemaMismatchError):
         open_memory(tmp_path, embedder=HashEmbedder(dimensions=32))
 
 
@@ -412,9 +412,9 @@ def test_opening_a_folder_twice_shares_it_and_the_last_one_closes_it(tmp_path: P
 
     assert texts_of(second) == ["Alice keeps bees"]
     second.close()
-    with pytest.raises(MemoryClosed):
+    with pytest.raises(MemoryClosedError):
         second.get("any", ALICE)
-    with pytest.raises(MemoryClosed):
+    with pytest.raises(MemoryClosedError):
         first.add("x", ALICE)
 
 
@@ -425,7 +425,7 @@ def test_a_closed_memory_says_so_in_an_async_call_too(tmp_path: Path) -> None:
     async def ask() -> None:
         await memory.asearch("bees", ALICE)
 
-    with pytest.raises(MemoryClosed):
+    with pytest.raises(MemoryClosedError):
         asyncio.run(ask())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace import Extraction, Fact, Memory, Message, ModelUnreadable, Scope
+from commonplace import Extraction, Fact, Memory, Message, ModelUnreadableError, Scope
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
 
@@ -34,7 +34,7 @@ def test_an_unreadable_extraction_without_its_messages_is_a_dead_letter(
 ):
     chat = ScriptedChat(["nonsense", "{}", json.dumps({"facts": [{"text": "A cat."}]})])
     with Memory.open(str(tmp_path / "m"), embedder=HashEmbedder(), chat=chat) as memory:
-        with pytest.raises(ModelUnreadable, match="facts"):
+        with pytest.raises(ModelUnreadableError, match="facts"):
             memory.add(Message(text="A cat!"), scope, infer=Extraction(keep_messages=False))
         [dead] = memory.dead_letters(scope)
         memory.retry([dead.operation])

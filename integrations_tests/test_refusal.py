@@ -7,24 +7,26 @@ from pathlib import Path
 import pytest
 
 from commonplace import (
-    InvalidRecord,
+    InvalidRecordError,
     Memory,
     Scope,
     Settings,
-    StoreRefused,
-    StoreUnavailable,
+    StoreRefusedError,
+    StoreUnavailableError,
 )
 from commonplace.backends.edge.index import EdgeIndex
 from commonplace.backends.sqlite.graph import SqliteGraph
-from commonplace.model import Receipt
+from commonplace.model import EraseReceipt
 from commonplace.ports.stores import GraphStore
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")
-REFUSED = StoreRefused(store="neo4j://host", reason="it does not know the user")
-AWAY = StoreUnavailable(store="neo4j://host", reason="no answer")
+REFUSED = StoreRefusedError(store="neo4j://host", reason="it does not know the user")
+AWAY = StoreUnavailableError(store="neo4j://host", reason="no answer")
 BROKEN = RuntimeError("what nobody thought of")
-REJECTED = InvalidRecord(field="request", value="delete", reason="was refused by qdrant://host")
+REJECTED = InvalidRecordError(
+    field="request", value="delete", reason="was refused by qdrant://host"
+)
 
 
 class Door:
@@ -61,7 +63,7 @@ def shut(memory: Memory, monkeypatch: pytest.MonkeyPatch, error: Exception) -> D
 
 def test_a_write_that_a_store_refuses_says_so_and_waits_in_the_journal(memory, monkeypatch):
     door = shut(memory, monkeypatch, REFUSED)
-    with pytest.raises(StoreRefused, match="password"):
+    with pytest.raises(StoreRefusedError, match="password"):
         memory.add("Alice drinks tea", ALICE)
     left = memory.drain(10)
 
@@ -117,15 +119,15 @@ def test_an_erasure_that_a_store_fails_says_so_and_is_done_later(memory, monkeyp
 
     assert (left.pending, left.dead) == (0, 0)
     assert memory.list(ALICE).records == ()
-    assert isinstance(memory.forget(ALICE), Receipt)
+    assert isinstance(memory.forget(ALICE), EraseReceipt)
 
 
 async def test_who_waits_behind_a_write_that_a_store_fails_is_told(memory, monkeypatch):
     door = shut(memory, monkeypatch, AWAY)
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailableError):
         await memory.aadd("Alice drinks tea", ALICE)
     for behind in (memory.aforget(ALICE), memory.aadd("Alice rows", ALICE)):
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailableError):
             await asyncio.wait_for(behind, 10)
     door.error = None
     left = await memory.adrain(10)
@@ -155,7 +157,7 @@ def test_a_store_that_refuses_at_the_opening_is_told_at_once(tmp_path, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(EdgeIndex, "__init__", refuse)
-        with pytest.raises(StoreRefused):
+        with pytest.raises(StoreRefusedError):
             Memory.open(str(tmp_path), embedder=HashEmbedder())
     Memory.open(str(tmp_path), embedder=HashEmbedder()).close()
 
@@ -169,7 +171,7 @@ def test_what_was_applied_but_not_flushed_is_not_forgotten_by_a_refusal(
     memory.close()
     with monkeypatch.context() as patch:
         patch.setattr(SqliteGraph, "apply", Door(REFUSED).guard(SqliteGraph.apply))
-        with pytest.raises(StoreRefused):
+        with pytest.raises(StoreRefusedError):
             Memory.open(str(tmp_path), embedder=HashEmbedder())
 
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as again:

@@ -20,7 +20,7 @@ from commonplace.agents.policy import (
     Mode,
     Policy,
 )
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.memory import Memory
 
 from .replies import Replies
@@ -59,7 +59,7 @@ class MemoryMiddleware(MiddlewareBase):
     the newest message, so a provider's prompt cache ends at the old note.
 
     Raises:
-        InvalidScope, InvalidRecord: an argument cannot be used.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used.
         TypeError: the client or a model is of another library.
     """
 
@@ -86,7 +86,7 @@ class MemoryMiddleware(MiddlewareBase):
         tool_prefix: str = "",
     ) -> None:
         if mem0_config is not None:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="mem0_config",
                 value=type(mem0_config).__name__,
                 reason="configures mem0, which has no part here",

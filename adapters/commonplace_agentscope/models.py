@@ -13,7 +13,7 @@ from agentscope.message import SystemMsg, TextBlock, UserMsg
 from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.model import FinishedReason as Finished
 
-from commonplace.errors import InvalidRecord, ModelFailed
+from commonplace.errors import InvalidRecordError, ModelFailedError
 from commonplace.ports.models import ChatModel, Embedder
 
 NO_MODEL = "{}={!r} is no {} of agentscope. Pass one."
@@ -36,7 +36,7 @@ class AgentScopeChat:
         """Answer with JSON text; the schema goes into the prompt, which every model can read.
 
         Raises:
-            ModelFailed: the call was interrupted.
+            ModelFailedError: the call was interrupted.
         """
         wanted = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
         answer = await self.model(
@@ -61,7 +61,7 @@ class AgentScopeChat:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
-        raise ModelFailed(model=self.id, reason="the call was interrupted")
+        raise ModelFailedError(model=self.id, reason="the call was interrupted")
 
 
 class AgentScopeEmbedder:
@@ -76,7 +76,7 @@ class AgentScopeEmbedder:
             raise TypeError(NO_MODEL.format("embedding_model", model, "EmbeddingModelBase"))
         found = model.dimensions if dimensions is None else dimensions
         if type(found) is not int or found <= 0:
-            raise InvalidRecord(field="dimensions", value=found, reason="is not above zero")
+            raise InvalidRecordError(field="dimensions", value=found, reason="is not above zero")
         self.model = model
         self.dimensions = found
 

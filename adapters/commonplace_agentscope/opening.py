@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from weakref import WeakSet
 
 from commonplace.agents.handlers import within
-from commonplace.agents.session import Warn
+from commonplace.agents.session import WarnOnce
 from commonplace.memory import Memory
 from commonplace.model import Scope
 from commonplace.ports.models import ChatModel, Embedder
@@ -43,7 +43,7 @@ class Opening:
         self._is_warm = False
         self.place = memory.place if memory is not None else path or ""
         self.holders: WeakSet[object] = WeakSet()
-        self.warn = Warn("commonplace_agentscope")
+        self.warn = WarnOnce("commonplace_agentscope")
         self.writes = Writes(self.warn)
 
     @property

@@ -16,8 +16,8 @@ from agentscope.event import ModelCallStartEvent
 from agentscope.message import Msg
 from agentscope.state import AgentState
 
-from commonplace.agents.session import Warn
-from commonplace.errors import InvalidScope
+from commonplace.agents.session import WarnOnce
+from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
 
 from .marks import without_notes
@@ -76,7 +76,7 @@ class Replies:
         # A state stays alive while a reply on it does, so its id is its own; likewise above.
         self._peers: WeakValueDictionary[int, WeakSet[Reply]] = WeakValueDictionary()
 
-    def begin(self, agent: "Agent", warn: Warn) -> Reply:
+    def begin(self, agent: "Agent", warn: WarnOnce) -> Reply:
         """Take a reply up, for nobody if it cannot be told for whom."""
         scope = None
         try:
@@ -103,7 +103,7 @@ class Replies:
         if not replies:
             return messages
         here = [reply for reply in replies if reply.state is state] or replies
-        readers = {one.owner.lane for one in here if one.owner is not None}
+        readers = {one.owner.partition for one in here if one.owner is not None}
         kept = without_notes(messages, memory, lambda _turn, owner: owner not in readers)
         reply = self.current(state)
         if reply is not None and len(kept) < len(messages):
@@ -114,7 +114,7 @@ class Replies:
         """Tell whose memory a call may touch; outside a reply that is the one fixed user's.
 
         Raises:
-            InvalidScope: the reply has no owner, or none of its own any more.
+            InvalidScopeError: the reply has no owner, or none of its own any more.
         """
         reply = self.current(state)
         if reply is None and not callable(self._user_id):
@@ -124,7 +124,7 @@ class Replies:
         reason = "is unknown outside a reply of this agent"
         if reply is not None:
             reason = "is not the only one of this agent" if reply.is_cut else "is unknown"
-        raise InvalidScope(field="user_id", value=None, reason=reason)
+        raise InvalidScopeError(field="user_id", value=None, reason=reason)
 
     async def steps(
         self, reply: Reply, inner: AsyncGenerator[Any, None]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from commonplace.agents.messages import in_session
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def scope_of(
     """Tell whose memory a reply is about, in the agent's session.
 
     Raises:
-        InvalidScope: the user id is none.
+        InvalidScopeError: the user id is none.
     """
     owner = to_scope(user_id(agent) if callable(user_id) else user_id, agent_id)
     return in_session(owner, agent.state.session_id)
@@ -27,8 +27,8 @@ def to_scope(user_id: object, agent_id: str | None) -> Scope:
     """Make a user's scope, in no session.
 
     Raises:
-        InvalidScope: the user id is no plain string, or an id cannot be used.
+        InvalidScopeError: the user id is no plain string, or an id cannot be used.
     """
     if type(user_id) is not str:
-        raise InvalidScope(field="user_id", value=user_id, reason="is not a string")
+        raise InvalidScopeError(field="user_id", value=user_id, reason="is not a string")
     return Scope(user_id=user_id, agent_id=agent_id)

@@ -13,7 +13,7 @@ from agentscope.types import ReplyFinishedReason
 
 from commonplace.agents.handlers import recall, within
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.model import Match, Message, Scope
 
 from .convert import final_text, to_event, to_exchange, to_note, to_pending
@@ -104,7 +104,9 @@ class Turn:
         if not self.reply.is_cut:
             return
         reason = "is not the only one whom the agent answers in this conversation"
-        self.opening.warn("separation", InvalidScope(field="user_id", value=None, reason=reason))
+        self.opening.warn(
+            "separation", InvalidScopeError(field="user_id", value=None, reason=reason)
+        )
         drop_notes(self.state, self.key, lambda _turn, _owner: True)
 
     async def finish(self, event: ReplyEndEvent) -> None:
@@ -150,7 +152,7 @@ class Turn:
         # Another reply may have taken the conversation over while this one waited.
         if self.owner is None or self._id is None or self._id != self.state.reply_id:
             return None
-        note = to_note(matches, self.policy, self._id, self.key, self.owner.lane)
+        note = to_note(matches, self.policy, self._id, self.key, self.owner.partition)
         if note is None:
             return None
         self.state.context.append(note)
@@ -184,7 +186,7 @@ class Turn:
     def _sweep(self) -> None:
         """Drop notes of earlier replies that should be gone, and every note for somebody else."""
         keeps = self.policy.inject == "persist"
-        lane = self.owner.lane if self.owner is not None else ""
+        lane = self.owner.partition if self.owner is not None else ""
         drop_notes(
             self.state,
             self.key,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from commonplace.agents.session import Warn
+from commonplace.agents.session import WarnOnce
 
 MOST_LATE = 100
 
@@ -12,7 +12,7 @@ MOST_LATE = 100
 class Writes:
     """The running writes of one memory; kept here, for a loop keeps no task alive."""
 
-    def __init__(self, warn: Warn) -> None:
+    def __init__(self, warn: WarnOnce) -> None:
         self._running: set[asyncio.Task[None]] = set()
         self._late: set[asyncio.Task[None]] = set()
         self._warn = warn

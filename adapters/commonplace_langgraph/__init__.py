@@ -7,7 +7,7 @@ Each name is imported when it is first asked for: what only stores needs no `lan
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from commonplace.errors import MissingExtra
+from commonplace.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from .middleware import MemoryMiddleware
@@ -64,6 +64,6 @@ def __getattr__(name: str) -> object:
         package = (error.name or "").partition(".")[0]
         if not package.startswith(("langchain", "langgraph")):
             raise
-        raise MissingExtra(package=package, extra="langgraph") from error
+        raise MissingExtraError(package=package, extra="langgraph") from error
     globals()[name] = value = getattr(home, name)
     return value

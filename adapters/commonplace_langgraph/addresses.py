@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.ports.checkpoints import Address
 from commonplace.validation import is_sound
 
@@ -14,12 +14,12 @@ def address_of(config: "RunnableConfig") -> tuple[str, str, str | None]:
     """Read thread, namespace and checkpoint id; the last is None when the latest is meant.
 
     Raises:
-        InvalidRecord: there is no thread, or its name is no text that can be stored.
+        InvalidRecordError: there is no thread, or its name is no text that can be stored.
     """
     given = config.get("configurable") or {}
     thread = given.get("thread_id")
     if thread is None or not str(thread) or not is_sound(str(thread)):
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="thread_id",
             value=thread,
             reason="names no thread",

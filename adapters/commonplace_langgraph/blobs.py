@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.ports.checkpoints import Blob
 
 
@@ -19,7 +19,7 @@ def dump(serde: SerializerProtocol, value: object) -> Blob:
 def loader(serde: SerializerProtocol) -> Callable[[Blob], Any]:
     """Give what reads values with the saver's serializer; ask once for many values.
 
-    The reader raises `InvalidRecord` when the serializer encrypts and a value is plain: then it was
+    The reader raises `InvalidRecordError` when the serializer encrypts and a value is plain: then it was
     written by somebody without the key.
     """
 
@@ -28,7 +28,7 @@ def loader(serde: SerializerProtocol) -> Callable[[Blob], Any]:
 
     def decrypt(blob: Blob) -> Any:
         if "+" not in blob.type:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="type",
                 value=blob.type,
                 reason="is not encrypted, and this saver reads only what is",

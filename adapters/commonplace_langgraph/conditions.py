@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from commonplace.errors import InvalidFilter
+from commonplace.errors import InvalidFilterError
 
 from .lifting import narrowed
 
@@ -22,7 +22,7 @@ _MOST = 12
 _MISSING = object()
 
 
-class _Refused(InvalidFilter):
+class _Refused(InvalidFilterError):
     """A filter that this language does not have; also a ValueError, as in every other store."""
 
     def __init__(self, part: object, reason: str) -> None:
@@ -53,7 +53,7 @@ def wanted(given: Mapping[str, Any] | None) -> Wanted:
     """Check a filter.
 
     Raises:
-        InvalidFilter: it has an unknown operator, or a value that no JSON has.
+        InvalidFilterError: it has an unknown operator, or a value that no JSON has.
     """
     if not given:
         return Wanted()

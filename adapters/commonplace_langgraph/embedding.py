@@ -3,7 +3,7 @@
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.memory import Memory
 from commonplace.ports.models import Embedder
 
@@ -16,13 +16,13 @@ def embedder_of(index: IndexConfig | None) -> Embedder | None:
     A function that is asynchronous is awaited on the caller's event loop.
 
     Raises:
-        InvalidRecord: it names a model and not the length of its vectors.
+        InvalidRecordError: it names a model and not the length of its vectors.
     """
     if not index or index.get("embed") is None:
         return None
     dims = index.get("dims")
     if type(dims) is not int or dims < 1:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="index['dims']", value=dims, reason="is no length of a vector",
             hint="Give index={'dims': 384, 'embed': ...}.",
         )  # fmt: skip
@@ -44,14 +44,14 @@ def check_same(index: IndexConfig | None, memory: Memory) -> None:
     """Refuse an index configuration that is not the given memory's.
 
     Raises:
-        InvalidRecord: it is another model, or of another length.
+        InvalidRecordError: it is another model, or of another length.
     """
     if not index:
         return
     held, given = memory.embedder, embedder_of(index)
     dims = index.get("dims", held.dimensions)
     if dims != held.dimensions or (given is not None and given.id != held.id):
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="index",
             value=given.id if given else dims,
             reason=f"is not the memory's own embedder {held.id!r} of {held.dimensions} dimensions",

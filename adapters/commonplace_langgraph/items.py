@@ -124,7 +124,7 @@ def facts(
         of: the id of the item's record.
 
     Raises:
-        InvalidRecord: a memory cannot hold it.
+        InvalidRecordError: a memory cannot hold it.
     """
     told = texts or (visible(held) or "{}",)
     said: dict[str, Any] = {

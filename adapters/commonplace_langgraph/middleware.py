@@ -40,7 +40,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
     Raises:
         TypeError: that is no `Memory`.
-        InvalidScope, InvalidRecord: an id cannot be used, or the policy keeps notes.
+        InvalidScopeError, InvalidRecordError: an id cannot be used, or the policy keeps notes.
     """
 
     state_schema = TurnState

@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 
 NO_MODEL = "model={!r} is no {} of LangChain. Pass one."
 _NAMES = ("model", "model_name", "model_id", "azure_deployment", "deployment_name", "repo_id")
@@ -99,7 +99,7 @@ class _Embedder:
             raise TypeError(NO_MODEL.format(model, "Embeddings"))
         found = getattr(model, "dimensions", None) if dimensions is None else dimensions
         if type(found) is not int or found <= 0:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="dimensions",
                 value=found,
                 reason="is not above zero",
@@ -107,7 +107,7 @@ class _Embedder:
             )
         name = name_of(model)
         if not id and not name:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="id",
                 value=id,
                 reason="is missing and the model does not tell its name",
@@ -127,7 +127,7 @@ class LangChainEmbedder(_Embedder):
 
     Raises:
         TypeError: that is no embedding model.
-        InvalidRecord: the model tells its dimensions or name as little as the caller does.
+        InvalidRecordError: the model tells its dimensions or name as little as the caller does.
     """
 
     def embed(self, texts: Sequence[str], *, purpose: Literal["query", "document"]) -> Vectors:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from commonplace.errors import InvalidRecord, InvalidScope
+from commonplace.errors import InvalidRecordError, InvalidScopeError
 from commonplace.model import Scope
 from commonplace.validation import SCOPE_FIELDS
 
@@ -29,7 +29,7 @@ class Template:
         agent_id: of a user's namespaces, when the template does not name it.
 
     Raises:
-        InvalidRecord: the labels do not name `{user_id}`, or name a field twice.
+        InvalidRecordError: the labels do not name `{user_id}`, or name a field twice.
     """
 
     def __init__(self, labels: Sequence[str] | None, agent_id: str | None = None) -> None:
@@ -37,7 +37,7 @@ class Template:
         self._fields = [_field(label) for label in self.labels]
         named = [one for one in self._fields if one]
         if labels is not None and (named.count("user_id") != 1 or len({*named}) < len(named)):
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="template", value=labels, reason="does not name every field of a scope once",
                 hint="Give labels such as ('memories', '{user_id}'), or None.",
             )  # fmt: skip
@@ -54,7 +54,7 @@ class Template:
         """List the scopes that may hold namespaces which begin so, plain ones first.
 
         Raises:
-            InvalidScope: that would cross users, and nobody said which there are.
+            InvalidScopeError: that would cross users, and nobody said which there are.
         """
         bound, goes_on = self._bind(prefix)
         if "user_id" in bound or not goes_on:
@@ -91,13 +91,13 @@ class Template:
                 continue
             try:
                 Scope(**{field: given})
-            except InvalidScope:  # no id can be so: nobody's memory, or of no agent
+            except InvalidScopeError:  # no id can be so: nobody's memory, or of no agent
                 return bound, False
             bound[field] = given
         return bound, len(namespace) < len(self.labels)
 
 
-class _Crossing(InvalidScope):
+class _Crossing(InvalidScopeError):
     """A prefix under which several users' memories are."""
 
     def __init__(self, prefix: Namespace, template: Namespace) -> None:

@@ -15,7 +15,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from commonplace.errors import CommonplaceError, InvalidRecord
+from commonplace.errors import CommonplaceError, InvalidRecordError
 from commonplace.model import Scope
 
 from .conditions import wanted
@@ -182,5 +182,5 @@ def _minutes(ttl: object) -> float | None:
     raise _refused("ttl", ttl, "is no number of minutes; None is for ever")
 
 
-def _refused(field: str, value: object, reason: str) -> InvalidRecord:
-    return InvalidRecord(field=field, value=value, reason=reason)
+def _refused(field: str, value: object, reason: str) -> InvalidRecordError:
+    return InvalidRecordError(field=field, value=value, reason=reason)

@@ -10,8 +10,13 @@ from langchain_core.runnables import RunnableConfig
 from commonplace.agents import blocking, handlers
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
 from commonplace.agents.prompt import render
-from commonplace.agents.session import Warn
-from commonplace.errors import InvalidRecord, InvalidScope, LoopRequired, Timeout
+from commonplace.agents.session import WarnOnce
+from commonplace.errors import (
+    InvalidRecordError,
+    InvalidScopeError,
+    LoopRequiredError,
+    MemoryTimeoutError,
+)
 from commonplace.memory import Memory
 from commonplace.model import Match, Message, Scope
 
@@ -31,15 +36,15 @@ class Reach:
 
     Raises:
         TypeError: that is no `Memory`.
-        InvalidScope: a fixed id cannot be used.
-        InvalidRecord: the policy is to keep notes in the conversation.
+        InvalidScopeError: a fixed id cannot be used.
+        InvalidRecordError: the policy is to keep notes in the conversation.
     """
 
     def __init__(self, memory: Memory, user_id: Id, agent_id: Id | None, policy: Policy) -> None:
         if not isinstance(memory, Memory):
             raise TypeError(NO_MEMORY.format(memory))
         if policy.inject == "persist":
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="inject",
                 value=policy.inject,
                 reason="would put notes into checkpoints",
@@ -47,7 +52,7 @@ class Reach:
             )
         check_ids(user_id, agent_id)
         self.memory = memory
-        self.warn = Warn("commonplace_langgraph")
+        self.warn = WarnOnce("commonplace_langgraph")
         self._user_id = user_id
         self._agent_id = agent_id
         self._policy = policy
@@ -79,11 +84,13 @@ class Reach:
             config: where it cannot be told from the surroundings.
 
         Raises:
-            InvalidScope: that cannot be told.
+            InvalidScopeError: that cannot be told.
         """
         scope = scope_of(this_run(runtime, config), self._user_id, self._agent_id)
         if turn is not None and turn["owner"] != scope.key:
-            raise InvalidScope(field="user_id", value=None, reason="is not who asked in this turn")
+            raise InvalidScopeError(
+                field="user_id", value=None, reason="is not who asked in this turn"
+            )
         return scope
 
     def owner(self, runtime: object = None, turn: Turn | None = None) -> Scope | None:
@@ -121,7 +128,7 @@ class Reach:
         try:
             try:
                 blocking.within(patience, "write", partial(adding, wait=self._policy.await_write))
-            except LoopRequired:
+            except LoopRequiredError:
                 # Accepted is safe; it is searchable once a loop with the model comes by.
                 blocking.within(patience, "write", partial(adding, wait=False))
         except Exception as error:  # noqa: BLE001 -- a turn outlives its memory
@@ -144,7 +151,7 @@ class Reach:
         # `wait` leaves the task running, whatever happens to its caller.
         _, late = await asyncio.wait({task}, timeout=patience)
         if late:
-            self._miss(Timeout(call="write", seconds=patience), "write")
+            self._miss(MemoryTimeoutError(call="write", seconds=patience), "write")
 
     async def _awrite(self, messages: Sequence[Message], scope: Scope) -> None:
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph.store.base import MatchCondition
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.model import Match, Record, Scope
 
 from .calls import Ask, Plan
@@ -117,7 +117,7 @@ def _ranked(look: Look, scope: Scope, template: Template) -> Plan[Found]:
                 found.append((one, lowest))
         if len(found) >= look.until or len(matches) < step:
             return found
-    raise InvalidRecord(
+    raise InvalidRecordError(
         field="limit", value=look.until, reason="goes beyond the 1,000 best of a query",
         hint="Ask for fewer, narrow the filter, or list without a query.",
     )  # fmt: skip

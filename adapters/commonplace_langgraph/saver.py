@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.memory import Memory
 from commonplace.ports.checkpoints import Address
 
@@ -80,7 +80,7 @@ class CommonplaceSaver(Twins):
         """Keep a checkpoint and the values of its new versions; answer where it is.
 
         Raises:
-            InvalidRecord: the thread belongs to another owner.
+            InvalidRecordError: the thread belongs to another owner.
         """
         row, values = to_rows(config, checkpoint, metadata, new_versions, self.serde)
         self._memory.checkpoints.put(row, values, self._owner_of(config))
@@ -96,7 +96,7 @@ class CommonplaceSaver(Twins):
         """Keep what a task wrote; the checkpoint that it belongs to may come later."""
         thread, namespace, checkpoint = address_of(config)
         if checkpoint is None:
-            raise InvalidRecord(field="checkpoint_id", value=None, reason="is missing")
+            raise InvalidRecordError(field="checkpoint_id", value=None, reason="is missing")
         rows = to_writes(writes, task_id, task_path, self.serde)
         address = Address(thread=thread, namespace=namespace, id=checkpoint)
         self._memory.checkpoints.write(address, rows, self._owner_of(config))
@@ -107,7 +107,7 @@ class CommonplaceSaver(Twins):
         """Read a checkpoint, the latest of its namespace without an id; None if there is none.
 
         Raises:
-            InvalidRecord: the thread belongs to another owner.
+            InvalidRecordError: the thread belongs to another owner.
         """
         state = self._memory.checkpoints.read(*address_of(config))
         owner = self._owner_of(config)
@@ -141,7 +141,7 @@ class CommonplaceSaver(Twins):
         """Read what channels of changes were given since the last whole value, oldest first.
 
         Raises:
-            InvalidRecord: the thread belongs to another owner.
+            InvalidRecordError: the thread belongs to another owner.
         """
         rows, owner = self._memory.checkpoints, self._owner_of(config)
         state = rows.read(*address_of(config))
@@ -172,14 +172,14 @@ class CommonplaceSaver(Twins):
         the checkpoint that its task started from.
 
         Raises:
-            InvalidRecord: there is no such strategy.
+            InvalidRecordError: there is no such strategy.
         """
         calls = {
             "keep_latest": self._memory.checkpoints.prune,
             "delete": self._memory.checkpoints.delete,
         }
         if strategy not in calls:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="strategy", value=strategy, reason="is neither 'keep_latest' nor 'delete'"
             )
         calls[strategy]([str(one) for one in thread_ids])

@@ -9,7 +9,7 @@ from langchain_core.runnables.config import RunnableConfig, ensure_config
 from langgraph.runtime import get_runtime
 
 from commonplace.agents.messages import in_session
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
 
 
@@ -43,7 +43,7 @@ def user_of(run: Run) -> str:
     The client decides about the latter two, so neither ever stands before a login.
 
     Raises:
-        InvalidScope: none of them names a user.
+        InvalidScopeError: none of them names a user.
     """
     login = getattr(run.server_info, "user", None)
     found = (
@@ -52,7 +52,7 @@ def user_of(run: Run) -> str:
         else _named(run.context, "user_id") or run.configurable.get("user_id")
     )
     if found is None:
-        raise InvalidScope(
+        raise InvalidScopeError(
             field="user_id", value=None, reason="is in neither login, context nor config"
         )
     return found  # type: ignore[no-any-return]  # `scope_of` checks it
@@ -74,7 +74,7 @@ def check_ids(user_id: Id, agent_id: Id | None) -> None:
     """Refuse fixed ids that no scope can hold.
 
     Raises:
-        InvalidScope: naming the one.
+        InvalidScopeError: naming the one.
     """
     _scope("anybody" if callable(user_id) else user_id, None if callable(agent_id) else agent_id)
 
@@ -83,12 +83,12 @@ def scope_of(run: Run, user_id: Id, agent_id: Id | None) -> Scope:
     """Tell whose memory a run is about, in the session that is its thread.
 
     Raises:
-        InvalidScope: an id is none; nobody's memory is reached then.
+        InvalidScopeError: an id is none; nobody's memory is reached then.
     """
     user = user_id(run) if callable(user_id) else user_id
     agent = agent_id(run) if callable(agent_id) else agent_id
     if agent_id is not None and type(agent) is not str:
-        raise InvalidScope(field="agent_id", value=agent, reason="is not a string")
+        raise InvalidScopeError(field="agent_id", value=agent, reason="is not a string")
     owner = _scope(user, agent)
     thread = run.configurable.get("thread_id")
     return owner if thread is None else in_session(owner, str(thread))
@@ -96,7 +96,7 @@ def scope_of(run: Run, user_id: Id, agent_id: Id | None) -> Scope:
 
 def _scope(user: object, agent: object) -> Scope:
     if type(user) is not str:
-        raise InvalidScope(field="user_id", value=user, reason="is not a string")
+        raise InvalidScopeError(field="user_id", value=user, reason="is not a string")
     return Scope(user_id=user, agent_id=agent)  # type: ignore[arg-type]  # Scope checks it
 
 

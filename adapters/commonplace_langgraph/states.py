@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.checkpoint.base import CheckpointTuple
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.model import Scope
 from commonplace.ports.checkpoints import Address, Checkpoint, State, Step
 
@@ -25,7 +25,7 @@ def to_tuple(state: State, serde: "SerializerProtocol", owner: Scope | None) -> 
         owner: who asks; None when nobody said.
 
     Raises:
-        InvalidRecord: the thread belongs to another owner.
+        InvalidRecordError: the thread belongs to another owner.
     """
     check_owner(state, owner)
     row = state.checkpoint
@@ -51,10 +51,10 @@ def check_owner(state: State, owner: Scope | None) -> None:
     """Refuse a state of somebody else.
 
     Raises:
-        InvalidRecord: the thread belongs to another owner.
+        InvalidRecordError: the thread belongs to another owner.
     """
     if owner is not None and state.owner not in (None, owner):
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="thread_id",
             value=state.checkpoint.address.thread,
             reason="belongs to another owner",

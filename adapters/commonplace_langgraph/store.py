@@ -49,7 +49,7 @@ class CommonplaceStore(BaseStore):
         threshold: leave out what a query finds with a lower score, 0..1.
 
     Raises:
-        InvalidRecord: `index` is not what the given memory has, or the template names no user.
+        InvalidRecordError: `index` is not what the given memory has, or the template names no user.
     """
 
     supports_ttl = True

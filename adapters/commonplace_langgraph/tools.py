@@ -32,7 +32,7 @@ def memory_tools(
 
     Raises:
         TypeError: that is no `Memory`.
-        InvalidScope: a fixed id cannot be used.
+        InvalidScopeError: a fixed id cannot be used.
     """
     return make_tools(Reach(memory, user_id, agent_id, policy))
 

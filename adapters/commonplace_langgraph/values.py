@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.validation import is_sound
 
 _DEPTH = 128
@@ -18,10 +18,10 @@ def to_json(value: object) -> str:
     """Write a value as JSON text that gives back exactly it.
 
     Raises:
-        InvalidRecord: it is no mapping of JSON values, or is nested deeper than 128.
+        InvalidRecordError: it is no mapping of JSON values, or is nested deeper than 128.
     """
     if not isinstance(value, Mapping):
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="value", value=value, reason="is no mapping", hint="Give a dict of JSON values."
         )
     plain = _plain("value", value, 0)
@@ -33,12 +33,12 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
     """Read the texts at some paths of a value, each once; none for False.
 
     Raises:
-        InvalidRecord: those are no paths, or there are more than 256 texts.
+        InvalidRecordError: those are no paths, or there are more than 256 texts.
     """
     if paths is False:
         return ()
     if isinstance(paths, str) or not isinstance(paths, Sequence):
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="index", value=paths, reason="is neither False nor a list of paths"
         )
     found: list[str] = []
@@ -49,7 +49,7 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
             found += get_text_at_path(dict(value), "$" if path == "$" else tokenize_path(path))
     texts = tuple(dict.fromkeys(text for one in found if (text := visible(one))))
     if len(texts) > _MOST_TEXTS:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="index", value=len(texts), reason=f"gives more than {_MOST_TEXTS} texts",
             hint="Name fewer paths, or put the parts as items of their own.",
         )  # fmt: skip
@@ -68,13 +68,17 @@ def visible(text: str, limit: int = 32 * 1024) -> str:
 
 def _plain(path: str, value: object, depth: int) -> Any:
     if depth > _DEPTH:
-        raise InvalidRecord(field=path[:80], value="…", reason=f"is nested deeper than {_DEPTH}")
+        raise InvalidRecordError(
+            field=path[:80], value="…", reason=f"is nested deeper than {_DEPTH}"
+        )
     if value is None or type(value) in (str, bool, int):
         return value
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise InvalidRecord(field=path, value=key, reason="has a key that is no string")
+                raise InvalidRecordError(
+                    field=path, value=key, reason="has a key that is no string"
+                )
         return {str(key): _plain(f"{path}.{key}", one, depth + 1) for key, one in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return [_plain(f"{path}[{n}]", one, depth + 1) for n, one in enumerate(value)]
@@ -84,7 +88,7 @@ def _plain(path: str, value: object, depth: int) -> Any:
         return str.__str__(value)
     if isinstance(value, int):
         return int(value)
-    raise InvalidRecord(
+    raise InvalidRecordError(
         field=path, value=value, reason="is no JSON value",
         hint="Give strings, finite numbers, booleans, None, lists and dicts.",
     )  # fmt: skip

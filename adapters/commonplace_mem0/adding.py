@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from commonplace.errors import CommonplaceError
-from commonplace.model import Fact, Origin, Relation, Scope, Written
+from commonplace.model import Fact, Origin, Relation, Scope, WriteResult
 from commonplace.options import Extraction
 
 from .answers import text_of
@@ -155,7 +155,7 @@ def _origin(turns: Sequence[Turn]) -> Origin:
 
 
 def _answer(
-    setup: Setup, told: Said, written: Written, extras: Sequence[Mapping[str, Any]]
+    setup: Setup, told: Said, written: WriteResult, extras: Sequence[Mapping[str, Any]]
 ) -> Step[dict[str, Any]]:
     if written.pending:
         return {"results": [], "ticket": written.operation}

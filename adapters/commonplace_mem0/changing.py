@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.errors import RecordNotFound
+from commonplace.errors import RecordNotFoundError
 from commonplace.model import Scope
 
 from .calls import UNSET, Unset
@@ -41,7 +41,7 @@ def update(
         scope = yield from owner_of(memory_id)
         if text is not None or given:
             yield core("update", str(memory_id), text, scope, **given)
-    except RecordNotFound as error:
+    except RecordNotFoundError as error:
         raise MemoryNotFoundError(
             f"Memory with id {memory_id} not found. Please provide a valid 'memory_id'"
         ) from error
@@ -53,7 +53,7 @@ def delete(memory_id: object) -> Step[dict[str, str]]:
     try:
         scope = yield from owner_of(memory_id)
         yield core("delete", str(memory_id), scope)
-    except RecordNotFound as error:
+    except RecordNotFoundError as error:
         raise MemoryNotFoundError(f"Memory with id {memory_id} not found") from error
     return dict(DELETED)
 

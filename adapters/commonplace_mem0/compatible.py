@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from commonplace.errors import MissingExtra
+from commonplace.errors import MissingExtraError
 
 from .config import Unknown
 from .exceptions import ConfigurationError
@@ -48,7 +48,7 @@ class Client:
         """Give the client, made once.
 
         Raises:
-            MissingExtra: openai is not installed.
+            MissingExtraError: openai is not installed.
         """
         with self._lock:
             if self._client is None:
@@ -59,7 +59,7 @@ class Client:
         try:
             import openai  # noqa: PLC0415 -- on first use
         except ImportError as error:
-            raise MissingExtra(package="openai", extra="openai") from error
+            raise MissingExtraError(package="openai", extra="openai") from error
         given: dict[str, Any] = {"api_key": self._values.get("api_key"), **self._place()}
         proxies = self._values.get("http_client_proxies")
         if proxies:

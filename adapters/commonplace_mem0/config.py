@@ -85,7 +85,7 @@ class Unknown:
         self.keys += [f"{section}.{name}" if section else name for name in names]
 
     def tell(self, *, strict: bool) -> None:
-        """Warn of all of them.
+        """WarnOnce of all of them.
 
         Raises:
             ConfigurationError: there are some, and the configuration is strict.

@@ -10,13 +10,13 @@ from typing import Any
 
 from commonplace.errors import (
     CommonplaceError,
-    InvalidFilter,
-    InvalidRecord,
-    InvalidScope,
-    ModelFailed,
-    StoreUnavailable,
+    InvalidFilterError,
+    InvalidRecordError,
+    InvalidScopeError,
+    ModelFailedError,
+    StoreUnavailableError,
 )
-from commonplace.errors import MemoryClosed as CoreClosed
+from commonplace.errors import MemoryClosedError as CoreClosed
 
 NOBODY = "VALIDATION_001"
 NO_TYPE = "VALIDATION_002"
@@ -99,12 +99,12 @@ def as_mem0() -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except (InvalidFilter, InvalidRecord, InvalidScope) as error:
+    except (InvalidFilterError, InvalidRecordError, InvalidScopeError) as error:
         raise ValidationError(str(error)) from error
-    except ModelFailed as error:
+    except ModelFailedError as error:
         kind = LLMError if error.model == "chat" else EmbeddingError
         raise kind(str(error)) from error
-    except StoreUnavailable as error:
+    except StoreUnavailableError as error:
         raise VectorStoreError(str(error)) from error
     except CoreClosed as error:
         raise ClosedError(str(error)) from error

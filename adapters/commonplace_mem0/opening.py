@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commonplace.errors import StoreUnavailable
+from commonplace.errors import StoreUnavailableError
 from commonplace.ports.models import ChatModel, Embedder
 from commonplace.settings import Settings
 
@@ -98,7 +98,7 @@ class Opening:
             return self._at(embedded)
         try:
             return self._at(self._places)
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             if not self._falls_back:
                 raise
             logger.warning("No server answers (%s), so memories are kept in %s.", error, folder)

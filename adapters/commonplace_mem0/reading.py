@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.agents.operations import shorten
-from commonplace.errors import RecordNotFound
+from commonplace.errors import RecordNotFoundError
 from commonplace.model import Match, Relation, Scope
 
 from .calls import Asked
@@ -101,11 +101,11 @@ def owner_of(memory_id: object) -> Step[Scope]:
     """Find whose memory an id is.
 
     Raises:
-        RecordNotFound: there is none with this id.
+        RecordNotFoundError: there is none with this id.
     """
     scope = yield from whose(memory_id)
     if scope is None:
-        raise RecordNotFound(record_id=str(memory_id))
+        raise RecordNotFoundError(record_id=str(memory_id))
     return scope
 
 

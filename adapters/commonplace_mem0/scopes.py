@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
 
 from .exceptions import NOBODY, ValidationError
@@ -60,7 +60,7 @@ def to_scope(ids: Mapping[str, Any], *, spaces: bool = True) -> Scope:
         return Scope(
             user_id=given["user_id"], agent_id=given["agent_id"], session_id=given["run_id"]
         )
-    except InvalidScope as error:
+    except InvalidScopeError as error:
         raise ValidationError(str(error).replace("session_id", "run_id")) from error
 
 

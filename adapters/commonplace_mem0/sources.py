@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from commonplace.errors import MissingExtra
+from commonplace.errors import MissingExtraError
 
 from .exceptions import ConfigurationError
 
@@ -64,14 +64,14 @@ def read_points(source: Source) -> Iterator[Held]:
     """Walk over all memories of the collection, in the order of their ids.
 
     Raises:
-        MissingExtra: qdrant-client is not installed.
+        MissingExtraError: qdrant-client is not installed.
         ConfigurationError: there is no such folder or collection, or it cannot be read.
     """
     try:
         from qdrant_client import QdrantClient  # noqa: PLC0415 -- on first use
         from qdrant_client.http.exceptions import ApiException  # noqa: PLC0415 -- as above
     except ImportError as error:
-        raise MissingExtra(package="qdrant-client", extra="qdrant") from error
+        raise MissingExtraError(package="qdrant-client", extra="qdrant") from error
     # Without its look at the version, which would warn from a thread of its own.
     server = {"url": source.url, "api_key": source.api_key, "check_compatibility": False}
     given: dict[str, Any] = server
@@ -126,7 +126,7 @@ def read_edges(source: Source) -> list[dict[str, Any]]:
     """Read the relations of 1.x; empty without a graph.
 
     Raises:
-        MissingExtra: the driver is not installed.
+        MissingExtraError: the driver is not installed.
         ConfigurationError: the server cannot be read.
     """
     if source.graph is None:
@@ -135,7 +135,7 @@ def read_edges(source: Source) -> list[dict[str, Any]]:
         from neo4j import GraphDatabase  # noqa: PLC0415 -- on first use
         from neo4j.exceptions import DriverError, Neo4jError  # noqa: PLC0415 -- as above
     except ImportError as error:
-        raise MissingExtra(package="neo4j", extra="neo4j") from error
+        raise MissingExtraError(package="neo4j", extra="neo4j") from error
     parts = urlsplit(source.graph)
     auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -3,12 +3,12 @@
 `commonplace_strands.mem0_memory` is a module to use in place of `strands_tools.mem0_memory`.
 """
 
-from commonplace.errors import MissingExtra
+from commonplace.errors import MissingExtraError
 
 try:
     import strands as _strands  # noqa: F401 -- only asks whether it is there
 except ImportError as error:
-    raise MissingExtra(package="strands-agents", extra="strands") from error
+    raise MissingExtraError(package="strands-agents", extra="strands") from error
 
 from .models import StrandsChat
 from .plugin import MemoryPlugin

@@ -18,7 +18,7 @@ class Access:
     """What tools are made with.
 
     Attributes:
-        owner: tells whose memory a call is about; raises `InvalidScope` if it is nobody's.
+        owner: tells whose memory a call is about; raises `InvalidScopeError` if it is nobody's.
         asks: the person behind the agent is asked before a memory is changed or deleted.
     """
 

@@ -19,8 +19,8 @@ from strands.hooks import (
     HookOrder,
 )
 
-from commonplace.agents.session import Warn
-from commonplace.errors import InvalidScope
+from commonplace.agents.session import WarnOnce
+from commonplace.errors import InvalidScopeError
 from commonplace.memory import Memory
 from commonplace.model import Scope
 
@@ -59,7 +59,7 @@ class Binding:
     """
 
     def __init__(self, name: str, memory: Memory, default: Default) -> None:
-        self.warn = Warn("commonplace_strands")
+        self.warn = WarnOnce("commonplace_strands")
         self._name = name
         self._memory = memory
         self._default = default
@@ -90,7 +90,7 @@ class Binding:
         """Tell whose memory a tool call is about.
 
         Raises:
-            InvalidScope: it is nobody's.
+            InvalidScopeError: it is nobody's.
         """
         return owner_here(self._memory, self)
 
@@ -112,7 +112,9 @@ class Binding:
         turn.asker = who if given else asked(event.agent, self._name) or who
         if turn.asker != who:
             # What somebody asked must not be answered into another one's memory.
-            self.warn("turn", InvalidScope(field="user_id", value=who["user_id"], reason=ANOTHER))
+            self.warn(
+                "turn", InvalidScopeError(field="user_id", value=who["user_id"], reason=ANOTHER)
+            )
             turn.scope = None
         self._turns.begin(event.agent, event.invocation_state, turn)
         if is_extracted(event.agent, self._memory, turn.scope):
@@ -155,6 +157,6 @@ class Binding:
         found = None
         try:
             found = scope_of(state, default, self._turns.conversation(agent))
-        except InvalidScope as error:
+        except InvalidScopeError as error:
             self.warn("scope", error)
         return Turn(memory=self._memory, scope=found, holder=self)

@@ -23,7 +23,7 @@ from strands.types.content import Message as StrandsMessage
 
 from commonplace.agents.messages import clean
 from commonplace.agents.prompt import is_note
-from commonplace.model import Match, Record, Written
+from commonplace.model import Match, Record, WriteResult
 
 _ANSWERED = re.compile("end_turn|stop_sequence|tool_use|limit_.+")
 _DIRECT = re.compile(r"^agent\.tool\.\S+ (?:direct tool call|was called)\.$", re.MULTILINE)
@@ -84,7 +84,7 @@ def to_entry(match: Match, store: str) -> MemoryEntry:
     return MemoryEntry(content=match.record.text, store_name=store, metadata=told)
 
 
-def changes_of(written: Written) -> list[dict[str, str | None]]:
+def changes_of(written: WriteResult) -> list[dict[str, str | None]]:
     """Tell what a write did to each memory, as JSON; `NONE` says that it was known."""
     return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
 

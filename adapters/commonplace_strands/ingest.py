@@ -9,8 +9,8 @@ from itertools import groupby
 from strands.types.content import Message as StrandsMessage
 
 from commonplace.agents.messages import to_messages
-from commonplace.agents.session import Warn
-from commonplace.errors import InvalidScope
+from commonplace.agents.session import WarnOnce
+from commonplace.errors import InvalidScopeError
 from commonplace.memory import Memory
 from commonplace.model import Message, Scope
 
@@ -29,7 +29,7 @@ class Ingest:
         scope: whose all of them are; that of each one's stamp when missing.
     """
 
-    def __init__(self, memory: Memory, scope: Scope | None, warn: Warn) -> None:
+    def __init__(self, memory: Memory, scope: Scope | None, warn: WarnOnce) -> None:
         self._memory = memory
         self._scope = scope
         self._warn = warn
@@ -62,7 +62,7 @@ class Ingest:
         stamp = stamp_of(message, self._memory)
         scope = self._scope or (stamp.scope if stamp is not None else None)
         if scope is None and text:
-            self._warn("write", InvalidScope(field="user_id", value=None, reason=NOBODY))
+            self._warn("write", InvalidScopeError(field="user_id", value=None, reason=NOBODY))
         if stamp is not None:
             key = stamp.id
         else:

@@ -7,7 +7,7 @@ from strands import ToolContext
 
 from commonplace.agents.handlers import within
 from commonplace.agents.policy import WRITE_PATIENCE
-from commonplace.errors import RecordNotFound
+from commonplace.errors import RecordNotFoundError
 from commonplace.model import Record, Scope
 
 from .access import Access
@@ -84,7 +84,7 @@ class Manage:
         """
         versions = await _soon(self._memory.ahistory(memory_id, self._owner(tool_context)))
         if not versions:
-            raise RecordNotFound(record_id=memory_id)
+            raise RecordNotFoundError(record_id=memory_id)
         told = [
             {"event": one.event, "text": one.text, "previous": one.previous}
             | {"version": one.version, "at": one.at.isoformat()}
@@ -115,7 +115,7 @@ class Manage:
     async def _read(self, memory_id: str, context: ToolContext) -> Record:
         record = await _soon(self._memory.aget(memory_id, self._owner(context)))
         if record is None:
-            raise RecordNotFound(record_id=memory_id)
+            raise RecordNotFoundError(record_id=memory_id)
         return record
 
 

@@ -42,7 +42,7 @@ def scope_from_env() -> Scope:
 
     Raises:
         Refused: the environment names nobody.
-        InvalidScope: an id cannot be used.
+        InvalidScopeError: an id cannot be used.
     """
     user_id = os.environ.get("MEM0_USER_ID") or None
     agent_id = os.environ.get("MEM0_AGENT_ID") or None

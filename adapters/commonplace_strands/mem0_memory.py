@@ -15,7 +15,7 @@ from typing import Any
 from strands.tools.tools import PythonAgentTool
 from strands.types.tools import ToolResult, ToolSpec, ToolUse
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.memory import Memory
 from commonplace.model import Scope
 
@@ -82,7 +82,7 @@ class Mem0MemoryTool:
         memory: an open memory; that of the environment when missing, opened on first use.
 
     Raises:
-        InvalidScope, InvalidRecord: an argument cannot be used.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used.
         ValueError: nobody is named.
     """
 
@@ -95,7 +95,7 @@ class Mem0MemoryTool:
         memory: Memory | None = None,
     ) -> None:
         if config is not None:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="config",
                 value=type(config).__name__,
                 reason="configures mem0, which has no part here",

@@ -7,7 +7,7 @@ from typing import Any
 
 from strands.models import Model
 
-from commonplace.errors import ModelFailed
+from commonplace.errors import ModelFailedError
 
 NO_MODEL = "model={!r} is no Model of strands. Pass one."
 CUT_OFF = ("max_tokens", "content_filtered", "guardrail_intervened")
@@ -37,7 +37,7 @@ class StrandsChat:
         """Answer with JSON text; the schema goes into the prompt, which every model can read.
 
         Raises:
-            ModelFailed: the answer was cut off.
+            ModelFailedError: the answer was cut off.
         """
         wanted = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
         return asyncio.run(self._complete(wanted, user))
@@ -48,7 +48,7 @@ class StrandsChat:
         async for event in self.model.stream(messages, None, system):
             stop = event.get("messageStop", {}).get("stopReason")
             if stop in CUT_OFF:
-                raise ModelFailed(model=self.id, reason=f"its answer ended with {stop}")
+                raise ModelFailedError(model=self.id, reason=f"its answer ended with {stop}")
             text = event.get("contentBlockDelta", {}).get("delta", {}).get("text")
             parts += [text] if text else []
         return _unfence("".join(parts))

@@ -50,7 +50,7 @@ class MemoryPlugin(Plugin):
             a memory.
 
     Raises:
-        InvalidScope, InvalidRecord: an argument cannot be used.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used.
         TypeError: the memory is none.
     """
 

@@ -2,7 +2,7 @@
 
 from commonplace.agents.handlers import recall
 from commonplace.agents.policy import Policy
-from commonplace.agents.session import Warn
+from commonplace.agents.session import WarnOnce
 from commonplace.memory import Memory
 from commonplace.model import Match
 
@@ -12,9 +12,9 @@ from .warm import ready
 
 
 class Recall:
-    """Recalls for the turns of one plugin."""
+    """AccessLog for the turns of one plugin."""
 
-    def __init__(self, memory: Memory, policy: Policy, warn: Warn) -> None:
+    def __init__(self, memory: Memory, policy: Policy, warn: WarnOnce) -> None:
         self._memory = memory
         self._policy = policy
         self._warn = warn

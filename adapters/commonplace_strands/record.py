@@ -7,7 +7,7 @@ from strands.agent import AgentResult
 from commonplace.agents.handlers import within
 from commonplace.agents.messages import to_messages
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
-from commonplace.agents.session import Warn
+from commonplace.agents.session import WarnOnce
 from commonplace.memory import Memory
 from commonplace.model import Message
 
@@ -19,7 +19,7 @@ from .turns import Turn
 class Record:
     """Writes the turns of one plugin."""
 
-    def __init__(self, memory: Memory, policy: Policy, warn: Warn) -> None:
+    def __init__(self, memory: Memory, policy: Policy, warn: WarnOnce) -> None:
         self._memory = memory
         self._policy = policy
         self._warn = warn

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from commonplace.agents.messages import in_session
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
 
 NOBODY = (
@@ -18,7 +18,7 @@ class Default:
     """Whose memory it is when the invocation does not say; both may be missing.
 
     Raises:
-        InvalidScope: an id cannot be used.
+        InvalidScopeError: an id cannot be used.
     """
 
     user_id: str | None = None
@@ -39,18 +39,18 @@ def scope_of(state: Mapping[str, Any], default: Default, conversation: str | Non
         conversation: the session when the invocation names none.
 
     Raises:
-        InvalidScope: nobody is named, or an id cannot be used.
+        InvalidScopeError: nobody is named, or an id cannot be used.
     """
     given = _told(state)
     agent_id = given.get("agent_id", default.agent_id)
     if "user_id" in given:
         user_id = given["user_id"]
         if type(user_id) is not str:
-            raise InvalidScope(field="user_id", value=user_id, reason=NOBODY)
+            raise InvalidScopeError(field="user_id", value=user_id, reason=NOBODY)
     else:
         user_id = default.user_id
     if user_id is None and "agent_id" not in given:
-        raise InvalidScope(field="user_id", value=None, reason=NOBODY)
+        raise InvalidScopeError(field="user_id", value=None, reason=NOBODY)
     owner = Scope(user_id=user_id, agent_id=agent_id)
     return in_session(owner, given.get("session_id", conversation))
 

@@ -7,7 +7,7 @@ from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
 from commonplace.agents.messages import in_session
-from commonplace.errors import InvalidRecord, InvalidScope
+from commonplace.errors import InvalidRecordError, InvalidScopeError
 from commonplace.memory import Memory
 from commonplace.model import Scope
 
@@ -33,12 +33,12 @@ class CommonplaceSessionRepository(SessionRepository):
         scope: whose sessions these are.
 
     Raises:
-        InvalidScope: the scope names a session; each call names its own.
+        InvalidScopeError: the scope names a session; each call names its own.
     """
 
     def __init__(self, memory: Memory, scope: Scope) -> None:
         if scope.session_id is not None:
-            raise InvalidScope(
+            raise InvalidScopeError(
                 field="session_id", value=scope.session_id, reason="is named by each call"
             )
         self._memory = memory
@@ -186,7 +186,7 @@ def _messages(agent_id: str) -> str:
 def _number(message_id: object) -> str:
     """Write a number so that texts have the order of numbers."""
     if type(message_id) is not int or message_id < 0:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="message_id", value=message_id, reason="is no whole number from 0 on"
         )
     return f"{message_id:0{_DIGITS}}"

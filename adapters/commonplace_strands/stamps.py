@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from strands.types.content import Message as StrandsMessage
 
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.memory import Memory
 from commonplace.model import Scope
 
@@ -60,7 +60,7 @@ def stamp_of(message: StrandsMessage, memory: Memory) -> Stamp | None:
     given = {**held}
     try:
         return Stamp(id=str(given.pop("id")), scope=Scope(**given))
-    except (InvalidScope, KeyError, TypeError):
+    except (InvalidScopeError, KeyError, TypeError):
         return None
 
 

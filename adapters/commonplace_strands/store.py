@@ -11,12 +11,12 @@ from strands.types.tools import AgentTool
 from commonplace.agents.handlers import within
 from commonplace.agents.operations import question
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
-from commonplace.agents.session import Warn
-from commonplace.errors import InvalidRecord, LoopRequired
+from commonplace.agents.session import WarnOnce
+from commonplace.errors import InvalidRecordError, LoopRequiredError
 from commonplace.filters import parse_filter
 from commonplace.ingest.operations import check_kinds, check_scope
 from commonplace.memory import Memory
-from commonplace.model import Fact, Kind, Scope, Written
+from commonplace.model import Fact, Kind, Scope, WriteResult
 from commonplace.options import SearchOptions as Asked
 from commonplace.validation import SCOPE_FIELDS
 
@@ -55,7 +55,7 @@ class CommonplaceMemoryStore:
         tools: tools that the store brings along, their names behind the store's and `_`.
 
     Raises:
-        InvalidScope, InvalidRecord, InvalidFilter: an argument cannot be used.
+        InvalidScopeError, InvalidRecordError, InvalidFilterError: an argument cannot be used.
         TypeError: the memory is none.
     """
 
@@ -92,7 +92,7 @@ class CommonplaceMemoryStore:
         self._is_part = scope is not None or bool(kinds or where)
         self._policy = Policy(threshold=threshold, top_k=most)
         self._asked: Asked = {"where": where, "kinds": self._kinds, "threshold": threshold}
-        self._warn = Warn("commonplace_strands")
+        self._warn = WarnOnce("commonplace_strands")
         self._ingest = Ingest(memory, scope, self._warn)
         access = Access(memory=memory, policy=self._policy, owner=lambda _context: self._owner())
         self._tools = memory_tools(access, tools, f"{name}_")
@@ -105,8 +105,8 @@ class CommonplaceMemoryStore:
         any other leaves out what the call is shown already.
 
         Raises:
-            InvalidScope: the store follows the turn's user, and there is none.
-            Timeout: it took longer than 2 seconds.
+            InvalidScopeError: the store follows the turn's user, and there is none.
+            MemoryTimeoutError: it took longer than 2 seconds.
         """
         scope = self._owner().owner
         text = question(query)
@@ -136,9 +136,9 @@ class CommonplaceMemoryStore:
             Its id, the text and what happened: `ADD`, or `NONE` if it was known.
 
         Raises:
-            InvalidScope: as `search`.
-            InvalidRecord: the text or its metadata cannot be stored.
-            Timeout: it takes longer than 10 seconds; it goes on.
+            InvalidScopeError: as `search`.
+            InvalidRecordError: the text or its metadata cannot be stored.
+            MemoryTimeoutError: it takes longer than 10 seconds; it goes on.
         """
         is_extracted = isinstance(metadata, Owned)
         scope = metadata.scope if isinstance(metadata, Owned) else self._owner()
@@ -146,7 +146,7 @@ class CommonplaceMemoryStore:
         try:
             fact = Fact(text=content, kind=(*self._kinds, "fact")[0], metadata=told)
             written = await within(WRITE_PATIENCE, "add", self._put(fact, scope.owner))
-        except InvalidRecord as error:
+        except InvalidRecordError as error:
             if not is_extracted:
                 raise
             # The framework would extract the whole batch again and again for the sake of one text.
@@ -166,7 +166,7 @@ class CommonplaceMemoryStore:
             How many messages were accepted; those of nobody are not.
 
         Raises:
-            Backpressure, StoreUnavailable: not all were; trying again does no harm.
+            BackpressureError, StoreUnavailableError: not all were; trying again does no harm.
         """
         numbers = context.sequence_numbers if context is not None else None
         return await self._ingest.accept(messages, numbers)
@@ -182,9 +182,9 @@ class CommonplaceMemoryStore:
     def _owner(self) -> Scope:
         return self._fixed or owner_here(self._memory)
 
-    async def _put(self, fact: Fact, scope: Scope) -> Written:
+    async def _put(self, fact: Fact, scope: Scope) -> WriteResult:
         add = partial(self._memory.add, fact, scope, infer=False, origin="assistant")
         try:
             return await hand_over(add, waits=True)
-        except LoopRequired:
+        except LoopRequiredError:
             return await self._memory.aadd(fact, scope, infer=False, origin="assistant")

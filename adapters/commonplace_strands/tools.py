@@ -29,7 +29,7 @@ def memory_tools(access: Access, names: Sequence[ToolName], prefix: str = "") ->
     """Make tools, in the order of `ALL_TOOLS`; an empty list for no names.
 
     Raises:
-        InvalidRecord: there is no tool of a name.
+        InvalidRecordError: there is no tool of a name.
     """
     for name in names:
         check_choice("tools", name, ALL_TOOLS)

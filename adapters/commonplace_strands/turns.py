@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.memory import Memory
 from commonplace.model import Match, Scope
 
@@ -99,11 +99,11 @@ def owner_here(memory: Memory, holder: object = None) -> Scope:
     """Tell whose memory the call is about in whose course this is called, found as `visit_to` does.
 
     Raises:
-        InvalidScope: it is nobody's.
+        InvalidScopeError: it is nobody's.
     """
     visit = visit_to(memory, holder)
     if visit is None or visit.turn.scope is None:
-        raise InvalidScope(field="user_id", value=None, reason=NOBODY)
+        raise InvalidScopeError(field="user_id", value=None, reason=NOBODY)
     return visit.turn.scope
 
 

@@ -28,7 +28,7 @@ async def ready(memory: Memory) -> None:
     """Wait until the embedder is loaded, if that is under way; once, and for 10 seconds at most.
 
     Raises:
-        Timeout: it takes longer; nobody waits for it again.
+        MemoryTimeoutError: it takes longer; nobody waits for it again.
     """
     loading = _warmed.get(memory)
     if loading is None or loading.done():

@@ -1,24 +1,24 @@
 """Every error this library raises on purpose.
 
     CommonplaceError
-    ├── InvalidScope          (also ValueError)         fix the call
-    ├── InvalidFilter         (also ValueError)         fix the call
-    ├── InvalidRecord         (also ValueError)         fix the call
-    │   ├── IdempotencyConflict                         one key, two bodies
-    │   └── InvalidVector                               the embedder answered nonsense
-    ├── RecordNotFound        (also LookupError)        fix the call
-    ├── LoopRequired          (also RuntimeError)       call the async twin
-    ├── CannotMove            (also RuntimeError)       prepare source or target
-    ├── MemoryClosed          (also RuntimeError)       open it again
-    ├── MissingExtra          (also ImportError)        install something
-    ├── SchemaMismatch        (also ValueError)         re-embed or open the right store
-    ├── StoreLocked           (also BlockingIOError)    another process holds it
-    ├── Backpressure          (also BlockingIOError)    wait and write again
-    ├── StoreUnavailable      (also ConnectionError)    retrying may help
-    ├── StoreRefused          (also PermissionError)    give the right user, password or key
-    ├── ModelFailed           (also RuntimeError)       the user's model failed
-    │   └── ModelUnreadable                             it answered nonsense, twice
-    └── Timeout               (also TimeoutError)       it may still happen
+    ├── InvalidScopeError          (also ValueError)         fix the call
+    ├── InvalidFilterError         (also ValueError)         fix the call
+    ├── InvalidRecordError         (also ValueError)         fix the call
+    │   ├── IdempotencyConflictError                         one key, two bodies
+    │   └── InvalidVectorError                               the embedder answered nonsense
+    ├── RecordNotFoundError        (also LookupError)        fix the call
+    ├── LoopRequiredError          (also RuntimeError)       call the async twin
+    ├── CannotMoveError            (also RuntimeError)       prepare source or target
+    ├── MemoryClosedError          (also RuntimeError)       open it again
+    ├── MissingExtraError          (also ImportError)        install something
+    ├── SchemaMismatchError        (also ValueError)         re-embed or open the right store
+    ├── StoreLockedError           (also BlockingIOError)    another process holds it
+    ├── BackpressureError          (also BlockingIOError)    wait and write again
+    ├── StoreUnavailableError      (also ConnectionError)    retrying may help
+    ├── StoreRefusedError          (also PermissionError)    give the right user, password or key
+    ├── ModelFailedError           (also RuntimeError)       the user's model failed
+    │   └── ModelUnreadableError                             it answered nonsense, twice
+    └── MemoryTimeoutError               (also TimeoutError)       it may still happen
 
 Each constructor takes data; the sentence ends with the way out.
 """
@@ -28,7 +28,7 @@ class CommonplaceError(Exception):
     """The root: catch it to catch everything this library raises on purpose."""
 
 
-class InvalidScope(CommonplaceError, ValueError):
+class InvalidScopeError(CommonplaceError, ValueError):
     """A scope names nobody, or names somebody in a way that could be misread."""
 
     def __init__(self, *, field: str, value: object, reason: str) -> None:
@@ -40,7 +40,7 @@ class InvalidScope(CommonplaceError, ValueError):
         )
 
 
-class InvalidFilter(CommonplaceError, ValueError):
+class InvalidFilterError(CommonplaceError, ValueError):
     """A filter uses a key, an operator or a value that the filter language does not have."""
 
     def __init__(self, *, part: object, reason: str) -> None:
@@ -51,7 +51,7 @@ class InvalidFilter(CommonplaceError, ValueError):
         )
 
 
-class InvalidRecord(CommonplaceError, ValueError):
+class InvalidRecordError(CommonplaceError, ValueError):
     """A text, its metadata or an option cannot be stored or asked as given."""
 
     def __init__(self, *, field: str, value: object, reason: str, hint: str = "") -> None:
@@ -60,7 +60,7 @@ class InvalidRecord(CommonplaceError, ValueError):
         super().__init__(f"{field}={_short(value)} {reason}.{' ' + hint if hint else ''}")
 
 
-class IdempotencyConflict(InvalidRecord):
+class IdempotencyConflictError(InvalidRecordError):
     """One idempotency key came with two different bodies."""
 
     def __init__(self, *, key: str) -> None:
@@ -72,7 +72,7 @@ class IdempotencyConflict(InvalidRecord):
         )
 
 
-class InvalidVector(InvalidRecord):
+class InvalidVectorError(InvalidRecordError):
     """A vector is not finite, is zero, or has the wrong length."""
 
     def __init__(self, *, reason: str, expected: int, got: int) -> None:
@@ -84,7 +84,7 @@ class InvalidVector(InvalidRecord):
         )
 
 
-class RecordNotFound(CommonplaceError, LookupError):
+class RecordNotFoundError(CommonplaceError, LookupError):
     """No live record has this id in this scope; whether another scope has it is not told."""
 
     def __init__(self, *, record_id: str) -> None:
@@ -94,7 +94,7 @@ class RecordNotFound(CommonplaceError, LookupError):
         )
 
 
-class LoopRequired(CommonplaceError, RuntimeError):
+class LoopRequiredError(CommonplaceError, RuntimeError):
     """A model is asynchronous and the caller is not."""
 
     def __init__(self, *, call: str, model: str) -> None:
@@ -104,28 +104,28 @@ class LoopRequired(CommonplaceError, RuntimeError):
         )
 
 
-class MemoryClosed(CommonplaceError, RuntimeError):
+class MemoryClosedError(CommonplaceError, RuntimeError):
     """The memory was closed."""
 
     def __init__(self) -> None:
         super().__init__("This memory is closed. Open it again with Memory.open(...).")
 
 
-class CannotMove(CommonplaceError, RuntimeError):
+class CannotMoveError(CommonplaceError, RuntimeError):
     """A store is not in a state in which it could be copied, filled or rebuilt."""
 
     def __init__(self, *, store: str, reason: str, hint: str) -> None:
         super().__init__(f"{store} {reason}. {hint}")
 
 
-class MissingExtra(CommonplaceError, ImportError):
+class MissingExtraError(CommonplaceError, ImportError):
     """A package that an optional feature needs is not installed."""
 
     def __init__(self, *, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is not installed. Run: pip install 'commonplace[{extra}]'")
 
 
-class SchemaMismatch(CommonplaceError, ValueError):
+class SchemaMismatchError(CommonplaceError, ValueError):
     """A store was made by another schema version or another embedder."""
 
     def __init__(self, *, what: str, stored: object, wanted: object) -> None:
@@ -135,7 +135,7 @@ class SchemaMismatch(CommonplaceError, ValueError):
         )
 
 
-class StoreLocked(CommonplaceError, BlockingIOError):
+class StoreLockedError(CommonplaceError, BlockingIOError):
     """Another process holds the embedded store."""
 
     def __init__(self, *, path: str, holder: str) -> None:
@@ -145,7 +145,7 @@ class StoreLocked(CommonplaceError, BlockingIOError):
         )
 
 
-class Backpressure(CommonplaceError, BlockingIOError):
+class BackpressureError(CommonplaceError, BlockingIOError):
     """Too many accepted writes are still pending."""
 
     def __init__(self, *, pending: int, limit: int, retry_after: float) -> None:
@@ -156,7 +156,7 @@ class Backpressure(CommonplaceError, BlockingIOError):
         )
 
 
-class StoreUnavailable(CommonplaceError, ConnectionError):
+class StoreUnavailableError(CommonplaceError, ConnectionError):
     """A store did not answer or failed in a way that may pass."""
 
     def __init__(self, *, store: str, reason: str) -> None:
@@ -165,7 +165,7 @@ class StoreUnavailable(CommonplaceError, ConnectionError):
         )
 
 
-class StoreRefused(CommonplaceError, PermissionError):
+class StoreRefusedError(CommonplaceError, PermissionError):
     """A store answers and does not let us in; only its operator can change that."""
 
     def __init__(self, *, store: str, reason: str) -> None:
@@ -175,7 +175,7 @@ class StoreRefused(CommonplaceError, PermissionError):
         )
 
 
-class ModelFailed(CommonplaceError, RuntimeError):
+class ModelFailedError(CommonplaceError, RuntimeError):
     """A chat or embedding model failed; its own error is `__cause__`."""
 
     def __init__(self, *, model: str, reason: str) -> None:
@@ -185,11 +185,11 @@ class ModelFailed(CommonplaceError, RuntimeError):
         )
 
 
-class ModelUnreadable(ModelFailed):
+class ModelUnreadableError(ModelFailedError):
     """A chat model answered twice what cannot be read; the write is a dead letter."""
 
 
-class Timeout(CommonplaceError, TimeoutError):
+class MemoryTimeoutError(CommonplaceError, TimeoutError):
     """The time given was over before the work was done."""
 
     def __init__(self, *, call: str, seconds: float) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
-from .errors import InvalidFilter
+from .errors import InvalidFilterError
 from .model import Record
 from .validation import is_sound
 
@@ -128,7 +128,7 @@ def parse_filter(
         judge: has the last word on what the filter lets through.
 
     Raises:
-        InvalidFilter: an unknown operator, a key that is no identifier, a value of a wrong type,
+        InvalidFilterError: an unknown operator, a key that is no identifier, a value of a wrong type,
             an empty list, more than 64 conditions, or nesting deeper than 8.
     """
     is_empty = given is None or given == {}
@@ -136,7 +136,7 @@ def parse_filter(
     if judge is None:
         return said
     if not callable(judge):
-        raise InvalidFilter(part=judge, reason="is no function of a record")
+        raise InvalidFilterError(part=judge, reason="is no function of a record")
     if said is None:
         return Test(judge)
     parts = said.parts if isinstance(said, Group) and said.combine == "AND" else (said,)
@@ -145,7 +145,7 @@ def parse_filter(
 
 def _mapping(given: object, budget: list[int], depth: int) -> Filter:
     if not isinstance(given, Mapping) or not given:
-        raise InvalidFilter(part=given, reason="is no mapping with at least one key")
+        raise InvalidFilterError(part=given, reason="is no mapping with at least one key")
     parts = [_entry(key, value, budget, depth) for key, value in given.items()]
     return parts[0] if len(parts) == 1 else Group("AND", tuple(parts))
 
@@ -154,9 +154,11 @@ def _group(
     combine: Literal["AND", "OR", "NOT"], given: object, budget: list[int], depth: int
 ) -> Filter:
     if depth > _MAX_DEPTH:
-        raise InvalidFilter(part=combine, reason=f"is nested deeper than {_MAX_DEPTH}")
+        raise InvalidFilterError(part=combine, reason=f"is nested deeper than {_MAX_DEPTH}")
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        raise InvalidFilter(part={combine: given}, reason="needs a list of at least one filter")
+        raise InvalidFilterError(
+            part={combine: given}, reason="needs a list of at least one filter"
+        )
     parts = tuple(_mapping(part, budget, depth + 1) for part in given)
     return parts[0] if combine == "AND" and len(parts) == 1 else Group(combine, parts)
 
@@ -165,12 +167,12 @@ def _entry(key: object, value: object, budget: list[int], depth: int) -> Filter:
     if key in ("AND", "OR", "NOT"):
         return _group(key, value, budget, depth)
     if type(key) is not str or not _KEY.fullmatch(key):
-        raise InvalidFilter(part=key, reason="is not a key: letters, digits, _ and -")
+        raise InvalidFilterError(part=key, reason="is not a key: letters, digits, _ and -")
     if key in ("user_id", "agent_id", "session_id"):
-        raise InvalidFilter(part=key, reason="belongs to the scope, not to the filter")
+        raise InvalidFilterError(part=key, reason="belongs to the scope, not to the filter")
     if isinstance(value, Mapping):
         if not value:
-            raise InvalidFilter(part={key: value}, reason="has no operator")
+            raise InvalidFilterError(part={key: value}, reason="has no operator")
         parts = tuple(_where(key, op, held, budget) for op, held in value.items())
         return parts[0] if len(parts) == 1 else Group("AND", parts)
     operator = "in" if isinstance(value, list | tuple | set | frozenset) else "eq"
@@ -179,14 +181,14 @@ def _entry(key: object, value: object, budget: list[int], depth: int) -> Filter:
 
 def _where(key: str, operator: object, value: object, budget: list[int]) -> Where:
     if operator not in get_args(Operator):
-        raise InvalidFilter(part={key: {operator: value}}, reason="has an unknown operator")
+        raise InvalidFilterError(part={key: {operator: value}}, reason="has an unknown operator")
     many = operator in ("in", "nin")
     if many and (not isinstance(value, list | tuple | set | frozenset) or not value):
-        raise InvalidFilter(part={key: {operator: value}}, reason="needs a list of values")
+        raise InvalidFilterError(part={key: {operator: value}}, reason="needs a list of values")
     values = tuple(cast("Sequence[object]", value)) if many else (value,)
     budget[0] -= len(values)
     if budget[0] < 0:
-        raise InvalidFilter(part=key, reason=f"exceeds {_MAX_CONDITIONS} conditions")
+        raise InvalidFilterError(part=key, reason=f"exceeds {_MAX_CONDITIONS} conditions")
     return Where(key, operator, tuple(_scalar(key, operator, one) for one in values))  # type: ignore[arg-type]  # one of them
 
 
@@ -197,17 +199,17 @@ def _scalar(key: str, operator: object, value: object) -> Scalar:
             try:
                 value = datetime.fromisoformat(value)
             except ValueError:
-                raise InvalidFilter(part=part, reason="is no ISO date") from None
+                raise InvalidFilterError(part=part, reason="is no ISO date") from None
         if isinstance(value, datetime):
             if value.tzinfo is None:
-                raise InvalidFilter(part=part, reason="is a time without a zone")
+                raise InvalidFilterError(part=part, reason="is a time without a zone")
             value = value.timestamp()
     if type(value) not in (str, int, float, bool) or value != value:  # noqa: PLR0124 -- NaN
-        raise InvalidFilter(part=part, reason="is no string, number or boolean")
+        raise InvalidFilterError(part=part, reason="is no string, number or boolean")
     if type(value) is str and not is_sound(value):
-        raise InvalidFilter(part=part, reason="has a lone surrogate")
+        raise InvalidFilterError(part=part, reason="has a lone surrogate")
     if operator in ("contains", "icontains") and type(value) is not str:
-        raise InvalidFilter(part=part, reason="needs a string")
+        raise InvalidFilterError(part=part, reason="needs a string")
     if operator in _RANGES and type(value) is bool:
-        raise InvalidFilter(part=part, reason="compares booleans")
+        raise InvalidFilterError(part=part, reason="compares booleans")
     return value  # type: ignore[return-value]  # a scalar by now

@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Self
 
-from .errors import InvalidRecord
+from .errors import InvalidRecordError
 from .ingest.planning import Models
-from .model import DeadLetter, Drained, Scope
+from .model import Backlog, DeadLetter, Scope
 from .ports.models import ChatModel, Embedder
 from .runtime import Store
-from .settings import Place, Settings
+from .settings import Location, Settings
 from .validation import check_ids
 from .writing import Editor
 
@@ -20,7 +20,7 @@ class Memory(Editor):
 
     Safe in any thread and on any event loop. Each method has an awaitable twin whose name begins
     with `a`; only the twin can use asynchronous models, which it awaits on the running loop. All
-    raise `MemoryClosed` after `close`, `InvalidRecord` for what is no `Scope`.
+    raise `MemoryClosedError` after `close`, `InvalidRecordError` for what is no `Scope`.
     """
 
     @classmethod
@@ -53,20 +53,20 @@ class Memory(Editor):
             settings: read from the environment when missing.
 
         Raises:
-            SchemaMismatch: the store was made with another embedder.
-            StoreLocked: another process holds the folder.
-            StoreUnavailable: a server does not answer.
-            MissingExtra: the driver of a server is not installed.
+            SchemaMismatchError: the store was made with another embedder.
+            StoreLockedError: another process holds the folder.
+            StoreUnavailableError: a server does not answer.
+            MissingExtraError: the driver of a server is not installed.
         """
         said = settings or (Settings.from_env() if path is None else Settings())
-        place = Place.find(path, said, vectors=vectors, graph=graph, journal=journal)
+        place = Location.find(path, said, vectors=vectors, graph=graph, journal=journal)
         settings = settings or Settings.from_env()
         if embedder is None:
             from .models.sentence_encoder import SentenceEncoder  # noqa: PLC0415 -- on first use
 
             embedder = SentenceEncoder()
         if not isinstance(embedder, Embedder):
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="embedder", value=embedder, reason="has no id, dimensions and embed"
             )
         models = Models(embedder=embedder, chat=chat)
@@ -79,12 +79,12 @@ class Memory(Editor):
 
     # -- what is on its way --------------------------------------------------------------------
 
-    def drain(self, timeout: float = 30.0) -> Drained:
+    def drain(self, timeout: float = 30.0) -> Backlog:
         """Wait until every accepted write is applied or `timeout` seconds are over."""
         self._check_open()
         return self._store.writer.drain(timeout)
 
-    async def adrain(self, timeout: float = 30.0) -> Drained:
+    async def adrain(self, timeout: float = 30.0) -> Backlog:
         """Wait as `drain`; writes that a dead loop left behind are planned on this one."""
         self._check_open()
         loop = asyncio.get_running_loop()
@@ -105,7 +105,7 @@ class Memory(Editor):
         """Put dead letters back in line, by operation; answer how many."""
         self._check_open()
         check_ids("operations", operations)
-        count = self._store.engines.journal.revive(operations)
+        count = self._store.engines.journal.retry(operations)
         self._store.writer.resume()
         return count
 

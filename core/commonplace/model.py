@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, Self, get_args
 
-from .errors import InvalidRecord, InvalidScope
+from .errors import InvalidRecordError, InvalidScopeError
 from .validation import (
     SCOPE_FIELDS,
     check_choice,
@@ -44,7 +44,7 @@ class Scope:
     to say who asks never shows somebody's memory.
 
     Raises:
-        InvalidScope: an id is not a plain string of 1 to 256 characters, has control or
+        InvalidScopeError: an id is not a plain string of 1 to 256 characters, has control or
             surrogate characters or outer spaces, is `*`, is not in Unicode form
             NFC, or all three are missing.
     """
@@ -59,7 +59,7 @@ class Scope:
             if value is not None:
                 check_id(name, value)
         if self.user_id is None and self.agent_id is None and self.session_id is None:
-            raise InvalidScope(field="scope", value=None, reason="names nobody")
+            raise InvalidScopeError(field="scope", value=None, reason="names nobody")
 
     @property
     @lru_cache(4096)  # noqa: B019 -- a scope is no more than its ids
@@ -69,7 +69,7 @@ class Scope:
         return hashlib.sha256(ids.encode()).hexdigest()[:32]
 
     @property
-    def lane(self) -> str:
+    def partition(self) -> str:
         """The owner's lane: its writes are applied in the order of acceptance.
 
         A scope and every scope that it covers are in one lane; all that has no user shares one.
@@ -172,7 +172,9 @@ class Fact:
             if getattr(self, name) is not None:
                 check_text(getattr(self, name), name)
                 if self.kind != "procedure":
-                    raise InvalidRecord(field=name, value=self.kind, reason="is for procedures")
+                    raise InvalidRecordError(
+                        field=name, value=self.kind, reason="is for procedures"
+                    )
         check_metadata(self.metadata)
         check_time("at", self.at)
         check_time("expires_at", self.expires_at)
@@ -181,7 +183,7 @@ class Fact:
         stated = self.relations
         said = tuple(stated) if isinstance(stated, Iterable) else (None,)
         if not all(isinstance(one, Relation) for one in said):
-            raise InvalidRecord(field="relations", value=stated, reason="are no Relations")
+            raise InvalidRecordError(field="relations", value=stated, reason="are no Relations")
         object.__setattr__(self, "relations", said)
 
 
@@ -337,12 +339,12 @@ class Relation:
         for name in ("subject", "predicate", "object", "subject_type", "object_type"):
             check_name(name, getattr(self, name))
             if not fold(getattr(self, name)):
-                raise InvalidRecord(field=name, value=getattr(self, name), reason="is no name")
+                raise InvalidRecordError(field=name, value=getattr(self, name), reason="is no name")
         check_choice("single_valued", self.single_valued, (True, False, None))
         check_time("valid_from", self.valid_from)
         check_time("valid_to", self.valid_to)
         if self.valid_from and self.valid_to and self.valid_to <= self.valid_from:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="valid_to", value=self.valid_to, reason="is not after valid_from"
             )
 
@@ -386,7 +388,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WriteResult:
     """The answer to a write.
 
     Attributes:
@@ -401,7 +403,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class EraseReceipt:
     """What an erasure removed, store by store, and what it saw when it looked again.
 
     Attributes:
@@ -441,11 +443,11 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drained:
+class Backlog:
     """What is left after draining: both zero when everything accepted is in every store."""
 
     pending: int
     dead: int
 
-    def __add__(self, other: Self) -> "Drained":
-        return Drained(pending=self.pending + other.pending, dead=self.dead + other.dead)
+    def __add__(self, other: Self) -> "Backlog":
+        return Backlog(pending=self.pending + other.pending, dead=self.dead + other.dead)

@@ -17,11 +17,11 @@ class Extraction:
         instructions: what the model is told beyond what it always is, such as what to leave out.
         metadata, expires_at: of the facts.
         keep_messages: keep the messages verbatim too; True by default. Without them a model that
-            fails is an error, because nothing would be left: `ModelFailed`, and tried again, or
-            `ModelUnreadable`.
+            fails is an error, because nothing would be left: `ModelFailedError`, and tried again, or
+            `ModelUnreadableError`.
 
     Raises:
-        InvalidRecord: one of them cannot be stored.
+        InvalidRecordError: one of them cannot be stored.
     """
 
     instructions: str | None = None

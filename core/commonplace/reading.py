@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal, ParamSpec, TypeVar, Unpack
 
-from .errors import InvalidRecord, LoopRequired, MemoryClosed
+from .errors import InvalidRecordError, LoopRequiredError, MemoryClosedError
 from .filters import parse_filter
 from .ingest.codec import copied
 from .ingest.embedding import Vectors, aembed, embed, is_async
@@ -18,7 +18,7 @@ from .model import Entity, Kind, Match, Page, Record, Relation, Scope, Version, 
 from .options import ListOptions, RelationOptions, SearchOptions
 from .ports.checkpoints import Checkpoints
 from .ports.models import Embedder
-from .ports.stores import Probe
+from .ports.stores import Query
 from .retrieval.decay import Limits, excess, faded
 from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.lexical import names_in, query_terms
@@ -56,15 +56,15 @@ class Reader:
             An empty list if nothing matches. `Match.parts` says what the score is made of.
 
         Raises:
-            InvalidRecord: an option is out of its range, or the text is empty.
-            InvalidFilter: the filter is not in the language.
-            LoopRequired: the embedder is asynchronous.
+            InvalidRecordError: an option is out of its range, or the text is empty.
+            InvalidFilterError: the filter is not in the language.
+            LoopRequiredError: the embedder is asynchronous.
         """
         self._check_open()
         asked = question(text, scope, **options)
         embedder = self._models.embedder
         if is_async(embedder.embed):
-            raise LoopRequired(call="search", model=embedder.id)
+            raise LoopRequiredError(call="search", model=embedder.id)
         return self._find(asked, embed(embedder, [text], **self._asking))
 
     async def asearch(
@@ -131,8 +131,8 @@ class Reader:
         """Read live records, newest first.
 
         Raises:
-            InvalidRecord: an option is out of its range, or the cursor is none of ours.
-            InvalidFilter: the filter is not in the language.
+            InvalidRecordError: an option is out of its range, or the cursor is none of ours.
+            InvalidFilterError: the filter is not in the language.
         """
         self._check_open(scope)
         check_time("as_of", options.get("as_of"))
@@ -163,7 +163,7 @@ class Reader:
         """Read relations, oldest first: those around one entity, of some records, or all.
 
         Raises:
-            InvalidRecord: the entity is no name, or an option is out of its range; or both an
+            InvalidRecordError: the entity is no name, or an option is out of its range; or both an
                 entity and records are given.
         """
         self._check_open(scope)
@@ -172,11 +172,13 @@ class Reader:
         if (records := options.get("records")) is not None:
             check_ids("records", records)
             if entity is not None:
-                raise InvalidRecord(field="entity", value=entity, reason="is given beside records")
+                raise InvalidRecordError(
+                    field="entity", value=entity, reason="is given beside records"
+                )
         check_time("as_of", options.get("as_of"))
         hops = options.get("hops", 1)
         if type(hops) is not int or not 1 <= hops <= MAX_HOPS:
-            raise InvalidRecord(field="hops", value=hops, reason=f"is not in 1..{MAX_HOPS}")
+            raise InvalidRecordError(field="hops", value=hops, reason=f"is not in 1..{MAX_HOPS}")
         return self._store.engines.graph.relations(scope, entity, **options)
 
     async def arelations(
@@ -248,7 +250,7 @@ class Reader:
 
     def _check_open(self, scope: Scope | None = None) -> None:
         if self._closed or os.getpid() != self._store.pid:
-            raise MemoryClosed
+            raise MemoryClosedError
         if scope is not None:
             check_scope(scope)
 
@@ -265,7 +267,7 @@ class Reader:
     def _find(self, asked: Question, vector: Vectors) -> Sequence[Match]:
         index, graph = self._store.engines.index, self._store.engines.graph
         at = now() if not asked.hidden else _EARLIEST
-        probe = Probe(
+        probe = Query(
             scope=asked.scope,
             vector=vector[0],
             terms=query_terms(asked.text),
@@ -278,7 +280,7 @@ class Reader:
         decays = self._settings.decay if asked.decay is None else asked.decay
         hits = index.search(probe, max((3 if decays else 2) * asked.top_k, _CANDIDATES))
         names = names_in(asked.text)
-        reached = graph.reach(asked.scope, names, asked.as_of or at) if names else []
+        reached = graph.expand(asked.scope, names, asked.as_of or at) if names else []
         turns = neighbour_turns(hits)
         held = {hit.record.id for hit in hits}
         others = [one.id for one in reached if one.id not in held]

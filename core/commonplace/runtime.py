@@ -12,19 +12,19 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from .backends import open_engines
-from .errors import CommonplaceError, SchemaMismatch
+from .errors import CommonplaceError, SchemaMismatchError
 from .ingest.planning import Models
-from .ingest.worker import Writer
+from .ingest.worker import IngestWorker
 from .ports.stores import Engines, Terms
-from .retrieval.decay import Recalls
+from .retrieval.decay import AccessLog
 from .retrieval.lexical import VERSION, count_words, document_terms
-from .settings import Place, Settings
+from .settings import Location, Settings
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_open: dict[Place, "Store"] = {}
-_doors: dict[Place, threading.Lock] = {}  # opening and closing one takes time: a lock for each
+_open: dict[Location, "Store"] = {}
+_doors: dict[Location, threading.Lock] = {}  # opening and closing one takes time: a lock for each
 _EXIT_SECONDS = 5.0
 _log = logging.getLogger("commonplace")
 
@@ -32,16 +32,16 @@ _log = logging.getLogger("commonplace")
 class Store:
     """The engines of one place, with a thread pool for reads; counted by who uses it."""
 
-    def __init__(self, place: Place, settings: Settings, models: Models) -> None:
+    def __init__(self, place: Location, settings: Settings, models: Models) -> None:
         self.embedder_id = models.embedder.id
         self.place = place
         self._users = 0
         self.pid = os.getpid()
         self.engines = open_engines(place, settings, models.embedder, VERSION)
-        self.writer = Writer(self.engines, settings, models, _describe)
+        self.writer = IngestWorker(self.engines, settings, models, _describe)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
         self._writers = ThreadPoolExecutor(8, thread_name_prefix="commonplace-write")
-        self.recalls = Recalls(self.engines.graph, self._pool.submit)
+        self.recalls = AccessLog(self.engines.graph, self._pool.submit)
         try:
             self.writer.recover()
             if _lost_index(self.engines):
@@ -51,14 +51,14 @@ class Store:
             raise
 
     @classmethod
-    def open(cls, place: Place, settings: Settings, models: Models) -> "Store":
+    def open(cls, place: Location, settings: Settings, models: Models) -> "Store":
         """Open a place, or take part in it when this process has it open."""
         with _doors.setdefault(place, threading.Lock()):
             store = _open.get(place)
             if store is None:
                 store = _open[place] = cls(place, settings, models)
             elif store.embedder_id != models.embedder.id:
-                raise SchemaMismatch(
+                raise SchemaMismatchError(
                     what="the embedder", stored=store.embedder_id, wanted=models.embedder.id
                 )
             store._users += 1

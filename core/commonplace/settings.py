@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from .errors import InvalidRecord
+from .errors import InvalidRecordError
 from .model import Relation, fold
 
 _MOST = 10**9  # seconds or rows; threads and databases take no more of some
@@ -45,7 +45,7 @@ class Settings:
         flush_every: writes after which the embedded index is made power-safe in idle time.
 
     Raises:
-        InvalidRecord: a number is not positive, or above a billion.
+        InvalidRecordError: a number is not positive, or above a billion.
     """
 
     path: str = "./memory"
@@ -71,10 +71,10 @@ class Settings:
             wanted = (int, float) if type(one.default) in (int, float) else (type(one.default),)
             if type(value) not in wanted:
                 kind = type(one.default).__name__
-                raise InvalidRecord(field=one.name, value=value, reason=f"is no {kind}")
+                raise InvalidRecordError(field=one.name, value=value, reason=f"is no {kind}")
             if type(value) in (int, float) and not 0 < value <= _MOST:
                 reason = f"is not above zero and at most {_MOST}"
-                raise InvalidRecord(field=one.name, value=value, reason=reason)
+                raise InvalidRecordError(field=one.name, value=value, reason=reason)
 
     def is_single_valued(self, relation: Relation) -> bool:
         """Tell whether a later value of this relation ends an earlier one."""
@@ -97,7 +97,7 @@ class Settings:
                 try:
                     given[one.name] = convert(raw)
                 except ValueError:
-                    raise InvalidRecord(
+                    raise InvalidRecordError(
                         field=f"COMMONPLACE_{one.name.upper()}",
                         value=raw,
                         reason="is no number or switch",
@@ -124,7 +124,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Place:
+class Location:
     """Where one memory is; equal places are one memory.
 
     Attributes:
@@ -149,7 +149,7 @@ class Place:
         """Work out a place: what is not given is as the settings say, and else in the folder.
 
         Raises:
-            InvalidRecord: a URL is of no server that we know, or cannot be read.
+            InvalidRecordError: a URL is of no server that we know, or cannot be read.
         """
         folder = _folder(path or settings.path or Settings().path)
         return cls(
@@ -174,7 +174,7 @@ class Place:
 
     def __repr__(self) -> str:
         """Show no password either."""
-        return f"Place({str(self)!r}, journal={self.journal!r})"
+        return f"Location({str(self)!r}, journal={self.journal!r})"
 
 
 def is_url(where: str) -> bool:
@@ -194,9 +194,11 @@ def _engine(field: str, where: str, schemes: tuple[str, ...]) -> str:
     if scheme[1] not in schemes:
         hint = "Give a folder, or a URL that begins with " + ", ".join(f"{x}://" for x in schemes)
         shown = without_secret(where)
-        raise InvalidRecord(field=field, value=shown, reason="is no such server", hint=f"{hint}.")
+        raise InvalidRecordError(
+            field=field, value=shown, reason="is no such server", hint=f"{hint}."
+        )
     if not _is_clear(where):
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field=field,
             value=f"{scheme[0]}…",  # what cannot be read may have its secret anywhere
             reason="is no URL with a host and, if any, a port",
@@ -245,14 +247,14 @@ def parse(field: str, url: str, known: Mapping[str, type]) -> Server:
         known: the options that there are, with their types.
 
     Raises:
-        InvalidRecord: there is no such option, or its value is not of its type.
+        InvalidRecordError: there is no such option, or its value is not of its type.
     """
     parts = urlsplit(url)
     options: dict[str, Any] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in known:
             hint = f"There are: {', '.join(known)}."
-            raise InvalidRecord(field=field, value=name, reason="is no option", hint=hint)
+            raise InvalidRecordError(field=field, value=name, reason="is no option", hint=hint)
         options[name] = _value(name, value, known[name])
     return Server(
         url=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
@@ -265,7 +267,7 @@ def parse(field: str, url: str, known: Mapping[str, type]) -> Server:
 
 def _value(name: str, value: str, kind: type) -> Any:
     if kind is bool and value not in ("true", "false"):
-        raise InvalidRecord(field=name, value=value, reason="is not true or false")
+        raise InvalidRecordError(field=name, value=value, reason="is not true or false")
     if kind is int and not (value.isascii() and value.isdigit() and int(value)):
-        raise InvalidRecord(field=name, value=value, reason="is no whole number above zero")
+        raise InvalidRecordError(field=name, value=value, reason="is no whole number above zero")
     return value == "true" if kind is bool else kind(value)

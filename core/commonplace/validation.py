@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from .errors import InvalidRecord, InvalidScope
+from .errors import InvalidRecordError, InvalidScopeError
 
 SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
 MAX_TEXT_BYTES = 32 * 1024
@@ -20,23 +20,27 @@ _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 def check_id(name: str, value: object) -> None:
     """Refuse what is no id of an owner: it is compared whole and shown to people."""
     if type(value) is not str:
-        raise InvalidScope(field=name, value=value, reason="is not a string")
+        raise InvalidScopeError(field=name, value=value, reason="is not a string")
     if not 1 <= len(value) <= 256:
-        raise InvalidScope(field=name, value=value, reason="is empty or longer than 256 characters")
+        raise InvalidScopeError(
+            field=name, value=value, reason="is empty or longer than 256 characters"
+        )
     if value == "*":
-        raise InvalidScope(field=name, value=value, reason="is not a wildcard and no id either")
+        raise InvalidScopeError(
+            field=name, value=value, reason="is not a wildcard and no id either"
+        )
     if not unicodedata.is_normalized("NFC", value):
         # Two spellings of one name would be two half-memories that look the same.
-        raise InvalidScope(field=name, value=value, reason="is not in the Unicode form NFC")
+        raise InvalidScopeError(field=name, value=value, reason="is not in the Unicode form NFC")
     if value != value.strip():
-        raise InvalidScope(field=name, value=value, reason="begins or ends with a space")
+        raise InvalidScopeError(field=name, value=value, reason="begins or ends with a space")
     if value.isprintable():
         return  # as nearly every id; looking at each character takes far longer
     # Cc: control, Cs: surrogate, Zl/Zp: line breaks; the explicit ones reverse or hide text.
     if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in value) or re.search(
         "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]", value
     ):
-        raise InvalidScope(
+        raise InvalidScopeError(
             field=name, value=value, reason="has a control, invisible or surrogate character"
         )
 
@@ -45,20 +49,20 @@ def check_text(text: object, field: str = "text") -> None:
     """Refuse what is no text: empty, too long, or not encodable.
 
     Raises:
-        InvalidRecord: with the reason.
+        InvalidRecordError: with the reason.
     """
     if type(text) is not str:
-        raise InvalidRecord(field=field, value=text, reason="is not a string")
+        raise InvalidRecordError(field=field, value=text, reason="is not a string")
     if not any(unicodedata.category(c)[0] not in "ZC" for c in text):
-        raise InvalidRecord(field=field, value=text, reason="has no visible character")
+        raise InvalidRecordError(field=field, value=text, reason="has no visible character")
     if "\x00" in text:
-        raise InvalidRecord(field=field, value=text, reason="has a NUL character")
+        raise InvalidRecordError(field=field, value=text, reason="has a NUL character")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise InvalidRecord(field=field, value=text, reason="has a lone surrogate") from None
+        raise InvalidRecordError(field=field, value=text, reason="has a lone surrogate") from None
     if size > MAX_TEXT_BYTES:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field=field,
             value=text,
             reason=f"has {size} bytes, the limit is {MAX_TEXT_BYTES}",
@@ -69,7 +73,9 @@ def check_text(text: object, field: str = "text") -> None:
 def check_name(field: str, value: object) -> None:
     """Refuse what is no name: a text of 1 to 256 characters."""
     if type(value) is not str or not value.strip() or len(value) > 256:
-        raise InvalidRecord(field=field, value=value, reason="is no text of 1 to 256 characters")
+        raise InvalidRecordError(
+            field=field, value=value, reason="is no text of 1 to 256 characters"
+        )
     check_text(value)
 
 
@@ -77,10 +83,10 @@ def check_ids(field: str, ids: object) -> None:
     """Refuse what is no list of ids.
 
     Raises:
-        InvalidRecord: it is not, or one of them is no name.
+        InvalidRecordError: it is not, or one of them is no name.
     """
     if isinstance(ids, str) or not isinstance(ids, Collection):
-        raise InvalidRecord(field=field, value=ids, reason="is no list of ids")
+        raise InvalidRecordError(field=field, value=ids, reason="is no list of ids")
     for one in ids:
         check_name(field, one)
 
@@ -89,13 +95,13 @@ def check_choice(field: str, value: object, options: Sequence[object]) -> None:
     """Refuse what is none of the options."""
     if not any(value is one or (isinstance(one, str) and value == one) for one in options):
         known = ", ".join(map(str, options))
-        raise InvalidRecord(field=field, value=value, reason=f"is none of {known}")
+        raise InvalidRecordError(field=field, value=value, reason=f"is none of {known}")
 
 
 def check_share(field: str, value: object) -> None:
     """Refuse what is no number of 0 to 1."""
     if type(value) not in (int, float) or not 0 <= cast("float", value) <= 1:
-        raise InvalidRecord(field=field, value=value, reason="is not in 0..1")
+        raise InvalidRecordError(field=field, value=value, reason="is not in 0..1")
 
 
 def check_time(name: str, value: object) -> None:
@@ -103,49 +109,55 @@ def check_time(name: str, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise InvalidRecord(field=name, value=value, reason="is not a datetime with a time zone")
+        raise InvalidRecordError(
+            field=name, value=value, reason="is not a datetime with a time zone"
+        )
     try:
         value.astimezone(UTC)
     except OverflowError:
-        raise InvalidRecord(field=name, value=value, reason="is outside the calendar") from None
+        raise InvalidRecordError(
+            field=name, value=value, reason="is outside the calendar"
+        ) from None
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> None:
     """Refuse metadata that JSON, a filter or another engine could not hold.
 
     Raises:
-        InvalidRecord: naming the path of the value.
+        InvalidRecordError: naming the path of the value.
     """
     if not isinstance(metadata, Mapping) or len(metadata) > MAX_METADATA_KEYS:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="metadata", value=metadata, reason=f"is no mapping of ≤ {MAX_METADATA_KEYS} keys"
         )
     for key, value in metadata.items():
         if type(key) is not str or not _METADATA_KEY.fullmatch(key) or key in SCOPE_FIELDS:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="metadata key", value=key, reason="is no identifier or names a scope"
             )
         _check_json(f"metadata[{key!r}]", value, depth=0)
     size = len(json.dumps(dict(metadata), ensure_ascii=False).encode())
     if size > MAX_METADATA_BYTES:
         reason = f"exceeds {MAX_METADATA_BYTES} bytes"
-        raise InvalidRecord(field="metadata", value=size, reason=reason)
+        raise InvalidRecordError(field="metadata", value=size, reason=reason)
 
 
 def _check_json(path: str, value: object, depth: int) -> None:
     if depth > 8:
-        raise InvalidRecord(field=path, value="…", reason="is nested deeper than 8")
+        raise InvalidRecordError(field=path, value="…", reason="is nested deeper than 8")
     if type(value) in (list, tuple):
         for place, one in enumerate(cast("Sequence[object]", value)):
             _check_json(f"{path}[{place}]", one, depth + 1)
     elif type(value) is dict:
         for key, one in value.items():
             if type(key) is not str:
-                raise InvalidRecord(field=path, value=key, reason="has a key that is no string")
+                raise InvalidRecordError(
+                    field=path, value=key, reason="has a key that is no string"
+                )
             _check_json(f"{path}[{key!r}]", key, depth + 1)
             _check_json(f"{path}[{key!r}]", one, depth + 1)
     elif (fault := _fault(value)) is not None:
-        raise InvalidRecord(field=path, value=value, reason=fault)
+        raise InvalidRecordError(field=path, value=value, reason=fault)
 
 
 def is_sound(text: str) -> bool:

@@ -5,7 +5,7 @@ import pytest
 
 from commonplace.agents import blocking, handlers
 from commonplace.agents.policy import Policy
-from commonplace.errors import InvalidRecord, LoopRequired, Timeout
+from commonplace.errors import InvalidRecordError, LoopRequiredError, MemoryTimeoutError
 from commonplace.memory import Memory
 from commonplace.model import Scope
 from commonplace.testing.fakes import HashEmbedder
@@ -53,15 +53,15 @@ def test_a_caller_without_a_loop_may_stand_on_one(memory):
 
 def test_an_asynchronous_model_is_refused(tmp_path):
     with Memory.open(str(tmp_path / "async"), embedder=AsyncEmbedder()) as opened:
-        with pytest.raises(LoopRequired):
+        with pytest.raises(LoopRequiredError):
             blocking.recall(opened, ALICE, "tea?", Policy())
-        with pytest.raises(LoopRequired):
+        with pytest.raises(LoopRequiredError):
             blocking.add_memory(opened, ALICE, Policy(), "", ["Alice likes tea."])
 
 
 @pytest.mark.parametrize(("keywords", "limit"), [(["x"] * 11, 5), ("tea", 5), (["tea"], 21)])
 def test_a_search_beyond_its_bounds_is_refused(memory, keywords, limit):
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         blocking.search_memory(memory, ALICE, Policy(), keywords, limit)
 
 
@@ -72,7 +72,7 @@ def test_work_that_takes_too_long_is_left_behind_and_goes_on():
         go.wait()
         gone.set()
 
-    with pytest.raises(Timeout, match="work took longer"):
+    with pytest.raises(MemoryTimeoutError, match="work took longer"):
         blocking.within(0.01, "work", work)
     go.set()
 
@@ -97,10 +97,10 @@ def test_work_sees_the_context_of_its_caller():
 def test_threads_that_hang_do_not_pile_up():
     go = threading.Event()
     for _ in range(blocking.MOST_THREADS):
-        with pytest.raises(Timeout):
+        with pytest.raises(MemoryTimeoutError):
             blocking.within(0.0001, "hang", go.wait)
     before = threading.active_count()
-    with pytest.raises(Timeout):
+    with pytest.raises(MemoryTimeoutError):
         blocking.within(0.0001, "one more", go.wait)
     after = threading.active_count()
     go.set()

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import commonplace
-from commonplace import MissingExtra
+from commonplace import MissingExtraError
 
 HEAVY = {
     "agentscope",
@@ -55,7 +55,7 @@ def test_every_core_module_imports_or_names_its_extra(module: str):
     """The engine of a server is imported when it is used, and a model's library even later."""
     try:
         assert importlib.import_module(module).__doc__
-    except MissingExtra as error:
+    except MissingExtraError as error:
         assert module.startswith(("commonplace.backends.", "commonplace.cli."))
         assert "pip install 'commonplace[" in str(error)  # noqa: PT017 -- either may be
 

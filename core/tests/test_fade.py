@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.model import Match, Record, Scope
 from commonplace.retrieval.decay import STRONGEST, WEAKEST, Limits, excess, faded, strength
 
@@ -116,7 +116,7 @@ def test_what_exceeds_the_limits_goes_weakest_first_and_never_what_is_pinned() -
         found = excess(records, recalls, Limits(**limits), NOW, 30)  # type: ignore[arg-type]
         return [record.id for record in found]
 
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         chosen()
     assert ["40", "20"] == chosen(keep=3)
     assert ["40", "20", "300", "1"] == chosen(keep=0)

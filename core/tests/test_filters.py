@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.errors import InvalidFilter
+from commonplace.errors import InvalidFilterError
 from commonplace.filters import parse_filter
 from commonplace.model import Record, Scope
 
@@ -147,7 +147,7 @@ def nested(depth: int) -> dict[str, Any]:
     ],
 )
 def test_a_filter_that_could_be_misread_is_refused(where: Any) -> None:
-    with pytest.raises(InvalidFilter):
+    with pytest.raises(InvalidFilterError):
         parse_filter(where)
 
 
@@ -174,6 +174,6 @@ JSON = st.recursive(
 def test_whatever_comes_is_a_filter_or_refused(given_filter: Any) -> None:
     try:
         condition = parse_filter(given_filter)
-    except InvalidFilter:
+    except InvalidFilterError:
         return
     assert condition is None or isinstance(condition.matches(RECORD), bool)

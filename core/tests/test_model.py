@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.errors import CommonplaceError, InvalidRecord, InvalidScope
+from commonplace.errors import CommonplaceError, InvalidRecordError, InvalidScopeError
 from commonplace.model import (
-    Drained,
+    Backlog,
+    EraseReceipt,
     Fact,
     Message,
-    Receipt,
     Record,
     Relation,
     Scope,
@@ -61,14 +61,14 @@ class Sneaky(str):
 )
 @pytest.mark.parametrize("field", ["user_id", "agent_id", "session_id"])
 def test_an_id_that_could_be_misread_is_refused(field: str, value: Any) -> None:
-    with pytest.raises(InvalidScope) as caught:
+    with pytest.raises(InvalidScopeError) as caught:
         Scope(**{field: value})
 
     assert field == caught.value.field
 
 
 def test_a_scope_that_names_nobody_is_refused() -> None:
-    with pytest.raises(InvalidScope):
+    with pytest.raises(InvalidScopeError):
         Scope()
 
 
@@ -109,7 +109,7 @@ def test_cover_key_and_lane_agree(
 
     assert (one == two) == (one.key == two.key)
     assert one.covers(two) == (one in two.covering())
-    assert not one.covers(two) or one.lane == two.lane
+    assert not one.covers(two) or one.partition == two.partition
 
 
 def test_covering_lists_the_scope_first_and_never_nobody() -> None:
@@ -148,7 +148,7 @@ def test_a_record_id_is_a_stable_uuid() -> None:
 )
 def test_a_text_that_cannot_be_kept_is_refused(text: Any) -> None:
     for kind in (Message, Fact):
-        with pytest.raises(InvalidRecord):
+        with pytest.raises(InvalidRecordError):
             kind(text=text)
 
 
@@ -177,20 +177,20 @@ def test_a_text_in_any_script_is_kept(text: str) -> None:
     ids=lambda metadata: repr(metadata)[:20],
 )
 def test_metadata_that_json_or_an_engine_cannot_hold_is_refused(metadata: Any) -> None:
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         Fact(text="t", metadata=metadata)
 
 
 def test_a_time_without_a_zone_is_refused() -> None:
     naive = datetime(2026, 1, 1)  # noqa: DTZ001 -- the point of the test
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         Message(text="t", at=naive)
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         Fact(text="t", expires_at=naive)
 
 
 def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         Fact(text="t", kind="rumour")  # type: ignore[arg-type]  # the point of the test
 
 
@@ -198,7 +198,7 @@ def test_an_unknown_kind_is_refused() -> None:
 def test_a_relation_needs_three_names(name: Any) -> None:
     for field in ("subject", "predicate", "object"):
         names = {"subject": "a", "predicate": "b", "object": "c", field: name}
-        with pytest.raises(InvalidRecord):
+        with pytest.raises(InvalidRecordError):
             Relation(**names)
 
 
@@ -228,9 +228,9 @@ def test_a_speaker_is_part_of_the_searched_text() -> None:
 def test_a_receipt_is_complete_only_when_nothing_is_left() -> None:
     scope = Scope(user_id="alice")
 
-    assert Receipt(scope=scope, removed={"index": 3}, left={"index": 0}, at=AT).complete
-    assert not Receipt(scope=scope, removed={}, left={"index": 1}, at=AT).complete
+    assert EraseReceipt(scope=scope, removed={"index": 3}, left={"index": 0}, at=AT).complete
+    assert not EraseReceipt(scope=scope, removed={}, left={"index": 1}, at=AT).complete
 
 
 def test_what_is_left_after_draining_adds_up() -> None:
-    assert Drained(pending=3, dead=1) == Drained(pending=1, dead=1) + Drained(pending=2, dead=0)
+    assert Backlog(pending=3, dead=1) == Backlog(pending=1, dead=1) + Backlog(pending=2, dead=0)

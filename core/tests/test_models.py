@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from commonplace.errors import MissingExtra
+from commonplace.errors import MissingExtraError
 from commonplace.models.fastembed import FastEmbed
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.models.sentence_encoder import SentenceEncoder
@@ -185,7 +185,7 @@ def test_a_missing_package_names_its_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
 
-    with pytest.raises(MissingExtra, match="pip install 'commonplace"):
+    with pytest.raises(MissingExtraError, match="pip install 'commonplace"):
         make()
 
 

@@ -5,22 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from commonplace import InvalidRecord, Settings
-from commonplace.settings import Place, parse
+from commonplace import InvalidRecordError, Settings
+from commonplace.settings import Location, parse
 
 SERVERS = Settings(vectors="qdrant://q:6333", graph="neo4j://n:7687")
 
 
 def test_a_folder_holds_every_engine_that_has_no_place_of_its_own(tmp_path: Path) -> None:
-    place = Place.find(str(tmp_path), Settings())
-    assert place == Place(vectors=str(tmp_path), graph=str(tmp_path), journal=str(tmp_path))
+    place = Location.find(str(tmp_path), Settings())
+    assert place == Location(vectors=str(tmp_path), graph=str(tmp_path), journal=str(tmp_path))
     assert not place.shares_graph
-    mixed = Place.find(str(tmp_path), Settings(), graph="neo4j://n:7687", journal=f"{tmp_path}/j")
+    mixed = Location.find(
+        str(tmp_path), Settings(), graph="neo4j://n:7687", journal=f"{tmp_path}/j"
+    )
     assert (mixed.vectors, mixed.journal) == (str(tmp_path), f"{tmp_path}/j")
 
 
 def test_what_is_given_stands_before_what_is_set(tmp_path: Path) -> None:
-    place = Place.find(str(tmp_path), SERVERS, graph="bolt://m:7687")
+    place = Location.find(str(tmp_path), SERVERS, graph="bolt://m:7687")
     assert (place.vectors, place.graph) == ("qdrant://q:6333", "bolt://m:7687")
     assert place.shares_vectors
 
@@ -29,21 +31,21 @@ def test_the_same_folder_is_the_same_place_however_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert Place.find("./a/../a", Settings()) == Place.find(str(tmp_path / "a"), Settings())
+    assert Location.find("./a/../a", Settings()) == Location.find(str(tmp_path / "a"), Settings())
 
 
 def test_a_path_that_is_set_to_nothing_is_not_set() -> None:
-    assert Place.find(None, Settings(path="")) == Place.find(None, Settings())
+    assert Location.find(None, Settings(path="")) == Location.find(None, Settings())
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan, 1e10])
 def test_a_time_that_no_clock_can_wait_is_refused(value: float) -> None:
-    with pytest.raises(InvalidRecord, match="model_timeout"):
+    with pytest.raises(InvalidRecordError, match="model_timeout"):
         Settings(model_timeout=value)
 
 
 def test_a_password_is_in_no_name() -> None:
-    place = Place.find(None, SERVERS, graph="neo4j://me:pass@n:7687", vectors="https://key@q/c")
+    place = Location.find(None, SERVERS, graph="neo4j://me:pass@n:7687", vectors="https://key@q/c")
     assert str(place) == "neo4j://n:7687 + https://q/c"
 
 
@@ -52,8 +54,8 @@ def test_a_password_is_in_no_name() -> None:
     [{"vectors": "neo4j://n"}, {"graph": "qdrant://q"}, {"graph": "postgres://me:secret@p/d"}],
 )
 def test_a_url_of_no_such_server_is_refused_without_its_password(given: dict[str, str]) -> None:
-    with pytest.raises(InvalidRecord, match="is no such server") as caught:
-        Place.find(None, Settings(), **given)
+    with pytest.raises(InvalidRecordError, match="is no such server") as caught:
+        Location.find(None, Settings(), **given)
     assert "secret" not in str(caught.value)
 
 
@@ -66,7 +68,7 @@ def test_a_url_says_as_whom_to_ask_and_how() -> None:
 
 @pytest.mark.parametrize("query", ["shard=2", "shards=0", "shards=many", "quantize=yes"])
 def test_an_option_that_is_none_is_refused(query: str) -> None:
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         parse("vectors", f"qdrant://host?{query}", {"shards": int, "quantize": bool})
 
 
@@ -85,17 +87,17 @@ def test_an_option_that_is_none_is_refused(query: str) -> None:
     ],
 )
 def test_a_url_that_cannot_be_read_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(InvalidRecord, match="is no URL") as caught:
-        Place.find(None, Settings(graph=url))
+    with pytest.raises(InvalidRecordError, match="is no URL") as caught:
+        Location.find(None, Settings(graph=url))
     assert "sec" not in str(caught.value)
     assert "ret" not in str(caught.value)
 
 
 def test_a_password_is_shown_by_no_object() -> None:
     given = Settings(graph="neo4j://me:secret@n:7687", vectors="qdrant://secret@q/c")
-    assert "secret" not in f"{given!r} {Place.find(None, given)!r} {Place.find(None, given)}"
+    assert "secret" not in f"{given!r} {Location.find(None, given)!r} {Location.find(None, given)}"
 
 
 def test_an_address_of_version_6_is_one() -> None:
-    place = Place.find(None, Settings(), graph="bolt://me:a%2Fb@[::1]:7687/db?prefix=Mine")
+    place = Location.find(None, Settings(), graph="bolt://me:a%2Fb@[::1]:7687/db?prefix=Mine")
     assert str(place).startswith("bolt://[::1]:7687/db")

@@ -20,7 +20,7 @@ from commonplace.agents.prompt import (
     render,
     shown,
 )
-from commonplace.errors import InvalidRecord, Timeout
+from commonplace.errors import InvalidRecordError, MemoryTimeoutError
 from commonplace.memory import Memory
 from commonplace.model import Match, Message, Record, Scope
 from commonplace.testing.fakes import HashEmbedder
@@ -77,7 +77,7 @@ def memory(tmp_path):
     ],
 )
 def test_a_policy_refuses_what_it_cannot_do(field, value):
-    with pytest.raises(InvalidRecord) as caught:
+    with pytest.raises(InvalidRecordError) as caught:
         Policy(**{field: value})
 
     assert caught.value.field == field
@@ -252,7 +252,7 @@ async def test_recall_stops_waiting_in_time(memory, monkeypatch):
     memory_never = asyncio.Event()
     monkeypatch.setattr(memory, "asearch", hang)
 
-    with pytest.raises(Timeout):
+    with pytest.raises(MemoryTimeoutError):
         await recall(memory, ALICE, "tea", Policy(recall_timeout=0.01))
 
 
@@ -286,13 +286,13 @@ async def test_a_search_that_finds_nothing_says_so(memory):
 
 @pytest.mark.parametrize(("keywords", "limit"), [(["x"] * 11, 5), ("tea", 5), (["tea"], 21)])
 async def test_a_search_beyond_its_bounds_is_refused(memory, keywords, limit):
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         await search_memory(memory, ALICE, Policy(), keywords, limit)
 
 
 @pytest.mark.parametrize("content", [[], [" "], ["x"] * 21, "text", [1]])
 async def test_facts_beyond_their_bounds_are_refused(memory, content):
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         await add_memory(memory, ALICE, Policy(), "", content)
 
 

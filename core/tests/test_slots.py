@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from commonplace.backends.shared.supersession import Claim, Span, settle
+from commonplace.backends.shared.supersession import Assertion, Span, resolve
 
 CLAIMS = some.lists(
     some.builds(
-        Claim,
+        Assertion,
         some.sampled_from("abc"),
         some.integers(0, 9),
         some.none() | some.integers(10, 20),
@@ -17,32 +17,32 @@ CLAIMS = some.lists(
 
 
 def test_no_claim_settles_to_nothing() -> None:
-    assert [] == settle([])
+    assert [] == resolve([])
 
 
 def test_a_later_value_ends_the_earlier_and_the_last_holds() -> None:
-    spans = settle([Claim("c", 7), Claim("a", 1), Claim("b", 3)])
+    spans = resolve([Assertion("c", 7), Assertion("a", 1), Assertion("b", 3)])
 
     assert [Span(None), Span(3), Span(7)] == spans
 
 
 def test_values_from_the_same_moment_are_rivals_until_another_follows() -> None:
-    spans = settle([Claim("a", 1), Claim("b", 1), Claim("a", 1), Claim("c", 2)])
+    spans = resolve([Assertion("a", 1), Assertion("b", 1), Assertion("a", 1), Assertion("c", 2)])
 
     assert [Span(2, (1,)), Span(2, (0, 2)), Span(2, (1,)), Span(None)] == spans
 
 
 def test_an_earlier_end_that_was_told_holds() -> None:
-    assert [Span(2), Span(None)] == settle([Claim("a", 1, 2), Claim("b", 5)])
-    assert [Span(5), Span(None)] == settle([Claim("a", 1, 9), Claim("b", 5)])
+    assert [Span(2), Span(None)] == resolve([Assertion("a", 1, 2), Assertion("b", 5)])
+    assert [Span(5), Span(None)] == resolve([Assertion("a", 1, 9), Assertion("b", 5)])
 
 
 @given(CLAIMS, some.randoms())
-def test_any_order_settles_alike(claims: list[Claim], chance: object) -> None:
+def test_any_order_settles_alike(claims: list[Assertion], chance: object) -> None:
     order = list(range(len(claims)))
     chance.shuffle(order)  # type: ignore[attr-defined]
-    spans = settle(claims)
-    shuffled = settle([claims[place] for place in order])
+    spans = resolve(claims)
+    shuffled = resolve([claims[place] for place in order])
 
     assert [spans[place].ends for place in order] == [span.ends for span in shuffled]
     rivals = [{claims[p] for p in spans[place].rivals} for place in order]
@@ -50,8 +50,8 @@ def test_any_order_settles_alike(claims: list[Claim], chance: object) -> None:
 
 
 @given(CLAIMS)
-def test_at_any_moment_one_value_holds_or_all_that_do_are_rivals(claims: list[Claim]) -> None:
-    spans = settle(claims)
+def test_at_any_moment_one_value_holds_or_all_that_do_are_rivals(claims: list[Assertion]) -> None:
+    spans = resolve(claims)
     for moment in range(22):
         holding = [
             (claim, span)

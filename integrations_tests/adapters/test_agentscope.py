@@ -24,7 +24,7 @@ from agentscope.state import AgentState
 from agentscope.tool import FunctionTool, Toolkit
 from pydantic import BaseModel
 
-from commonplace.errors import InvalidRecord, InvalidScope, StoreUnavailable
+from commonplace.errors import InvalidRecordError, InvalidScopeError, StoreUnavailableError
 from commonplace.model import Scope
 from commonplace.testing.contracts.adapter import AdapterContract
 from commonplace.testing.fakes import HashEmbedder
@@ -119,7 +119,7 @@ async def dangerous(city: str) -> str:
 @pytest.fixture
 def broken(memory, monkeypatch):
     async def fail(*args: Any, **options: Any) -> Any:
-        raise StoreUnavailable(store="test", reason="down")
+        raise StoreUnavailableError(store="test", reason="down")
 
     for name in ("asearch", "aadd"):
         monkeypatch.setattr(memory, name, fail)
@@ -497,12 +497,12 @@ async def test_events_and_other_peoples_messages_are_no_question(memory):
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({"user_id": None}, InvalidScope),
-        ({"user_id": 123}, InvalidScope),
-        ({"user_id": " "}, InvalidScope),
-        ({"mode": "auto"}, InvalidRecord),
-        ({"top_k": -1}, InvalidRecord),
-        ({"mem0_config": {}}, InvalidRecord),
+        ({"user_id": None}, InvalidScopeError),
+        ({"user_id": 123}, InvalidScopeError),
+        ({"user_id": " "}, InvalidScopeError),
+        ({"mode": "auto"}, InvalidRecordError),
+        ({"top_k": -1}, InvalidRecordError),
+        ({"mem0_config": {}}, InvalidRecordError),
         ({"client": object()}, TypeError),
         ({"chat_model": object()}, TypeError),
     ],
@@ -551,7 +551,7 @@ def test_without_agentscope_the_import_says_what_to_install():
     )
 
     assert run.returncode == 1
-    assert "MissingExtra" in run.stderr
+    assert "MissingExtraError" in run.stderr
     assert "pip install 'commonplace[agentscope]'" in run.stderr
 
 

@@ -18,10 +18,10 @@ from langgraph.store.base import GetOp, PutOp, SearchOp
 
 from commonplace import (
     Fact,
-    InvalidFilter,
-    InvalidRecord,
-    InvalidScope,
-    LoopRequired,
+    InvalidFilterError,
+    InvalidRecordError,
+    InvalidScopeError,
+    LoopRequiredError,
     Memory,
     Message,
     Scope,
@@ -110,13 +110,13 @@ def test_no_user_sees_anothers_memory(memory: Memory, store: CommonplaceStore) -
 
 @pytest.mark.parametrize("prefix", [(), ("memories",)])
 def test_what_would_cross_users_is_refused(store: CommonplaceStore, prefix: Any) -> None:
-    with pytest.raises(InvalidScope, match="users="):
+    with pytest.raises(InvalidScopeError, match="users="):
         store.search(prefix)
-    with pytest.raises(InvalidScope, match="template=None"):
+    with pytest.raises(InvalidScopeError, match="template=None"):
         store.list_namespaces(prefix=prefix or None)
-    with pytest.raises(InvalidScope):
+    with pytest.raises(InvalidScopeError):
         store.list_namespaces(prefix=("memories", "*", "x"))
-    with pytest.raises(InvalidScope):
+    with pytest.raises(InvalidScopeError):
         store.list_namespaces(suffix=("alice",))
 
 
@@ -183,7 +183,7 @@ def test_forgetting_a_user_forgets_his_items(memory: Memory, store: CommonplaceS
 
 @pytest.mark.parametrize("template", [(), ("memories",), ("{user_id}", "{user_id}")])
 def test_a_template_without_one_user_is_refused(memory: Memory, template: Any) -> None:
-    with pytest.raises(InvalidRecord, match="user_id"):
+    with pytest.raises(InvalidRecordError, match="user_id"):
         CommonplaceStore(memory, template=template)
 
 
@@ -215,7 +215,7 @@ def test_more_operators(store: CommonplaceStore, given: Any, expected: str) -> N
      {"a": {"$gt": {}}}, {"a": {"$eq": 1, "b": 2}}, {"a": float("nan")}, {"a": b""}],
 )  # fmt: skip
 def test_a_filter_that_says_nothing_is_refused(store: CommonplaceStore, given: Any) -> None:
-    with pytest.raises(InvalidFilter, match="exists"):
+    with pytest.raises(InvalidFilterError, match="exists"):
         store.search(("docs",), filter=given)
 
 
@@ -237,7 +237,7 @@ def test_a_threshold_leaves_out_what_says_little(memory: Memory) -> None:
 
 
 def test_a_query_goes_as_far_as_a_thousand(store: CommonplaceStore) -> None:
-    with pytest.raises(InvalidRecord, match="1,000 best"):
+    with pytest.raises(InvalidRecordError, match="1,000 best"):
         store.batch(
             [PutOp(("docs",), f"k{n}", {"t": f"tea {n}"}) for n in range(1001)]
         ) and store.search(("docs",), query="tea", limit=1001)
@@ -249,7 +249,7 @@ def test_a_query_goes_as_far_as_a_thousand(store: CommonplaceStore) -> None:
 def test_a_large_value_and_a_long_question_are_taken(store: CommonplaceStore) -> None:
     lines = [f"line {n} ü" for n in range(20_000)]
     store.put(("docs",), "file", {"lines": lines})
-    with pytest.raises(InvalidRecord, match="exceeds"):
+    with pytest.raises(InvalidRecordError, match="exceeds"):
         store.put(("docs",), "file", {"lines": lines * 10})
 
     [found] = store.search(("docs",), query="line 7 " * 5000)
@@ -439,7 +439,7 @@ async def test_an_async_function_embeds_on_the_loop_that_calls(tmp_path: Path) -
     async with CommonplaceStore.open(tmp_path, index=index) as store:
         await store.aput(("docs",), "k", {"t": "tea"})
         assert [one.key for one in await store.asearch(("docs",), query="tea")] == ["k"]
-        with pytest.raises(LoopRequired, match="asearch"):
+        with pytest.raises(LoopRequiredError, match="asearch"):
             store.search(("docs",), query="tea")
         assert store.get(("docs",), "k") is not None
     assert {id(one) for one in loops} == {id(asyncio.get_running_loop())}
@@ -448,9 +448,9 @@ async def test_an_async_function_embeds_on_the_loop_that_calls(tmp_path: Path) -
 def test_an_index_of_another_model_than_the_memorys_is_refused(memory: Memory) -> None:
     index: Any
     for index in ({"dims": 64, "embed": WordEmbeddings()}, {"dims": 3}):
-        with pytest.raises(InvalidRecord, match="Leave 'embed' and 'dims' out"):
+        with pytest.raises(InvalidRecordError, match="Leave 'embed' and 'dims' out"):
             CommonplaceStore(memory, index=index)
-    with pytest.raises(InvalidRecord, match="dims"):
+    with pytest.raises(InvalidRecordError, match="dims"):
         CommonplaceStore(memory, index={"embed": WordEmbeddings()})  # type: ignore[typeddict-item]
     CommonplaceStore(memory, index={"dims": 64, "fields": ["t"]})  # type: ignore[typeddict-item]
 

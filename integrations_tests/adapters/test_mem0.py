@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commonplace import Memory as Core
-from commonplace import MemoryClosed, Scope
+from commonplace import MemoryClosedError, Scope
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 from commonplace_mem0 import AsyncMemory, Memory, MemoryConfig
 from commonplace_mem0.exceptions import (
@@ -606,7 +606,7 @@ def test_a_memory_that_is_closed_while_it_opens_is_let_go_of_too(tmp_path, monke
     opening.join()
     closing.join()
 
-    with pytest.raises(MemoryClosed):
+    with pytest.raises(MemoryClosedError):
         opened[0].scopes()
 
 
@@ -621,14 +621,14 @@ def test_a_memory_that_was_closed_meanwhile_is_not_opened(tmp_path, monkeypatch)
     monkeypatch.setattr(m._opening, "_opening", holds)
     found = []
 
-    def reach():
+    def expand():
         try:
             found.append(m.core)
         except ClosedError as error:
             found.append(error)
 
     with holds:
-        waiting = threading.Thread(target=reach)
+        waiting = threading.Thread(target=expand)
         waiting.start()
         time.sleep(0.1)  # it has looked, and stands behind the one who opens
         m._opening._closed = True

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import Memory as Core
-from commonplace import Scope, StoreUnavailable
+from commonplace import Scope, StoreUnavailableError
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_mem0 import AsyncMemory, Memory
 
@@ -241,7 +241,7 @@ def test_an_addition_that_failed_half_way_is_one_memory_after_the_retry(tmp_path
 
         def upsert(self, points):
             if next(failing, False):
-                raise StoreUnavailable(store="index", reason="made up")
+                raise StoreUnavailableError(store="index", reason="made up")
             whole(self, points)
 
         monkeypatch.setattr(type(index), "upsert", upsert)

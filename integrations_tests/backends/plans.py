@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.model import Scope
 
 each_kind_of_scope = pytest.mark.parametrize(
@@ -22,7 +22,7 @@ each_kind_of_scope = pytest.mark.parametrize(
 )
 
 
-def note_statements(file: SqliteFile) -> set[str]:
+def note_statements(file: SqliteConnection) -> set[str]:
     """Note every statement that is run from now on."""
     asked: set[str] = set()
     file.write(lambda c: c.set_trace_callback(asked.add))
@@ -31,7 +31,7 @@ def note_statements(file: SqliteFile) -> set[str]:
     return asked
 
 
-def plans_of(file: SqliteFile, asked: Iterable[str]) -> dict[str, list[str]]:
+def plans_of(file: SqliteConnection, asked: Iterable[str]) -> dict[str, list[str]]:
     """Read the steps of each statement's plan; this ends the noting on the writing side."""
 
     def explain(connection: sqlite3.Connection) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.backends.sqlite.checkpoints import SqliteCheckpoints
-from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.model import Scope
 from commonplace.testing.contracts.checkpoints import (
     ALICE,
@@ -25,20 +25,22 @@ from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Iterator[SqliteFile]:
-    opened = SqliteFile(str(tmp_path / "memory.db"))
+def file(tmp_path: Path) -> Iterator[SqliteConnection]:
+    opened = SqliteConnection(str(tmp_path / "memory.db"))
     yield opened
     opened.close()
 
 
 class TestSqliteCheckpoints(CheckpointsContract, RetentionContract):
     @pytest.fixture
-    def checkpoints(self, file: SqliteFile) -> SqliteCheckpoints:
+    def checkpoints(self, file: SqliteConnection) -> SqliteCheckpoints:
         return SqliteCheckpoints(file)
 
 
 @each_kind_of_scope
-def test_every_statement_goes_by_an_index_and_pages_are_not_sorted(file: SqliteFile, scope: Scope):
+def test_every_statement_goes_by_an_index_and_pages_are_not_sorted(
+    file: SqliteConnection, scope: Scope
+):
     store = SqliteCheckpoints(file)
     asked = note_statements(file)
     everything(store, scope)
@@ -56,9 +58,9 @@ def test_every_statement_goes_by_an_index_and_pages_are_not_sorted(file: SqliteF
 _WRITER = """
 import sys, threading
 from commonplace.backends.sqlite.checkpoints import SqliteCheckpoints
-from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.testing.contracts.checkpoints import blob, said, step
-store = SqliteCheckpoints(SqliteFile(sys.argv[1]))
+store = SqliteCheckpoints(SqliteConnection(sys.argv[1]))
 say = threading.Lock()
 def work(thread):
     for n in range(10**6):
@@ -85,7 +87,7 @@ def test_what_was_answered_is_whole_after_a_kill(tmp_path: Path, lines: int):
     heard += child.stdout.readlines()
     child.stdout.close()
     child.wait()
-    file = SqliteFile(path)
+    file = SqliteConnection(path)
     store = SqliteCheckpoints(file)
     answered = [line.split() for line in heard if line.endswith("\n")]
 
@@ -98,7 +100,7 @@ def test_what_was_answered_is_whole_after_a_kill(tmp_path: Path, lines: int):
     store.close()
 
 
-def test_erased_states_are_in_no_file(file: SqliteFile):
+def test_erased_states_are_in_no_file(file: SqliteConnection):
     store = SqliteCheckpoints(file)
     for number in range(50):
         one = step(str(number), versions={"c": str(number)})

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.backends.edge.index import EdgeIndex
-from commonplace.errors import SchemaMismatch, StoreLocked, StoreUnavailable
+from commonplace.errors import SchemaMismatchError, StoreLockedError, StoreUnavailableError
 from commonplace.testing.contracts.index import ANNA, DIMENSIONS, VectorIndexContract, make_point
 
 META = {"schema": "1", "embedder": "test@1"}
@@ -34,10 +34,10 @@ for n in range(100_000):
 SECOND = (
     OPEN
     + """
-from commonplace.errors import StoreLocked
+from commonplace.errors import StoreLockedError
 try:
     opened()
-except StoreLocked as error:
+except StoreLockedError as error:
     print(error)
 """
 )
@@ -59,7 +59,7 @@ def test_a_damaged_description_is_named(index, path):
     index.close()
     (Path(path) / "index.json").write_text("{")
 
-    with pytest.raises(StoreUnavailable, match=r"index\.json"):
+    with pytest.raises(StoreUnavailableError, match=r"index\.json"):
         EdgeIndex(path, dimensions=DIMENSIONS, meta=META)
 
 
@@ -84,7 +84,7 @@ def test_a_second_process_is_told_who_holds_the_folder(index, path):
 def test_a_second_handle_of_this_process_is_refused_and_the_first_goes_on(index, path):
     index.upsert([make_point("x")])
 
-    with pytest.raises(StoreLocked, match="this process"):
+    with pytest.raises(StoreLockedError, match="this process"):
         EdgeIndex(path, dimensions=DIMENSIONS, meta=META)
     assert index.count(ANNA) == 1
 
@@ -101,7 +101,7 @@ def test_another_maker_is_refused_before_anything_is_touched(index, path, dimens
     index.upsert([make_point("x")])
     index.close()
 
-    with pytest.raises(SchemaMismatch, match=what):
+    with pytest.raises(SchemaMismatchError, match=what):
         EdgeIndex(path, dimensions=dimensions, meta=meta)
 
     again = EdgeIndex(path, dimensions=DIMENSIONS, meta=META)

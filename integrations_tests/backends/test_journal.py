@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.journal import SqliteJournal
 from commonplace.ports.stores import Backlog
 from commonplace.testing.contracts.journal import ALICE, MANY, JournalContract, SetClock, accept, op
 
 _WRITER = """
 import sys, threading
-from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.journal import SqliteJournal
 from commonplace.testing.contracts.journal import MANY, op
-journal = SqliteJournal(SqliteFile(sys.argv[1]))
+journal = SqliteJournal(SqliteConnection(sys.argv[1]))
 say = threading.Lock()
 def work(thread):
     n = 0
@@ -34,15 +34,15 @@ for thread in range(4):
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Iterator[SqliteFile]:
-    opened = SqliteFile(str(tmp_path / "memory.db"))
+def file(tmp_path: Path) -> Iterator[SqliteConnection]:
+    opened = SqliteConnection(str(tmp_path / "memory.db"))
     yield opened
     opened.close()
 
 
 class TestSqliteJournal(JournalContract):
     @pytest.fixture
-    def journal(self, file: SqliteFile, clock: SetClock) -> SqliteJournal:
+    def journal(self, file: SqliteConnection, clock: SetClock) -> SqliteJournal:
         return SqliteJournal(file, clock=clock)
 
 
@@ -59,7 +59,7 @@ def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path, lines: i
     said += child.stdout.readlines()
     child.stdout.close()
     child.wait()
-    file = SqliteFile(path)
+    file = SqliteConnection(path)
     rows = SqliteJournal(file).pending(limit=MANY)
     kept = {(one.id, str(one.seq), str(one.version)) for one in rows}
     acknowledged = {tuple(line.split()) for line in said if line.endswith("\n")}
@@ -74,12 +74,12 @@ def test_a_killed_process_loses_nothing_it_acknowledged(tmp_path: Path, lines: i
 def test_versions_go_on_growing_after_a_restart_with_the_clock_set_back(tmp_path: Path):
     path = str(tmp_path / "memory.db")
     clock = SetClock()
-    first = SqliteFile(path)
+    first = SqliteConnection(path)
     [before] = accept(SqliteJournal(first, clock=clock), "a")
     SqliteJournal(first).erase(ALICE, MANY)
     first.close()
     clock.at = clock.at.replace(year=2021)
-    second = SqliteFile(path)
+    second = SqliteConnection(path)
     [after] = accept(SqliteJournal(second, clock=clock), "b")
     second.close()
 
@@ -89,14 +89,14 @@ def test_versions_go_on_growing_after_a_restart_with_the_clock_set_back(tmp_path
 
 def test_everything_is_there_after_a_restart(tmp_path: Path):
     path = str(tmp_path / "memory.db")
-    first = SqliteFile(path)
+    first = SqliteConnection(path)
     journal = SqliteJournal(first)
     a, b, c = accept(journal, "abc")
     journal.plan({a.seq: b"plan"})
     journal.done([b.seq])
-    journal.bury(c.seq, "why")
+    journal.dead_letter(c.seq, "why")
     journal.close()
-    second = SqliteFile(path)
+    second = SqliteConnection(path)
     journal = SqliteJournal(second)
 
     assert [(one.id, one.plan) for one in journal.pending()] == [("a", b"plan")]
@@ -106,7 +106,7 @@ def test_everything_is_there_after_a_restart(tmp_path: Path):
     journal.close()
 
 
-def test_erased_bodies_are_in_no_file(file: SqliteFile):
+def test_erased_bodies_are_in_no_file(file: SqliteConnection):
     journal = SqliteJournal(file)
     journal.append([op(f"CANARY-{n}") for n in range(300)], max_pending=MANY)
     journal.erase(ALICE, MANY)

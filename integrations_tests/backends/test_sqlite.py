@@ -12,12 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.backends.sqlite.connection import SqliteFile
+from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.backends.sqlite.journal import SqliteJournal
-from commonplace.errors import MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
+from commonplace.errors import (
+    MemoryClosedError,
+    SchemaMismatchError,
+    StoreLockedError,
+    StoreUnavailableError,
+)
 from commonplace.model import Scope
-from commonplace.ports.stores import Op
+from commonplace.ports.stores import Operation
 from commonplace.testing.contracts.graph import (
     ALICE,
     START,
@@ -35,32 +40,32 @@ from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Iterator[SqliteFile]:
-    opened = SqliteFile(str(tmp_path / "store" / "memory.db"))
+def file(tmp_path: Path) -> Iterator[SqliteConnection]:
+    opened = SqliteConnection(str(tmp_path / "store" / "memory.db"))
     yield opened
     opened.close()
 
 
 class TestSqliteGraph(GraphStoreContract, RelationContract):
     @pytest.fixture
-    def graph(self, file: SqliteFile) -> SqliteGraph:
+    def graph(self, file: SqliteConnection) -> SqliteGraph:
         return SqliteGraph(file)
 
 
 class TestMovingSqlite(MovingContract):
     @pytest.fixture
-    def graph(self, file: SqliteFile) -> SqliteGraph:
+    def graph(self, file: SqliteConnection) -> SqliteGraph:
         return SqliteGraph(file)
 
     @pytest.fixture
     def other(self, tmp_path: Path) -> Iterator[SqliteGraph]:
-        opened = SqliteFile(str(tmp_path / "other" / "memory.db"))
+        opened = SqliteConnection(str(tmp_path / "other" / "memory.db"))
         yield SqliteGraph(opened)
         opened.close()
 
 
 @each_kind_of_scope
-def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
+def test_every_statement_goes_by_an_index(file: SqliteConnection, scope: Scope):
     graph, journal = SqliteGraph(file), SqliteJournal(file)
     asked = note_statements(file)
     graph.apply([put("a", 1, scope, relations=[likes("Ann", "tea")], in_session=True)])
@@ -76,27 +81,27 @@ def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
     graph.relations(scope, records=["r"])
     graph.entities(scope)
     graph.page(scope, kinds=("fact",))
-    graph.recalled(scope, [first.records[0].id], START)
-    graph.recalls(scope, [first.records[0].id])
+    graph.log_access(scope, [first.records[0].id], START)
+    graph.access_log(scope, [first.records[0].id])
     graph.relations(scope, hops=2, as_of=START)
-    graph.reach(scope, ["ann"], START)
-    graph.reach(scope, ["annette"], START)
+    graph.expand(scope, ["ann"], START)
+    graph.expand(scope, ["annette"], START)
     graph.count(scope)
     list(graph.versions(scope))
     graph.erase(scope, 9)
     [op, dead] = journal.append(
-        [Op(id=name, kind="add", scope=scope, body="{}") for name in "ab"], max_pending=9
+        [Operation(id=name, kind="add", scope=scope, body="{}") for name in "ab"], max_pending=9
     )
     journal.plan({op.seq: b"p"})
     journal.pending()
-    journal.pending(scope.lane)
+    journal.pending(scope.partition)
     journal.failed(dead.seq)
-    journal.bury(dead.seq, "why")
+    journal.dead_letter(dead.seq, "why")
     journal.dead()
     journal.dead(scope)
     journal.count(scope)
     journal.rows(scope)
-    journal.revive(["b"])
+    journal.retry(["b"])
     journal.done([op.seq])
     journal.unflushed()
     journal.prune([op.seq])
@@ -115,7 +120,7 @@ def test_every_statement_goes_by_an_index(file: SqliteFile, scope: Scope):
     assert sorts == set()
 
 
-def test_a_page_reads_by_the_index_of_its_scope(file: SqliteFile):
+def test_a_page_reads_by_the_index_of_its_scope(file: SqliteConnection):
     graph = SqliteGraph(file)
     for scope, name in (
         (ALICE, "user"),
@@ -133,7 +138,7 @@ def test_a_page_reads_by_the_index_of_its_scope(file: SqliteFile):
         assert f"SEARCH record USING INDEX record_by_{name} (user_id=" in plan[3]
 
 
-def test_erased_and_deleted_text_is_in_no_file(file: SqliteFile):
+def test_erased_and_deleted_text_is_in_no_file(file: SqliteConnection):
     graph = SqliteGraph(file)
     graph.apply(
         [
@@ -148,7 +153,7 @@ def test_erased_and_deleted_text_is_in_no_file(file: SqliteFile):
     assert [one.name for one in files if b"alice" in one.read_bytes()] == []
 
 
-def test_only_the_owner_may_read(file: SqliteFile):
+def test_only_the_owner_may_read(file: SqliteConnection):
     SqliteGraph(file).apply([put("a", 1)])
     folder = Path(file.path).parent
     modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in folder.iterdir()}
@@ -157,32 +162,32 @@ def test_only_the_owner_may_read(file: SqliteFile):
     assert set(modes.values()) == {0o600}
 
 
-def test_a_second_opening_names_the_holder(file: SqliteFile):
-    with pytest.raises(StoreLocked, match=str(os.getpid())):
-        SqliteFile(file.path)
+def test_a_second_opening_names_the_holder(file: SqliteConnection):
+    with pytest.raises(StoreLockedError, match=str(os.getpid())):
+        SqliteConnection(file.path)
 
 
-def test_another_process_is_refused_and_told_who_holds_it(file: SqliteFile):
+def test_another_process_is_refused_and_told_who_holds_it(file: SqliteConnection):
     code = (
-        "import sys; from commonplace.backends.sqlite.connection import SqliteFile\n"
-        "try: SqliteFile(sys.argv[1])\n"
+        "import sys; from commonplace.backends.sqlite.connection import SqliteConnection\n"
+        "try: SqliteConnection(sys.argv[1])\n"
         "except BlockingIOError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, file.path], capture_output=True, text=True, check=True
     )
 
-    assert done.stdout.startswith("StoreLocked")
+    assert done.stdout.startswith("StoreLockedError")
     assert f"process {os.getpid()}" in done.stdout
 
 
 def test_it_opens_again_with_everything_after_a_close(tmp_path: Path):
     path = str(tmp_path / "memory.db")
-    first = SqliteFile(path)
+    first = SqliteConnection(path)
     SqliteGraph(first).apply([put("a", 1)])
     first.set_meta("embedder", "one")
     first.close()
-    second = SqliteFile(path)
+    second = SqliteConnection(path)
 
     assert [one.text for one in SqliteGraph(second).page(ALICE).records] == ["text of a"]
     assert second.get_meta("embedder") == "one"
@@ -192,13 +197,13 @@ def test_it_opens_again_with_everything_after_a_close(tmp_path: Path):
 
 def test_another_schema_is_refused_and_left_alone(tmp_path: Path):
     path = str(tmp_path / "memory.db")
-    file = SqliteFile(path)
+    file = SqliteConnection(path)
     file.set_meta("schema", "99")
     file.close()
 
     for _ in range(2):
-        with pytest.raises(SchemaMismatch, match="99"):
-            SqliteFile(path)
+        with pytest.raises(SchemaMismatchError, match="99"):
+            SqliteConnection(path)
 
 
 def test_a_file_of_somebody_else_is_refused(tmp_path: Path):
@@ -207,20 +212,20 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path):
     connection.execute("CREATE TABLE theirs (x)")
     connection.close()
 
-    with pytest.raises(SchemaMismatch):
-        SqliteFile(str(path))
+    with pytest.raises(SchemaMismatchError):
+        SqliteConnection(str(path))
 
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path):
     path = tmp_path / "memory.db"
     path.write_bytes(b"nonsense" * 1000)
 
-    with pytest.raises(StoreUnavailable, match=re.escape(str(path))):
-        SqliteFile(str(path))
+    with pytest.raises(StoreUnavailableError, match=re.escape(str(path))):
+        SqliteConnection(str(path))
     assert path.read_bytes() == b"nonsense" * 1000
 
 
-def test_one_failing_change_does_not_touch_its_neighbours(file: SqliteFile):
+def test_one_failing_change_does_not_touch_its_neighbours(file: SqliteConnection):
     first, go = threading.Event(), threading.Event()
 
     def wait(_: sqlite3.Connection) -> None:
@@ -250,7 +255,7 @@ def test_one_failing_change_does_not_touch_its_neighbours(file: SqliteFile):
     assert statements.count("COMMIT") == 3  # the one that set the trace, the one held, the six
 
 
-def test_a_write_waits_for_another_thread_only_while_the_writer_is_busy(file: SqliteFile):
+def test_a_write_waits_for_another_thread_only_while_the_writer_is_busy(file: SqliteConnection):
     first, go = threading.Event(), threading.Event()
     alone = file.write(lambda _: threading.current_thread())
     held = file.submit(lambda _: (first.set(), go.wait(10)))
@@ -269,7 +274,7 @@ def test_a_write_waits_for_another_thread_only_while_the_writer_is_busy(file: Sq
     assert len(others) == 1
 
 
-def test_a_write_that_fails_at_once_undoes_itself_and_harms_nobody(file: SqliteFile):
+def test_a_write_that_fails_at_once_undoes_itself_and_harms_nobody(file: SqliteConnection):
     def fail(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO meta VALUES ('half', 'x')")
         raise LookupError
@@ -281,7 +286,7 @@ def test_a_write_that_fails_at_once_undoes_itself_and_harms_nobody(file: SqliteF
     assert (file.get_meta("half"), file.get_meta("whole")) == (None, "x")
 
 
-def test_a_cancelled_change_is_not_run_and_harms_nobody(file: SqliteFile):
+def test_a_cancelled_change_is_not_run_and_harms_nobody(file: SqliteConnection):
     first, go = threading.Event(), threading.Event()
     held = file.submit(lambda _: (first.set(), go.wait(10)))
     first.wait(10)
@@ -295,11 +300,11 @@ def test_a_cancelled_change_is_not_run_and_harms_nobody(file: SqliteFile):
     assert file.get_meta("dropped") is None
 
 
-def test_a_full_disk_accepts_nothing_and_recovers(file: SqliteFile):
+def test_a_full_disk_accepts_nothing_and_recovers(file: SqliteConnection):
     graph = SqliteGraph(file)
     pages = file.write(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
     file.write(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchall())
-    with pytest.raises(StoreUnavailable, match="full"):
+    with pytest.raises(StoreUnavailableError, match="full"):
         graph.apply([put(f"k{n}", n + 1, text="x" * 9000) for n in range(20)])
     empty = graph.count(ALICE)
     file.write(lambda c: c.execute("PRAGMA max_page_count = 100000").fetchall())
@@ -309,37 +314,37 @@ def test_a_full_disk_accepts_nothing_and_recovers(file: SqliteFile):
     assert graph.count(ALICE)["records"] == 1
 
 
-def test_the_file_closes_with_its_last_user(file: SqliteFile):
+def test_the_file_closes_with_its_last_user(file: SqliteConnection):
     graph, journal = SqliteGraph(file), SqliteJournal(file)
     graph.close()
-    journal.append([Op(id="a", kind="add", scope=ALICE, body="{}")], max_pending=9)
+    journal.append([Operation(id="a", kind="add", scope=ALICE, body="{}")], max_pending=9)
     journal.close()
 
-    with pytest.raises(MemoryClosed):
+    with pytest.raises(MemoryClosedError):
         file.write(lambda _: None)
-    SqliteFile(file.path).close()
+    SqliteConnection(file.path).close()
 
 
-def test_a_reader_cannot_write(file: SqliteFile):
-    with pytest.raises(StoreUnavailable), file.read() as connection:
+def test_a_reader_cannot_write(file: SqliteConnection):
+    with pytest.raises(StoreUnavailableError), file.read() as connection:
         connection.execute("DELETE FROM meta")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_is_refused_and_does_not_keep_the_lock(file: SqliteFile):
+def test_a_forked_child_is_refused_and_does_not_keep_the_lock(file: SqliteConnection):
     started, stop = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
         try:
             file.write(lambda _: None)
-        except MemoryClosed:
+        except MemoryClosedError:
             os.write(started[1], b"refused")
         os.read(stop[0], 1)
         os._exit(0)
     said = os.read(started[0], 7)
     file.close()
-    SqliteFile(file.path).close()
+    SqliteConnection(file.path).close()
     os.write(stop[1], b"x")
     os.waitpid(child, 0)
 

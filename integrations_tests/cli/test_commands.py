@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from commonplace import Fact, Memory, MissingExtra, Scope, Settings
+from commonplace import Fact, Memory, MissingExtraError, Scope, Settings
 from commonplace.backends import opened_graph
 from commonplace.cli import app as importers
 from commonplace.cli import arguments
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, TaskWrite
-from commonplace.ports.snapshot import KeptRecord
+from commonplace.ports.snapshot import RecordRow
 from commonplace.ports.stores import Put
 from commonplace.testing.contracts.graph import put
 
@@ -230,13 +230,13 @@ def test_an_adapter_brings_its_own_import(run, monkeypatch: pytest.MonkeyPatch):
 
 
 def lack(_: EntryPoint):
-    raise MissingExtra(package="x", extra="x")
+    raise MissingExtraError(package="x", extra="x")
 
 
 def bring(word: str, times: int = 1) -> None:
     """Bring a word."""
     if not times:
-        raise InvalidRecord(field="times", value=times, reason="is too few")
+        raise InvalidRecordError(field="times", value=times, reason="is too few")
     print(word * times)  # noqa: T201 -- what a command does
 
 
@@ -344,18 +344,18 @@ def test_reembed_warns_of_dead_letters_that_keep_former_vectors(
     run, lived: Path, caplog: pytest.LogCaptureFixture
 ):
     hold(lived)
-    bury(lived, "the disk was full")
+    dead_letter(lived, "the disk was full")
     done = run("reembed", lived, "--embedder", SMALL)
 
     assert done.exit_code == 0
     assert "1 dead letters keep the vectors" in caplog.text
 
 
-def bury(place: Path, reason: str) -> str:
+def dead_letter(place: Path, reason: str) -> str:
     """Make a dead letter of the write that waits; answer its operation."""
     with opened_graph(arguments.find(str(place)), Settings()) as (_, journal):
         [op] = journal.pending()
-        journal.bury(op.seq, reason)
+        journal.dead_letter(op.seq, reason)
     return op.id
 
 
@@ -415,7 +415,7 @@ def test_doctor_finds_every_way_in_which_the_index_differs(run, lived: Path, wha
 
 def test_doctor_shows_dead_letters_and_retry_brings_them_back(run, lived: Path):
     hold(lived)
-    operation = bury(lived, "the disk was full")
+    operation = dead_letter(lived, "the disk was full")
     ill = run("doctor", lived)
 
     assert ill.exit_code == 1
@@ -501,7 +501,7 @@ def test_the_help_tells_how_an_embedder_is_named(run, words: list[str]):
 
 @pytest.mark.parametrize("name", ["hash", "openai:", "openai:unheard-of", "fastembed:"])
 def test_an_embedder_that_is_none_of_ours_is_refused(name: str):
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         arguments.embedder_of(name)
 
 
@@ -534,4 +534,4 @@ def test_every_tombstone_is_carried(run, lived: Path, tmp_path: Path):
     with opened(tmp_path / "copy") as memory:
         kept = list(engines(memory).graph.dump())
 
-    assert sum(isinstance(one, KeptRecord) and not one.live for one in kept) == 5
+    assert sum(isinstance(one, RecordRow) and not one.live for one in kept) == 5

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace import InvalidRecord, Memory, Record, Relation, Scope
+from commonplace import InvalidRecordError, Memory, Record, Relation, Scope
 from commonplace.admin import Loaded, Told, known, load
 from commonplace.testing.fakes import HashEmbedder
 
@@ -146,7 +146,7 @@ def test_a_change_here_wins_over_one_that_claims_to_come_from_the_future(memory:
     ids=["text", "past", "time", "id"],
 )
 def test_what_cannot_be_stored_is_refused_where_it_is_made(spoilt):
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         spoilt()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from commonplace import Fact, Memory, Relation, Scope
 from commonplace.ingest import crash_points as faults
-from commonplace.settings import Place
+from commonplace.settings import Location
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")
@@ -81,5 +81,5 @@ if __name__ == "__main__":
     sys.path.append(str(Path(__file__).parents[1]))
     from engines import find
 
-    Place.find = find  # type: ignore[method-assign,assignment]  # on the parent's servers
+    Location.find = find  # type: ignore[method-assign,assignment]  # on the parent's servers
     main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""A way to a Bolt server that breaks when a commit has been sent and before it is answered."""
+"""A way to a Neo4jDriver server that breaks when a commit has been sent and before it is answered."""
 
 import contextlib
 import socket

@@ -5,7 +5,8 @@ from typing import Any
 
 import neo4j
 import pytest
-from commonplace.backends.neo4j.driver import Bolt
+
+from commonplace.backends.neo4j.driver import Neo4jDriver
 
 
 def note_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
@@ -20,7 +21,9 @@ def note_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any
     return asked
 
 
-def plans_of(bolt: Bolt, asked: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
+def plans_of(
+    bolt: Neo4jDriver, asked: Iterable[tuple[str, Mapping[str, Any]]]
+) -> dict[str, list[str]]:
     """Read the operators of each text's plan, made for what the database holds now."""
 
     def operators(plan: dict[str, Any]) -> Iterator[str]:

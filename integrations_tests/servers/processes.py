@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.errors import StoreUnavailable
+from commonplace.errors import StoreUnavailableError
 
 from .server import Server
 
@@ -61,7 +61,7 @@ def kill_among(server: Server, writes: Sequence[Callable[[], object]], after: in
         written = pool.submit(work)
         enough.wait(60)
         server.kill()
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailableError):
             written.result()
     server.start()
     assert after <= len(acknowledged) < len(writes)

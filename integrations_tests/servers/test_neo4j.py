@@ -13,14 +13,19 @@ from pathlib import Path
 import pytest
 
 from commonplace import Fact, Memory
-from commonplace.backends.neo4j.driver import SCHEMA, check_server
-from commonplace.backends.neo4j.graph import Neo4jGraph
 from commonplace.backends.neo4j import queries as clauses
 from commonplace.backends.neo4j import transactions as locked
-from commonplace.backends.sqlite.connection import SqliteFile
-from commonplace.backends.sqlite.graph import SqliteGraph
+from commonplace.backends.neo4j.driver import SCHEMA, check_server
+from commonplace.backends.neo4j.graph import Neo4jGraph
 from commonplace.backends.sqlite import graph as sqlite
-from commonplace.errors import InvalidRecord, SchemaMismatch, StoreRefused, StoreUnavailable
+from commonplace.backends.sqlite.connection import SqliteConnection
+from commonplace.backends.sqlite.graph import SqliteGraph
+from commonplace.errors import (
+    InvalidRecordError,
+    SchemaMismatchError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
 from commonplace.model import Relation, Scope, record_id
 from commonplace.ports.stores import Erased, Put, Remove
 from commonplace.testing.contracts.graph import (
@@ -92,7 +97,7 @@ class TestMovingNeo4j(MovingContract):
 
 
 def test_a_store_comes_back_from_a_server_as_it_went_there(connect, tmp_path: Path):
-    files = [SqliteFile(str(tmp_path / f"{n}.db")) for n in range(2)]
+    files = [SqliteConnection(str(tmp_path / f"{n}.db")) for n in range(2)]
     first, server, last = SqliteGraph(files[0]), connect(), SqliteGraph(files[1])
     fill(first)
     server.load(list(first.dump()))
@@ -185,7 +190,7 @@ def test_random_changes_have_the_outcomes_that_they_have_in_sqlite(
         given = {"relations": said, "claimed": claimed, "expires_at": expires}
         return put(key, version, scope, in_session=True, **given)
 
-    embedded = SqliteGraph(SqliteFile(str(tmp_path / "memory.db")))
+    embedded = SqliteGraph(SqliteConnection(str(tmp_path / "memory.db")))
     for version in range(1, 75, 3):
         if chance.random() < 0.1:
             scope = chance.choice(scopes)
@@ -204,7 +209,7 @@ def test_random_changes_have_the_outcomes_that_they_have_in_sqlite(
                 assert graph.relations(scope, name, hops=2, **shown) == expected
         for words in (["ann"], ["lives", "oslo"], ["kathrina"]):
             found = [
-                {(one.id, one.hops, round(one.weight, 9)) for one in store.reach(scope, words, at)}
+                {(one.id, one.hops, round(one.weight, 9)) for one in store.expand(scope, words, at)}
                 for store in (graph, embedded)
             ]
             assert found[0] == found[1]
@@ -230,13 +235,13 @@ def test_every_text_goes_by_an_index(connect, monkeypatch: pytest.MonkeyPatch):
         graph.page(scope, kinds=("fact",))
         graph.get(scope, [record.id])
         graph.history(scope, record.id)
-        graph.recalled(scope, [record.id], START)
-        graph.recalls(scope, [record.id])
+        graph.log_access(scope, [record.id], START)
+        graph.access_log(scope, [record.id])
         graph.relations(scope)
         graph.relations(scope, "Ann")
         graph.relations(scope, records=[record.id])
-        graph.reach(scope, ["ann"], START)
-        graph.reach(scope, ["romme"], START)
+        graph.expand(scope, ["ann"], START)
+        graph.expand(scope, ["romme"], START)
         graph.count(scope)
         list(graph.versions(scope))
         graph.erase(scope, at + 9)
@@ -315,13 +320,13 @@ def test_an_erasure_that_was_broken_off_tells_all_that_it_opened(
 
     def once(work):
         if done:
-            raise StoreUnavailable(store="here", reason="it went away")
+            raise StoreUnavailableError(store="here", reason="it went away")
         done.append(write(work))
         return done[0]
 
     with monkeypatch.context() as patch:
         patch.setattr(graph.bolt, "write", once)
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailableError):
             graph.erase(TUESDAY, 9)
     left = graph.count(TUESDAY)["records"]
     late = graph.apply([moved("Lyon", 7, 8, TUESDAY)])
@@ -409,7 +414,7 @@ def test_another_schema_is_refused(graph: Neo4jGraph, connect):
     change = "MATCH (m:Meta {id: 'schema'}) SET m.value = $value"
     graph.bolt.write(lambda ask: ask(change, value="99"))
     try:
-        with pytest.raises(SchemaMismatch, match="99"):
+        with pytest.raises(SchemaMismatchError, match="99"):
             connect()
     finally:
         graph.bolt.write(lambda ask: ask(change, value=SCHEMA))
@@ -481,7 +486,7 @@ def test_a_refused_user_is_told_at_once(neo4j_place, auth):
     if neo4j_place.auth is None:
         pytest.skip("the server asks for no password")
     started = time.monotonic()
-    with pytest.raises(StoreRefused, match=neo4j_place.uri) as caught:
+    with pytest.raises(StoreRefusedError, match=neo4j_place.uri) as caught:
         Neo4jGraph(neo4j_place.uri, auth=auth)
 
     assert time.monotonic() - started < 5
@@ -493,7 +498,7 @@ def test_a_server_that_is_not_there_is_told_at_once():
         one.bind(("127.0.0.1", 0))
         uri = f"bolt://127.0.0.1:{one.getsockname()[1]}"
     started = time.monotonic()
-    with pytest.raises(StoreUnavailable, match=uri):
+    with pytest.raises(StoreUnavailableError, match=uri):
         Neo4jGraph(uri)
 
     assert time.monotonic() - started < 5
@@ -501,7 +506,7 @@ def test_a_server_that_is_not_there_is_told_at_once():
 
 @pytest.mark.parametrize("uri", ["http://host", "host:7687", "", "bolt+x://me:secret@host"])
 def test_a_uri_that_is_none_is_refused(uri: str):
-    with pytest.raises(InvalidRecord) as caught:
+    with pytest.raises(InvalidRecordError) as caught:
         Neo4jGraph(uri)
 
     assert "secret" not in str(caught.value)
@@ -518,12 +523,12 @@ def test_a_server_that_is_none_is_told(answer: bytes):
                 one.sendall(answer)
 
         threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(StoreUnavailable, match=uri):
+        with pytest.raises(StoreUnavailableError, match=uri):
             Neo4jGraph(uri)
 
 
 def test_a_server_that_is_too_old_is_refused():
-    with pytest.raises(InvalidRecord, match=r"Use Neo4j 5\.23"):
+    with pytest.raises(InvalidRecordError, match=r"Use Neo4j 5\.23"):
         check_server("Neo4j/4.4.0")
 
     for agent in ("Neo4j/5.23.0", "Neo4j/2026.01.0", "Another/1.0"):
@@ -532,7 +537,7 @@ def test_a_server_that_is_too_old_is_refused():
 
 @pytest.mark.parametrize("prefix", ["", "lower", "A B", "X`", "Ä", "A\n"])
 def test_a_prefix_that_is_no_label_is_refused(prefix: str):
-    with pytest.raises(InvalidRecord):
+    with pytest.raises(InvalidRecordError):
         Neo4jGraph("bolt://127.0.0.1:1", prefix=prefix)
 
 

@@ -16,15 +16,15 @@ import grpc
 import pytest
 from qdrant_client import QdrantClient, models
 
-from commonplace.backends.qdrant.index import QdrantIndex
 from commonplace.backends.qdrant import client as qdrant_link
+from commonplace.backends.qdrant.index import QdrantIndex
 from commonplace.backends.qdrant.query import united, visible, ways
 from commonplace.errors import (
-    InvalidRecord,
-    MemoryClosed,
-    SchemaMismatch,
-    StoreRefused,
-    StoreUnavailable,
+    InvalidRecordError,
+    MemoryClosedError,
+    SchemaMismatchError,
+    StoreRefusedError,
+    StoreUnavailableError,
 )
 from commonplace.filters import parse_filter
 from commonplace.model import Scope
@@ -214,9 +214,9 @@ def test_processes_that_make_the_same_collection_at_once_share_it(qdrant_place, 
 def test_the_missing_driver_is_named():
     code = (
         "import sys; sys.modules['qdrant_client'] = None\n"
-        "from commonplace.errors import MissingExtra\n"
+        "from commonplace.errors import MissingExtraError\n"
         "try:\n    import commonplace.backends.qdrant.index\n"
-        "except MissingExtra as error:\n    print(error)"
+        "except MissingExtraError as error:\n    print(error)"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, check=True)
@@ -226,7 +226,7 @@ def test_the_missing_driver_is_named():
 
 @pytest.mark.parametrize("key", ["schl\u00fcssel", "hush\n"])
 def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key):
-    with pytest.raises(InvalidRecord, match="printable ASCII") as caught:
+    with pytest.raises(InvalidRecordError, match="printable ASCII") as caught:
         QdrantIndex("http://127.0.0.1:1", dimensions=DIMENSIONS, meta=META, api_key=key)
     assert key.strip() not in str(caught.value)
 
@@ -245,7 +245,7 @@ def test_a_server_that_is_no_qdrant_is_told():
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
-        with pytest.raises(StoreUnavailable, match="no Qdrant"):
+        with pytest.raises(StoreUnavailableError, match="no Qdrant"):
             QdrantIndex(url, dimensions=DIMENSIONS, meta=META, prefer_grpc=False)
         server.shutdown()
 
@@ -254,7 +254,7 @@ def test_a_server_that_is_no_qdrant_is_told():
 def test_a_grpc_port_where_nothing_is_is_told_with_the_way_out(place):
     place._grpc.stop(None).wait()
 
-    with pytest.raises(StoreUnavailable, match="prefer_grpc=false"):
+    with pytest.raises(StoreUnavailableError, match="prefer_grpc=false"):
         QdrantIndex(place.url, grpc_port=place.grpc_port, dimensions=DIMENSIONS, meta=META)
 
 
@@ -301,7 +301,7 @@ class TestFaultsOnTheWay:
         place.asked.clear()
         place.faults.append(Fault("status", BUSY[protocol], {"retry-after": "60"}))
 
-        with pytest.raises(StoreUnavailable, match="too often"):
+        with pytest.raises(StoreUnavailableError, match="too often"):
             wired.count(ANNA)
         assert pauses == []
         assert len(place.asked) == 1
@@ -325,7 +325,7 @@ class TestFaultsOnTheWay:
         place.asked.clear()
         place.faults += [Fault("status", DOWN[protocol], body={"status": {"error": "asleep"}})] * 9
 
-        with pytest.raises(StoreUnavailable, match="asleep") as caught:
+        with pytest.raises(StoreUnavailableError, match="asleep") as caught:
             wired.upsert([make_point("tea")])
         assert place.url in str(caught.value)
         assert len(place.asked) == 4
@@ -335,7 +335,7 @@ class TestFaultsOnTheWay:
         place.asked.clear()
         place.faults.append(Fault("hold"))
 
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailableError):
             index.search(make_probe(), 5)
         assert len(place.asked) == 1
 
@@ -343,13 +343,13 @@ class TestFaultsOnTheWay:
         place.asked.clear()
         place.faults.append(Fault("status", WRONG[protocol], body={"status": {"error": "odd"}}))
 
-        with pytest.raises(InvalidRecord, match="odd"):
+        with pytest.raises(InvalidRecordError, match="odd"):
             wired.upsert([make_point("tea")])
         assert len(place.asked) == 1
 
     @pytest.mark.parametrize(
         ("code", "error"),
-        [(UNKNOWN, StoreRefused), (LOCKED, StoreRefused), (GONE, StoreUnavailable)],
+        [(UNKNOWN, StoreRefusedError), (LOCKED, StoreRefusedError), (GONE, StoreUnavailableError)],
         ids=["unknown", "locked", "gone"],
     )
     def test_what_an_operator_can_mend_loses_no_write(
@@ -365,7 +365,7 @@ class TestFaultsOnTheWay:
     def test_a_wrong_key_is_told_at_the_opening(self, place, connect, pauses, protocol):
         place.faults.append(Fault("status", UNKNOWN[protocol]))
 
-        with pytest.raises(StoreRefused, match=place.url):
+        with pytest.raises(StoreRefusedError, match=place.url):
             connect()
         assert len(place.asked) == 1
 
@@ -380,13 +380,13 @@ class TestFaultsOnTheWay:
             lambda: wired.delete(ANNA, [make_point("tea").record.id]),
             lambda: wired.erase(ANNA),
         ):
-            with pytest.raises(StoreUnavailable, match="not applied"):
+            with pytest.raises(StoreUnavailableError, match="not applied"):
                 write()
 
     def test_no_server_is_told_at_the_opening(self, connect, place, pauses):
         place.close()
 
-        with pytest.raises(StoreUnavailable, match=place.url):
+        with pytest.raises(StoreUnavailableError, match=place.url):
             connect()
 
     @pytest.mark.parametrize("error", [ValueError, RuntimeError])
@@ -395,7 +395,7 @@ class TestFaultsOnTheWay:
             wired.close()
             raise error("Cannot invoke RPC on closed channel!")
 
-        with pytest.raises(MemoryClosed):
+        with pytest.raises(MemoryClosedError):
             wired._link.ask(call)
 
     def test_closing_while_a_call_waits_ends_the_call(self, place, wired):
@@ -404,7 +404,7 @@ class TestFaultsOnTheWay:
         def ask():
             try:
                 wired.count(ANNA)
-            except MemoryClosed as error:
+            except MemoryClosedError as error:
                 ended.append(error)
 
         place.asked.clear()
@@ -458,7 +458,7 @@ class TestOneServerForMany:
 
     def test_an_interrupted_making_is_finished(self, place, connect, pauses, protocol):
         place.faults += [None] * 5 + [Fault("status", WRONG[protocol])]
-        with pytest.raises(InvalidRecord):
+        with pytest.raises(InvalidRecordError):
             connect()
         held = set(place.indexes)
 
@@ -473,7 +473,7 @@ class TestOneServerForMany:
         )
         place.asked.clear()
 
-        with pytest.raises(SchemaMismatch, match="another program"):
+        with pytest.raises(SchemaMismatchError, match="another program"):
             connect()
         assert len(place.asked) == 3
         assert connect(collection="mine").count(ANNA) == 0
@@ -490,13 +490,13 @@ class TestOneServerForMany:
     def test_another_maker_is_refused(self, connect, given, what):
         connect().upsert([make_point("x")])
 
-        with pytest.raises(SchemaMismatch, match=what):
+        with pytest.raises(SchemaMismatchError, match=what):
             connect(**given)
         assert connect().count(ANNA) == 1
 
     def test_an_old_server_is_refused_and_an_older_one_is_warned_of(self, place, connect, caplog):
         place.version = "1.15.4"
-        with pytest.raises(InvalidRecord, match=r"1\.15\.4"):
+        with pytest.raises(InvalidRecordError, match=r"1\.15\.4"):
             connect()
         assert not caplog.records
 
@@ -607,7 +607,7 @@ class TestLayout:
 
         with (
             pytest.warns(UserWarning, match="insecure"),
-            pytest.raises(StoreUnavailable) as caught,
+            pytest.raises(StoreUnavailableError) as caught,
         ):
             QdrantIndex(url, api_key="secret", dimensions=8, meta=META, prefer_grpc=False)
         assert "hidden" not in str(caught.value)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commonplace import Fact, Memory, Message, Relation, SchemaMismatch, Scope, Settings
+from commonplace import Fact, Memory, Message, Relation, SchemaMismatchError, Scope, Settings
 from commonplace.ingest.crash_points import arm
 from commonplace.testing.fakes import HashEmbedder
 
@@ -236,7 +236,7 @@ def test_a_journal_takes_writes_for_one_set_of_servers_only(graph: str, tmp_path
     memory.add("Alice keeps bees", ALICE, wait=False)
     memory.close(0.2)
 
-    with pytest.raises(SchemaMismatch, match="a journal of writes for"):
+    with pytest.raises(SchemaMismatchError, match="a journal of writes for"):
         Memory.open(str(tmp_path / "b"), journal=folder, embedder=HashEmbedder())
     with Memory.open(**first, embedder=HashEmbedder()) as memory:
         memory.drain()

@@ -8,7 +8,7 @@ from typing import TypeVar
 from ..ingest.embedding import embed
 from ..model import Record
 from ..ports.models import Embedder
-from ..ports.snapshot import KeptRecord
+from ..ports.snapshot import RecordRow
 from ..ports.stores import GraphStore, Point, VectorIndex
 from ..retrieval.lexical import count_words, document_terms
 
@@ -27,8 +27,8 @@ def points_of(
         known: vectors by id of record; the others are embedded.
 
     Raises:
-        LoopRequired: the embedder is asynchronous.
-        ModelFailed: it failed.
+        LoopRequiredError: the embedder is asynchronous.
+        ModelFailedError: it failed.
     """
     vectors = dict(known or {})
     missing = [one for one in records if one.id not in vectors]
@@ -106,7 +106,7 @@ def fill(
 
 def live_records(graph: GraphStore) -> Iterator[Record]:
     """Walk over every live record of everybody."""
-    return (one.record for one in graph.dump() if isinstance(one, KeptRecord) and one.live)
+    return (one.record for one in graph.dump() if isinstance(one, RecordRow) and one.live)
 
 
 def batches(given: Iterator[T], size: int) -> Iterator[list[T]]:

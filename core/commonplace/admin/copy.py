@@ -13,10 +13,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ..errors import CannotMove
+from ..errors import CannotMoveError
 from ..memory import Memory
 from ..ports.checkpoints import Address, Blob, Checkpoints, Selection, State
-from ..ports.snapshot import Kept
+from ..ports.snapshot import SnapshotRow
 from ..ports.stores import GraphStore
 from .backfill import Filled, Known, Progress, batches, fill
 from .serialization import TABLES, table_of, to_line
@@ -71,7 +71,7 @@ def copy(source: Memory, target: Memory, *, progress: Progress | None = None) ->
     write to either meanwhile.
 
     Raises:
-        CannotMove: writes of the source are not finished, or the target holds something else.
+        CannotMoveError: writes of the source are not finished, or the target holds something else.
     """
     dead = settle(source)
     engines = source._store.engines  # noqa: SLF001 -- the operator's way in
@@ -96,11 +96,11 @@ def settle(memory: Memory) -> int:
     """Let accepted writes finish; answer how many are dead letters.
 
     Raises:
-        CannotMove: some are not finished in a minute.
+        CannotMoveError: some are not finished in a minute.
     """
     left = memory.drain(_SECONDS)
     if left.pending:
-        raise CannotMove(
+        raise CannotMoveError(
             store=memory.place,
             reason=f"has {left.pending} accepted writes that are not finished",
             hint="See `commonplace doctor` for what they wait for.",
@@ -109,7 +109,7 @@ def settle(memory: Memory) -> int:
     return left.dead
 
 
-def digest(kept: Iterable[Kept], *, progress: Progress | None = None) -> Digest:
+def digest(kept: Iterable[SnapshotRow], *, progress: Progress | None = None) -> Digest:
     """Count and hash what a graph store keeps, table by table."""
     counts = dict.fromkeys(TABLES, 0)
     hashes = {table: hashlib.sha256() for table in TABLES}
@@ -124,7 +124,7 @@ def digest(kept: Iterable[Kept], *, progress: Progress | None = None) -> Digest:
 
 def take_over(
     name: str,
-    read: Callable[[str], Iterator[Kept]],
+    read: Callable[[str], Iterator[SnapshotRow]],
     target: Memory,
     *,
     known: Known | None = None,
@@ -139,7 +139,7 @@ def take_over(
         dead: letters that stay behind.
 
     Raises:
-        CannotMove: the target holds something else.
+        CannotMoveError: the target holds something else.
     """
     engines = target._store.engines  # noqa: SLF001 -- the operator's way in
     limit = target._settings.max_embed_chars  # noqa: SLF001 -- as above
@@ -147,8 +147,8 @@ def take_over(
     done = 0
     for batch in batches(read(lane), BATCH):
         engines.graph.load(batch)
-        if batch[-1].lane != lane:  # all of the lanes before is there
-            lane = batch[-1].lane
+        if batch[-1].partition != lane:  # all of the lanes before is there
+            lane = batch[-1].partition
             _note(engines.graph, name, lane)
         done += len(batch)
         if progress:
@@ -175,7 +175,7 @@ def _begin(name: str, target: Memory, graph: GraphStore) -> str:
     waiting = target.drain(0.0)
     if note or not is_empty or waiting.pending or waiting.dead:
         held = f"holds the copy of {note['source']}" if note else "holds memories already"
-        raise CannotMove(store=target.place, reason=held, hint="Copy into an empty place.")
+        raise CannotMoveError(store=target.place, reason=held, hint="Copy into an empty place.")
     _note(graph, name, "")
     return ""
 

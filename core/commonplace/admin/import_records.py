@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from ..errors import InvalidRecord
+from ..errors import InvalidRecordError
 from ..ingest.changes import dated
 from ..memory import Memory
 from ..model import Fact, Record, Relation, Scope, now
@@ -38,7 +38,7 @@ class Told:
         deleted_at: when it was deleted; None while it lives.
 
     Raises:
-        InvalidRecord: something of it cannot be stored.
+        InvalidRecordError: something of it cannot be stored.
     """
 
     record: Record
@@ -50,7 +50,9 @@ class Told:
         try:
             uuid.UUID(self.record.id)
         except (AttributeError, TypeError, ValueError):
-            raise InvalidRecord(field="id", value=self.record.id, reason="is no UUID") from None
+            raise InvalidRecordError(
+                field="id", value=self.record.id, reason="is no UUID"
+            ) from None
         self.fact()
         for text, at in self.past:
             check_text(text)
@@ -106,8 +108,8 @@ def load(
         progress: is told after each batch how many are done.
 
     Raises:
-        LoopRequired: the memory's embedder is asynchronous.
-        ModelFailed: the embedder failed; earlier batches are there.
+        LoopRequiredError: the memory's embedder is asynchronous.
+        ModelFailedError: the embedder failed; earlier batches are there.
     """
     counts: Counter[str] = Counter()
     for batch in batches(iter(told), _BATCH):

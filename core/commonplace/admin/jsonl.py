@@ -5,9 +5,9 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import InvalidRecord
+from ..errors import InvalidRecordError
 from ..memory import Memory
-from ..ports.snapshot import Kept
+from ..ports.snapshot import SnapshotRow
 from .backfill import Progress
 from .copy import BATCH, Copied, settle, take_over
 from .serialization import from_line, to_line
@@ -24,7 +24,7 @@ def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> i
         The number of pieces.
 
     Raises:
-        CannotMove: writes are not finished.
+        CannotMoveError: writes are not finished.
     """
     settle(memory)
     done = 0
@@ -46,19 +46,21 @@ def restore(file: Path, target: Memory, *, progress: Progress | None = None) -> 
     """Read what `export` wrote into an empty place, or go on with what was cut.
 
     Raises:
-        CannotMove: the target holds something else.
-        InvalidRecord: a line is of no export.
+        CannotMoveError: the target holds something else.
+        InvalidRecordError: a line is of no export.
     """
     with file.open(encoding="utf-8") as lines:
         if next(lines, "").rstrip("\n") != HEADER:
             hint = "Give a file that `commonplace export` wrote."
-            raise InvalidRecord(field="file", value=str(file), reason="is no export", hint=hint)
+            raise InvalidRecordError(
+                field="file", value=str(file), reason="is no export", hint=hint
+            )
 
-    def read(since: str = "") -> Iterator[Kept]:
+    def read(since: str = "") -> Iterator[SnapshotRow]:
         with file.open(encoding="utf-8") as lines:
             for line in itertools.islice(lines, 1, None):
                 one = from_line(line)
-                if not one.lane or one.lane >= since:
+                if not one.partition or one.partition >= since:
                     yield one
 
     with file.open("rb") as whole:

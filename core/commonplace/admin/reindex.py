@@ -8,11 +8,11 @@ import logging
 from collections.abc import Iterator
 
 from ..backends import drop_index, generation_of, open_index, opened_graph
-from ..errors import CannotMove, SchemaMismatch, StoreUnavailable
+from ..errors import CannotMoveError, SchemaMismatchError, StoreUnavailableError
 from ..ports.models import Embedder
 from ..ports.stores import GraphStore, Journal, VectorIndex
 from ..retrieval.lexical import VERSION
-from ..settings import Place, Settings
+from ..settings import Location, Settings
 from .backfill import Filled, Progress, fill, live_records
 
 _log = logging.getLogger("commonplace")
@@ -21,21 +21,21 @@ _ROUNDS = 5  # to catch up with who writes meanwhile
 
 
 def reindex(
-    place: Place, settings: Settings, embedder: Embedder, *, progress: Progress | None = None
+    place: Location, settings: Settings, embedder: Embedder, *, progress: Progress | None = None
 ) -> Filled:
     """Build the index of a place anew with the embedder that it has, also when it is damaged.
 
     Raises:
-        SchemaMismatch: it has another embedder.
-        CannotMove, StoreLocked: as `reembed`.
+        SchemaMismatchError: it has another embedder.
+        CannotMoveError, StoreLockedError: as `reembed`.
     """
-    with opened_graph(place, settings) as (graph, _), contextlib.suppress(StoreUnavailable):
+    with opened_graph(place, settings) as (graph, _), contextlib.suppress(StoreUnavailableError):
         open_index(place, settings, embedder, VERSION, generation_of(graph)).close()
     return reembed(place, settings, embedder, progress=progress)
 
 
 def reembed(
-    place: Place,
+    place: Location,
     settings: Settings,
     embedder: Embedder,
     *,
@@ -51,8 +51,8 @@ def reembed(
         keep: leave the former index where it is.
 
     Raises:
-        CannotMove: accepted writes are not finished, or others write faster than they are read.
-        StoreLocked: another process has the place open.
+        CannotMoveError: accepted writes are not finished, or others write faster than they are read.
+        StoreLockedError: another process has the place open.
     """
     with opened_graph(place, settings) as (graph, journal):
         _check(place, graph, journal)
@@ -73,10 +73,10 @@ def reembed(
         return filled
 
 
-def _check(place: Place, graph: GraphStore, journal: Journal) -> None:
+def _check(place: Location, graph: GraphStore, journal: Journal) -> None:
     if next(live_records(graph), None) is None:  # the wrong one, beside somebody's vectors?
         reason, hint = "has no record to build an index from", "Name the right graph store."
-        raise CannotMove(store=str(place), reason=reason, hint=hint)
+        raise CannotMoveError(store=str(place), reason=reason, hint=hint)
     left = journal.count()
     if left.dead:
         _log.warning(
@@ -86,7 +86,7 @@ def _check(place: Place, graph: GraphStore, journal: Journal) -> None:
         )
     waiting = left.pending + len(journal.unflushed())
     if waiting:  # they carry vectors of the former embedder
-        raise CannotMove(
+        raise CannotMoveError(
             store=str(place),
             reason=f"has {waiting} accepted writes that are not finished",
             hint="Run `commonplace doctor` on it with its present embedder first.",
@@ -95,11 +95,11 @@ def _check(place: Place, graph: GraphStore, journal: Journal) -> None:
 
 @contextlib.contextmanager
 def _opened(
-    place: Place, settings: Settings, embedder: Embedder, generation: int
+    place: Location, settings: Settings, embedder: Embedder, generation: int
 ) -> Iterator[VectorIndex]:
     try:
         index = open_index(place, settings, embedder, VERSION, generation)
-    except SchemaMismatch:  # begun with another embedder and never finished
+    except SchemaMismatchError:  # begun with another embedder and never finished
         drop_index(place, settings, generation)
         index = open_index(place, settings, embedder, VERSION, generation)
     try:
@@ -109,7 +109,7 @@ def _opened(
 
 
 def _fill(
-    place: Place,
+    place: Location,
     graph: GraphStore,
     index: VectorIndex,
     embedder: Embedder,
@@ -124,7 +124,7 @@ def _fill(
         )
         if dict(index.versions(None)) == dict(graph.versions(None)):
             return filled
-    raise CannotMove(
+    raise CannotMoveError(
         store=str(place),
         reason="is written to faster than its index is built",
         hint="Stop the writers and run this again; it goes on where it was.",

@@ -6,51 +6,51 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from ..errors import InvalidRecord
+from ..errors import InvalidRecordError
 from ..ingest.codec import record_from_json, record_to_json, relation_from_json, relation_to_json
 from ..model import Entity, Scope, Version
-from ..ports.snapshot import Kept, KeptEntity, KeptFence, KeptRecord, KeptRelation, KeptSession
+from ..ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 
 TABLES = ("fence", "session", "entity", "relation", "record")
 
 
-def table_of(one: Kept) -> str:
+def table_of(one: SnapshotRow) -> str:
     """Name the table that a piece belongs to, one of `TABLES`."""
     return type(one).__name__.removeprefix("Kept").lower()
 
 
-def to_line(one: Kept) -> str:
+def to_line(one: SnapshotRow) -> str:
     """Write a piece as JSON on one line, equal for equal pieces."""
     return json.dumps({table_of(one): _values(one)}, ensure_ascii=False, separators=(",", ":"))
 
 
-def from_line(line: str) -> Kept:
+def from_line(line: str) -> SnapshotRow:
     """Read what `to_line` wrote.
 
     Raises:
-        InvalidRecord: it is no such line.
+        InvalidRecordError: it is no such line.
     """
     try:
         [(table, given)] = json.loads(line).items()
         return _piece(table, given)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         hint = "Give a file that `commonplace export` wrote."
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="line", value=line, reason=f"is of no export ({error})", hint=hint
         ) from error
 
 
-def _values(one: Kept) -> dict[str, Any]:
+def _values(one: SnapshotRow) -> dict[str, Any]:
     match one:
-        case KeptFence():
+        case FenceRow():
             return {"key": one.key, "version": one.version}
-        case KeptSession():
+        case SessionRow():
             return {"scope": asdict(one.scope), "next": one.next}
-        case KeptEntity():
+        case EntityRow():
             return {"owner": asdict(one.owner), "entity": asdict(one.entity)}
-        case KeptRelation():
+        case RelationRow():
             return {"owner": asdict(one.owner), "relation": relation_to_json(one.relation)}
-        case KeptRecord():
+        case RecordRow():
             return {
                 "record": record_to_json(one.record),
                 "live": one.live,
@@ -60,19 +60,19 @@ def _values(one: Kept) -> dict[str, Any]:
             }
 
 
-def _piece(table: str, given: Mapping[str, Any]) -> Kept:
+def _piece(table: str, given: Mapping[str, Any]) -> SnapshotRow:
     match table:
         case "fence":
-            return KeptFence(key=given["key"], version=given["version"])
+            return FenceRow(key=given["key"], version=given["version"])
         case "session":
-            return KeptSession(scope=Scope(**given["scope"]), next=given["next"])
+            return SessionRow(scope=Scope(**given["scope"]), next=given["next"])
         case "entity":
-            return KeptEntity(owner=Scope(**given["owner"]), entity=Entity(**given["entity"]))
+            return EntityRow(owner=Scope(**given["owner"]), entity=Entity(**given["entity"]))
         case "relation":
             relation = relation_from_json(given["relation"])
-            return KeptRelation(owner=Scope(**given["owner"]), relation=relation)
+            return RelationRow(owner=Scope(**given["owner"]), relation=relation)
         case "record":
-            return KeptRecord(
+            return RecordRow(
                 record=record_from_json(given["record"]),
                 live=given["live"],
                 versions=tuple(map(_version, given["versions"])),

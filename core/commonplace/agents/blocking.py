@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
-from ..errors import Timeout
+from ..errors import MemoryTimeoutError
 from ..memory import Memory
 from ..model import Match, Scope
 from .operations import (
@@ -38,8 +38,8 @@ def recall(memory: Memory, scope: Scope, query: str, policy: Policy) -> Sequence
     """Recall for a turn, as `handlers.recall`.
 
     Raises:
-        LoopRequired: the embedder is asynchronous.
-        Timeout: it took longer than the policy allows.
+        LoopRequiredError: the embedder is asynchronous.
+        MemoryTimeoutError: it took longer than the policy allows.
     """
     work = partial(_recall, memory, scope, query, policy)
     return within(policy.recall_timeout, "recall", work)
@@ -68,9 +68,9 @@ def search_memory(
     """Search each keyword, one after the other, as `handlers.search_memory`.
 
     Raises:
-        InvalidRecord: more than 10 keywords, or a limit outside 1 to 20.
-        LoopRequired: the embedder is asynchronous.
-        Timeout: all of them took longer than the policy allows for one.
+        InvalidRecordError: more than 10 keywords, or a limit outside 1 to 20.
+        LoopRequiredError: the embedder is asynchronous.
+        MemoryTimeoutError: all of them took longer than the policy allows for one.
     """
     wanted, policy = searches(keywords, limit, policy)
 
@@ -86,9 +86,9 @@ def add_memory(
     """Remember facts of the user, as `handlers.add_memory`.
 
     Raises:
-        InvalidRecord: there is no content, or more than 20 facts.
-        LoopRequired: the embedder is asynchronous and the policy waits for the write.
-        Timeout: the write takes longer than 10 seconds; it goes on.
+        InvalidRecordError: there is no content, or more than 20 facts.
+        LoopRequiredError: the embedder is asynchronous and the policy waits for the write.
+        MemoryTimeoutError: the write takes longer than 10 seconds; it goes on.
     """
     facts = additions(content)
     adding = partial(memory.add, facts, scope.owner, **as_told(policy))
@@ -99,10 +99,10 @@ def within(seconds: float, call: str, work: Callable[[], T]) -> T:
     """Do work in a thread of its own and wait for it, for so many seconds at most.
 
     Raises:
-        Timeout: it is not done in time, or 64 threads are at work that nobody waits for.
+        MemoryTimeoutError: it is not done in time, or 64 threads are at work that nobody waits for.
     """
     if not _threads.acquire(timeout=seconds):
-        raise Timeout(call=call, seconds=seconds)
+        raise MemoryTimeoutError(call=call, seconds=seconds)
     done: Future[T] = Future()
     context = contextvars.copy_context()
 
@@ -120,4 +120,4 @@ def within(seconds: float, call: str, work: Callable[[], T]) -> T:
     except TimeoutError:
         if done.done():
             return done.result()  # in the last moment, or a timeout of the work's own
-        raise Timeout(call=call, seconds=seconds) from None
+        raise MemoryTimeoutError(call=call, seconds=seconds) from None

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ..errors import Timeout
+from ..errors import MemoryTimeoutError
 from ..memory import Memory
 from ..model import Match, Scope
 from .operations import (
@@ -37,7 +37,7 @@ async def recall(memory: Memory, scope: Scope, query: str, policy: Policy) -> Se
     and the end are asked: a question stands before or after what it is about.
 
     Raises:
-        Timeout: it took longer than the policy allows.
+        MemoryTimeoutError: it took longer than the policy allows.
     """
     return await within(policy.recall_timeout, "recall", _recall(memory, scope, query, policy))
 
@@ -65,8 +65,8 @@ async def search_memory(
     """Search each keyword at once; a record comes once, in the order of keywords and scores.
 
     Raises:
-        InvalidRecord: more than 10 keywords, or a limit outside 1 to 20.
-        Timeout: it took longer than the policy allows.
+        InvalidRecordError: more than 10 keywords, or a limit outside 1 to 20.
+        MemoryTimeoutError: it took longer than the policy allows.
     """
     wanted, policy = searches(keywords, limit, policy)
     works = (_search(memory, scope, word, policy) for word in wanted)
@@ -83,8 +83,8 @@ async def add_memory(
     A known fact answers `NONE` with the id it has.
 
     Raises:
-        InvalidRecord: there is no content, or more than 20 facts.
-        Timeout: the write takes longer than 10 seconds; once accepted it goes on.
+        InvalidRecordError: there is no content, or more than 20 facts.
+        MemoryTimeoutError: the write takes longer than 10 seconds; once accepted it goes on.
     """
     facts = additions(content)
     adding = memory.aadd(facts, scope.owner, **as_told(policy))
@@ -95,7 +95,7 @@ async def within(seconds: float, call: str, work: Coroutine[Any, Any, T]) -> T:
     """Await work, for so many seconds at most even if it takes no notice of a cancellation.
 
     Raises:
-        Timeout: it is not done in time, or was cancelled by somebody else than the caller.
+        MemoryTimeoutError: it is not done in time, or was cancelled by somebody else than the caller.
     """
     task = asyncio.create_task(work)
     task.add_done_callback(_hear)
@@ -106,7 +106,7 @@ async def within(seconds: float, call: str, work: Coroutine[Any, Any, T]) -> T:
         task.cancel()
     if is_done and not task.cancelled():
         return task.result()
-    raise Timeout(call=call, seconds=seconds)
+    raise MemoryTimeoutError(call=call, seconds=seconds)
 
 
 def _hear(task: asyncio.Task[Any]) -> None:

@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime
 
-from ..errors import InvalidScope
+from ..errors import InvalidScopeError
 from ..model import Message, Role, Scope
 from ..validation import MAX_TEXT_BYTES
 
@@ -34,7 +34,7 @@ def in_session(owner: Scope, session: object) -> Scope:
     """
     if type(session) is not str or not session:
         return owner
-    with contextlib.suppress(InvalidScope):
+    with contextlib.suppress(InvalidScopeError):
         return replace(owner, session_id=session)
     digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return replace(owner, session_id=digest)

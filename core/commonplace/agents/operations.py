@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import InvalidRecord
-from ..model import Match, Page, Scope, Written
+from ..errors import InvalidRecordError
+from ..model import Match, Page, Scope, WriteResult
 from ..options import AddOptions, ListOptions
 from .messages import is_visible
 from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, Policy
@@ -69,11 +69,11 @@ def searches(
     """Read the search tool's arguments: what to search for, and the policy with the limit.
 
     Raises:
-        InvalidRecord: more than 10 keywords, or a limit outside 1 to 20.
+        InvalidRecordError: more than 10 keywords, or a limit outside 1 to 20.
     """
     limit = min(policy.top_k, MAX_LIMIT) if limit is None else limit
     if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
-        raise InvalidRecord(field="limit", value=limit, reason=f"is not 1 to {MAX_LIMIT}")
+        raise InvalidRecordError(field="limit", value=limit, reason=f"is not 1 to {MAX_LIMIT}")
     return _texts("keywords", keywords, MAX_KEYWORDS), replace(policy, top_k=limit)
 
 
@@ -93,11 +93,11 @@ def additions(content: Sequence[str]) -> list[str]:
     """Read the add tool's facts.
 
     Raises:
-        InvalidRecord: there is no content, or more than 20 facts.
+        InvalidRecordError: there is no content, or more than 20 facts.
     """
     facts = _texts("content", content, MAX_FACTS)
     if not facts:
-        raise InvalidRecord(field="content", value=content, reason="is empty")
+        raise InvalidRecordError(field="content", value=content, reason="is empty")
     return facts
 
 
@@ -106,14 +106,14 @@ def as_told(policy: Policy) -> AddOptions:
     return {"infer": False, "kind": "fact", "origin": "assistant", "wait": policy.await_write}
 
 
-def recorded(facts: Sequence[str], written: Written, thinking: str) -> str:
+def recorded(facts: Sequence[str], written: WriteResult, thinking: str) -> str:
     """Answer the add tool: what each fact did."""
     because = f" (rationale: {thinking})" if thinking else ""
     result = json.dumps({"results": _results(facts, written)}, ensure_ascii=False)
     return f"Successfully recorded to memory{because} → {result}"
 
 
-def _results(facts: Sequence[str], written: Written) -> list[dict[str, str | None]]:
+def _results(facts: Sequence[str], written: WriteResult) -> list[dict[str, str | None]]:
     if written.pending:
         return [{"memory": fact, "event": "PENDING"} for fact in facts]
     return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
@@ -121,9 +121,11 @@ def _results(facts: Sequence[str], written: Written) -> list[dict[str, str | Non
 
 def _texts(field: str, values: object, most: int) -> list[str]:
     if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InvalidRecord(field=field, value=values, reason="is not a list of strings")
+        raise InvalidRecordError(field=field, value=values, reason="is not a list of strings")
     if len(values) > most:
-        raise InvalidRecord(field=field, value=len(values), reason=f"has more than {most} texts")
+        raise InvalidRecordError(
+            field=field, value=len(values), reason=f"has more than {most} texts"
+        )
     if not all(type(value) is str for value in values):
-        raise InvalidRecord(field=field, value=values, reason="is not a list of strings")
+        raise InvalidRecordError(field=field, value=values, reason="is not a list of strings")
     return list(dict.fromkeys(value.strip() for value in values if value.strip()))

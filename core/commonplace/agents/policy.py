@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ..errors import InvalidRecord
+from ..errors import InvalidRecordError
 from ..validation import check_choice
 
 Mode = Literal["static_control", "agent_control", "both"]
@@ -58,7 +58,7 @@ class Policy:
         tool_instructions: added to the system prompt when the agent has the tools.
 
     Raises:
-        InvalidRecord: a value is none of those.
+        InvalidRecordError: a value is none of those.
     """
 
     mode: Mode = "both"
@@ -76,30 +76,30 @@ class Policy:
         check_choice("mode", self.mode, get_args(Mode))
         check_choice("inject", self.inject, get_args(Inject))
         if type(self.top_k) is not int or not 1 <= self.top_k <= MAX_TOP_K:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="top_k", value=self.top_k, reason=f"is not a whole number 1 to {MAX_TOP_K}"
             )
         if self.threshold is not None and not (
             _is_number(self.threshold) and 0 <= self.threshold <= 1
         ):
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="threshold", value=self.threshold, reason="is not a score in 0..1"
             )
         if not _is_number(self.recall_timeout) or self.recall_timeout <= 0:
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="recall_timeout", value=self.recall_timeout, reason="is not above zero"
             )
         for name in ("scope_search_by_agent", "await_write"):
             if type(getattr(self, name)) is not bool:
-                raise InvalidRecord(
+                raise InvalidRecordError(
                     field=name, value=getattr(self, name), reason="is neither True nor False"
                 )
         for name in ("header", "intro", "tool_instructions"):
             value = getattr(self, name)
             if type(value) is not str:
-                raise InvalidRecord(field=name, value=value, reason="is not a string")
+                raise InvalidRecordError(field=name, value=value, reason="is not a string")
             if name != "tool_instructions" and len(value) > MAX_HEADING:
-                raise InvalidRecord(
+                raise InvalidRecordError(
                     field=name, value=value, reason=f"is longer than {MAX_HEADING} characters"
                 )
 

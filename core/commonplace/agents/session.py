@@ -3,7 +3,7 @@
 import logging
 
 
-class Warn:
+class WarnOnce:
     """Tells a log of a failure, each kind once: a memory that is down is down every turn.
 
     Args:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import SchemaMismatch
+from ..errors import SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
 from ..ports.models import Embedder
 from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
-from ..settings import Place, Settings, is_url, parse, without_secret
+from ..settings import Location, Settings, is_url, parse, without_secret
 
 SCHEMA = "2"
 _GRAPH_OPTIONS = {"prefix": str}
@@ -22,18 +22,18 @@ _INDEX_OPTIONS = {
 _log = logging.getLogger("commonplace")
 
 
-def open_engines(place: Place, settings: Settings, embedder: Embedder, lexical: str) -> Engines:
+def open_engines(place: Location, settings: Settings, embedder: Embedder, lexical: str) -> Engines:
     """Open or create the engines of a place; drivers load on first use.
 
     Args:
         lexical: the version of the lexical terms, which the store remembers with the embedder.
 
     Raises:
-        SchemaMismatch: a store was made with another embedder or schema, or the journal holds
+        SchemaMismatchError: a store was made with another embedder or schema, or the journal holds
             writes for other stores.
-        StoreLocked: another process holds a folder.
-        StoreUnavailable: a server does not answer.
-        MissingExtra: the driver of a server is not installed.
+        StoreLockedError: another process holds a folder.
+        StoreUnavailableError: a server does not answer.
+        MissingExtraError: the driver of a server is not installed.
     """
     if place.shares_vectors and not place.shares_graph:
         _log.warning(
@@ -56,7 +56,7 @@ def open_engines(place: Place, settings: Settings, embedder: Embedder, lexical: 
 
 
 @contextlib.contextmanager
-def opened_graph(place: Place, settings: Settings) -> Iterator[tuple[GraphStore, Journal]]:
+def opened_graph(place: Location, settings: Settings) -> Iterator[tuple[GraphStore, Journal]]:
     """Open the graph store and the journal of a place alone, whatever its index was made with."""
     with contextlib.ExitStack() as opened:
         journal, graph, _ = _open_graph(place, settings, opened)
@@ -69,13 +69,13 @@ def generation_of(graph: GraphStore) -> int:
 
 
 def _open_graph(
-    place: Place, settings: Settings, opened: contextlib.ExitStack
+    place: Location, settings: Settings, opened: contextlib.ExitStack
 ) -> tuple[Journal, GraphStore, Checkpoints]:
-    from .sqlite.connection import SqliteFile  # noqa: PLC0415 -- drivers load on first use
+    from .sqlite.connection import SqliteConnection  # noqa: PLC0415 -- drivers load on first use
     from .sqlite.journal import SqliteJournal  # noqa: PLC0415 -- drivers load on first use
 
     name = "memory.db" if place.graph == place.journal else "journal.db"
-    file = SqliteFile(str(_folder(place.journal) / name))
+    file = SqliteConnection(str(_folder(place.journal) / name))
     opened.callback(file.close)
     journal = SqliteJournal(file)
     opened.callback(journal.close)
@@ -85,11 +85,11 @@ def _open_graph(
 
         if place.graph != place.journal:
             _claim(file, journal, place)
-            file = SqliteFile(str(_folder(place.graph) / "memory.db"))
+            file = SqliteConnection(str(_folder(place.graph) / "memory.db"))
             opened.callback(file.close)
             if _has_work(SqliteJournal(file)):
                 stored = f"{place.graph} with unfinished writes"
-                raise SchemaMismatch(what="the journal", stored=stored, wanted=place.journal)
+                raise SchemaMismatchError(what="the journal", stored=stored, wanted=place.journal)
         return journal, SqliteGraph(file), SqliteCheckpoints(file)
     _claim(file, journal, place)
     from .neo4j.checkpoints import Neo4jCheckpoints  # noqa: PLC0415 -- drivers load on first use
@@ -108,12 +108,12 @@ def _open_graph(
 
 
 def open_index(
-    place: Place, settings: Settings, embedder: Embedder, lexical: str, generation: int
+    place: Location, settings: Settings, embedder: Embedder, lexical: str, generation: int
 ) -> VectorIndex:
     """Open or create one generation of the index of a place.
 
     Raises:
-        SchemaMismatch: it was made with another embedder or schema.
+        SchemaMismatchError: it was made with another embedder or schema.
     """
     meta = {"embedder": embedder.id, "lexical": lexical, "schema": SCHEMA}
     if not is_url(place.vectors):
@@ -128,7 +128,7 @@ def open_index(
     return QdrantIndex(**given, dimensions=embedder.dimensions, meta=meta)
 
 
-def drop_index(place: Place, settings: Settings, generation: int) -> None:
+def drop_index(place: Location, settings: Settings, generation: int) -> None:
     """Remove one generation of the index of a place; one that is not there is none."""
     if not is_url(place.vectors):
         if (old := _vectors(place, generation)).exists():
@@ -139,11 +139,11 @@ def drop_index(place: Place, settings: Settings, generation: int) -> None:
     drop(**_collection(place, settings, generation))
 
 
-def _vectors(place: Place, generation: int) -> Path:
+def _vectors(place: Location, generation: int) -> Path:
     return _folder(place.vectors) / ("vectors" if generation == 1 else f"vectors-{generation}")
 
 
-def _collection(place: Place, settings: Settings, generation: int) -> dict[str, Any]:
+def _collection(place: Location, settings: Settings, generation: int) -> dict[str, Any]:
     server = parse("vectors", place.vectors, _INDEX_OPTIONS)
     name = server.name or "commonplace"
     return {
@@ -154,12 +154,12 @@ def _collection(place: Place, settings: Settings, generation: int) -> dict[str, 
     }
 
 
-def _claim(file: Any, journal: Journal, place: Place) -> None:
+def _claim(file: Any, journal: Journal, place: Location) -> None:
     """Refuse to bring into these stores what a journal has accepted for others."""
     stored, wanted = file.get_meta("stores"), str(place)
     if stored != wanted:
         if stored is not None and _has_work(journal):
-            raise SchemaMismatch(what="a journal of writes for", stored=stored, wanted=wanted)
+            raise SchemaMismatchError(what="a journal of writes for", stored=stored, wanted=wanted)
         file.set_meta("stores", wanted)
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from .. import admin
-from ..errors import MissingExtra
+from ..errors import MissingExtraError
 from ..settings import Settings
 
 try:
     import typer
     from typer.core import TyperGroup
 except ImportError as error:
-    raise MissingExtra(package="typer", extra="cli") from error
+    raise MissingExtraError(package="typer", extra="cli") from error
 
 from . import arguments
 from .output import WRONG, answer, progress, say, told

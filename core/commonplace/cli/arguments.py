@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import InvalidRecord
+from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..ports.models import Embedder
-from ..settings import Place, Settings
+from ..settings import Location, Settings
 
 _SECONDS = 1.0  # for what is on its way when a command ends
 _PARTS = ("graph", "vectors", "journal")
@@ -19,14 +19,14 @@ _SIZES = {
 }
 
 
-def find(given: str) -> Place:
+def find(given: str) -> Location:
     """Read a place: a folder, or `graph=URL,vectors=URL`, with `,journal=FOLDER` if need be.
 
     Raises:
-        InvalidRecord: a part has another name, comes twice or is missing.
+        InvalidRecordError: a part has another name, comes twice or is missing.
     """
     said = _read(given)
-    return Place.find(settings=_settings(said) or Settings(), **said)
+    return Location.find(settings=_settings(said) or Settings(), **said)
 
 
 @contextmanager
@@ -48,8 +48,8 @@ def embedder_of(name: str) -> Embedder:
             model whose dimensions are not known here.
 
     Raises:
-        InvalidRecord: there is no such embedder.
-        MissingExtra: its package is not installed.
+        InvalidRecordError: there is no such embedder.
+        MissingExtraError: its package is not installed.
     """
     family, _, model = name.partition(":")
     if name == "sentence-encoder":
@@ -66,10 +66,10 @@ def embedder_of(name: str) -> Embedder:
         plain, _, size = model.partition("@")
         if not (size.isascii() and size.isdigit()) and plain not in _SIZES:
             hint = f"Say how long its vectors are: openai:{plain}@1024."
-            raise InvalidRecord(field="embedder", value=name, reason="is not known", hint=hint)
+            raise InvalidRecordError(field="embedder", value=name, reason="is not known", hint=hint)
         return OpenAIEmbedder(plain, dimensions=int(size or _SIZES[plain]))
     hint = "Give sentence-encoder, fastembed:MODEL or openai:MODEL."
-    raise InvalidRecord(field="embedder", value=name, reason="is none of ours", hint=hint)
+    raise InvalidRecordError(field="embedder", value=name, reason="is none of ours", hint=hint)
 
 
 def _settings(said: Mapping[str, Any]) -> Settings | None:
@@ -85,11 +85,11 @@ def _read(given: str) -> dict[str, Any]:
         name, _, where = part.partition("=")
         if name in said or not where:
             reason = f"names {name} twice, or not where it is"
-            raise InvalidRecord(field="place", value=given, reason=reason)
+            raise InvalidRecordError(field="place", value=given, reason=reason)
         said[name] = where
     if missing := [name for name in ("graph", "vectors") if name not in said]:
         hint = "Give graph=URL,vectors=URL, and journal=FOLDER if need be; or one folder for all."
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="place", value=given, reason=f"has no {' and no '.join(missing)}", hint=hint
         )
     return said

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from ..errors import CommonplaceError, InvalidRecord, MissingExtra
+from ..errors import CommonplaceError, InvalidRecordError, MissingExtraError
 
 try:
     import typer
@@ -18,7 +18,7 @@ try:
         TimeElapsedColumn,
     )
 except ImportError as error:
-    raise MissingExtra(package="typer", extra="cli") from error
+    raise MissingExtraError(package="typer", extra="cli") from error
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def told(command: Callable[P, T]) -> Callable[P, T]:
             return command(*args, **kwargs)
         except CommonplaceError as error:
             say(str(error), style="red")
-            is_usage = isinstance(error, (InvalidRecord, MissingExtra))
+            is_usage = isinstance(error, (InvalidRecordError, MissingExtraError))
             raise typer.Exit(USAGE if is_usage else WRONG) from None
         except OSError as error:
             say(str(error), style="red")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ..model import Change, Record, Scope, record_id
-from ..ports.stores import GraphStore, Op, Outcome, Point, Put, Remove, Terms, VectorIndex
+from ..ports.stores import GraphStore, Operation, Outcome, Point, Put, Remove, Terms, VectorIndex
 from .codec import thaw
 from .crash_points import crash_point
 
@@ -17,7 +17,7 @@ Planned = Sequence[tuple[Put, Sequence[float] | None]]
 
 
 def apply(
-    work: Sequence[tuple[Op, Planned | Remove]],
+    work: Sequence[tuple[Operation, Planned | Remove]],
     *,
     graph: GraphStore,
     index: VectorIndex,
@@ -109,7 +109,7 @@ def _says(held: Record, told: Record) -> bool:
     return held.text == told.text and not (held.valid_to and held.valid_to <= told.occurred_at)
 
 
-def planned(op: Op) -> Planned | Remove:
+def planned(op: Operation) -> Planned | Remove:
     """Read what an operation does: its frozen plan, or its removal."""
     if op.kind == "delete":
         given = json.loads(op.body)
@@ -119,7 +119,7 @@ def planned(op: Op) -> Planned | Remove:
     return thaw(op.plan or b"[]")
 
 
-def targets(op: Op) -> set[str]:
+def targets(op: Operation) -> set[str]:
     """Read the ids of the records that an accepted operation names."""
     given = json.loads(op.body)
     named = {put["record"]["id"] for put in given.get("puts", ())}

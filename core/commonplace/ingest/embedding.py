@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidVector, LoopRequired, ModelFailed
+from ..errors import InvalidVectorError, LoopRequiredError, ModelFailedError
 from ..ports.models import Embedder
 
 Vectors = NDArray[np.float32]
@@ -23,16 +23,16 @@ def embed(
         limit: characters of each text that are embedded.
 
     Raises:
-        LoopRequired: the embedder is asynchronous.
-        ModelFailed: it raised.
-        InvalidVector: it answered something else than one finite, non-zero vector per text.
+        LoopRequiredError: the embedder is asynchronous.
+        ModelFailedError: it raised.
+        InvalidVectorError: it answered something else than one finite, non-zero vector per text.
     """
     if is_async(embedder.embed):
-        raise LoopRequired(call="embed", model=embedder.id)
+        raise LoopRequiredError(call="embed", model=embedder.id)
     try:
         answer = embedder.embed([text[:limit] for text in texts], purpose=purpose)
     except (Exception, CancelledError) as error:  # the user's model may raise anything
-        raise ModelFailed(model=embedder.id, reason=repr(error)) from error
+        raise ModelFailedError(model=embedder.id, reason=repr(error)) from error
     return check(embedder, len(texts), answer)
 
 
@@ -44,7 +44,7 @@ async def aembed(
         answer = embedder.embed([text[:limit] for text in texts], purpose=purpose)
         answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # the user's model may raise anything
-        raise ModelFailed(model=embedder.id, reason=repr(error)) from error
+        raise ModelFailedError(model=embedder.id, reason=repr(error)) from error
     return check(embedder, len(texts), answer)
 
 
@@ -59,13 +59,13 @@ def check(embedder: Embedder, expected: int, answer: object) -> Vectors:
     try:
         rows = np.asarray(answer, dtype=np.float32)
     except (TypeError, ValueError):
-        raise InvalidVector(reason="is no list of numbers", expected=size, got=0) from None
+        raise InvalidVectorError(reason="is no list of numbers", expected=size, got=0) from None
     if rows.ndim != 2 or len(rows) != expected or rows.shape[1] != size:
         got = rows.shape[1] if rows.ndim == 2 else 0
         reason = f"is not one of {expected} vectors of the right length"
-        raise InvalidVector(reason=reason, expected=size, got=got)
+        raise InvalidVectorError(reason=reason, expected=size, got=got)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.isfinite(lengths).all() or not (lengths > 0).all():
-        raise InvalidVector(reason="is zero or not finite", expected=size, got=size)
+        raise InvalidVectorError(reason="is zero or not finite", expected=size, got=size)
     unit: Vectors = rows / lengths
     return unit

@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-from ..model import Receipt
-from ..ports.stores import Engines, Op
+from ..model import EraseReceipt
+from ..ports.stores import Engines, Operation
 from .crash_points import crash_point
 
 
-def erase(op: Op, engines: Engines, at: datetime) -> Receipt:
+def erase(op: Operation, engines: Engines, at: datetime) -> EraseReceipt:
     """Carry out an accepted erasure, its own row in the journal included.
 
     Writes accepted after it stay and are not counted as left.
@@ -30,4 +30,4 @@ def erase(op: Op, engines: Engines, at: datetime) -> Receipt:
     left["journal.rows"] = journal.rows(scope, before=op.seq)
     journal.erase(scope, op.seq + 1)
     crash_point("after_done")
-    return Receipt(scope=scope, removed=removed, left=left, at=at)
+    return EraseReceipt(scope=scope, removed=removed, left=left, at=at)

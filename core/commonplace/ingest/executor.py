@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 _THREADS = 8
 
 
-class Lanes:
+class KeyedExecutor:
     """Calls `step` for a lane until it has nothing to do.
 
     Args:

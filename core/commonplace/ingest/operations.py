@@ -10,11 +10,11 @@ from datetime import datetime
 from types import EllipsisType
 from typing import Any
 
-from ..errors import InvalidRecord
+from ..errors import InvalidRecordError
 from ..filters import Filter, parse_filter
 from ..model import KINDS, ORIGINS, Fact, Kind, Message, Origin, Record, Relation, Scope
 from ..options import Extraction
-from ..ports.stores import Op, OpKind, Put
+from ..ports.stores import Operation, OperationKind, Put
 from ..validation import (
     check_choice,
     check_metadata,
@@ -70,15 +70,17 @@ def question(
     """Check a search.
 
     Raises:
-        InvalidRecord: an argument is out of its range, or the text is empty or above 8 KiB.
-        InvalidFilter: the filter is not in the language.
+        InvalidRecordError: an argument is out of its range, or the text is empty or above 8 KiB.
+        InvalidFilterError: the filter is not in the language.
     """
     check_scope(scope)
     check_text(text)
     if len(text.encode()) > MAX_QUESTION_BYTES:
-        raise InvalidRecord(field="text", value=text, reason=f"exceeds {MAX_QUESTION_BYTES} bytes")
+        raise InvalidRecordError(
+            field="text", value=text, reason=f"exceeds {MAX_QUESTION_BYTES} bytes"
+        )
     if type(top_k) is not int or not 1 <= top_k <= MAX_TOP_K:
-        raise InvalidRecord(field="top_k", value=top_k, reason=f"is not in 1..{MAX_TOP_K}")
+        raise InvalidRecordError(field="top_k", value=top_k, reason=f"is not in 1..{MAX_TOP_K}")
     low = 0.0 if threshold is None else threshold
     check_share("threshold", low)
     check_time("as_of", as_of)
@@ -109,11 +111,11 @@ def addition(
     key: str | None = None,
     upsert: bool = False,
     origin: Origin = "user",
-) -> tuple[Op, list[tuple[str, Record]]]:
+) -> tuple[Operation, list[tuple[str, Record]]]:
     """Check an addition; make its operation, and name the records that have keys.
 
     Raises:
-        InvalidRecord: something cannot be stored.
+        InvalidRecordError: something cannot be stored.
     """
     check_scope(scope)
     if isinstance(content, str | Message | Fact) or not isinstance(content, Sequence):
@@ -121,11 +123,11 @@ def addition(
     else:
         items = list(content)
     if not 1 <= len(items) <= MAX_ITEMS:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="content", value=len(items), reason=f"is not 1 to {MAX_ITEMS} things to remember"
         )
     if key is not None and (len(items) > 1 or not isinstance(items[0], str)):
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="key", value=key, reason="needs a single text",
             hint="A Fact has its own key, a Message its own id.",
         )  # fmt: skip
@@ -148,7 +150,9 @@ def addition(
         elif isinstance(item, Message):
             put = message_put(item, scope, at=at, origin=origin)
         else:
-            raise InvalidRecord(field="content", value=item, reason="is no text, Message or Fact")
+            raise InvalidRecordError(
+                field="content", value=item, reason="is no text, Message or Fact"
+            )
         if metadata and not put.record.metadata:
             put = replace(put, record=replace(put.record, metadata=dict(metadata)))
         puts.append(put)
@@ -176,7 +180,7 @@ def revision(
     importance: float | None = None,
     pinned: bool | None = None,
     expires_at: datetime | EllipsisType | None = ...,
-) -> Op:
+) -> Operation:
     """Check an update of a stored or pending record and make its operation."""
     given: dict[str, Any] = {"text": text, "metadata": metadata}
     given |= {"importance": importance, "pinned": pinned}
@@ -198,19 +202,19 @@ def revision(
     return operation("update", record.scope, accepted, after=record.version)
 
 
-def operation(kind: OpKind, scope: Scope, accepted: str, *, after: int = 0) -> Op:
+def operation(kind: OperationKind, scope: Scope, accepted: str, *, after: int = 0) -> Operation:
     """Make an operation with a new id.
 
     Args:
         after: the version of the record that it changes, as another host's clock may have made it.
     """
-    return Op(id=str(uuid.uuid4()), kind=kind, scope=scope, body=accepted, version=after)
+    return Operation(id=str(uuid.uuid4()), kind=kind, scope=scope, body=accepted, version=after)
 
 
 def check_kinds(kinds: object) -> None:
     """Refuse what is no list of kinds."""
     if isinstance(kinds, str) or not isinstance(kinds, Collection):
-        raise InvalidRecord(field="kinds", value=kinds, reason="is no list of kinds")
+        raise InvalidRecordError(field="kinds", value=kinds, reason="is no list of kinds")
     for kind in kinds:
         check_choice("kind", kind, KINDS)
 
@@ -218,7 +222,7 @@ def check_kinds(kinds: object) -> None:
 def check_scope(scope: object) -> None:
     """Refuse what is no `Scope`."""
     if type(scope) is not Scope:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="scope", value=scope, reason="is no Scope", hint="Give Scope(user_id=...)."
         )
 
@@ -255,11 +259,11 @@ class Revise:
 Command = Upsert | Delete | Revise
 
 
-def to_op(command: Command, *, at: datetime, is_single: IsSingle) -> Op:
+def to_op(command: Command, *, at: datetime, is_single: IsSingle) -> Operation:
     """Check a command and make its operation.
 
     Raises:
-        InvalidRecord: something cannot be stored, or is no command.
+        InvalidRecordError: something cannot be stored, or is no command.
     """
     if isinstance(command, Upsert):
         return addition(
@@ -278,12 +282,14 @@ def to_op(command: Command, *, at: datetime, is_single: IsSingle) -> Op:
         check_scope(command.scope)
         check_name("record_id", command.record_id)
         return deletion(command.record_id, command.scope, at=at)
-    raise InvalidRecord(field="command", value=command, reason="is no Upsert, Delete or Revise")
+    raise InvalidRecordError(
+        field="command", value=command, reason="is no Upsert, Delete or Revise"
+    )
 
 
 def deletion(
     record_id: str, scope: Scope, *, at: datetime, spare_pinned: bool = False, after: int = 0
-) -> Op:
+) -> Operation:
     """Make the operation that deletes a record of this very scope, of this version if known."""
     given = {"id": record_id, "at": at.isoformat(), "spare_pinned": spare_pinned}
     return operation("delete", scope, json.dumps(given), after=after)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..errors import IdempotencyConflict, RecordNotFound
+from ..errors import IdempotencyConflictError, RecordNotFoundError
 from ..model import Record, Scope
-from ..ports.stores import Engines, Op
+from ..ports.stores import Engines, Operation
 from ..validation import check_name
 from .codec import put_from_json
 
@@ -20,8 +20,8 @@ def find_known(engines: Engines, record_id: str, scope: Scope, *, expired: bool 
         expired: also one that has expired, to delete it.
 
     Raises:
-        InvalidRecord: the id is no string.
-        RecordNotFound: there is none, or it is about to be deleted.
+        InvalidRecordError: the id is no string.
+        RecordNotFoundError: there is none, or it is about to be deleted.
     """
     check_name("record_id", record_id)
     for op, accepted in _accepted(engines, scope):
@@ -35,7 +35,7 @@ def find_known(engines: Engines, record_id: str, scope: Scope, *, expired: bool 
     else:
         for record in engines.graph.get(scope, [record_id], expired=expired):
             return record
-    raise RecordNotFound(record_id=record_id)
+    raise RecordNotFoundError(record_id=record_id)
 
 
 def check_keys(
@@ -46,12 +46,12 @@ def check_keys(
     All records are of one scope.
 
     Raises:
-        IdempotencyConflict: it was.
+        IdempotencyConflictError: it was.
     """
     told: dict[str, str] = {}
     for key, record in keyed:
         if told.setdefault(record.id, record.text) != record.text:
-            raise IdempotencyConflict(key=key)
+            raise IdempotencyConflictError(key=key)
     if upsert or not keyed:
         return
     scope = keyed[0][1].scope
@@ -62,10 +62,10 @@ def check_keys(
                 texts[put.record.id].add(put.record.text)
     for key, record in keyed:
         if texts[record.id] and record.text not in texts[record.id]:
-            raise IdempotencyConflict(key=key)
+            raise IdempotencyConflictError(key=key)
 
 
-def _accepted(engines: Engines, scope: Scope) -> Iterator[tuple[Op, dict[str, Any]]]:
+def _accepted(engines: Engines, scope: Scope) -> Iterator[tuple[Operation, dict[str, Any]]]:
     """Read what the scope's lane has accepted, newest first."""
-    for op in reversed(engines.journal.pending(scope.lane, limit=_EVERYTHING)):
+    for op in reversed(engines.journal.pending(scope.partition, limit=_EVERYTHING)):
         yield op, json.loads(op.body)

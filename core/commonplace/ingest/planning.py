@@ -17,11 +17,11 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
-from ..errors import CommonplaceError, ModelFailed, ModelUnreadable
+from ..errors import CommonplaceError, ModelFailedError, ModelUnreadableError
 from ..model import Fact, Message, Origin
 from ..options import Extraction
 from ..ports.models import ChatModel, Embedder
-from ..ports.stores import AskChat, AskVectors, Op, Put
+from ..ports.stores import AskChat, AskVectors, Operation, Put
 from ..settings import Settings
 from .changes import IsSingle, fact_put
 from .codec import freeze, message_from_json, message_to_json, put_from_json, put_to_json
@@ -40,7 +40,7 @@ class Models:
     embedder: Embedder
     chat: ChatModel | None = None
 
-    def need_loop(self, op: Op) -> bool:
+    def need_loop(self, op: Operation) -> bool:
         """Tell whether planning this change awaits something."""
         if op.plan is not None or op.kind in ("delete", "forget"):
             return False
@@ -50,7 +50,7 @@ class Models:
             return False
         return bool(json.loads(op.body)["extract"])
 
-    def are_quick(self, op: Op) -> bool:
+    def are_quick(self, op: Operation) -> bool:
         """Tell whether a synchronous embedder is all that planning this change asks."""
         if op.kind not in ("add", "update") or self.need_loop(op):
             return False
@@ -58,15 +58,15 @@ class Models:
 
 
 def plan_batch(
-    work: Sequence[tuple[Op, Models]], settings: Settings
-) -> Iterator[tuple[Op, bytes | CommonplaceError]]:
+    work: Sequence[tuple[Operation, Models]], settings: Settings
+) -> Iterator[tuple[Operation, bytes | CommonplaceError]]:
     """Plan changes with synchronous models, embedding all their texts in as few calls as possible.
 
     Yields:
         Each change once, with its plan or with the error that stopped it, in no order.
     """
     steps: dict[str, Any] = {}
-    asked: dict[int, list[tuple[Op, AskVectors]]] = {}
+    asked: dict[int, list[tuple[Operation, AskVectors]]] = {}
     embedders: dict[int, Embedder] = {}
     for op, models in work:
         steps[op.id] = step = plan(op, extract, settings.is_single_valued)
@@ -87,7 +87,7 @@ def plan_batch(
                 yield op, _finish(steps[op.id], vectors)
 
 
-async def plan_alone(op: Op, models: Models, settings: Settings, run: Run) -> bytes:
+async def plan_alone(op: Operation, models: Models, settings: Settings, run: Run) -> bytes:
     """Plan a change, awaiting its asynchronous models on the running loop.
 
     Args:
@@ -119,8 +119,8 @@ def _next(step: Any, answer: Any) -> AskVectors | AskChat | bytes:
 
 
 def _embed(
-    embedder: Embedder, group: Sequence[tuple[Op, AskVectors]], settings: Settings
-) -> Iterator[tuple[Op, Any]]:
+    embedder: Embedder, group: Sequence[tuple[Operation, AskVectors]], settings: Settings
+) -> Iterator[tuple[Operation, Any]]:
     texts = [text for _, ask in group for text in ask.texts]
     try:
         rows = _rows(embedder, texts, settings)
@@ -144,7 +144,7 @@ def _rows(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:
     try:
         return _patiently(given, settings.model_timeout)
     except TimeoutError as error:
-        raise ModelFailed(model=embedder.id, reason=str(error)) from error
+        raise ModelFailedError(model=embedder.id, reason=str(error)) from error
 
 
 def _patiently(call: Callable[[], T], seconds: float) -> T:
@@ -215,7 +215,7 @@ Extract = Callable[[Sequence[Message], datetime, str | None], Generator[AskChat,
 
 
 def plan(
-    op: Op, extract: Extract, is_single: IsSingle
+    op: Operation, extract: Extract, is_single: IsSingle
 ) -> Generator[AskVectors | AskChat, Any, bytes]:
     """Plan an accepted add or update: yields questions, is sent answers, returns the plan.
 
@@ -223,7 +223,7 @@ def plan(
         is_single: tells whether a relation has one value at a time.
 
     Raises:
-        ModelFailed, ModelUnreadable: nothing was extracted and the messages are not kept.
+        ModelFailedError, ModelUnreadableError: nothing was extracted and the messages are not kept.
     """
     body = json.loads(op.body)
     puts = [put_from_json(one) for one in body["puts"]]
@@ -274,7 +274,7 @@ def _extraction(given: Mapping[str, Any] | None) -> Extraction:
     return Extraction(**{**given, "expires_at": ends})
 
 
-def _failure(fault: str | None) -> ModelFailed:
+def _failure(fault: str | None) -> ModelFailedError:
     if fault is None:
-        return ModelFailed(model="chat", reason="it gave no answer, and its log says why")
-    return ModelUnreadable(model="chat", reason=fault)
+        return ModelFailedError(model="chat", reason="it gave no answer, and its log says why")
+    return ModelUnreadableError(model="chat", reason=fault)

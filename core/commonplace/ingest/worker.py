@@ -16,32 +16,32 @@ from datetime import UTC, datetime
 
 from ..errors import (
     CommonplaceError,
-    InvalidRecord,
-    MemoryClosed,
-    ModelUnreadable,
-    SchemaMismatch,
-    StoreRefused,
-    StoreUnavailable,
+    InvalidRecordError,
+    MemoryClosedError,
+    ModelUnreadableError,
+    SchemaMismatchError,
+    StoreRefusedError,
+    StoreUnavailableError,
 )
-from ..model import Drained, Receipt, Written
-from ..ports.stores import Engines, Journal, Op, Terms
+from ..model import Backlog, EraseReceipt, WriteResult
+from ..ports.stores import Engines, Journal, Operation, Terms
 from ..settings import Settings
 from .applying import apply, planned, targets
 from .crash_points import crash_point
 from .erasure import erase
-from .executor import Lanes
+from .executor import KeyedExecutor
 from .planning import Models, Run, plan_alone, plan_batch
 
-Result = Written | Receipt
+Result = WriteResult | EraseReceipt
 _BATCH = 64
 _PATIENCE = 3  # failed attempts after which a waiting caller is told; the change is retried on
 _GATHER = 0.02
-_PERMANENT = (InvalidRecord, ModelUnreadable, SchemaMismatch)
-_OF_STORE = (StoreRefused, StoreUnavailable)  # whatever the change is
+_PERMANENT = (InvalidRecordError, ModelUnreadableError, SchemaMismatchError)
+_OF_STORE = (StoreRefusedError, StoreUnavailableError)  # whatever the change is
 _log = logging.getLogger("commonplace")
 
 
-class Writer:
+class IngestWorker:
     """Accepts changes and brings them into every store.
 
     Args:
@@ -60,8 +60,8 @@ class Writer:
         self._settings = settings
         self._default = models
         self._describe = describe
-        self._lanes = Lanes(self._step, self._tidy)
-        self.loops = Loops(engines.journal, self._lanes, self._insist)
+        self._lanes = KeyedExecutor(self._step, self._tidy)
+        self.loops = AsyncModelRunner(engines.journal, self._lanes, self._insist)
         self._flushing = threading.Lock()
         self._waiting: dict[str, Future[Result]] = {}
         self._models: dict[str, Models] = {}
@@ -77,7 +77,7 @@ class Writer:
         self._applied.update(op.seq for op in left)
         self.resume()
 
-    def _bring_again(self, ops: Sequence[Op]) -> None:
+    def _bring_again(self, ops: Sequence[Operation]) -> None:
         try:
             self._bring(ops)
         except _OF_STORE:
@@ -95,22 +95,22 @@ class Writer:
             if self._models_of(op).need_loop(op):
                 self.loops.leave(op)
             else:
-                self._lanes.kick(op.scope.lane)
+                self._lanes.kick(op.scope.partition)
 
     def accept(
-        self, ops: Sequence[Op], models: Models, *, claimed: bool, urgent: bool
-    ) -> "list[tuple[Op, Future[Result]]]":
+        self, ops: Sequence[Operation], models: Models, *, claimed: bool, urgent: bool
+    ) -> "list[tuple[Operation, Future[Result]]]":
         """Journal changes, durably, all or none; answer each with the future of its result.
 
         Args:
-            claimed: the caller will run `Loops.plan_here` if the models need a loop.
+            claimed: the caller will run `AsyncModelRunner.plan_here` if the models need a loop.
             urgent: somebody waits; else changes are let gather a moment, and go as one batch.
 
         Raises:
-            Backpressure: too many changes wait; nothing was accepted.
+            BackpressureError: too many changes wait; nothing was accepted.
         """
         if self._lanes.closed:
-            raise MemoryClosed
+            raise MemoryClosedError
         futures: list[Future[Result]] = [Future() for _ in ops]
         for op, future in zip(ops, futures, strict=True):
             self._waiting[op.id], self._models[op.id] = future, models
@@ -131,12 +131,12 @@ class Writer:
                 self.loops.leave(op)
             elif isinstance(error := plans.get(op.id), CommonplaceError):
                 self._rest(op, error)
-        for lane in dict.fromkeys(op.scope.lane for op in kept if not models.need_loop(op)):
+        for lane in dict.fromkeys(op.scope.partition for op in kept if not models.need_loop(op)):
             self._lanes.kick(lane, after=0.0 if urgent else _GATHER)
         return list(zip(kept, futures, strict=True))
 
     def _plan_first(
-        self, ops: Sequence[Op], models: Models
+        self, ops: Sequence[Operation], models: Models
     ) -> "dict[str, bytes | CommonplaceError]":
         """Plan before the journal what somebody waits for: that saves it a second write.
 
@@ -148,7 +148,7 @@ class Writer:
         except SystemExit:  # a model meant to end its thread, not the caller's
             return {}
 
-    async def _insist(self, op: Op, run: Run) -> bytes | None:
+    async def _insist(self, op: Operation, run: Run) -> bytes | None:
         attempts = op.attempts
         while True:
             try:
@@ -161,13 +161,13 @@ class Writer:
 
     # -- what is left --------------------------------------------------------------------------
 
-    def drain(self, timeout: float) -> Drained:
+    def drain(self, timeout: float) -> Backlog:
         """Wait until nothing moves any more or the time is over; answer what is left."""
-        for lane in {op.scope.lane for op in self._engines.journal.pending()}:
+        for lane in {op.scope.partition for op in self._engines.journal.pending()}:
             self._lanes.kick(lane)
         self._lanes.wait(timeout, own=on_a_loop())
         left = self._engines.journal.count()
-        return Drained(pending=left.pending, dead=left.dead)
+        return Backlog(pending=left.pending, dead=left.dead)
 
     def flush(self) -> None:
         """Make the index safe against power loss and drop what the journal need not keep."""
@@ -182,14 +182,14 @@ class Writer:
             crash_point("after_prune")
             self._applied -= done
 
-    def close(self, timeout: float) -> Drained:
+    def close(self, timeout: float) -> Backlog:
         """Finish what can be finished in `timeout` seconds; the rest stays in the journal."""
         left = self.drain(timeout)
         self._lanes.close()
         self.flush()
         for future in list(self._waiting.values()):
             if not future.done():
-                future.set_exception(MemoryClosed())
+                future.set_exception(MemoryClosedError())
         return left
 
     # -- one lane, on a thread of ours ---------------------------------------------------------
@@ -199,7 +199,7 @@ class Writer:
             batch = self._next(lane)
             try:
                 return self._work(batch) if batch else None
-            except StoreRefused as error:
+            except StoreRefusedError as error:
                 # Asking on may lock the user out; whoever kicks the lane tries again.
                 _log.error("Writes wait in the journal: %s", error)
                 self._tell(lane, error)
@@ -212,7 +212,7 @@ class Writer:
         if len(self._applied) >= self._settings.flush_every:
             self.flush()
 
-    def _next(self, lane: str) -> list[Op]:
+    def _next(self, lane: str) -> list[Operation]:
         """Read the next changes that can be worked on: an erasure alone, others up to a batch."""
         for limit in (_BATCH, self._settings.max_pending):
             waiting = self._engines.journal.pending(lane, limit=limit)
@@ -222,10 +222,10 @@ class Writer:
         until = next((i for i, op in enumerate(ready) if op.kind == "forget"), len(ready))
         return ready[: until or 1]
 
-    def _ready(self, waiting: Sequence[Op]) -> list[Op]:
+    def _ready(self, waiting: Sequence[Operation]) -> list[Operation]:
         """Leave out what rests or needs a loop, and what is about a record of such a one."""
-        ready: list[Op] = []
-        passed: list[Op] = []
+        ready: list[Operation] = []
+        passed: list[Operation] = []
         named: set[str] = set()  # the records of those that are passed
         for op in waiting:
             rests = op.id in self._resting or self._models_of(op).need_loop(op)
@@ -236,7 +236,7 @@ class Writer:
                 ready.append(op)
         return ready
 
-    def _work(self, batch: Sequence[Op]) -> float:
+    def _work(self, batch: Sequence[Operation]) -> float:
         if batch[0].kind == "forget":
             return self._erase(batch[0])
         crash_point("before_plan")
@@ -253,20 +253,20 @@ class Writer:
         ready = [replace(op, plan=plans.get(op.seq, op.plan)) for op in batch]
         return self._apply([op for op in ready if op.plan is not None or op.kind == "delete"])
 
-    def _apply(self, ops: Sequence[Op]) -> float:
+    def _apply(self, ops: Sequence[Operation]) -> float:
         if not ops:
             return 0.0
         try:
             results = self._bring(ops)
-        except StoreRefused:
+        except StoreRefusedError:
             raise
         except Exception as error:  # noqa: BLE001 -- a poisoned change must not stop the others
-            if len(ops) > 1 and not isinstance(error, StoreUnavailable):
+            if len(ops) > 1 and not isinstance(error, StoreUnavailableError):
                 return max(self._apply([op]) for op in ops)
             attempts = [self._engines.journal.failed(op.seq) for op in ops]
             hopeless = [self._is_hopeless(*one, error) for one in zip(ops, attempts, strict=True)]
-            if max(attempts) >= _PATIENCE and isinstance(error, StoreUnavailable):
-                self._tell(ops[0].scope.lane, error)
+            if max(attempts) >= _PATIENCE and isinstance(error, StoreUnavailableError):
+                self._tell(ops[0].scope.partition, error)
             return 0.0 if all(hopeless) else self._delay(max(attempts))
         for result in results:  # before the mark: losing that costs a replay that changes nothing
             self._answer(result.operation, result)
@@ -275,7 +275,7 @@ class Writer:
         self._applied.update(op.seq for op in ops)
         return 0.0
 
-    def _bring(self, ops: Sequence[Op]) -> list[Written]:
+    def _bring(self, ops: Sequence[Operation]) -> list[WriteResult]:
         """Apply planned changes; repeating it changes nothing."""
         engines = self._engines
         changes = apply(
@@ -286,44 +286,44 @@ class Writer:
             shared=engines.shared,
         )
         pairs = zip(ops, changes, strict=True)
-        return [Written(operation=op.id, changes=some) for op, some in pairs]
+        return [WriteResult(operation=op.id, changes=some) for op, some in pairs]
 
-    def _erase(self, op: Op) -> float:
+    def _erase(self, op: Operation) -> float:
         """Carry out an erasure; answer it, and the writes that it overtook."""
         limit = self._settings.max_pending
-        waiting = self._engines.journal.pending(op.scope.lane, limit=limit)
+        waiting = self._engines.journal.pending(op.scope.partition, limit=limit)
         try:
             receipt = erase(op, self._engines, datetime.now(UTC))
-        except StoreRefused:
+        except StoreRefusedError:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets an answer
             attempts = self._engines.journal.failed(op.seq)
-            if attempts >= _PATIENCE and isinstance(error, StoreUnavailable):
-                self._tell(op.scope.lane, error)
+            if attempts >= _PATIENCE and isinstance(error, StoreUnavailableError):
+                self._tell(op.scope.partition, error)
             return 0.0 if self._is_hopeless(op, attempts, error) else self._delay(attempts)
         for one in waiting:
             if one.seq < op.seq and op.scope.covers(one.scope):
-                self._answer(one.id, Written(operation=one.id))
+                self._answer(one.id, WriteResult(operation=one.id))
         self._answer(op.id, receipt)
         return 0.0
 
     # -- failures and results ------------------------------------------------------------------
 
-    def _rest(self, op: Op, error: CommonplaceError) -> None:
+    def _rest(self, op: Operation, error: CommonplaceError) -> None:
         attempts = self._engines.journal.failed(op.seq)
         if not self._is_hopeless(op, attempts, error):
             self._resting.add(op.id)
             wake = lambda: self._resting.discard(op.id)  # noqa: E731 -- one use
-            self._lanes.kick_later(op.scope.lane, self._delay(attempts), wake)
+            self._lanes.kick_later(op.scope.partition, self._delay(attempts), wake)
 
-    def _is_hopeless(self, op: Op, attempts: int, error: Exception) -> bool:
+    def _is_hopeless(self, op: Operation, attempts: int, error: Exception) -> bool:
         """Bury a change that will not succeed; tell who waits when it takes long."""
         hopeless = isinstance(error, _PERMANENT) or (
-            attempts >= self._settings.max_attempts and not isinstance(error, StoreUnavailable)
+            attempts >= self._settings.max_attempts and not isinstance(error, StoreUnavailableError)
         )
         if hopeless:
             _log.error("A write is now a dead letter: %s", error)
-            self._engines.journal.bury(op.seq, f"{type(error).__name__}: {error}")
+            self._engines.journal.dead_letter(op.seq, f"{type(error).__name__}: {error}")
         if hopeless or attempts >= _PATIENCE:
             self._answer(op.id, error)
         return hopeless
@@ -346,11 +346,11 @@ class Writer:
     def _delay(self, attempts: int) -> float:
         return float(min(60.0, self._settings.retry_after * 2 ** min(attempts - 1, 16)))
 
-    def _models_of(self, op: Op) -> Models:
+    def _models_of(self, op: Operation) -> Models:
         return self._models.get(op.id, self._default)
 
 
-class Loops:
+class AsyncModelRunner:
     """Plans changes on whichever loop comes by; a loop that dies leaves them to the next.
 
     Args:
@@ -358,15 +358,18 @@ class Loops:
     """
 
     def __init__(
-        self, journal: Journal, lanes: Lanes, plan: Callable[[Op, Run], Awaitable[bytes | None]]
+        self,
+        journal: Journal,
+        lanes: KeyedExecutor,
+        plan: Callable[[Operation, Run], Awaitable[bytes | None]],
     ) -> None:
         self._journal = journal
         self._lanes = lanes
         self._plan = plan
-        self._orphans: dict[str, Op] = {}
-        self._planning: dict[str, tuple[Op, asyncio.AbstractEventLoop]] = {}
+        self._orphans: dict[str, Operation] = {}
+        self._planning: dict[str, tuple[Operation, asyncio.AbstractEventLoop]] = {}
 
-    def leave(self, op: Op) -> None:
+    def leave(self, op: Operation) -> None:
         """Leave a change to the next loop, unless one is at it."""
         if op.id not in self._planning:
             self._orphans[op.id] = op
@@ -380,7 +383,7 @@ class Loops:
                 self._orphans[key] = op
         return bool(self._orphans)
 
-    async def plan_here(self, op: Op, run: Run) -> None:
+    async def plan_here(self, op: Operation, run: Run) -> None:
         """Plan a change on the running loop.
 
         Cancelled, it is left to `plan_orphans`; it stays in the journal.
@@ -393,7 +396,7 @@ class Loops:
             frozen = await self._plan(op, run)
             if frozen is not None:
                 await run(self._journal.plan, {op.seq: frozen})
-                self._lanes.kick(op.scope.lane)
+                self._lanes.kick(op.scope.partition)
         except BaseException:
             self._orphans[op.id] = op
             raise

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any, Literal
 
-from ..errors import MissingExtra
+from ..errors import MissingExtraError
 
 MULTILINGUAL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
@@ -14,7 +14,7 @@ class FastEmbed:
     """Embeds with a model of fastembed; the first use ever downloads it, later ones are offline.
 
     Raises:
-        MissingExtra: fastembed is not installed.
+        MissingExtraError: fastembed is not installed.
         ValueError: fastembed does not know the model.
     """
 
@@ -27,7 +27,7 @@ class FastEmbed:
         try:
             import fastembed
         except ImportError as error:
-            raise MissingExtra(package="fastembed", extra="local") from error
+            raise MissingExtraError(package="fastembed", extra="local") from error
         self.dimensions: int = fastembed.TextEmbedding.get_embedding_size(model)
         self.id = f"fastembed/{model}/{'.'.join(version('fastembed').split('.')[:2])}"
         self._name = model

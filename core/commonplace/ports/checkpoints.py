@@ -140,7 +140,7 @@ class Checkpoints(Protocol):
             owner: to whom the thread belongs if it has no owner yet; None tells nothing.
 
         Raises:
-            InvalidRecord: the thread belongs to another owner; here and in `write` and `copy`.
+            InvalidRecordError: the thread belongs to another owner; here and in `write` and `copy`.
         """
 
     def write(self, address: Address, writes: Sequence[TaskWrite], owner: Scope | None) -> None:

@@ -12,59 +12,59 @@ from ..model import Entity, Record, Relation, Scope, Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptFence:
+class FenceRow:
     """An erasure: changes up to this version are refused in the scope whose key this is."""
 
     key: str
     version: int
 
     @property
-    def lane(self) -> str:
+    def partition(self) -> str:
         """Of nobody: fences come before every lane."""
         return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptSession:
+class SessionRow:
     """The next free place of a session."""
 
     scope: Scope
     next: int
 
     @property
-    def lane(self) -> str:
+    def partition(self) -> str:
         """Whose it is."""
-        return self.scope.lane
+        return self.scope.partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptEntity:
+class EntityRow:
     """An entity in the graph of its owner; they come by age."""
 
     owner: Scope
     entity: Entity
 
     @property
-    def lane(self) -> str:
+    def partition(self) -> str:
         """Whose it is."""
-        return self.owner.lane
+        return self.owner.partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptRelation:
+class RelationRow:
     """A relation as it is settled, without its supports; they come by age, after the entities."""
 
     owner: Scope
     relation: Relation
 
     @property
-    def lane(self) -> str:
+    def partition(self) -> str:
         """Whose it is."""
-        return self.owner.lane
+        return self.owner.partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptRecord:
+class RecordRow:
     """A record or its tombstone, after the relations that it states.
 
     Attributes:
@@ -81,9 +81,9 @@ class KeptRecord:
     recalls: tuple[datetime, ...] = ()
 
     @property
-    def lane(self) -> str:
+    def partition(self) -> str:
         """Whose it is."""
-        return self.record.scope.lane
+        return self.record.scope.partition
 
 
-Kept = KeptFence | KeptSession | KeptEntity | KeptRelation | KeptRecord
+SnapshotRow = FenceRow | SessionRow | EntityRow | RelationRow | RecordRow

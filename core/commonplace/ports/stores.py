@@ -1,7 +1,7 @@
 """Every interface between the pipeline, the engines and the caller's models.
 
 Storage ports are synchronous and thread-safe; each method may be called from any thread. All raise
-`StoreUnavailable` for what may pass, `StoreRefused` for what an operator must mend, and other
+`StoreUnavailableError` for what may pass, `StoreRefusedError` for what an operator must mend, and other
 `CommonplaceError`s for what nobody can. A method that touches a store takes a `Scope`, or things
 that carry one.
 
@@ -16,9 +16,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from ..filters import Filter
 from ..model import Change, DeadLetter, Entity, Kind, Page, Record, Relation, Scope, Version
 from .checkpoints import Checkpoints
-from .snapshot import Kept
+from .snapshot import SnapshotRow
 
-OpKind = Literal["add", "update", "delete", "forget"]
+OperationKind = Literal["add", "update", "delete", "forget"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class Query:
     """A question as an index reads it.
 
     Attributes:
@@ -171,7 +171,7 @@ class Erased:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class Expansion:
     """A record that states a relation near what a question names.
 
     Attributes:
@@ -187,7 +187,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Op:
+class Operation:
     """An accepted change.
 
     Attributes:
@@ -201,7 +201,7 @@ class Op:
     """
 
     id: str
-    kind: OpKind
+    kind: OperationKind
     scope: Scope
     body: str
     seq: int = 0
@@ -241,14 +241,14 @@ Ask = AskVectors | AskChat
 class VectorIndex(Protocol):
     """Finds. Derived from the graph store, can be rebuilt from it."""
 
-    def search(self, probe: Probe, limit: int) -> list[Hit]:
+    def search(self, probe: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms.
 
         Every hit has both scores, whichever list it came from. Best dense first; ties by id.
         Empty list if nothing matches.
         """
 
-    def score(self, probe: Probe, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
+    def score(self, probe: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records at these places of their sessions (`Record.turn`), or with these ids.
 
         What the probe's scope, filter or time hides is left out; the unknown is ignored.
@@ -260,7 +260,7 @@ class VectorIndex(Protocol):
         An older or equal version is ignored.
 
         Raises:
-            InvalidVector: a vector is not finite, is zero or has the wrong length; nothing of
+            InvalidVectorError: a vector is not finite, is zero or has the wrong length; nothing of
                 the call is written then.
         """
 
@@ -367,7 +367,7 @@ class GraphStore(Protocol):
             as_of: instead, those that held at this moment of world time and have not expired.
         """
 
-    def reach(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
+    def expand(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
         """Find records by the entities that these names may mean, over at most two relations.
 
         Args:
@@ -381,10 +381,10 @@ class GraphStore(Protocol):
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
 
-    def recalled(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
+    def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Remember that live records which the scope covers were recalled; the last 20 times."""
 
-    def recalls(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
+    def access_log(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
         """Read when records that the scope covers were recalled, newest first; never is missing."""
 
     def erase(self, scope: Scope, version: int) -> Erased:
@@ -403,17 +403,17 @@ class GraphStore(Protocol):
         That is every live record, unless it is not to be `indexed`. None is an operator's, for all.
         """
 
-    def dump(self, since: str = "") -> Iterator[Kept]:
+    def dump(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read everything, an operator's look: fences, then lane by lane in their order.
 
         In a lane sessions come first by key, entities and relations by age, and records last:
         tombstones, then the live, by creation and id. Equal stores are read alike.
 
         Args:
-            since: leave out the lanes before this one (`Scope.lane`), so as to go on.
+            since: leave out the lanes before this one (`Scope.partition`), so as to go on.
         """
 
-    def load(self, kept: Sequence[Kept]) -> None:
+    def load(self, kept: Sequence[SnapshotRow]) -> None:
         """Take over in one transaction what another store kept, in the order in which it came.
 
         The store then answers every read, and meets every later change, as the other would.
@@ -434,22 +434,22 @@ class GraphStore(Protocol):
 class Journal(Protocol):
     """Never forgets an accepted change until every store has it."""
 
-    def append(self, ops: Sequence[Op], *, max_pending: int) -> list[Op]:
+    def append(self, ops: Sequence[Operation], *, max_pending: int) -> list[Operation]:
         """Accept changes in one transaction, durably, giving each its `seq` and `version`.
 
         One whose id is pending already is answered with the row that is there.
 
         Raises:
-            Backpressure: more than `max_pending` would wait; nothing was accepted.
+            BackpressureError: more than `max_pending` would wait; nothing was accepted.
         """
 
     def plan(self, plans: Mapping[int, bytes]) -> None:
         """Freeze plans by `seq`, durably; one that is frozen already stays."""
 
-    def pending(self, lane: str | None = None, *, limit: int = 1000) -> list[Op]:
+    def pending(self, lane: str | None = None, *, limit: int = 1000) -> list[Operation]:
         """Read changes not yet applied nor dead, of one lane or all, in order of `seq`."""
 
-    def unflushed(self) -> list[Op]:
+    def unflushed(self) -> list[Operation]:
         """Read applied changes that are not yet pruned, in order of `seq`."""
 
     def done(self, seqs: Collection[int]) -> None:
@@ -461,13 +461,13 @@ class Journal(Protocol):
     def failed(self, seq: int) -> int:
         """Count one more failed attempt; answer how many there are."""
 
-    def bury(self, seq: int, reason: str) -> None:
+    def dead_letter(self, seq: int, reason: str) -> None:
         """Move a change to the dead letters."""
 
     def dead(self, scope: Scope | None = None) -> list[DeadLetter]:
         """Read dead letters, oldest first, that the scope covers; None for an operator's look."""
 
-    def revive(self, operations: Collection[str]) -> int:
+    def retry(self, operations: Collection[str]) -> int:
         """Accept dead letters anew, as the newest changes; answer how many.
 
         Each gets a new `seq` and `version`, or a change since then would stand before it.

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from ..errors import InvalidRecord
+from ..errors import InvalidRecordError
 from ..model import Match, Record, Scope
 from ..ports.stores import GraphStore
 
@@ -79,7 +79,7 @@ class Limits:
             a record goes when it exceeds both.
 
     Raises:
-        InvalidRecord: there is no limit, or one is below zero.
+        InvalidRecordError: there is no limit, or one is below zero.
     """
 
     keep: int | None = None
@@ -88,14 +88,16 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.keep is not None and (type(self.keep) is not int or self.keep < 0):
-            raise InvalidRecord(field="keep", value=self.keep, reason="is no number of records")
+            raise InvalidRecordError(
+                field="keep", value=self.keep, reason="is no number of records"
+            )
         spans = {"older_than": self.older_than, "unused_for": self.unused_for}
         for name, span in spans.items():
             if span is not None and (not isinstance(span, timedelta) or span < timedelta(0)):
-                raise InvalidRecord(field=name, value=span, reason="is no span of time")
+                raise InvalidRecordError(field=name, value=span, reason="is no span of time")
         if self.keep is None and not any(span is not None for span in spans.values()):
             hint = "Give keep, older_than or unused_for."
-            raise InvalidRecord(field="keep", value=None, reason="is no limit", hint=hint)
+            raise InvalidRecordError(field="keep", value=None, reason="is no limit", hint=hint)
 
 
 def excess(
@@ -132,7 +134,7 @@ def excess(
 _GATHERED = 32
 
 
-class Recalls:
+class AccessLog:
     """The recalls of an open store.
 
     Args:
@@ -157,7 +159,7 @@ class Recalls:
 
     def of(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
         """Read when these records were recalled, also what is not written yet."""
-        found = self._graph.recalls(scope, ids)
+        found = self._graph.access_log(scope, ids)
         wanted = set(ids)
         with self._lock:
             gathered = list(self._gathered)
@@ -171,4 +173,4 @@ class Recalls:
         with self._lock:
             gathered, self._gathered = self._gathered, []
         for scope, ids, at in gathered:
-            self._graph.recalled(scope, ids, at)
+            self._graph.log_access(scope, ids, at)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..model import Match, Scope, turn_key
-from ..ports.stores import Hit, Reached
+from ..ports.stores import Expansion, Hit
 from .cooccurrence import spread
 from .lexical import tokens
 
@@ -91,7 +91,7 @@ def rank(
     question: str,
     hits: Sequence[Hit],
     neighbours: Sequence[Hit] = (),
-    reached: Sequence[Reached] = (),
+    reached: Sequence[Expansion] = (),
     *,
     now: datetime,
     limit: int | None = None,
@@ -227,7 +227,7 @@ def named_speakers(question: str, hits: Sequence[Hit], weights: Weights) -> list
 
 
 def related(
-    alone: Sequence[float], hits: Sequence[Hit], reached: Sequence[Reached], weights: Weights
+    alone: Sequence[float], hits: Sequence[Hit], reached: Sequence[Expansion], weights: Weights
 ) -> list[float]:
     """Favour what relations lead to, the nearest with the graph's whole weight.
 

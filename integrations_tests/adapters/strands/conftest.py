@@ -10,7 +10,7 @@ import pytest
 from strands import Agent
 from strands.models import Model
 
-from commonplace import Memory, Scope, StoreUnavailable
+from commonplace import Memory, Scope, StoreUnavailableError
 from commonplace.testing.fakes import HashEmbedder
 
 
@@ -131,7 +131,7 @@ def broken(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Memory:
     """A memory that fails at every call."""
 
     def fail(*_args: Any, **_options: Any) -> Any:
-        raise StoreUnavailable(store="test", reason="down")
+        raise StoreUnavailableError(store="test", reason="down")
 
     async def afail(*_args: Any, **_options: Any) -> Any:
         fail()

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from commonplace import Fact, InvalidRecord, Memory, Relation, Scope
+from commonplace import Fact, InvalidRecordError, Memory, Relation, Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import mem0_memory as module
 from commonplace_strands.mem0_memory import TOOL_SPEC, Mem0MemoryTool, mem0_memory
@@ -275,7 +275,7 @@ class TestIdentity:
             Mem0MemoryTool(**given)
 
     def test_another_library_s_configuration_is_refused(self):
-        with pytest.raises(InvalidRecord, match="configures mem0"):
+        with pytest.raises(InvalidRecordError, match="configures mem0"):
             Mem0MemoryTool(user_id="alice", config={"vector_store": {}})
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace import Memory, ModelFailed, Policy, Scope
+from commonplace import Memory, ModelFailedError, Policy, Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import MemoryPlugin, StrandsChat
 
@@ -31,7 +31,7 @@ def test_an_answer_that_was_cut_off_is_none(model, monkeypatch):
         yield {"messageStop": {"stopReason": "max_tokens"}}
 
     monkeypatch.setattr(model, "stream", cut)
-    with pytest.raises(ModelFailed, match="max_tokens"):
+    with pytest.raises(ModelFailedError, match="max_tokens"):
         StrandsChat(model()).complete("Extract.", "Hi.", schema={})
 
 

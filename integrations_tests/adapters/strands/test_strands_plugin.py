@@ -14,7 +14,7 @@ from strands.session import FileSessionManager
 from strands.tools.executors import SequentialToolExecutor
 from strands.types.agent import ConcurrentInvocationMode
 
-from commonplace import InvalidRecord, InvalidScope, Message, Policy, Scope
+from commonplace import InvalidRecordError, InvalidScopeError, Message, Policy, Scope
 from commonplace.agents.handlers import within
 from commonplace.agents.prompt import FOOTER
 from commonplace.testing.contracts.adapter import AdapterContract
@@ -575,7 +575,7 @@ class TestHazards:
         ],
     )
     def test_an_argument_that_cannot_be_used_is_refused(self, memory, arguments):
-        with pytest.raises((InvalidScope, InvalidRecord)):
+        with pytest.raises((InvalidScopeError, InvalidRecordError)):
             MemoryPlugin(memory, **arguments)
 
     def test_what_is_no_memory_is_refused(self):

@@ -15,7 +15,7 @@ from strands.session.repository_session_manager import RepositorySessionManager
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
-from commonplace import InvalidScope, Memory, Scope
+from commonplace import InvalidScopeError, Memory, Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import CommonplaceSessionRepository
 
@@ -218,5 +218,5 @@ def test_a_graph_goes_on_where_it_was(model, memory):
 
 
 def test_a_scope_of_a_session_is_refused(memory):
-    with pytest.raises(InvalidScope, match="named by each call"):
+    with pytest.raises(InvalidScopeError, match="named by each call"):
         CommonplaceSessionRepository(memory, Scope(user_id="alice", session_id="s"))

@@ -20,14 +20,14 @@ from strands.types.agent import ConcurrentInvocationMode
 
 from commonplace import (
     Fact,
-    InvalidFilter,
-    InvalidRecord,
-    InvalidScope,
+    InvalidFilterError,
+    InvalidRecordError,
+    InvalidScopeError,
     Memory,
     Policy,
     Relation,
     Scope,
-    StoreUnavailable,
+    StoreUnavailableError,
 )
 from commonplace.agents.prompt import FOOTER
 from commonplace.testing.fakes import HashEmbedder
@@ -150,14 +150,14 @@ class TestSearchAndAdd:
 
     @pytest.mark.parametrize("content", ["", " ", "\x00", "ü" * 20_000, 7, None])
     async def test_what_no_record_holds_is_refused(self, store, content):
-        with pytest.raises(InvalidRecord):
+        with pytest.raises(InvalidRecordError):
             await store.add(content)
 
     async def test_a_store_without_a_user_finds_and_keeps_nothing(self, memory):
         store = CommonplaceMemoryStore(memory)
-        with pytest.raises(InvalidScope, match="user_id=None is unknown"):
+        with pytest.raises(InvalidScopeError, match="user_id=None is unknown"):
             await store.search("cat")
-        with pytest.raises(InvalidScope, match="user_id=None is unknown"):
+        with pytest.raises(InvalidScopeError, match="user_id=None is unknown"):
             await store.add("Miso is a cat.")
 
         assert await store.add_messages([said("Miso is a cat.")], numbered(0)) == 0
@@ -175,7 +175,7 @@ class TestSearchAndAdd:
         ],
     )
     def test_an_argument_that_cannot_be_used_is_refused(self, memory, arguments):
-        with pytest.raises((InvalidRecord, InvalidFilter)):
+        with pytest.raises((InvalidRecordError, InvalidFilterError)):
             CommonplaceMemoryStore(memory, **arguments)
 
     def test_what_is_no_memory_is_refused(self):
@@ -243,7 +243,7 @@ class TestMessages:
 
     async def test_a_failure_is_told_so_that_the_framework_tries_again(self, broken):
         store = CommonplaceMemoryStore(broken, scope=ALICE)
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailableError):
             await store.add_messages([said("Hello.")], numbered(0))
 
     async def test_a_stamp_that_a_caller_made_up_is_not_believed(self, memory, make, told):
@@ -494,7 +494,7 @@ class TestWithAManager:
         agent = make(MemoryPlugin(memory, policy=SCOPED), memory_manager=MemoryManager([store]))
 
         def fail(*_args, **_options):
-            raise StoreUnavailable(store="test", reason="down")
+            raise StoreUnavailableError(store="test", reason="down")
 
         with monkeypatch.context() as patch:
             patch.setattr(memory, "add", fail)

@@ -19,9 +19,14 @@ from typing import Any
 
 import qdrant_edge as qe
 
-from ...errors import MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
+from ...errors import (
+    MemoryClosedError,
+    SchemaMismatchError,
+    StoreLockedError,
+    StoreUnavailableError,
+)
 from ...model import Record, Scope
-from ...ports.stores import Hit, Point, Probe
+from ...ports.stores import Hit, Point, Query
 from ..shared.payload import checked, payload_of, to_hits, uuids
 from ..shared.payload import read as read_row
 from .query import Ask, Rows, ask_row, best, covered, equals, scores, visible
@@ -50,9 +55,9 @@ class EdgeIndex:
             opening and compared at every later one, together with `dimensions`.
 
     Raises:
-        SchemaMismatch: the folder was made with other `meta`; nothing was touched.
-        StoreLocked: it is open elsewhere.
-        StoreUnavailable: its files cannot be read.
+        SchemaMismatchError: the folder was made with other `meta`; nothing was touched.
+        StoreLockedError: it is open elsewhere.
+        StoreUnavailableError: its files cannot be read.
     """
 
     def __init__(self, path: str, *, dimensions: int, meta: Mapping[str, str]) -> None:
@@ -80,7 +85,7 @@ class EdgeIndex:
             some = qe.Filter(must_not=[qe.IsEmptyCondition("passing")])
             self._expiring = self._shard.count(qe.CountRequest(filter=some)) > 0
 
-    def search(self, probe: Probe, limit: int) -> list[Hit]:
+    def search(self, probe: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
         dense, sparse = self._questions(probe)
         if limit < 1:
@@ -94,7 +99,7 @@ class EdgeIndex:
             lexical |= scores(shard, sparse, cosine.keys() - lexical.keys())
         return to_hits(read, cosine, lexical)
 
-    def score(self, probe: Probe, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
+    def score(self, probe: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records at these places, or with these ids, both ways; best dense first."""
         dense, sparse = self._questions(probe)
         known: set[Any] = set(uuids(ids))
@@ -109,7 +114,7 @@ class EdgeIndex:
             lexical = scores(shard, sparse, cosine.keys())
         return to_hits(read, cosine, lexical)
 
-    def _questions(self, probe: Probe) -> "tuple[Ask, Ask | None]":
+    def _questions(self, probe: Query) -> "tuple[Ask, Ask | None]":
         vector = checked([probe.vector], self._dimensions)[0]
         dense = partial(ask_row, qe.Query.Nearest(vector, using="dense"), None)
         if not probe.terms.indices:
@@ -233,11 +238,11 @@ class EdgeIndex:
     @contextmanager
     def _engine(self) -> "Iterator[qe.EdgeShard]":
         if os.getpid() != self._pid:  # before the lock, which a fork may have left held
-            raise MemoryClosed
+            raise MemoryClosedError
         with self._lock:
             shard = getattr(self, "_shard", None)
             if shard is None and hasattr(self, "_shard"):
-                raise MemoryClosed
+                raise MemoryClosedError
             try:
                 yield shard  # type: ignore[misc]  # nothing to hand out only while opening
             except Exception as error:
@@ -245,10 +250,10 @@ class EdgeIndex:
                 if type(error) is not Exception:
                     raise
                 if "WouldBlock" in str(error):
-                    raise StoreLocked(
+                    raise StoreLockedError(
                         path=str(self._folder), holder=holder(self._folder)
                     ) from error
-                raise StoreUnavailable(store=str(self._folder), reason=str(error)) from error
+                raise StoreUnavailableError(store=str(self._folder), reason=str(error)) from error
 
 
 def _config(dimensions: int) -> qe.EdgeConfig:
@@ -273,8 +278,8 @@ def agree(file: Path, wanted: Mapping[str, str], *, exists: bool) -> None:
     """Note what the vectors depend on, or compare it with what is noted.
 
     Raises:
-        SchemaMismatch: it was made with something else.
-        StoreUnavailable: the note cannot be read.
+        SchemaMismatchError: it was made with something else.
+        StoreUnavailableError: the note cannot be read.
     """
     if not exists and not file.exists():
         draft = file.with_suffix(".new")
@@ -284,10 +289,10 @@ def agree(file: Path, wanted: Mapping[str, str], *, exists: bool) -> None:
     try:
         stored = json.loads(file.read_text()) if file.exists() else {}
     except ValueError as error:
-        raise StoreUnavailable(store=str(file), reason=f"is damaged: {error}") from error
+        raise StoreUnavailableError(store=str(file), reason=f"is damaged: {error}") from error
     for what in sorted({*stored, *wanted}):
         if stored.get(what) != wanted.get(what):
-            raise SchemaMismatch(what=what, stored=stored.get(what), wanted=wanted.get(what))
+            raise SchemaMismatchError(what=what, stored=stored.get(what), wanted=wanted.get(what))
 
 
 def holder(folder: Path) -> str:

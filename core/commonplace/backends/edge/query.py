@@ -6,7 +6,7 @@ from typing import Any
 import qdrant_edge as qe
 
 from ...model import Record, Scope
-from ...ports.stores import Probe
+from ...ports.stores import Query
 from ..shared.payload import Dialect, focus, tags_of
 from ..shared.payload import read as read_row
 
@@ -28,7 +28,7 @@ def ask_row(
 
 
 def best(
-    shard: qe.EdgeShard, ask: Ask, conditions: list[Any], limit: int, probe: Probe, read: Rows
+    shard: qe.EdgeShard, ask: Ask, conditions: list[Any], limit: int, probe: Query, read: Rows
 ) -> dict[str, float]:
     """Read the `limit` best that the probe may see; their records go to `read`."""
     wanted = limit
@@ -67,7 +67,7 @@ def covered(scope: Scope, version: int | None = None) -> qe.Filter:
     return qe.Filter(must=conditions)
 
 
-def visible(probe: Probe, *, expiring: bool) -> list[Any]:
+def visible(probe: Query, *, expiring: bool) -> list[Any]:
     """Ask for what a probe may see; `expiring` when some record of the store has an end."""
     every = probe.as_of is not None or not probe.latest_only
     key, rest = (probe.scope.key, probe.where) if every else focus(probe.scope, probe.where)

@@ -26,7 +26,7 @@ INDEXES = {
 # A thread takes the first owner that is told; whoever sees another one in the answer undoes it all.
 LOCK = """
 MERGE (t:Thread {id: $thread}) SET t.turns = coalesce(t.turns, 0) + 1
-SET t += CASE WHEN t.lane IS NULL THEN $owner ELSE {} END
+SET t += CASE WHEN t.partition IS NULL THEN $owner ELSE {} END
 WITH t
 """
 OWNER = "t{.user_id, .agent_id, .session_id}"

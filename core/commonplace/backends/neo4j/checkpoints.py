@@ -16,7 +16,7 @@ from ...model import Scope
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
 from ..shared import retention, rows
 from . import checkpoint_queries, queries
-from .driver import Ask, Bolt
+from .driver import Ask, Neo4jDriver
 
 _BATCH = 100
 _TABLES = ("threads", "checkpoints", "values", "writes")
@@ -36,10 +36,12 @@ class Neo4jCheckpoints:
         auth: tuple[str, str] | None = None,
         database: str | None = None,
         prefix: str = "Commonplace",
-        bolt: Bolt | None = None,
+        bolt: Neo4jDriver | None = None,
         **options: Any,
     ) -> None:
-        self._bolt = bolt or Bolt(uri, auth=auth, database=database, prefix=prefix, options=options)
+        self._bolt = bolt or Neo4jDriver(
+            uri, auth=auth, database=database, prefix=prefix, options=options
+        )
 
     def put(
         self,
@@ -398,4 +400,4 @@ def write_node(at: Address, one: TaskWrite) -> dict[str, Any]:
 def owner_properties(owner: Scope) -> dict[str, Any]:
     """Give the properties of a thread's node that say whose it is."""
     ids = {"user_id": owner.user_id, "agent_id": owner.agent_id, "session_id": owner.session_id}
-    return {"lane": owner.lane, **ids}
+    return {"lane": owner.partition, **ids}

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 from ...errors import (
     CommonplaceError,
-    InvalidRecord,
-    MemoryClosed,
-    MissingExtra,
-    SchemaMismatch,
-    StoreRefused,
-    StoreUnavailable,
+    InvalidRecordError,
+    MemoryClosedError,
+    MissingExtraError,
+    SchemaMismatchError,
+    StoreRefusedError,
+    StoreUnavailableError,
 )
 from . import queries
 
@@ -22,7 +22,7 @@ try:
     import neo4j
     from neo4j import exceptions
 except ImportError as error:
-    raise MissingExtra(package="neo4j", extra="neo4j") from error
+    raise MissingExtraError(package="neo4j", extra="neo4j") from error
 
 T = TypeVar("T")
 Ask = Callable[..., list[dict[str, Any]]]
@@ -46,15 +46,15 @@ _OPTIONS: Mapping[str, Any] = {
 }
 
 
-class Bolt:
+class Neo4jDriver:
     """An open database; constraints and indexes are made when they are missing.
 
     Raises:
-        MissingExtra: the driver is not installed.
-        InvalidRecord: the URI, an option or the prefix is none, or the server is too old.
-        SchemaMismatch: the nodes were made by a schema that this version does not know.
-        StoreRefused: the server does not know the user, or does not let him do what is needed.
-        StoreUnavailable: the server does not answer.
+        MissingExtraError: the driver is not installed.
+        InvalidRecordError: the URI, an option or the prefix is none, or the server is too old.
+        SchemaMismatchError: the nodes were made by a schema that this version does not know.
+        StoreRefusedError: the server does not know the user, or does not let him do what is needed.
+        StoreUnavailableError: the server does not answer.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Bolt:
         if not _URI.match(uri):
             raise _refused(self._store)
         if not _PREFIX.fullmatch(prefix):
-            raise InvalidRecord(
+            raise InvalidRecordError(
                 field="prefix", value=prefix, reason="is no capital letter with up to 31 others"
             )
         self._database = database
@@ -98,12 +98,12 @@ class Bolt:
         """Run `work` in a transaction; it may run again, also after it was committed.
 
         Raises:
-            StoreUnavailable: as always; the transaction may have been committed.
+            StoreUnavailableError: as always; the transaction may have been committed.
         """
         try:
             with self._session() as session:
                 return session.execute_write(self._timed(work))
-        except StoreUnavailable as error:
+        except StoreUnavailableError as error:
             if not isinstance(error.__cause__, exceptions.IncompleteCommit):
                 raise
         with self._session() as session:  # the driver leaves an unknown end to us
@@ -119,7 +119,7 @@ class Bolt:
     @contextlib.contextmanager
     def _session(self) -> Iterator[neo4j.Session]:
         if self._closed or os.getpid() != self._pid:
-            raise MemoryClosed
+            raise MemoryClosedError
         given: dict[str, Any] = {"bookmark_manager": self._bookmarks}
         if self._database is not None:
             given["database"] = self._database
@@ -157,7 +157,7 @@ class Bolt:
                     raise  # another process was as quick with the same constraint
         [row] = self.write(lambda ask: ask(queries.META, schema=SCHEMA))
         if row["value"] != SCHEMA:
-            raise SchemaMismatch(what="schema version", stored=row["value"], wanted=SCHEMA)
+            raise SchemaMismatchError(what="schema version", stored=row["value"], wanted=SCHEMA)
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -166,25 +166,25 @@ class Bolt:
         except CommonplaceError:
             raise
         except (exceptions.AuthError, exceptions.Forbidden) as error:
-            raise StoreRefused(store=self._store, reason=str(error.message)) from error
+            raise StoreRefusedError(store=self._store, reason=str(error.message)) from error
         except exceptions.ConfigurationError as error:
             raise _refused(self._store, error) from error
         except exceptions.ConstraintError as error:
             reason = "another process made the same node"
-            raise StoreUnavailable(store=self._store, reason=reason) from error
+            raise StoreUnavailableError(store=self._store, reason=reason) from error
         except exceptions.ClientError as error:
             if re.search(r"Security\.(?!AuthenticationRateLimit)", str(error.code)):
-                raise StoreRefused(store=self._store, reason=str(error.message)) from error
+                raise StoreRefusedError(store=self._store, reason=str(error.message)) from error
             if not re.search("Database|Security|TransactionTimedOut|Terminated", str(error.code)):
                 raise  # a mistake of ours, which trying again would not mend
-            raise StoreUnavailable(store=self._store, reason=str(error.message)) from error
+            raise StoreUnavailableError(store=self._store, reason=str(error.message)) from error
         except exceptions.Neo4jError as error:
-            raise StoreUnavailable(store=self._store, reason=str(error.message)) from error
+            raise StoreUnavailableError(store=self._store, reason=str(error.message)) from error
         except exceptions.DriverError as error:
             reason = str(error) or type(error).__name__
-            raise StoreUnavailable(store=self._store, reason=reason) from error
+            raise StoreUnavailableError(store=self._store, reason=reason) from error
         except OSError as error:
-            raise StoreUnavailable(store=self._store, reason=str(error)) from error
+            raise StoreUnavailableError(store=self._store, reason=str(error)) from error
 
 
 def check_server(agent: str) -> None:
@@ -192,14 +192,14 @@ def check_server(agent: str) -> None:
     known = re.match(r"Neo4j/(\d+)\.(\d+)", agent)
     if known and (int(known[1]), int(known[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="server", value=agent, reason="is too old", hint=f"Use Neo4j {oldest} or newer."
         )
 
 
-def _refused(shown: str, why: object = "no such scheme") -> InvalidRecord:
+def _refused(shown: str, why: object = "no such scheme") -> InvalidRecordError:
     hint = "Give a URI like neo4j://host:7687 or neo4j+s://host, and options of the driver."
-    return InvalidRecord(field="uri", value=shown, reason=f"is refused: {why}", hint=hint)
+    return InvalidRecordError(field="uri", value=shown, reason=f"is refused: {why}", hint=hint)
 
 
 def _name(uri: str) -> str:

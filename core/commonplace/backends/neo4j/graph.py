@@ -12,11 +12,11 @@ from typing import Any
 
 from ...filters import Filter
 from ...model import Entity, Kind, Page, Record, Relation, Scope, Version, now
-from ...ports.snapshot import Kept
-from ...ports.stores import Erased, Outcome, Put, Reached, Remove
+from ...ports.snapshot import SnapshotRow
+from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ..shared import rows
 from . import overlay, queries, relations, snapshot, transactions
-from .driver import Ask, Bolt
+from .driver import Ask, Neo4jDriver
 
 _TABLES = ("records", "versions", "relations", "entities")
 _BATCH = 1000
@@ -33,11 +33,11 @@ class Neo4jGraph:
         options: of the driver, such as `encrypted` and `trusted_certificates`.
 
     Raises:
-        MissingExtra: the driver is not installed.
-        InvalidRecord: the URI, an option or the prefix is none, or the server is too old.
-        SchemaMismatch: the nodes were made by a schema that this version does not know.
-        StoreRefused: the server does not know the user, or does not let him do what is needed.
-        StoreUnavailable: the server does not answer.
+        MissingExtraError: the driver is not installed.
+        InvalidRecordError: the URI, an option or the prefix is none, or the server is too old.
+        SchemaMismatchError: the nodes were made by a schema that this version does not know.
+        StoreRefusedError: the server does not know the user, or does not let him do what is needed.
+        StoreUnavailableError: the server does not answer.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Neo4jGraph:
         prefix: str = "Commonplace",
         **options: Any,
     ) -> None:
-        self.bolt = Bolt(uri, auth=auth, database=database, prefix=prefix, options=options)
+        self.bolt = Neo4jDriver(uri, auth=auth, database=database, prefix=prefix, options=options)
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
         """Apply changes in one transaction, in order; one outcome each."""
@@ -125,21 +125,21 @@ class Neo4jGraph:
             return self.bolt.read(lambda ask: relations.stated_by(ask, scope, ids, moment))
         return self.bolt.read(lambda ask: relations.read(ask, scope, entity, hops, moment))
 
-    def reach(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
+    def expand(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
         """Find records by the entities that these names may mean, over at most two relations."""
-        return self.bolt.read(lambda ask: relations.reach(ask, scope, names, at))
+        return self.bolt.read(lambda ask: relations.expand(ask, scope, names, at))
 
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
         return self.bolt.read(lambda ask: relations.entities(ask, scope))
 
-    def recalled(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
+    def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Remember that live records which the scope covers were recalled; the last 20 times."""
         text = queries.fill(queries.RECALLED, covered=queries.covered(scope, "r"))
         given = {"ids": sorted(_sound(ids)), "at": rows.to_micros(at), **queries.owner(scope)}
         self.bolt.write(lambda ask: ask(text, **given))
 
-    def recalls(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
+    def access_log(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
         """Read when records that the scope covers were recalled, newest first."""
         text = queries.fill(queries.RECALLS, covered=queries.covered(scope, "r"))
         given = {"ids": _sound(ids), **queries.owner(scope)}
@@ -189,11 +189,11 @@ class Neo4jGraph:
         records = (one["record"] for one in found)
         return ((one["id"], one["version"]) for one in records if one["indexed"])
 
-    def dump(self, since: str = "") -> Iterator[Kept]:
+    def dump(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read everything, page by page: fences, then lane by lane from `since` on."""
         return snapshot.dump(self.bolt.read, since)
 
-    def load(self, kept: Sequence[Kept]) -> None:
+    def load(self, kept: Sequence[SnapshotRow]) -> None:
         """Take over, in one transaction, what another store kept; what is newer here stays."""
         if kept:
             self.bolt.write(lambda ask: snapshot.load(ask, kept))

@@ -155,7 +155,7 @@ def to_look_at(changes: Sequence[Put | Remove]) -> dict[str, list[Any]]:
     scopes = {one.record.scope for one in puts}
     removals = {one.scope for one in changes if isinstance(one, Remove)}
     return {
-        "lanes": sorted({one.lane for one in scopes | removals}),
+        "lanes": sorted({one.partition for one in scopes | removals}),
         "ids": sorted({one.record.id if isinstance(one, Put) else one.id for one in changes}),
         "fences": fences(scopes),
         "sessions": sorted({one.record.scope.key for one in puts if one.in_session}),
@@ -351,4 +351,4 @@ def owned(row: Mapping[str, Any], **more: Any) -> Row:
 
 
 def _lane(row: Mapping[str, Any]) -> str:
-    return owner(row).lane
+    return owner(row).partition

@@ -194,7 +194,7 @@ DETACH DELETE v RETURN count(*) AS versions
 """
 ERASE_SESSIONS = """
 MATCH (s:Session) WHERE {covered} AND NOT EXISTS {
-  MATCH (r:Record) WHERE r.lane = s.lane AND r.session_id = s.session_id
+  MATCH (r:Record) WHERE r.partition = s.partition AND r.session_id = s.session_id
   AND coalesce(r.agent_id, '') = coalesce(s.agent_id, '')
   AND r.live IS NOT NULL AND r.created_at IS NOT NULL AND r.id IS NOT NULL }
 DELETE s
@@ -322,7 +322,7 @@ def fill(text: str, **parts: str) -> str:
 
 def covered(scope: Scope, name: str) -> str:
     """Write the condition that a node belongs to the scope; its parameters are `owner(scope)`."""
-    parts = [f"{name}.lane = $lane"]
+    parts = [f"{name}.partition = $lane"]
     parts += [
         f"{name}.{field} = ${field}"
         for field in ("agent_id", "session_id")
@@ -333,7 +333,7 @@ def covered(scope: Scope, name: str) -> str:
 
 def owner(scope: Scope) -> dict[str, Any]:
     """Give the parameters of `covered`."""
-    return {"lane": scope.lane, "agent_id": scope.agent_id, "session_id": scope.session_id}
+    return {"lane": scope.partition, "agent_id": scope.agent_id, "session_id": scope.session_id}
 
 
 def owned(scope: Scope, name: str) -> str:

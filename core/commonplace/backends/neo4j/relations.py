@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...model import Entity, Relation, Scope, fold
-from ...ports.stores import Reached
+from ...ports.stores import Expansion
 from ..shared import rows
 from ..shared.graph_expansion import ALIASES, MOST_ALIASES, Edge, walk
 from ..shared.names import distinct, nearest, spellable
@@ -51,7 +51,7 @@ def entities(ask: Ask, scope: Scope) -> list[Entity]:
     return distinct((end["name"], end["type"]) for end in ends)
 
 
-def reach(ask: Ask, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
+def expand(ask: Ask, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
     """Find records by the entities that the names may mean, over at most two relations."""
     named = _named(ask, scope, names) or _alike(ask, scope, names)
     if not named:
@@ -98,7 +98,9 @@ def _named(ask: Ask, scope: Scope, names: Sequence[str]) -> set[str]:
 
 def _alike(ask: Ask, scope: Scope, names: Sequence[str]) -> set[str]:
     """Find, for each name, the entity whose name shares most pairs of letters with it."""
-    asked = [{"name": one, "pairs": overlay.pair_ids(scope.lane, one)} for one in spellable(names)]
+    asked = [
+        {"name": one, "pairs": overlay.pair_ids(scope.partition, one)} for one in spellable(names)
+    ]
     if not asked:
         return set()
     text = queries.fill(queries.ALIKE, owned=queries.owned(scope, "e"))

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from ...model import Entity, Record, Relation, Scope, Version, fold
-from ...ports.snapshot import Kept, KeptEntity, KeptFence, KeptRecord, KeptRelation, KeptSession
+from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from ..shared import rows
 from . import overlay, queries
 from .driver import Ask
@@ -15,21 +15,21 @@ from .driver import Ask
 _PAGE = 1000
 _FENCES = "MATCH (n:Erasure) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
 _LANES = "MATCH (n:Lane) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
-_SESSIONS = "MATCH (n:Session) WHERE n.lane = $lane RETURN n{.*} AS node ORDER BY n.id"
+_SESSIONS = "MATCH (n:Session) WHERE n.partition = $lane RETURN n{.*} AS node ORDER BY n.id"
 _ENTITIES = (
-    "MATCH (n:Entity) WHERE n.lane = $lane AND n.word IS NOT NULL AND n.seq > $after"
+    "MATCH (n:Entity) WHERE n.partition = $lane AND n.word IS NOT NULL AND n.seq > $after"
     " RETURN n{.*} AS node ORDER BY n.seq LIMIT $limit"
 )
 _RELATIONS = """
-MATCH (n:Relation) WHERE n.lane = $lane AND n.seq > $after
+MATCH (n:Relation) WHERE n.partition = $lane AND n.seq > $after
 MATCH (a:Entity)<-[:SUBJECT]-(n)-[:OBJECT]->(b:Entity)
 RETURN n{.*, subject: a.name, object: b.name} AS node ORDER BY n.seq LIMIT $limit
 """
 _RECORDS = """
 MATCH (n:Record) USING INDEX SEEK n:Record(lane, live, created_at, id)
-WHERE n.lane = $lane AND n.live = $live AND n.created_at >= $created_at AND n.id IS NOT NULL
+WHERE n.partition = $lane AND n.live = $live AND n.created_at >= $created_at AND n.id IS NOT NULL
 AND CASE WHEN n.created_at = $created_at THEN n.id > $id ELSE true END
-WITH n ORDER BY n.lane, n.live, n.created_at, n.id LIMIT $limit
+WITH n ORDER BY n.partition, n.live, n.created_at, n.id LIMIT $limit
 RETURN n{.*} AS node,
   COLLECT { MATCH (n)-[:BECAME]->(v:Version) RETURN v{.*} ORDER BY v.version } AS versions,
   COLLECT { MATCH (n)-[s:STATES]->(q:Relation)
@@ -85,10 +85,10 @@ _VERSIONS = (
 Read = Callable[[Callable[[Ask], list[dict[str, Any]]]], list[dict[str, Any]]]
 
 
-def dump(read: Read, since: str) -> Iterator[Kept]:
+def dump(read: Read, since: str) -> Iterator[SnapshotRow]:
     """Read everything: fences, then lane by lane from `since` on; a read is a page."""
     for node in _pages(read, _FENCES, "id", ""):
-        yield KeptFence(key=node["id"], version=node["version"])
+        yield FenceRow(key=node["id"], version=node["version"])
     for lane in _pages(read, _LANES, "id", ""):
         if lane["id"] >= since:
             yield from _lane(read, lane["id"])
@@ -99,26 +99,26 @@ def versions(read: Read) -> Iterator[tuple[str, int]]:
     return ((node["id"], node["version"]) for node in _pages(read, _VERSIONS, "id", ""))
 
 
-def _lane(read: Read, lane: str) -> Iterator[Kept]:
+def _lane(read: Read, lane: str) -> Iterator[SnapshotRow]:
     for row in read(lambda ask: ask(_SESSIONS, lane=lane)):
-        yield KeptSession(scope=overlay.owner(row["node"]), next=row["node"]["next"])
+        yield SessionRow(scope=overlay.owner(row["node"]), next=row["node"]["next"])
     for node in _pages(read, _ENTITIES, "seq", 0, lane=lane):
         entity = Entity(name=node["name"], type=node["type"])
-        yield KeptEntity(owner=overlay.owner(node), entity=entity)
+        yield EntityRow(owner=overlay.owner(node), entity=entity)
     for node in _pages(read, _RELATIONS, "seq", 0, lane=lane):
-        yield KeptRelation(owner=overlay.owner(node), relation=_relation(node))
+        yield RelationRow(owner=overlay.owner(node), relation=_relation(node))
     for live in (False, True):
         yield from _records(read, lane, live=live)
 
 
-def _records(read: Read, lane: str, *, live: bool) -> Iterator[Kept]:
+def _records(read: Read, lane: str, *, live: bool) -> Iterator[SnapshotRow]:
     place = {"created_at": -(2**63), "id": ""}
     while True:
         given = {"lane": lane, "live": live, "limit": _PAGE, **place}
         found = read(partial(_run, _RECORDS, given))
         for row in found:
             node = row["node"]
-            yield KeptRecord(
+            yield RecordRow(
                 record=overlay.to_record(node),
                 live=live,
                 versions=tuple(map(overlay.to_version, row["versions"])),
@@ -162,15 +162,15 @@ def _relation(node: Mapping[str, Any]) -> Relation:
 # -- taking over -----------------------------------------------------------------------------------
 
 
-def load(ask: Ask, kept: Sequence[Kept]) -> None:
+def load(ask: Ask, kept: Sequence[SnapshotRow]) -> None:
     """Take over what another store kept; what is newer here stays."""
-    fences = [{"id": one.key, "version": one.version} for one in kept if isinstance(one, KeptFence)]
+    fences = [{"id": one.key, "version": one.version} for one in kept if isinstance(one, FenceRow)]
     if fences:
         ask(_FENCE, rows=fences)
-    records = [one for one in kept if isinstance(one, KeptRecord)]
+    records = [one for one in kept if isinstance(one, RecordRow)]
     [found] = ask(
         _HELD,
-        lanes=sorted({one.lane for one in kept if one.lane}),
+        lanes=sorted({one.partition for one in kept if one.partition}),
         ids=[one.record.id for one in records],
         fences=overlay.fences({one.record.scope for one in records}),
     )
@@ -186,14 +186,14 @@ def load(ask: Ask, kept: Sequence[Kept]) -> None:
             ask(f"UNWIND $rows AS row {text}", rows=parts[part])
 
 
-def _is_wanted(one: KeptRecord, held: Mapping[str, Any] | None, erased: Mapping[str, int]) -> bool:
+def _is_wanted(one: RecordRow, held: Mapping[str, Any] | None, erased: Mapping[str, int]) -> bool:
     scope, version = one.record.scope, one.record.version
     if held is not None and (overlay.owner(held) != scope or held["version"] > version):
         return False
     return not any(version <= erased.get(cover.key, -1) for cover in scope.covering())
 
 
-def _unsay(ask: Ask, records: Sequence[KeptRecord]) -> None:
+def _unsay(ask: Ask, records: Sequence[RecordRow]) -> None:
     given = [
         {
             "id": one.record.id,
@@ -207,23 +207,23 @@ def _unsay(ask: Ask, records: Sequence[KeptRecord]) -> None:
 
 
 def _parts(
-    kept: Sequence[Kept], records: Sequence[KeptRecord], lanes: Sequence[Mapping[str, Any]]
+    kept: Sequence[SnapshotRow], records: Sequence[RecordRow], lanes: Sequence[Mapping[str, Any]]
 ) -> dict[str, list[dict[str, Any]]]:
     parts: dict[str, list[dict[str, Any]]] = {part: [] for part in _WRITE}
     numbers = {one["id"]: count(one["next"]) for one in lanes}
     for one in kept:
         match one:
-            case KeptSession():
+            case SessionRow():
                 own = {"id": one.scope.key, "next": one.next}
                 parts["sessions"].append(overlay.owned(asdict(one.scope), **own))
-            case KeptEntity():
+            case EntityRow():
                 made = _entity(one)
-                parts["entities"].append({**made, "seq": next(numbers[one.lane])})
-                pairs = overlay.pair_ids(one.lane, made["key"])
+                parts["entities"].append({**made, "seq": next(numbers[one.partition])})
+                pairs = overlay.pair_ids(one.partition, made["key"])
                 parts["pairs"].append({"entity": made["id"], "pairs": pairs})
-            case KeptRelation():
+            case RelationRow():
                 settled = _settled(one.owner, one.relation)
-                own = {**settled["own"], "seq": next(numbers[one.lane])}
+                own = {**settled["own"], "seq": next(numbers[one.partition])}
                 parts["relations"].append({**settled, "settled": settled["own"], "own": own})
     for one in records:
         parts["records"].append(_node(one))
@@ -233,7 +233,7 @@ def _parts(
     return parts
 
 
-def _entity(one: KeptEntity) -> dict[str, Any]:
+def _entity(one: EntityRow) -> dict[str, Any]:
     key = fold(one.entity.name)
     return overlay.owned(
         asdict(one.owner),
@@ -274,7 +274,7 @@ def _named(owner: Scope, one: Relation) -> tuple[str, str, str]:
     return overlay.relation_id(subject, fold(one.predicate), object_, begins), subject, object_
 
 
-def _node(one: KeptRecord) -> dict[str, Any]:
+def _node(one: RecordRow) -> dict[str, Any]:
     row = dict(zip(rows.RECORD.split(", "), rows.to_row(one.record), strict=True))
     recalls = [rows.to_micros(at) for at in one.recalls] or None
     return overlay.owned(row, live=one.live, recalls=recalls)

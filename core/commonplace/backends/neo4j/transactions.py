@@ -69,7 +69,7 @@ def erase(ask: Ask, scope: Scope, version: int, turn: int) -> Step:
     covered = queries.covered(scope, "r")
     given = {"version": version, **queries.owner(scope)}
     text = queries.fill(queries.DOOMED, covered=covered)
-    [found] = ask(text, lanes=[scope.lane], id=scope.key, turn=turn, limit=BATCH, **given)
+    [found] = ask(text, lanes=[scope.partition], id=scope.key, turn=turn, limit=BATCH, **given)
     ids = [one["id"] for one in found["records"]]
     stating = [one["id"] for one in found["records"] if one["states"]]
     removed, touched = _withdraw(ask, stating, found["lanes"])

@@ -14,7 +14,13 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from ...errors import InvalidRecord, MemoryClosed, MissingExtra, StoreRefused, StoreUnavailable
+from ...errors import (
+    InvalidRecordError,
+    MemoryClosedError,
+    MissingExtraError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
 
 try:
     import grpc  # type: ignore[import-untyped]  # ships no annotations
@@ -24,7 +30,7 @@ try:
     from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
     from qdrant_client.local.qdrant_local import QdrantLocal
 except ImportError as error:
-    raise MissingExtra(package="qdrant-client", extra="qdrant") from error
+    raise MissingExtraError(package="qdrant-client", extra="qdrant") from error
 
 __all__ = ["Link", "QdrantClient", "connect", "models"]
 
@@ -53,11 +59,11 @@ def connect(
     """Make a client; nothing is sent yet. `qdrant://host` is `http://host`.
 
     Raises:
-        InvalidRecord: the key could not be sent.
+        InvalidRecordError: the key could not be sent.
     """
     if api_key and not (api_key.isascii() and api_key.isprintable()):
         reason = "has a character that is not in printable ASCII"
-        raise InvalidRecord(field="api_key", value="…", reason=reason)
+        raise InvalidRecordError(field="api_key", value="…", reason=reason)
     return QdrantClient(
         re.sub("^qdrant://", "http://", url),
         api_key=api_key,
@@ -93,9 +99,9 @@ class Link:
         """Call a method of the client.
 
         Raises:
-            StoreRefused: the server does not let us in, or not do this.
-            StoreUnavailable: no answer, too late, or the collection is away.
-            InvalidRecord: the server refuses this very request and always will.
+            StoreRefusedError: the server does not let us in, or not do this.
+            StoreUnavailableError: no answer, too late, or the collection is away.
+            InvalidRecordError: the server refuses this very request and always will.
         """
         begun = monotonic()
         for attempt in range(1, _ATTEMPTS + 1):
@@ -107,17 +113,17 @@ class Link:
                 self.check_open()
                 code, reason, pause = _read(error)
                 if code in _WITHHELD:
-                    raise StoreRefused(store=self._store, reason=reason) from error
+                    raise StoreRefusedError(store=self._store, reason=reason) from error
                 if _is_final(code):
                     told = f"was refused by {self._store}: {reason}"
-                    raise InvalidRecord(
+                    raise InvalidRecordError(
                         field="request", value=call.__name__, reason=told
                     ) from error
                 if pause is None:
                     pause = _FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1)  # noqa: S311 -- no secret
                 late = monotonic() + pause - begun >= self._timeout
                 if late or attempt == _ATTEMPTS or code in _MISSING:
-                    raise StoreUnavailable(store=self._store, reason=reason) from error
+                    raise StoreUnavailableError(store=self._store, reason=reason) from error
             except (ValueError, RuntimeError):  # what the driver says when somebody closed it
                 self.check_open()
                 raise
@@ -128,18 +134,18 @@ class Link:
         """Call a method that writes, and wait until it is applied.
 
         Raises:
-            StoreUnavailable: as above, or it was accepted and is not applied yet.
+            StoreUnavailableError: as above, or it was accepted and is not applied yet.
         """
         answer = self.ask(call, *args, wait=True, **kwargs)
         for one in answer if isinstance(answer, list) else [answer]:
             if one.status != models.UpdateStatus.COMPLETED:
                 reason = f"a write is not applied yet ({one.status})"
-                raise StoreUnavailable(store=self._store, reason=reason)
+                raise StoreUnavailableError(store=self._store, reason=reason)
 
     def check_open(self) -> None:
-        """Raise `MemoryClosed` after `close`."""
+        """Raise `MemoryClosedError` after `close`."""
         if self._closed:
-            raise MemoryClosed
+            raise MemoryClosedError
 
     def close(self) -> None:
         """Let go of the connections; repeating it does nothing."""

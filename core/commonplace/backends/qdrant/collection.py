@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import InvalidRecord, SchemaMismatch
+from ...errors import InvalidRecordError, SchemaMismatchError
 from ...model import Scope
 from .client import Link, connect
 from .client import models as m
@@ -45,7 +45,7 @@ class Layout:
         """Name the shard key under which all that a scope covers lives; None without buckets."""
         if self.buckets == 1:
             return None
-        return f"bucket-{zlib.crc32(scope.lane.encode()) % self.buckets}"
+        return f"bucket-{zlib.crc32(scope.partition.encode()) % self.buckets}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +85,15 @@ def open_collection(
     """Find the collection or make it.
 
     Raises:
-        SchemaMismatch: it was made by somebody else, or with other `meta`; nothing was touched.
-        InvalidRecord: the server is too old or cannot lay a collection out like this.
+        SchemaMismatchError: it was made by somebody else, or with other `meta`; nothing was touched.
+        InvalidRecordError: the server is too old or cannot lay a collection out like this.
     """
     _check_server(str(link.ask(link.client.info).version))
     wanted = {**meta, "dimensions": str(dimensions), "buckets": str(layout.buckets)}
     if not link.ask(link.client.collection_exists, name):
         try:
             _make(link, name, dimensions, wanted, layout)
-        except InvalidRecord:  # somebody else was faster, or it cannot be made
+        except InvalidRecordError:  # somebody else was faster, or it cannot be made
             if not link.ask(link.client.collection_exists, name):
                 raise
     info = link.ask(link.client.get_collection, name)
@@ -121,7 +121,7 @@ def drop(
     """Remove a collection of ours; one that is not there is none.
 
     Raises:
-        SchemaMismatch: it was made by another program.
+        SchemaMismatchError: it was made by another program.
     """
     client = connect(
         url, api_key=api_key, prefer_grpc=prefer_grpc, grpc_port=grpc_port, timeout=timeout
@@ -132,7 +132,7 @@ def drop(
             held = link.ask(client.get_collection, collection).config.metadata or {}
             if OWNER not in held:
                 what = f"the collection {collection!r} of"
-                raise SchemaMismatch(what=what, stored="another program", wanted=OWNER)
+                raise SchemaMismatchError(what=what, stored="another program", wanted=OWNER)
             link.ask(client.delete_collection, collection)
     finally:
         link.close()
@@ -173,7 +173,7 @@ def _finish(link: Link, name: str, known: Mapping[str, Any], layout: Layout) -> 
         for bucket in sorted(wanted - _buckets(link, name)):
             try:
                 link.ask(link.client.create_shard_key, name, bucket)
-            except InvalidRecord:  # somebody else was faster, or it cannot be made
+            except InvalidRecordError:  # somebody else was faster, or it cannot be made
                 if bucket not in _buckets(link, name):
                     raise
     fields: dict[str, Any] = {"user_id": _keyword(tenant=True)}
@@ -198,17 +198,17 @@ def _agree(name: str, metadata: Mapping[str, Any], wanted: Mapping[str, str]) ->
     stored = metadata.get(OWNER)
     if not isinstance(stored, Mapping):
         what = f"the collection {name!r} of"
-        raise SchemaMismatch(what=what, stored="another program", wanted=OWNER)
+        raise SchemaMismatchError(what=what, stored="another program", wanted=OWNER)
     for what in sorted({*stored, *wanted}):
         if stored.get(what) != wanted.get(what):
-            raise SchemaMismatch(what=what, stored=stored.get(what), wanted=wanted.get(what))
+            raise SchemaMismatchError(what=what, stored=stored.get(what), wanted=wanted.get(what))
 
 
 def _check_server(version: str) -> None:
     numbers = re.match(r"v?(\d+)\.(\d+)", version)
     held = (int(numbers[1]), int(numbers[2])) if numbers else _WANTED
     if held < _NEEDED:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="server",
             value=version,
             reason="has no conditional updates",

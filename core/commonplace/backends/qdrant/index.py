@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...model import Record, Scope
-from ...ports.stores import Hit, Point, Probe
+from ...ports.stores import Hit, Point, Query
 from ..shared.payload import checked, payload_of, uuids
 from ..shared.payload import read as read_row
 from .client import Link, QdrantClient, connect
@@ -63,10 +63,10 @@ class QdrantIndex:
         client: instead of `url`, `api_key`, `prefer_grpc` and `grpc_port`; closed with the index.
 
     Raises:
-        SchemaMismatch: the collection was made by another program or with other `meta`.
-        StoreRefused: the server does not let us in; give the right `api_key`.
-        StoreUnavailable: the server does not answer.
-        InvalidRecord: the server is too old or cannot make such a collection.
+        SchemaMismatchError: the collection was made by another program or with other `meta`.
+        StoreRefusedError: the server does not let us in; give the right `api_key`.
+        StoreUnavailableError: the server does not answer.
+        InvalidRecordError: the server is too old or cannot make such a collection.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class QdrantIndex:
             self._link.close()
             raise
 
-    def search(self, probe: Probe, limit: int) -> list[Hit]:
+    def search(self, probe: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
         vector = checked([probe.vector], self._dimensions)[0]
         self._link.check_open()
@@ -127,7 +127,7 @@ class QdrantIndex:
                 return found
             wanted *= 4
 
-    def score(self, probe: Probe, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
+    def score(self, probe: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records at these places, or with these ids, both ways; best dense first."""
         vector = checked([probe.vector], self._dimensions)[0]
         self._link.check_open()

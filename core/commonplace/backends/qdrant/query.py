@@ -9,7 +9,7 @@ from typing import Any
 
 from ...filters import TIMES
 from ...model import Record, Scope
-from ...ports.stores import Hit, Probe
+from ...ports.stores import Hit, Query
 from ..shared.payload import Dialect, focus, tags_of, to_hits
 from ..shared.payload import read as read_row
 from .client import models as m
@@ -17,7 +17,7 @@ from .client import models as m
 Row = tuple[Record, int]
 
 
-def ways(probe: Probe, vector: list[float], look: m.SearchParams | None) -> list[dict[str, Any]]:
+def ways(probe: Query, vector: list[float], look: m.SearchParams | None) -> list[dict[str, Any]]:
     """Say how to score by vector and, when the probe has terms, by terms.
 
     Args:
@@ -66,7 +66,7 @@ def _requests(scorers: Sequence[dict[str, Any]], asked: dict[str, Any]) -> list[
     ]
 
 
-def best(answers: Sequence[Any], probe: Probe, wanted: int, limit: int) -> list[Hit] | None:
+def best(answers: Sequence[Any], probe: Query, wanted: int, limit: int) -> list[Hit] | None:
     """Unite the `limit` best of each list that the probe may see; best dense first, ties by id.
 
     Args:
@@ -86,7 +86,7 @@ def best(answers: Sequence[Any], probe: Probe, wanted: int, limit: int) -> list[
     return hits(answers, {key: row for key, row in shown.items() if key in keep})
 
 
-def seen(answers: Sequence[Any], probe: Probe) -> list[Hit]:
+def seen(answers: Sequence[Any], probe: Query) -> list[Hit]:
     """Turn the answers to `alone` into hits, leaving out what the probe may not see."""
     return hits(answers, _shown(answers[0], probe))
 
@@ -100,7 +100,7 @@ def hits(answers: Sequence[Any], rows: dict[str, Row]) -> list[Hit]:
     return to_hits(rows, dense, lexical)
 
 
-def _shown(answer: Any, probe: Probe) -> dict[str, Row]:
+def _shown(answer: Any, probe: Query) -> dict[str, Row]:
     rows = {str(point.id): read_row(point.payload["row"]) for point in answer.points}
     return {key: row for key, row in rows.items() if probe.shows(row[0])}
 
@@ -141,7 +141,7 @@ def older(records: Iterable[Record]) -> m.Filter:
     )
 
 
-def visible(probe: Probe, *, ranges: bool) -> m.Filter:
+def visible(probe: Query, *, ranges: bool) -> m.Filter:
     """Ask for what a probe may see.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ...ports.stores import Reached
+from ...ports.stores import Expansion
 
 Node = TypeVar("Node", int, str)
 
@@ -37,7 +37,7 @@ class Edge:
 
 def walk(
     named: Collection[Node], names: Sequence[str], around: Callable[[Collection[Node]], list[Edge]]
-) -> list[Reached]:
+) -> list[Expansion]:
     """Walk from the entities `named`.
 
     Args:
@@ -49,7 +49,7 @@ def walk(
     """
     words = {one for one in names if len(one) > 1}
     first = around(named)
-    found: dict[str, Reached] = {}
+    found: dict[str, Expansion] = {}
     next_to: dict[int | str, tuple[float, Edge]] = {}
     for edge, _, far, weight in _weighed(first, set(named), words, _UNNAMED):
         _keep(found, edge.records, 1, weight, ())
@@ -108,7 +108,7 @@ def _is_named(key: str, words: Collection[str]) -> bool:
 
 
 def _keep(
-    found: dict[str, Reached],
+    found: dict[str, Expansion],
     records: Sequence[str],
     hops: int,
     weight: float,
@@ -117,4 +117,4 @@ def _keep(
     for one in records:
         held = found.get(one)
         if held is None or held.weight < weight:
-            found[one] = Reached(id=one, hops=hops, weight=weight, via=via)
+            found[one] = Expansion(id=one, hops=hops, weight=weight, via=via)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InvalidVector
+from ...errors import InvalidVectorError
 from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Test, Where, field_value
 from ...model import Record, Scope
 from ...ports.stores import Hit
@@ -213,15 +213,17 @@ def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[fl
     """Bring vectors to single precision, all or none.
 
     Raises:
-        InvalidVector: one is not finite, is zero or has not `dimensions` numbers.
+        InvalidVectorError: one is not finite, is zero or has not `dimensions` numbers.
     """
     for vector in vectors:
         if len(vector) != dimensions:
-            raise InvalidVector(reason="has the wrong length", expected=dimensions, got=len(vector))
+            raise InvalidVectorError(
+                reason="has the wrong length", expected=dimensions, got=len(vector)
+            )
     with np.errstate(over="ignore"):
         table = np.asarray(vectors, np.float32).reshape(-1, dimensions)
     sizes = np.linalg.norm(table.astype(np.float64), axis=1)
     for bad, reason in ((~np.isfinite(sizes), "is not finite"), (sizes < 1e-6, "is zero")):
         if bad.any():
-            raise InvalidVector(reason=reason, expected=dimensions, got=dimensions)
+            raise InvalidVectorError(reason=reason, expected=dimensions, got=dimensions)
     return table.tolist()

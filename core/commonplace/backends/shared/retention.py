@@ -7,7 +7,7 @@ as a later one needs them.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ...errors import InvalidRecord
+from ...errors import InvalidRecordError
 from ...model import Scope
 
 Key = tuple[str, str]  # a namespace and the id of a checkpoint in it
@@ -66,10 +66,10 @@ def settle_owner(thread: str, stored: Scope | None, given: Scope | None) -> Scop
     """Decide whose a thread is.
 
     Raises:
-        InvalidRecord: it would change hands.
+        InvalidRecordError: it would change hands.
     """
     if stored is not None and given is not None and stored != given:
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="thread",
             value=thread,
             reason="belongs to another owner",

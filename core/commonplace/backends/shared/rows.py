@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from ...errors import InvalidRecord
+from ...errors import InvalidRecordError
 from ...filters import Filter
 from ...model import Page, Record, Scope, now
 
@@ -181,14 +181,14 @@ def from_cursor(cursor: str) -> tuple[int, str]:
     """Read the place of the last record from the cursor of a page.
 
     Raises:
-        InvalidRecord: it is not one of ours.
+        InvalidRecordError: it is not one of ours.
     """
     try:
         created_at, record_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
         at_micros(created_at)
         record_id.encode()
     except (AttributeError, OverflowError, TypeError, ValueError):
-        raise InvalidRecord(
+        raise InvalidRecordError(
             field="cursor",
             value=cursor,
             reason="is no cursor of a page",
@@ -200,4 +200,4 @@ def from_cursor(cursor: str) -> tuple[int, str]:
 def check_limit(limit: object) -> None:
     """Refuse a page size that is no whole number of 1 to 1000."""
     if type(limit) is not int or not 1 <= limit <= 1000:
-        raise InvalidRecord(field="limit", value=limit, reason="is no number of 1 to 1000")
+        raise InvalidRecordError(field="limit", value=limit, reason="is no number of 1 to 1000")

@@ -11,7 +11,7 @@ from itertools import groupby
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Assertion:
     """That a slot had a value from a moment on; moments are numbers of any unit.
 
     Attributes:
@@ -36,7 +36,7 @@ class Span:
     rivals: tuple[int, ...] = ()
 
 
-def settle(claims: Sequence[Claim]) -> list[Span]:
+def resolve(claims: Sequence[Assertion]) -> list[Span]:
     """Tell until when each claim holds, in the order given.
 
     A claim holds until the next later one begins, or until its own end if that is earlier.

@@ -13,7 +13,7 @@ from typing import Any
 from ...model import Scope
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
 from ..shared import retention, rows
-from .connection import Share, SqliteFile
+from .connection import ConnectionHandle, SqliteConnection
 
 HEAD = "thread, namespace, id, parent, run, within, deltas, versions"
 ROW = f"{HEAD}, body_type, body, metadata_type, metadata"
@@ -34,8 +34,8 @@ _PUT_SLOT = _PUT_WRITE.replace("IGNORE", "REPLACE")
 class SqliteCheckpoints:
     """A `Checkpoints` in an open file; closing it leaves the file to its other users."""
 
-    def __init__(self, file: SqliteFile) -> None:
-        self._file = Share(file)
+    def __init__(self, file: SqliteConnection) -> None:
+        self._file = ConnectionHandle(file)
         self._file.write(_create)
 
     def put(

@@ -23,7 +23,13 @@ from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 from typing import Any, TypeVar
 
-from ...errors import CommonplaceError, MemoryClosed, SchemaMismatch, StoreLocked, StoreUnavailable
+from ...errors import (
+    CommonplaceError,
+    MemoryClosedError,
+    SchemaMismatchError,
+    StoreLockedError,
+    StoreUnavailableError,
+)
 
 T = TypeVar("T")
 _Job = tuple[Callable[[Connection], Any], "Future[Any]", bool]
@@ -34,13 +40,13 @@ _IDLE_READERS = 8
 _META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT"
 
 
-class SqliteFile:
+class SqliteConnection:
     """An open file; its folder is made when missing and readable by the owner alone.
 
     Raises:
-        StoreLocked: another process, or another object of this one, holds the file.
-        SchemaMismatch: the file was made by a schema that this version does not know.
-        StoreUnavailable: the file cannot be opened or is damaged.
+        StoreLockedError: another process, or another object of this one, holds the file.
+        SchemaMismatchError: the file was made by a schema that this version does not know.
+        StoreUnavailableError: the file cannot be opened or is damaged.
     """
 
     def __init__(self, path: str) -> None:
@@ -71,8 +77,8 @@ class SqliteFile:
         end in the caller's thread would reset a statement that the writer uses.
 
         Raises:
-            StoreUnavailable: the disk is full or fails, or the file is damaged; nothing is written.
-            MemoryClosed: the file was closed, or the process is a fork of the one that opened it.
+            StoreUnavailableError: the disk is full or fails, or the file is damaged; nothing is written.
+            MemoryClosedError: the file was closed, or the process is a fork of the one that opened it.
         """
         # To wake a thread takes longer than the write when the machine is busy.
         if self._queued or not self._turn.acquire(blocking=False):
@@ -153,7 +159,7 @@ class SqliteFile:
 
     def _check(self) -> None:
         if self._closed or os.getpid() != self._pid:
-            raise MemoryClosed
+            raise MemoryClosedError
 
     def _enqueue(self, change: Callable[[Connection], T], *, grouped: bool) -> "Future[T]":
         future: Future[T] = Future()
@@ -192,7 +198,7 @@ class SqliteFile:
         stored = row[0] if row else None
         connection.execute("COMMIT" if stored == SCHEMA else "ROLLBACK")
         if stored != SCHEMA:
-            raise SchemaMismatch(what="schema version", stored=stored, wanted=SCHEMA)
+            raise SchemaMismatchError(what="schema version", stored=stored, wanted=SCHEMA)
 
     def _connect(self) -> Connection:
         connection = sqlite3.connect(
@@ -301,15 +307,15 @@ def _translate(path: str) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE):
             raise  # a mistake of ours, which trying again would not mend
-        raise StoreUnavailable(store=path, reason=str(error)) from error
+        raise StoreUnavailableError(store=path, reason=str(error)) from error
     except OSError as error:
-        raise StoreUnavailable(store=path, reason=str(error)) from error
+        raise StoreUnavailableError(store=path, reason=str(error)) from error
 
 
-class Share:
+class ConnectionHandle:
     """One engine's part in a file."""
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: SqliteConnection) -> None:
         file.join()
         self._file = file
         self._closed = False
@@ -340,9 +346,9 @@ class Share:
             self._closed = True
             self._file.leave()
 
-    def _live(self) -> SqliteFile:
+    def _live(self) -> SqliteConnection:
         if self._closed:
-            raise MemoryClosed
+            raise MemoryClosedError
         return self._file
 
 
@@ -365,7 +371,7 @@ class Lock:
     The file stays behind, which is harmless: the hold is the system's, not the file's.
 
     Raises:
-        StoreLocked: somebody holds it; the message names the process. Close it there.
+        StoreLockedError: somebody holds it; the message names the process. Close it there.
     """
 
     def __init__(self, path: str) -> None:
@@ -376,7 +382,7 @@ class Lock:
             holder = os.pread(self._descriptor, 32, 0) if hasattr(os, "pread") else b""
             os.close(self._descriptor)
             pid = holder.decode("ascii", "replace").strip() or "unknown"
-            raise StoreLocked(path=path, holder=f"process {pid}") from error
+            raise StoreLockedError(path=path, holder=f"process {pid}") from error
         os.ftruncate(self._descriptor, 0)
         os.write(self._descriptor, str(os.getpid()).encode())
         _held.add(self)

@@ -11,11 +11,11 @@ from typing import Any
 
 from ...filters import Filter
 from ...model import Entity, Kind, Page, Record, Relation, Scope, Version
-from ...ports.snapshot import Kept
-from ...ports.stores import Erased, Outcome, Put, Reached, Remove
+from ...ports.snapshot import SnapshotRow
+from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ..shared import rows
 from . import records, relations, snapshot
-from .connection import Share, SqliteFile
+from .connection import ConnectionHandle, SqliteConnection
 from .records import LIVE, put, read, remove
 
 SCHEMA = (
@@ -59,8 +59,8 @@ _KEEP_RECALLS = (
 class SqliteGraph:
     """A `GraphStore` in an open file; closing it leaves the file to its other users."""
 
-    def __init__(self, file: SqliteFile) -> None:
-        self._file = Share(file)
+    def __init__(self, file: SqliteConnection) -> None:
+        self._file = ConnectionHandle(file)
         self._file.write(lambda c: _create(c, SCHEMA))
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
@@ -152,17 +152,17 @@ class SqliteGraph:
                 return relations.stated_by(connection, scope, records, current)
             return relations.read(connection, scope, entity, hops, current)
 
-    def reach(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Reached]:
+    def expand(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
         """Find records by the entities that these names may mean, over at most two relations."""
         with self._file.read() as connection:
-            return relations.reach(connection, scope, names, at)
+            return relations.expand(connection, scope, names, at)
 
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
         with self._file.read() as connection:
             return relations.entities(connection, scope)
 
-    def recalled(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
+    def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Remember that live records which the scope covers were recalled; the last 20 times."""
         moment = rows.to_micros(at)
 
@@ -175,7 +175,7 @@ class SqliteGraph:
 
         self._file.write(write)
 
-    def recalls(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
+    def access_log(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
         """Read when records that the scope covers were recalled, newest first."""
         clause, values = rows.covered(scope, "x")
         sql = (
@@ -235,12 +235,12 @@ class SqliteGraph:
                 return
             last = (found[-1][2], found[-1][0])
 
-    def dump(self, since: str = "") -> Iterator[Kept]:
+    def dump(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read everything as it is now: fences, then lane by lane from `since` on."""
         with self._file.read() as connection:
             yield from snapshot.dump(connection, since)
 
-    def load(self, kept: Sequence[Kept]) -> None:
+    def load(self, kept: Sequence[SnapshotRow]) -> None:
         """Take over, in one transaction, what another store kept; what is newer here stays."""
         self._file.write(lambda c: snapshot.load(c, kept))
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import Any
 
-from ...errors import Backpressure, StoreUnavailable
+from ...errors import BackpressureError, StoreUnavailableError
 from ...model import DeadLetter, Scope, now
-from ...ports.stores import Backlog, Clock, Op
+from ...ports.stores import Backlog, Clock, Operation
 from ..shared import rows
-from .connection import Share, SqliteFile
+from .connection import ConnectionHandle, SqliteConnection
 
 # States: 1 is applied and waits for the index to be power-safe.
 _PENDING, _DEAD = 0, 2
@@ -54,20 +54,20 @@ _INSERT = (
 class SqliteJournal:
     """A `Journal` in an open file; closing it leaves the file to its other users."""
 
-    def __init__(self, file: SqliteFile, *, clock: Clock = now) -> None:
-        self._file = Share(file)
+    def __init__(self, file: SqliteConnection, *, clock: Clock = now) -> None:
+        self._file = ConnectionHandle(file)
         self._clock = clock
         self._file.write(lambda c: [c.execute(statement).rowcount for statement in _SCHEMA])
 
-    def append(self, ops: Sequence[Op], *, max_pending: int) -> list[Op]:
+    def append(self, ops: Sequence[Operation], *, max_pending: int) -> list[Operation]:
         """Accept changes in one transaction, durably, giving each its `seq` and `version`.
 
         One whose id is here already and not dead is answered with the row that is there; one that
         is dead makes room for the new one.
 
         Raises:
-            Backpressure: more than `max_pending` would wait; nothing was accepted.
-            StoreUnavailable: the disk fails, or the clock is past the last version; nothing was
+            BackpressureError: more than `max_pending` would wait; nothing was accepted.
+            StoreUnavailableError: the disk fails, or the clock is past the last version; nothing was
                 accepted.
         """
         if not ops:
@@ -81,14 +81,14 @@ class SqliteJournal:
             values = [(plan, seq) for seq, plan in plans.items()]
             self._file.write(lambda c: c.executemany(sql, values).rowcount)
 
-    def pending(self, lane: str | None = None, *, limit: int = 1000) -> list[Op]:
+    def pending(self, lane: str | None = None, *, limit: int = 1000) -> list[Operation]:
         """Read changes not yet applied nor dead, of one lane or all, in order of `seq`."""
         if lane is None:
             return self._read("INDEXED BY op_by_state WHERE state = 0", "seq LIMIT ?", (limit,))
         source = "INDEXED BY op_by_lane WHERE state = 0 AND lane = ?"
         return self._read(source, "seq LIMIT ?", (lane, limit))
 
-    def unflushed(self) -> list[Op]:
+    def unflushed(self) -> list[Operation]:
         """Read applied changes that are not yet pruned, in order of `seq`."""
         return self._read("INDEXED BY op_by_state WHERE state = 1", "seq", ())
 
@@ -111,7 +111,7 @@ class SqliteJournal:
         row = self._file.write(lambda c: c.execute(sql, (seq,)).fetchall())
         return int(row[0][0]) if row else 0
 
-    def bury(self, seq: int, reason: str) -> None:
+    def dead_letter(self, seq: int, reason: str) -> None:
         """Move a change that is pending to the dead letters."""
         sql = "UPDATE op SET state = 2, reason = ?, at = ? WHERE seq = ? AND state = 0"
         values = (reason.encode("utf-8", "replace").decode(), rows.to_micros(self._clock()), seq)
@@ -139,7 +139,7 @@ class SqliteJournal:
             if scope is None or scope.covers(_scope(row))
         ]
 
-    def revive(self, operations: Collection[str]) -> int:
+    def retry(self, operations: Collection[str]) -> int:
         """Accept dead letters anew, as the newest changes; answer how many."""
         return self._file.write(lambda c: self._revive(c, operations)) if operations else 0
 
@@ -176,14 +176,16 @@ class SqliteJournal:
         """Leave the file; repeating it does nothing."""
         self._file.close()
 
-    def _read(self, source: str, order: str, values: Sequence[object]) -> list[Op]:
+    def _read(self, source: str, order: str, values: Sequence[object]) -> list[Operation]:
         sql = f"SELECT {_OP} FROM op {source} ORDER BY {order}"  # noqa: S608 -- parts are ours
         with self._file.read() as connection:
             return [_op(row) for row in connection.execute(sql, values)]
 
-    def _append(self, connection: Connection, ops: Sequence[Op], max_pending: int) -> list[Op]:
+    def _append(
+        self, connection: Connection, ops: Sequence[Operation], max_pending: int
+    ) -> list[Operation]:
         last = self._next(connection)
-        accepted: list[Op] = []
+        accepted: list[Operation] = []
         version = last
         for op in ops:
             known = connection.execute(f"SELECT {_OP}, state FROM op WHERE id = ?", (op.id,))  # noqa: S608 -- a constant
@@ -200,11 +202,13 @@ class SqliteJournal:
         if version > last:
             waiting = connection.execute("SELECT number FROM tally WHERE state = 0").fetchone()[0]
             if waiting > max_pending:
-                raise Backpressure(
+                raise BackpressureError(
                     pending=waiting - (version - last), limit=max_pending, retry_after=_RETRY_AFTER
                 )
             if version > _LIMIT:
-                raise StoreUnavailable(store="journal", reason="the clock is past the year 2159")
+                raise StoreUnavailableError(
+                    store="journal", reason="the clock is past the year 2159"
+                )
             connection.execute("UPDATE fence SET last = ?", (version - 1,))
         return accepted
 
@@ -225,7 +229,7 @@ class SqliteJournal:
         last = int(connection.execute("SELECT last FROM fence").fetchone()[0])
         return max(last + 1, milliseconds << _COUNTER_BITS)
 
-    def _insert(self, connection: Connection, op: Op, version: int) -> Op:
+    def _insert(self, connection: Connection, op: Operation, version: int) -> Operation:
         scope = op.scope
         values = (
             op.id,
@@ -233,7 +237,7 @@ class SqliteJournal:
             scope.user_id,
             scope.agent_id,
             scope.session_id,
-            scope.lane,
+            scope.partition,
             op.body,
             version,
             op.plan,
@@ -248,8 +252,8 @@ def _scope(row: Sequence[Any]) -> Scope:
     return rows.to_scope(row[2], row[3], row[4])
 
 
-def _op(row: Sequence[Any]) -> Op:
-    return Op(
+def _op(row: Sequence[Any]) -> Operation:
+    return Operation(
         id=row[0],
         kind=row[1],
         scope=_scope(row),

@@ -17,11 +17,11 @@ from sqlite3 import Connection
 from typing import Any
 
 from ...model import Entity, Record, Relation, Scope, fold, now
-from ...ports.stores import Reached
+from ...ports.stores import Expansion
 from ..shared import rows
 from ..shared.graph_expansion import ALIASES, MOST_ALIASES, Edge, walk
 from ..shared.names import distinct, nearest, pairs_of, spellable
-from ..shared.supersession import Claim, settle
+from ..shared.supersession import Assertion, resolve
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entity (
@@ -185,7 +185,7 @@ def entity(connection: Connection, owner: Scope, name: str, kind: str) -> int:
         ).fetchone()
         connection.executemany(
             "INSERT INTO pair VALUES (?, ?, ?)",
-            [(owner.lane, pair, row[0]) for pair in pairs_of(key)],
+            [(owner.partition, pair, row[0]) for pair in pairs_of(key)],
         )
     elif row[1] == "thing" != kind:
         connection.execute("UPDATE entity SET type = ? WHERE id = ?", (kind, row[0]))
@@ -252,7 +252,7 @@ def _settle(
     affected = dict.fromkeys([*([by] if by else []), *(row[0] for row in stating)])
     for slot in sorted(slots):
         found = _claims(connection, slot)
-        spans = settle([claim for claim, _ in found])
+        spans = resolve([claim for claim, _ in found])
         for (claim, owners), span in zip(found, spans, strict=True):
             connection.execute(
                 "UPDATE relation SET valid_to = ?, conflict = ? WHERE subject = ? AND key = ?"
@@ -264,7 +264,7 @@ def _settle(
     return [one for key in marked if (one := _read(connection, key))]
 
 
-def _claims(connection: Connection, slot: Slot) -> list[tuple[Claim, list[str]]]:
+def _claims(connection: Connection, slot: Slot) -> list[tuple[Assertion, list[str]]]:
     sql = (
         "SELECT r.object, r.valid_from, min(s.valid_to), json_group_array(s.record)"
         " FROM relation r CROSS JOIN support s ON s.relation = r.id"
@@ -272,7 +272,7 @@ def _claims(connection: Connection, slot: Slot) -> list[tuple[Claim, list[str]]]
         " GROUP BY r.id ORDER BY r.id"
     )
     return [
-        (Claim(row[0], row[1], row[2]), json.loads(row[3]))
+        (Assertion(row[0], row[1], row[2]), json.loads(row[3]))
         for row in connection.execute(sql, slot).fetchall()
     ]
 
@@ -366,9 +366,9 @@ def count(connection: Connection, scope: Scope) -> dict[str, int]:
     return {"relations": len(found), "entities": len({end for row in found for end in row[13:15]})}
 
 
-def reach(
+def expand(
     connection: Connection, scope: Scope, names: Sequence[str], at: datetime
-) -> list[Reached]:
+) -> list[Expansion]:
     """Find records by the entities that the names may mean, over at most two relations."""
     named = _named(connection, scope, names) or _alike(connection, scope, names)
     if not named:
@@ -457,17 +457,17 @@ def _named(connection: Connection, scope: Scope, keys: Sequence[str]) -> set[int
 def _alike(connection: Connection, scope: Scope, names: Sequence[str]) -> set[int]:
     """Find, for each name, the entity whose name shares most pairs of letters with it."""
     some = "SELECT 1 FROM pair WHERE lane = ? LIMIT 1"
-    if connection.execute(some, (scope.lane,)).fetchone() is None:
+    if connection.execute(some, (scope.partition,)).fetchone() is None:
         return set()
     clause, values = _owned(scope, "e")
     sql = (
         "SELECT e.key, count(*), e.id, e.id FROM pair p CROSS JOIN entity e ON e.id = p.entity"  # noqa: S608 -- parts are ours
-        f" WHERE p.lane = ? AND p.pair IN (SELECT value FROM json_each(?)) AND {clause}"
+        f" WHERE p.partition = ? AND p.pair IN (SELECT value FROM json_each(?)) AND {clause}"
         " GROUP BY e.id ORDER BY count(*) DESC, e.id LIMIT 8"
     )
     asked = {name: json.dumps(sorted(pairs_of(name))) for name in spellable(names)}
     found = {
-        nearest(name, connection.execute(sql, (scope.lane, pairs, *values)))
+        nearest(name, connection.execute(sql, (scope.partition, pairs, *values)))
         for name, pairs in asked.items()
     }
     return {one for one in found if one is not None}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 
 from ...model import Entity, Relation, Scope, Version
-from ...ports.snapshot import Kept, KeptEntity, KeptFence, KeptRecord, KeptRelation, KeptSession
+from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from ..shared import rows
 from . import records, relations
 
@@ -41,26 +41,26 @@ _RECALLS = "SELECT at FROM recall WHERE record = ? ORDER BY at DESC"
 _PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 25}?)"  # noqa: S608 -- a constant
 
 
-def dump(connection: Connection, since: str) -> Iterator[Kept]:
+def dump(connection: Connection, since: str) -> Iterator[SnapshotRow]:
     """Read everything: fences, then lane by lane from `since` on."""
     for key, version in connection.execute("SELECT key, version FROM erasure ORDER BY key"):
-        yield KeptFence(key=key, version=version)
+        yield FenceRow(key=key, version=version)
     users = [row[0] for row in connection.execute(_USERS)]
-    lanes = sorted((Scope(user_id=user).lane if user else "-", user) for user in users)
+    lanes = sorted((Scope(user_id=user).partition if user else "-", user) for user in users)
     for lane, user in lanes:
         if lane >= since:
             yield from _lane(connection, user)
 
 
-def _lane(connection: Connection, user: str | None) -> Iterator[Kept]:
+def _lane(connection: Connection, user: str | None) -> Iterator[SnapshotRow]:
     for row in connection.execute(_SESSIONS, (user,)):
-        yield KeptSession(scope=rows.to_scope(*row[:3]), next=row[3])
+        yield SessionRow(scope=rows.to_scope(*row[:3]), next=row[3])
     for row in connection.execute(_ENTITIES, (user,)):
-        yield KeptEntity(owner=rows.to_scope(*row[:3]), entity=Entity(name=row[3], type=row[4]))
+        yield EntityRow(owner=rows.to_scope(*row[:3]), entity=Entity(name=row[3], type=row[4]))
     for row in connection.execute(_RELATIONS, (user,)):
-        yield KeptRelation(owner=rows.to_scope(*row[9:]), relation=_relation(*row[:9]))
+        yield RelationRow(owner=rows.to_scope(*row[9:]), relation=_relation(*row[:9]))
     for row in connection.execute(_RECORDS, (user,)):
-        yield KeptRecord(
+        yield RecordRow(
             record=rows.from_row(row),
             live=bool(row[records.LIVE]),
             versions=tuple(versions(connection, row[0])),
@@ -112,28 +112,28 @@ def _relation(
 # -- taking over -----------------------------------------------------------------------------------
 
 
-def load(connection: Connection, kept: Sequence[Kept]) -> None:
+def load(connection: Connection, kept: Sequence[SnapshotRow]) -> None:
     """Take over what another store kept; what is newer here stays."""
     for one in kept:
         match one:
-            case KeptFence():
+            case FenceRow():
                 sql = (
                     "INSERT INTO erasure VALUES (?, ?) ON CONFLICT (key) DO UPDATE"
                     " SET version = max(version, excluded.version)"
                 )
                 connection.execute(sql, (one.key, one.version))
-            case KeptSession():
+            case SessionRow():
                 sql = (
                     "INSERT INTO session VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
                     " SET next = max(next, excluded.next)"
                 )
                 ids = (one.scope.user_id, one.scope.agent_id, one.scope.session_id)
                 connection.execute(sql, (one.scope.key, *ids, one.next))
-            case KeptEntity():
+            case EntityRow():
                 relations.entity(connection, one.owner, one.entity.name, one.entity.type)
-            case KeptRelation():
+            case RelationRow():
                 _load_relation(connection, one.owner, one.relation)
-            case KeptRecord():
+            case RecordRow():
                 _load_record(connection, one)
 
 
@@ -153,7 +153,7 @@ def _load_relation(connection: Connection, owner: Scope, one: Relation) -> None:
     )
 
 
-def _load_record(connection: Connection, one: KeptRecord) -> None:
+def _load_record(connection: Connection, one: RecordRow) -> None:
     record = one.record
     held = records.read(connection, record.id)
     if held is not None and record.scope != rows.owner(held):

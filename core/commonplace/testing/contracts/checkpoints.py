@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ...errors import InvalidRecord, MemoryClosed
+from ...errors import InvalidRecordError, MemoryClosedError
 from ...model import Scope
 from ...ports.checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, TaskWrite
 from .threads import at_once
@@ -238,7 +238,7 @@ class CheckpointsContract:
         checkpoints.close()
         checkpoints.close()
 
-        with pytest.raises(MemoryClosed):
+        with pytest.raises(MemoryClosedError):
             checkpoints.read("t", "")
 
     # -- writes --------------------------------------------------------------------------------
@@ -535,7 +535,7 @@ class RetentionContract:
         checkpoints.put(step("1", thread="bob's"), {}, BOB)
         checkpoints.copy("t", "copy")
 
-        with pytest.raises(InvalidRecord):
+        with pytest.raises(InvalidRecordError):
             checkpoints.copy("t", "bob's")
 
         assert checkpoints.count(ALICE)["checkpoints"] == 2
@@ -550,9 +550,9 @@ class RetentionContract:
         checkpoints.write(step("1").address, [said("task", "alice's")], ALICE)
         checkpoints.put(step("2"), {}, None)
 
-        with pytest.raises(InvalidRecord, match="another owner"):
+        with pytest.raises(InvalidRecordError, match="another owner"):
             checkpoints.put(step("3"), {("c", "1"): blob("bob's")}, BOB)
-        with pytest.raises(InvalidRecord, match="another owner"):
+        with pytest.raises(InvalidRecordError, match="another owner"):
             checkpoints.write(step("2").address, [said("task", "bob's")], BOB)
 
         found = checkpoints.read("t", "")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ...errors import InvalidRecord, MemoryClosed
+from ...errors import InvalidRecordError, MemoryClosedError
 from ...filters import parse_filter
 from ...model import Kind, Record, Relation, Scope, record_id
-from ...ports.snapshot import KeptRecord
+from ...ports.snapshot import RecordRow
 from ...ports.stores import GraphStore, Outcome, Put, Remove
 from .threads import at_once
 
@@ -368,12 +368,12 @@ class GraphStoreContract:
 
     @pytest.mark.parametrize("limit", [0, -1, 1001, True, "10", 2.0, None])
     def test_a_page_size_out_of_bounds_is_refused(self, graph: GraphStore, limit: Any) -> None:
-        with pytest.raises(InvalidRecord):
+        with pytest.raises(InvalidRecordError):
             graph.page(ALICE, limit=limit)
 
     @pytest.mark.parametrize("cursor", ["", "x", "bm90IGpzb24=", "é", "WzEsMl0=", "W10=", "\ud800"])
     def test_a_made_up_cursor_is_refused(self, graph: GraphStore, cursor: str) -> None:
-        with pytest.raises(InvalidRecord):
+        with pytest.raises(InvalidRecordError):
             graph.page(ALICE, cursor=cursor)
 
     def test_who_asks_has_the_last_word_on_every_row(self, graph: GraphStore) -> None:
@@ -433,18 +433,18 @@ class GraphStoreContract:
         outcomes = graph.apply([put("a", 1), put("b", 2, session), put("c", 3)])
         a, b, c = (one.change.id for one in outcomes)
         for n in range(25):
-            graph.recalled(ALICE, [a, b, "unknown"], START + timedelta(seconds=n))
-        graph.recalled(Scope(user_id="bob"), [c], START)
-        graph.recalled(session, [c], START)
-        found = graph.recalls(ALICE, [c, b, a, "unknown"])
+            graph.log_access(ALICE, [a, b, "unknown"], START + timedelta(seconds=n))
+        graph.log_access(Scope(user_id="bob"), [c], START)
+        graph.log_access(session, [c], START)
+        found = graph.access_log(ALICE, [c, b, a, "unknown"])
         graph.apply([remove("a", 4)])
         graph.erase(session, 5)
 
         assert {one: len(times) for one, times in found.items()} == {a: 20, b: 20}
         assert found[a] == sorted(found[a], reverse=True)
         assert found[a][0] == START + timedelta(seconds=24)
-        assert list(graph.recalls(session, [a, b])) == []
-        assert graph.recalls(ALICE, [a, b, c]) == {}
+        assert list(graph.access_log(session, [a, b])) == []
+        assert graph.access_log(ALICE, [a, b, c]) == {}
 
     def test_no_owner_sees_another_however_alike_their_ids(self, graph: GraphStore) -> None:
         scopes = [Scope(user_id=one) for one in NASTY]
@@ -558,7 +558,7 @@ class GraphStoreContract:
         wanted = {record_id(ALICE, "fact", key): n for key, n in (("b", 2), ("d", 4))}
 
         assert dict(graph.versions(ALICE)) == dict(graph.versions(None)) == wanted
-        kept = [one.record for one in graph.dump() if isinstance(one, KeptRecord)]
+        kept = [one.record for one in graph.dump() if isinstance(one, RecordRow)]
         assert [one.indexed for one in kept] == [False, True, False, True]
 
     def test_eight_threads_lose_nothing_and_share_relations(self, graph: GraphStore) -> None:
@@ -597,9 +597,9 @@ class GraphStoreContract:
         graph.close()
         graph.close()
 
-        with pytest.raises(MemoryClosed):
+        with pytest.raises(MemoryClosedError):
             graph.apply([put("a", 1)])
-        with pytest.raises(MemoryClosed):
+        with pytest.raises(MemoryClosedError):
             graph.page(ALICE)
 
     def test_it_fits_the_port(self, graph: GraphStore) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ...errors import InvalidVector, MemoryClosed
+from ...errors import InvalidVectorError, MemoryClosedError
 from ...filters import parse_filter
 from ...model import Record, Scope, record_id, turn_key
-from ...ports.stores import Point, Probe, Terms, VectorIndex
+from ...ports.stores import Point, Query, Terms, VectorIndex
 from .threads import at_once
 
 __all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_probe"]
@@ -58,14 +58,14 @@ def make_point(
 
 def make_probe(
     scope: Scope = ANNA, *weights: float, terms: tuple[int, ...] = (), **more: Any
-) -> Probe:
+) -> Query:
     """Make a question; each of `terms` is asked once."""
     asked = Terms(indices=tuple(sorted(terms)), weights=(1.0,) * len(terms))
     known: dict[str, Any] = {"scope": scope, "vector": make_vector(*weights), "at": NOW}
-    return Probe(**{**known, "terms": asked, **more})
+    return Query(**{**known, "terms": asked, **more})
 
 
-def texts(index: VectorIndex, probe: Probe, limit: int = 100) -> list[str]:
+def texts(index: VectorIndex, probe: Query, limit: int = 100) -> list[str]:
     """Read the texts that a search finds, best first."""
     return [hit.record.text for hit in index.search(probe, limit)]
 
@@ -346,9 +346,9 @@ class VectorIndexContract:
     ) -> None:
         good = [make_point(f"good {n}") for n in range(70)]
 
-        with pytest.raises(InvalidVector):
+        with pytest.raises(InvalidVectorError):
             index.upsert([*good, replace(make_point("bad"), vector=vector)])
-        with pytest.raises(InvalidVector):
+        with pytest.raises(InvalidVectorError):
             index.search(replace(make_probe(), vector=vector), 5)
 
         assert index.count(ANNA) == 0
@@ -457,7 +457,7 @@ class VectorIndexContract:
         index.close()
         index.close()
 
-        with pytest.raises(MemoryClosed):
+        with pytest.raises(MemoryClosedError):
             index.count(ANNA)
 
     def test_ten_threads_write_and_read_at_once(self, index: VectorIndex) -> None:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ...errors import Backpressure, MemoryClosed
+from ...errors import BackpressureError, MemoryClosedError
 from ...model import Scope
-from ...ports.stores import Backlog, Journal, Op
+from ...ports.stores import Backlog, Journal, Operation
 from .threads import at_once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,17 +28,17 @@ class SetClock:
         return self.at
 
 
-def op(name: str, scope: Scope = ALICE) -> Op:
+def op(name: str, scope: Scope = ALICE) -> Operation:
     """Make a change that nobody has accepted yet."""
-    return Op(id=name, kind="add", scope=scope, body=f'{{"text": "{name} é"}}')
+    return Operation(id=name, kind="add", scope=scope, body=f'{{"text": "{name} é"}}')
 
 
-def accept(journal: Journal, names: str, scope: Scope = ALICE) -> list[Op]:
+def accept(journal: Journal, names: str, scope: Scope = ALICE) -> list[Operation]:
     """Append one change for every letter of `names`."""
     return journal.append([op(name, scope) for name in names], max_pending=MANY)
 
 
-def _ids(ops: Sequence[Op]) -> str:
+def _ids(ops: Sequence[Operation]) -> str:
     return "".join(one.id for one in ops)
 
 
@@ -66,7 +66,10 @@ class JournalContract:
 
     def test_a_kind_and_a_whole_scope_come_back(self, journal: Journal) -> None:
         scope = Scope(user_id="u", agent_id="g", session_id="s")
-        given = [Op(id="f", kind="forget", scope=scope, body=""), op("x", Scope(agent_id="g"))]
+        given = [
+            Operation(id="f", kind="forget", scope=scope, body=""),
+            op("x", Scope(agent_id="g")),
+        ]
         journal.append(given, max_pending=9)
 
         assert [(one.kind, one.scope) for one in journal.pending()] == [
@@ -137,7 +140,7 @@ class JournalContract:
     def test_a_dead_one_makes_room_for_the_same_id(self, journal: Journal) -> None:
         [first] = accept(journal, "a")
         journal.failed(first.seq)
-        journal.bury(first.seq, "why")
+        journal.dead_letter(first.seq, "why")
         [new] = accept(journal, "a")
 
         assert new.seq > first.seq
@@ -148,7 +151,7 @@ class JournalContract:
 
     def test_too_many_waiting_are_refused_as_a_whole(self, journal: Journal) -> None:
         accept(journal, "ab")
-        with pytest.raises(Backpressure) as caught:
+        with pytest.raises(BackpressureError) as caught:
             journal.append([op("c"), op("d")], max_pending=3)
 
         assert caught.value.retry_after > 0
@@ -159,7 +162,7 @@ class JournalContract:
     def test_only_what_is_pending_counts_for_the_limit(self, journal: Journal) -> None:
         ops = accept(journal, "abc")
         journal.done([ops[0].seq])
-        journal.bury(ops[1].seq, "why")
+        journal.dead_letter(ops[1].seq, "why")
 
         assert _ids(journal.append([op("d")], max_pending=2)) == "d"
 
@@ -177,8 +180,8 @@ class JournalContract:
         accept(journal, "c", Scope(user_id="alice", session_id="s"))
         accept(journal, "d", Scope(agent_id="alice"))
 
-        assert _ids(journal.pending(ALICE.lane)) == "ac"
-        assert _ids(journal.pending(ALICE.lane, limit=1)) == "a"
+        assert _ids(journal.pending(ALICE.partition)) == "ac"
+        assert _ids(journal.pending(ALICE.partition, limit=1)) == "a"
         assert _ids(journal.pending("-")) == "d"
         assert _ids(journal.pending(limit=2)) == "ab"
         assert journal.pending("nobody") == []
@@ -209,7 +212,7 @@ class JournalContract:
         journal.failed(b.seq)
         for seconds, one in enumerate((b, a)):
             clock.at = START + timedelta(seconds=seconds)
-            journal.bury(one.seq, f"because of {one.id} \ud800")
+            journal.dead_letter(one.seq, f"because of {one.id} \ud800")
         first, second = journal.dead()
 
         assert (first.operation, first.attempts, first.at) == ("b", 1, START)
@@ -222,7 +225,7 @@ class JournalContract:
         scopes = (ALICE, Scope(user_id="alice", session_id="s"), BOB, Scope(session_id="s"))
         for name, scope in zip("abcd", scopes, strict=True):
             [one] = accept(journal, name, scope)
-            journal.bury(one.seq, "why")
+            journal.dead_letter(one.seq, "why")
 
         assert [one.operation for one in journal.dead()] == list("abcd")
         assert [one.operation for one in journal.dead(ALICE)] == ["a", "b"]
@@ -233,22 +236,22 @@ class JournalContract:
         a, b = accept(journal, "ab")
         journal.plan({a.seq: b"plan"})
         journal.failed(a.seq)
-        journal.bury(a.seq, "why")
+        journal.dead_letter(a.seq, "why")
 
-        assert journal.revive(["a", "b", "nobody"]) == 1
+        assert journal.retry(["a", "b", "nobody"]) == 1
         [first, last] = journal.pending()
         assert first == b
         assert last.seq > b.seq
         assert last.version > b.version
         assert last == replace(a, plan=b"plan", seq=last.seq, version=last.version)
         assert journal.dead() == []
-        assert journal.revive([]) == 0
+        assert journal.retry([]) == 0
 
     def test_only_a_pending_one_can_be_applied_or_buried(self, journal: Journal) -> None:
         a, b = accept(journal, "ab")
-        journal.bury(a.seq, "why")
+        journal.dead_letter(a.seq, "why")
         journal.done([a.seq, b.seq])
-        journal.bury(b.seq, "late")
+        journal.dead_letter(b.seq, "late")
 
         assert _ids(journal.unflushed()) == "b"
         assert [one.reason for one in journal.dead()] == ["why"]
@@ -260,7 +263,7 @@ class JournalContract:
         accept(journal, "d", BOB)
         [e] = accept(journal, "e")
         journal.done([a.seq])
-        journal.bury(b.seq, "why")
+        journal.dead_letter(b.seq, "why")
 
         assert journal.rows(ALICE) == 4
         assert journal.rows(ALICE, before=c.seq) == 2
@@ -275,12 +278,12 @@ class JournalContract:
         a, b, c = accept(journal, "abc")
         accept(journal, "d", BOB)
         journal.done([a.seq])
-        journal.bury(b.seq, "why")
+        journal.dead_letter(b.seq, "why")
 
         assert journal.count() == Backlog(pending=2, dead=1)
         assert journal.count(ALICE) == Backlog(pending=1, dead=1)
         assert journal.count(Scope(user_id="alice", session_id="s")) == Backlog(pending=0, dead=0)
-        journal.revive(["b"])
+        journal.retry(["b"])
         journal.prune([a.seq])
         journal.erase(ALICE, c.seq)
         assert journal.count() == Backlog(pending=3, dead=0)
@@ -310,7 +313,7 @@ class JournalContract:
         assert [journal.erase(scope, MANY) for scope in scopes] == [1] * len(scopes)
 
     def test_eight_threads_are_all_accepted_and_one_id_once(self, journal: Journal) -> None:
-        accepted: list[Op] = []
+        accepted: list[Operation] = []
 
         def work(thread: int) -> None:
             for n in range(20):
@@ -331,7 +334,7 @@ class JournalContract:
             for n in range(10):
                 try:
                     journal.append([op(f"{thread}.{n}")], max_pending=30)
-                except Backpressure:
+                except BackpressureError:
                     refused.append(n)
 
         at_once(8, work)
@@ -343,9 +346,9 @@ class JournalContract:
         journal.close()
         journal.close()
 
-        with pytest.raises(MemoryClosed):
+        with pytest.raises(MemoryClosedError):
             accept(journal, "a")
-        with pytest.raises(MemoryClosed):
+        with pytest.raises(MemoryClosedError):
             journal.pending()
 
     def test_it_fits_the_port(self, journal: Journal) -> None:

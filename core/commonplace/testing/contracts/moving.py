@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ...model import Relation, Scope, record_id
-from ...ports.snapshot import Kept, KeptFence, KeptRecord
+from ...ports.snapshot import FenceRow, RecordRow, SnapshotRow
 from ...ports.stores import GraphStore, Put, Remove
 from .graph import ALICE, START, likes, lives, put, remove, update
 
@@ -51,7 +51,7 @@ def fill(graph: GraphStore) -> None:
     graph.erase(ERASED, 14)
     ids = [record_id(ALICE, "fact", key) for key in ("tea", "too")]
     for day in range(3):
-        graph.recalled(ALICE, ids[: day + 1], START + timedelta(days=day))
+        graph.log_access(ALICE, ids[: day + 1], START + timedelta(days=day))
 
 
 def look(graph: GraphStore) -> list[Any]:
@@ -61,13 +61,13 @@ def look(graph: GraphStore) -> list[Any]:
         page = graph.page(scope, limit=1000, expired=True)
         ids = [one.id for one in page.records]
         gone = record_id(ALICE, "fact", "gone")
-        seen += [page, graph.get(scope, ids), graph.recalls(scope, ids), graph.count(scope)]
+        seen += [page, graph.get(scope, ids), graph.access_log(scope, ids), graph.count(scope)]
         seen += [graph.history(scope, one) for one in [*ids, gone]]
         seen += [sorted(graph.versions(scope)), graph.entities(scope)]
         seen += [graph.page(scope, as_of=LATE, latest_only=True)]
         for more in _QUESTIONS:
             seen += [graph.relations(scope, **more), graph.relations(scope, "ann", hops=2, **more)]
-        seen += [graph.reach(scope, names, LATE) for names in (["ann"], ["anne", "tee"], ["oslo"])]
+        seen += [graph.expand(scope, names, LATE) for names in (["ann"], ["anne", "tee"], ["oslo"])]
     return seen
 
 
@@ -79,7 +79,7 @@ _QUESTIONS: Sequence[dict[str, Any]] = (
 )
 
 
-def _move(kept: Sequence[Kept], graph: GraphStore, size: int = 5) -> None:
+def _move(kept: Sequence[SnapshotRow], graph: GraphStore, size: int = 5) -> None:
     for start in range(0, len(kept), size):
         graph.load(kept[start : start + size])
 
@@ -113,17 +113,17 @@ class MovingContract:
     def test_fences_come_first_and_lanes_in_order(self, graph: GraphStore) -> None:
         fill(graph)
         kept = list(graph.dump())
-        lanes = [one.lane for one in kept]
+        lanes = [one.partition for one in kept]
 
-        assert isinstance(kept[0], KeptFence)
+        assert isinstance(kept[0], FenceRow)
         assert lanes == sorted(lanes)
-        assert set(lanes) == {"", ALICE.lane, BOB.lane, NOBODY.lane}
+        assert set(lanes) == {"", ALICE.partition, BOB.partition, NOBODY.partition}
 
     def test_reading_goes_on_at_a_lane(self, graph: GraphStore) -> None:
         fill(graph)
         kept = list(graph.dump())
-        for since in {one.lane for one in kept}:
-            wanted = [one for one in kept if isinstance(one, KeptFence) or one.lane >= since]
+        for since in {one.partition for one in kept}:
+            wanted = [one for one in kept if isinstance(one, FenceRow) or one.partition >= since]
 
             assert list(graph.dump(since)) == wanted
 
@@ -134,7 +134,7 @@ class MovingContract:
         kept = list(graph.dump())
         for cut in range(9, len(kept), 19):
             other.load(kept[:cut])
-            _move(list(graph.dump(kept[cut - 1].lane)), other)
+            _move(list(graph.dump(kept[cut - 1].partition)), other)
 
         assert list(other.dump()) == kept
         assert look(other) == look(graph)
@@ -212,7 +212,7 @@ class MovingContract:
             said = [likes(f"name {n % 7}", f"thing {n % 11}")]
             graph.apply([put(f"{n}", n + 1, owner, relations=said)])
         _move(list(graph.dump()), other, size=16)
-        records = [one for one in other.dump() if isinstance(one, KeptRecord)]
+        records = [one for one in other.dump() if isinstance(one, RecordRow)]
 
         assert 60 == len(records)
         assert list(other.dump()) == list(graph.dump())
@@ -224,7 +224,7 @@ class MovingContract:
         live = {
             one.record.id: one.record.version
             for one in graph.dump()
-            if isinstance(one, KeptRecord) and one.live and one.record.indexed
+            if isinstance(one, RecordRow) and one.live and one.record.indexed
         }
 
         assert dict(graph.versions(None)) == live
@@ -241,7 +241,7 @@ class MovingContract:
         said = [lives("Ann", "Rome"), likes("Ann", "tea", valid_to=LATE)]
         graph.apply([put("a", 1, relations=said)])
         graph.apply([update("a", 2, relations=[said[0]])])
-        [kept] = [one for one in graph.dump() if isinstance(one, KeptRecord)]
+        [kept] = [one for one in graph.dump() if isinstance(one, RecordRow)]
 
         assert [_said(one) for one in kept.states] == [
             (said[0], None),

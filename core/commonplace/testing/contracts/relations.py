@@ -319,7 +319,7 @@ class RelationContract:
 
         assert "tea" in [one.object for one in graph.relations(ALICE, "bob")]
         assert record_id(ALICE, "fact", "a") in [
-            one.id for one in graph.reach(ALICE, ["bob"], START)
+            one.id for one in graph.expand(ALICE, ["bob"], START)
         ]
 
     def test_the_first_type_that_says_something_stays(self, graph: GraphStore) -> None:
@@ -336,19 +336,19 @@ class RelationContract:
         sister = Relation(subject="Mei", predicate="sister_of", object="Alice")
         graph.apply([put("sister", 1, relations=[sister]), moved("Lyon", 1, 2, who="Mei")])
         graph.apply([put("far", 3, relations=[likes("Lyon", "fog")]), put("none", 4)])
-        [first, second] = graph.reach(ALICE, ["sister", "alice", "where"], START + 9 * DAY)
+        [first, second] = graph.expand(ALICE, ["sister", "alice", "where"], START + 9 * DAY)
 
         assert (first.id, first.hops, first.via) == (record_id(ALICE, "fact", "sister"), 1, ())
         assert (second.id, second.hops) == (record_id(ALICE, "fact", "Mei Lyon 1"), 2)
         assert second.via == (first.id,)
         assert 1 >= first.weight > second.weight > 0
-        assert graph.reach(ALICE, ["nobody at all"], START) == []
-        assert graph.reach(Scope(user_id="bob"), ["alice"], START) == []
+        assert graph.expand(ALICE, ["nobody at all"], START) == []
+        assert graph.expand(Scope(user_id="bob"), ["alice"], START) == []
 
     def test_an_entity_of_many_relations_leads_less_far(self, graph: GraphStore) -> None:
         many = [likes("hub", f"thing {n}") for n in range(50)]
         graph.apply([put("many", 1, relations=many), put("one", 2, relations=[likes("Ann", "x")])])
-        weights = {one.id: one.weight for one in graph.reach(ALICE, ["hub", "ann"], START)}
+        weights = {one.id: one.weight for one in graph.expand(ALICE, ["hub", "ann"], START)}
 
         assert weights[record_id(ALICE, "fact", "one")] > weights[record_id(ALICE, "fact", "many")]
 
@@ -358,14 +358,14 @@ class RelationContract:
     ) -> None:
         graph.apply([put("a", 1, relations=[likes(name, "tea"), likes("Bob", "tee")])])
 
-        found = [one.id for one in graph.reach(ALICE, ["where", asked], START)]
+        found = [one.id for one in graph.expand(ALICE, ["where", asked], START)]
         assert found == [record_id(ALICE, "fact", "a")]
-        assert graph.reach(ALICE, ["where", "xylophone"], START) == []
+        assert graph.expand(ALICE, ["where", "xylophone"], START) == []
 
     def test_what_is_over_leads_nowhere(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
 
-        assert [one.id for one in graph.reach(ALICE, ["ann"], START + 9 * DAY)] == [
+        assert [one.id for one in graph.expand(ALICE, ["ann"], START + 9 * DAY)] == [
             record_id(ALICE, "fact", "Ann Oslo 5")
         ]
 
@@ -373,5 +373,5 @@ class RelationContract:
         graph.apply([moved("Rome", 1, 1, MONDAY), moved("Oslo", 1, 2, TUESDAY, who="Bob")])
         graph.apply([put("a", 3, TUESDAY, relations=[likes("Ann", "Bob")])])
 
-        found = [one.id for one in graph.reach(MONDAY, ["ann", "bob"], START + 9 * DAY)]
+        found = [one.id for one in graph.expand(MONDAY, ["ann", "bob"], START + 9 * DAY)]
         assert found == [record_id(MONDAY, "fact", "Ann Rome 1")]

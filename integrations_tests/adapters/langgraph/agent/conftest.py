@@ -9,7 +9,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from commonplace.errors import StoreUnavailable
+from commonplace.errors import StoreUnavailableError
 from commonplace.model import Scope
 
 
@@ -105,7 +105,7 @@ def broken(memory, monkeypatch):
     """A memory that fails at every call."""
 
     def fail(*args, **options):
-        raise StoreUnavailable(store="test", reason="down")
+        raise StoreUnavailableError(store="test", reason="down")
 
     async def afail(*args, **options):
         fail()

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime, ServerInfo
 
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
 from commonplace_langgraph import MemoryMiddleware, Run
 from commonplace_langgraph.scopes import scope_of, user_of
@@ -49,7 +49,7 @@ def test_a_login_counts_before_what_the_client_says(run, user):
     ],
 )
 def test_a_run_that_names_nobody_has_no_scope(run):
-    with pytest.raises(InvalidScope):
+    with pytest.raises(InvalidScopeError):
         scope_of(run, user_of, None)
 
 
@@ -65,7 +65,7 @@ def test_an_id_that_is_none_reaches_no_memory(memory, make, model, caplog, user)
 
 
 def test_a_function_for_the_agent_that_names_none_does_not_open_all_agents():
-    with pytest.raises(InvalidScope, match="agent_id"):
+    with pytest.raises(InvalidScopeError, match="agent_id"):
         scope_of(Run(), "alice", lambda run: None)
 
 

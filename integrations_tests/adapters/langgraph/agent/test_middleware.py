@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from commonplace.agents.policy import HEADER, Policy
 from commonplace.agents.prompt import NOTE_MARK
-from commonplace.errors import InvalidRecord, InvalidScope
+from commonplace.errors import InvalidRecordError, InvalidScopeError
 from commonplace.memory import Memory
 from commonplace.model import Scope
 from commonplace.testing.contracts.adapter import AdapterContract
@@ -519,11 +519,11 @@ def test_only_the_first_search_is_given_time_to_load_its_model(
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({"user_id": None}, InvalidScope),
-        ({"user_id": 123}, InvalidScope),
-        ({"user_id": "*"}, InvalidScope),
-        ({"agent_id": " "}, InvalidScope),
-        ({"policy": Policy(inject="persist")}, InvalidRecord),
+        ({"user_id": None}, InvalidScopeError),
+        ({"user_id": 123}, InvalidScopeError),
+        ({"user_id": "*"}, InvalidScopeError),
+        ({"agent_id": " "}, InvalidScopeError),
+        ({"policy": Policy(inject="persist")}, InvalidRecordError),
         ({"memory": object()}, TypeError),
     ],
 )

@@ -6,7 +6,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 
-from commonplace.errors import InvalidRecord
+from commonplace.errors import InvalidRecordError
 from commonplace.ingest.extraction import SCHEMA
 from commonplace.memory import Memory
 from commonplace.model import Message, Scope
@@ -149,9 +149,9 @@ def test_the_same_model_has_the_same_id_and_another_has_another():
 def test_a_model_that_tells_neither_name_nor_dimensions_is_not_guessed_at():
     silent = DeterministicFakeEmbedding(size=8)
 
-    with pytest.raises(InvalidRecord, match="dimensions="):
+    with pytest.raises(InvalidRecordError, match="dimensions="):
         LangChainEmbedder(silent, id="fake-8")
-    with pytest.raises(InvalidRecord, match="id="):
+    with pytest.raises(InvalidRecordError, match="id="):
         LangChainEmbedder(silent, dimensions=8)
     assert LangChainEmbedder(silent, dimensions=8, id="fake-8").id == "fake-8"
 

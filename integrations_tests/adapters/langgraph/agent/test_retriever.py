@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from commonplace.agents.policy import Policy
-from commonplace.errors import InvalidScope, StoreUnavailable
+from commonplace.errors import InvalidScopeError, StoreUnavailableError
 from commonplace.model import Fact, Scope
 from commonplace_langgraph import CommonplaceStore, MemoryRetriever
 
@@ -101,13 +101,13 @@ def test_a_question_without_words_finds_nothing(filled):
 
 
 def test_a_retriever_that_runs_for_nobody_raises(filled):
-    with pytest.raises(InvalidScope):
+    with pytest.raises(InvalidScopeError):
         MemoryRetriever(memory=filled).invoke("tea")
 
 
 def test_a_failing_memory_raises_so_that_a_fallback_can_answer(broken):
     retriever = MemoryRetriever(memory=broken)
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreUnavailableError):
         retriever.invoke("tea", CONFIG)
 
     spare = retriever.with_fallbacks([RunnableLambda(lambda _: [])])

@@ -8,7 +8,7 @@ from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 from commonplace.agents.policy import Policy, tools
-from commonplace.errors import InvalidScope
+from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
 from commonplace_langgraph import MemoryMiddleware, memory_tools
 
@@ -162,7 +162,7 @@ def test_what_a_tool_found_is_not_written_as_said(memory, make, model, call, con
 
 
 def test_tools_for_nobody_in_particular_are_refused_when_they_are_made(memory):
-    with pytest.raises(InvalidScope):
+    with pytest.raises(InvalidScopeError):
         memory_tools(memory, user_id="*")
     with pytest.raises(TypeError):
         memory_tools(object())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace import Memory, MemoryClosed, StoreLocked
+from commonplace import Memory, MemoryClosedError, StoreLockedError
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_langgraph import CommonplaceSaver
 
@@ -59,7 +59,7 @@ def test_a_folder_is_opened_and_closed_with_its_saver(tmp_path: Path):
         clone = saver.with_allowlist([("a", "B")])
 
     for one in (saver, clone):
-        with pytest.raises(MemoryClosed):
+        with pytest.raises(MemoryClosedError):
             one.get_tuple(config)
         one.close()
     with CommonplaceSaver(str(tmp_path)) as saver:
@@ -70,7 +70,7 @@ async def test_a_folder_may_be_opened_for_a_while_by_async_with(tmp_path: Path):
     async with CommonplaceSaver.open(str(tmp_path)) as saver:
         assert await saver.aget_tuple({"configurable": {"thread_id": "t"}}) is None
 
-    with pytest.raises(MemoryClosed):
+    with pytest.raises(MemoryClosedError):
         await saver.aget_tuple({"configurable": {"thread_id": "t"}})
 
 
@@ -94,7 +94,7 @@ def test_a_folder_of_another_process_is_refused_by_name(tmp_path: Path):
     try:
         assert child.stdout is not None
         child.stdout.readline()
-        with pytest.raises(StoreLocked):
+        with pytest.raises(StoreLockedError):
             Memory.open(str(tmp_path), embedder=HashEmbedder())
     finally:
         child.communicate()

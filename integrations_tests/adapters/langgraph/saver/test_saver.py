@@ -19,7 +19,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from commonplace import InvalidRecord, Memory, Scope
+from commonplace import InvalidRecordError, Memory, Scope
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, Selection
 from commonplace_langgraph import CommonplaceSaver
 
@@ -166,9 +166,9 @@ class SaverContract:
 
     @pytest.mark.parametrize("given", [{}, {"thread_id": None}, {"thread_id": "\ud800"}])
     def test_a_config_without_a_thread_is_refused(self, saver: CommonplaceSaver, given: Any):
-        with pytest.raises(InvalidRecord, match="thread_id"):
+        with pytest.raises(InvalidRecordError, match="thread_id"):
             saver.get_tuple({"configurable": given})
-        with pytest.raises(InvalidRecord, match="thread_id"):
+        with pytest.raises(InvalidRecordError, match="thread_id"):
             put(saver, {"configurable": given})
 
     def test_two_branches_never_give_a_channel_the_same_version(self, saver: CommonplaceSaver):
@@ -400,14 +400,14 @@ class SaverContract:
         shown = [state.checkpoint.body, state.checkpoint.metadata, *state.values.values()]
         assert [one.type for one in shown if b"canary" in one.data or "+aes" not in one.type] == []
         for refused in (plain, config):
-            with pytest.raises(InvalidRecord, match="not encrypted"):
+            with pytest.raises(InvalidRecordError, match="not encrypted"):
                 secret.get_tuple(refused)
 
     # -- removing ------------------------------------------------------------------------------
 
     def test_an_unknown_strategy_of_pruning_is_refused(self, saver: CommonplaceSaver):
         put(saver, at())
-        with pytest.raises(InvalidRecord, match="strategy"):
+        with pytest.raises(InvalidRecordError, match="strategy"):
             saver.prune(["t"], strategy="keep_some")
 
         assert len(names(saver.list(at()))) == 1
@@ -462,17 +462,17 @@ class SaverContract:
         config = put(saver, at(user="alice"), {"x": "hers"})
         bob = at(user="bob")
 
-        with pytest.raises(InvalidRecord, match="another owner"):
+        with pytest.raises(InvalidRecordError, match="another owner"):
             saver.get_tuple(bob)
-        with pytest.raises(InvalidRecord, match="another owner"):
+        with pytest.raises(InvalidRecordError, match="another owner"):
             list(saver.list(bob))
-        with pytest.raises(InvalidRecord, match="another owner"):
+        with pytest.raises(InvalidRecordError, match="another owner"):
             put(saver, bob)
-        with pytest.raises(InvalidRecord, match="another owner"):
+        with pytest.raises(InvalidRecordError, match="another owner"):
             saver.put_writes(
                 at(name=config["configurable"]["checkpoint_id"], user="bob"), [("x", 1)], "t"
             )
-        with pytest.raises(InvalidRecord, match="another owner"):
+        with pytest.raises(InvalidRecordError, match="another owner"):
             saver.get_delta_channel_history(config=bob, channels=["x"])
         [found] = saver.list(at(user="alice"))
         assert found.pending_writes == []
