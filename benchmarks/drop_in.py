@@ -268,7 +268,9 @@ def measured(python: str, which: str, rows: int) -> dict[str, float]:
 def main(
     peer: Annotated[Path, typer.Option(help="an interpreter with mem0ai")] = Path(sys.executable),
     rows: int = 5000,
-    task: Annotated[str, typer.Option("--child", hidden=True)] = "",
+    task: Annotated[
+        str, typer.Option("--child", include_superseded=True, include_expired=True)
+    ] = "",
 ) -> None:
     """Measure both and print them beside the budgets."""
     if task:

@@ -246,7 +246,7 @@ def _share(places: Sequence[Sequence[int]], k: int) -> float:
 
 
 def _found(memory: Memory, question: str, arm: str) -> list[str]:
-    graph = memory._store.engines.graph  # noqa: SLF001 -- what is left out has no other handle
+    graph = memory._runtime.engines.graph  # noqa: SLF001 -- what is left out has no other handle
     reach = graph.reach if arm == "with" else (lambda *_: [])
     with mock.patch.object(graph, "reach", reach):
         return [one.record.id for one in memory.search(question, ALICE, top_k=10)]
@@ -320,7 +320,7 @@ def cost(small: bool) -> Iterator[Table]:  # noqa: FBT001 -- passed on as it cam
         Memory.open(folder, embedder=scoring.Cached(HashEmbedder())) as memory,
     ):
         _load(memory, count, chance)
-        graph = memory._store.engines.graph  # noqa: SLF001 -- the store's own share of a search
+        graph = memory._runtime.engines.graph  # noqa: SLF001 -- the store's own share of a search
         people = [f"Mira{number}" for number in chance.sample(range(1, count), 300)]
         questions = [f"Who {chance.choice(TYPES)[:-1]}ed {one} lately?" for one in people]
         hub = "Whom does Hub know?"

@@ -28,7 +28,6 @@ from rich.progress import track
 from rich.table import Table
 
 from commonplace import Memory, Message, Scope
-from commonplace.model import record_id
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 TOP = 20
@@ -63,8 +62,8 @@ def read(path: Path) -> tuple[list[Session], list[Question]]:
             for turn in turns:
                 caption = turn.get("blip_caption")
                 text = f"{turn['text']} [shares {caption}]" if caption else turn["text"]
-                ids[_turn(*_numbers(turn["dia_id"])[0])] = record_id(
-                    scope, "episode", turn["dia_id"]
+                ids[_turn(*_numbers(turn["dia_id"])[0])] = scope.record_id(
+                    "episode", turn["dia_id"]
                 )
                 messages.append(
                     Message(text=text, name=turn["speaker"], id=turn["dia_id"], at=said_at)
@@ -122,9 +121,7 @@ def made_up() -> tuple[list[Session], list[Question]]:
             ]
             sessions.append(Session(scope=scopes[name], messages=messages))
         for text, turns in asked:
-            gold = frozenset(
-                record_id(scopes[name], "episode", str(place)) for name, place in turns
-            )
+            gold = frozenset(scopes[name].record_id("episode", str(place)) for name, place in turns)
             questions.append(
                 Question(text=text, scope=Scope(user_id=user), category="long", gold=gold)
             )

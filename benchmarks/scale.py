@@ -23,7 +23,6 @@ from rich.table import Table
 
 from commonplace import Record, Scope, Settings
 from commonplace.backends import open_engines
-from commonplace.model import record_id
 from commonplace.ports.stores import Point, Query, Terms, VectorIndex
 from commonplace.settings import Place, without_secret
 from commonplace.testing.fakes import HashEmbedder
@@ -43,7 +42,7 @@ def points(scope: Scope, count: int, dimensions: int) -> Iterator[list[Point]]:
         yield [
             Point(
                 record=Record(
-                    id=record_id(scope, "fact", str(number)),
+                    id=scope.record_id("fact", str(number)),
                     text=f"{scope.user_id} said something of no great length, number {number}",
                     scope=scope,
                     metadata={"topic": f"topic {number % 50}"},

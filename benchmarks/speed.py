@@ -175,7 +175,7 @@ def replaying(folder: str, count: int) -> list[Row]:
     )
     start = time.perf_counter()
     with Memory.open(folder, embedder=HashEmbedder()) as memory:
-        memory.drain(120)
+        memory.flush(120)
         seconds = time.perf_counter() - start
     return [Row(name=f"open and replay, {count} accepted", value=seconds, unit="s", budget=10)]
 

@@ -29,7 +29,10 @@ with tempfile.TemporaryDirectory() as folder, Memory.open(folder) as memory:
     for question in ("What can Alice not eat?", "爱丽丝早上喝什么？"):
         best = memory.search(question, alice)[0]
         print(f"{question} -> {best.record.text} {best.score:.2f}")
-        print("   because", {name: round(part, 2) for name, part in best.parts.items() if part})
+        print(
+            "   because",
+            {name: round(part, 2) for name, part in best.score_details.items() if part},
+        )
 
     memory.update(city, "Alice lives in Nice.", alice)
     print("Where now?", memory.search("Which city does Alice live in?", alice)[0].record.text)

@@ -50,4 +50,4 @@ with tempfile.TemporaryDirectory() as folder, Memory.open(folder) as memory:
 
     question = "Where does Alice's sister live?"
     print(question, "->", text_of(memory.search(question, alice, top_k=2)))
-    print(memory.draw(alice, latest_only=False))
+    print(memory.diagram(alice, include_superseded=True))

@@ -42,7 +42,7 @@ def test_writes_of_several_users_are_done_together(memory: Memory, *, is_async: 
         Delete(record_id=old, scope=BOB),
         Delete(record_id="unknown", scope=BOB),
     ]
-    written = asyncio.run(memory.awrite(commands)) if is_async else memory.write(commands)
+    written = asyncio.run(memory.abatch(commands)) if is_async else memory.batch(commands)
 
     events = [[one.event for one in answer.changes] for answer in written]
     assert events == [["ADD", "ADD"], ["ADD"], ["DELETE"], ["NONE"], ["NONE"]]
@@ -56,12 +56,12 @@ def test_writes_of_several_users_are_done_together(memory: Memory, *, is_async: 
 def test_one_bad_command_keeps_all_from_being_accepted(memory: Memory) -> None:
     good = Upsert(facts=[Fact(text="Alice rows")], scope=ALICE)
     with pytest.raises(InvalidRecordError):
-        memory.write([good, Upsert(facts=[], scope=ALICE)])
+        memory.batch([good, Upsert(facts=[], scope=ALICE)])
     with pytest.raises(InvalidRecordError):
-        memory.write([good, "delete everything"])  # type: ignore[list-item]
+        memory.batch([good, "delete everything"])  # type: ignore[list-item]
 
     assert texts_of(memory, ALICE) == []
-    assert memory.write([]) == asyncio.run(memory.awrite([])) == []
+    assert memory.batch([]) == asyncio.run(memory.abatch([])) == []
 
 
 def test_a_full_journal_takes_none_of_them(tmp_path: Path) -> None:
@@ -73,10 +73,10 @@ def test_a_full_journal_takes_none_of_them(tmp_path: Path) -> None:
     with Memory.open(str(tmp_path), embedder=Stuck(), settings=settings) as memory:
         commands = [Upsert(facts=[Fact(text=f"{n}")], scope=ALICE) for n in range(3)]
         with pytest.raises(BackpressureError):
-            memory.write(commands, wait=False)
-        assert memory.drain(0).pending == 0
-        memory.write(commands[:2], wait=False)
-        assert memory.drain(0).pending == 2
+            memory.batch(commands, wait=False)
+        assert memory.flush(0).pending == 0
+        memory.batch(commands[:2], wait=False)
+        assert memory.flush(0).pending == 2
         memory.close(0)
 
 
@@ -84,8 +84,8 @@ def test_what_needs_a_loop_is_written_on_one(tmp_path: Path) -> None:
     commands = [Upsert(facts=[Fact(text="Alice rows")], scope=one) for one in (ALICE, BOB)]
     with Memory.open(str(tmp_path), embedder=AsyncEmbedder()) as memory:
         with pytest.raises(LoopRequiredError):
-            memory.write(commands)
-        asyncio.run(memory.awrite(commands))
+            memory.batch(commands)
+        asyncio.run(memory.abatch(commands))
 
         assert texts_of(memory, ALICE) == texts_of(memory, BOB) == ["Alice rows"]
 
@@ -96,8 +96,8 @@ def test_a_change_that_keeps_the_text_asks_no_model(memory: Memory) -> None:
     asked = len(memory.embedder.calls)  # type: ignore[attr-defined]
     soon = now() + timedelta(hours=1)
 
-    memory.write([Revise(record=record, expires_at=soon, metadata={"boat": "red"})])
-    memory.vote(record.id, ALICE, helped=True)
+    memory.batch([Revise(record=record, expires_at=soon, metadata={"boat": "red"})])
+    memory.feedback(record.id, ALICE, helped=True)
 
     assert len(memory.embedder.calls) == asked  # type: ignore[attr-defined]
     [found] = memory.search("Alice rows", ALICE, where={"boat": "red"})
@@ -106,7 +106,7 @@ def test_a_change_that_keeps_the_text_asks_no_model(memory: Memory) -> None:
 
 def test_what_is_not_indexed_is_listed_and_never_found(memory: Memory) -> None:
     hidden = Fact(text="Alice rows at dawn", key="a", indexed=False)
-    memory.write([Upsert(facts=[hidden, Fact(text="Alice sings")], scope=ALICE)])
+    memory.batch([Upsert(facts=[hidden, Fact(text="Alice sings")], scope=ALICE)])
 
     assert all("dawn" not in text for call in memory.embedder.calls for text in call)  # type: ignore[attr-defined]
     assert texts_of(memory, ALICE) == ["Alice rows at dawn", "Alice sings"]
@@ -119,7 +119,7 @@ def test_a_record_leaves_the_index_and_comes_back(memory: Memory) -> None:
         memory.add(fact, ALICE, upsert=True)
 
         assert bool(memory.search("rows", ALICE)) is indexed
-    memory.write(
+    memory.batch(
         [
             Upsert(facts=[Fact(text="Alice rows", key="a")], scope=ALICE),
             Upsert(facts=[Fact(text="Alice rows", key="a", indexed=False)], scope=ALICE),
@@ -132,18 +132,18 @@ def test_many_records_are_read_at_once_and_of_one_scope_only(memory: Memory) -> 
     mine = [one.id for one in memory.add(["Alice rows", "Alice sings"], ALICE).changes]
     other = memory.add("Bob rows", BOB).changes[0].id
 
-    assert [one.id for one in memory.get_all([*reversed(mine), other, "unknown"], ALICE)] == mine[
+    assert [one.id for one in memory.get_many([*reversed(mine), other, "unknown"], ALICE)] == mine[
         ::-1
     ]
-    assert memory.get_all([], ALICE) == []
+    assert memory.get_many([], ALICE) == []
 
 
 async def test_a_page_and_a_search_ask_a_judge(memory: Memory) -> None:
     await memory.aadd([Fact(text=f"Alice rows {n}", metadata={"n": n}) for n in range(8)], ALICE)
     judge = lambda record: record.metadata["n"] % 4 == 0  # noqa: E731 -- one use
 
-    page = await memory.alist(ALICE, judge=judge, where={"n": {"gt": 1}})
-    found = await memory.asearch("rows", ALICE, judge=judge)
+    page = await memory.alist(ALICE, predicate=judge, where={"n": {"gt": 1}})
+    found = await memory.asearch("rows", ALICE, predicate=judge)
 
     assert [one.metadata["n"] for one in page.records] == [4]
     assert {one.record.metadata["n"] for one in found} == {0, 4}
@@ -153,4 +153,4 @@ def test_what_has_expired_is_listed_on_request(memory: Memory) -> None:
     memory.add(Fact(text="Alice rows", expires_at=now() - timedelta(hours=1)), ALICE)
 
     assert memory.list(ALICE).records == ()
-    assert [one.text for one in memory.list(ALICE, expired=True).records] == ["Alice rows"]
+    assert [one.text for one in memory.list(ALICE, include_expired=True).records] == ["Alice rows"]

@@ -84,7 +84,7 @@ def test_a_preference_that_changed_is_recalled_as_it_is_now(
 
         assert set(found(memory, question)) == {habit, new}
         assert found(memory, question, as_of=day(5)) == [old]
-        assert old in found(memory, question, latest_only=False)
+        assert old in found(memory, question, include_superseded=True)
         assert old not in live(memory)
         assert [one.text for one in memory.history(replaced, ALICE)] == [old]
         assert memory.get(replaced, ALICE).valid_to == day(9)  # type: ignore[union-attr]
@@ -107,7 +107,7 @@ def test_a_value_told_again_after_another_is_the_latest(memory: Memory) -> None:
         memory.add(home(place, None), ALICE)
 
     assert live(memory) == ["Alice lives in Lyon"]
-    assert len(live(memory, latest_only=False)) == 3
+    assert len(live(memory, include_superseded=True)) == 3
 
 
 def test_values_from_one_moment_stay_and_name_each_other(memory: Memory) -> None:
@@ -152,7 +152,7 @@ def test_a_changed_text_says_only_what_it_is_told_to_say(memory: Memory) -> None
     assert moved == kept == ["Nice"]
     assert memory.relations(ALICE) == []
     assert memory.entities(ALICE) == []
-    past = memory.relations(ALICE, latest_only=False)
+    past = memory.relations(ALICE, include_superseded=True)
     assert [(one.object, one.expired_at is not None) for one in past] == [
         ("Lyon", True),
         ("Nice", True),
@@ -223,8 +223,8 @@ def test_two_relations_lead_to_what_the_question_does_not_name(
         matches = {one.record.text: one for one in memory.search(question, ALICE, top_k=5)}
 
         assert {first, second} <= matches.keys()
-        assert matches[second].parts["graph"] > 0
-        assert [one.parts["graph"] for one in memory.search(question, BOB)] == [0.0]
+        assert matches[second].score_details["graph"] > 0
+        assert [one.score_details["graph"] for one in memory.search(question, BOB)] == [0.0]
 
 
 def test_one_model_call_extracts_facts_and_relations_with_types(tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ async def test_every_reading_has_an_awaitable_twin(tmp_path: Path) -> None:
         assert await memory.arelations(ALICE, hops=2) == memory.relations(ALICE)
         assert await memory.aentities(ALICE) == memory.entities(ALICE)
         assert (
-            await memory.adraw(ALICE)
-            == memory.draw(ALICE)
+            await memory.adiagram(ALICE)
+            == memory.diagram(ALICE)
             == ("Alice lives_in Nice (since 2026-01-05)")
         )
         assert await memory.aprune(ALICE, keep=1) == memory.prune(ALICE, keep=1)
@@ -275,14 +275,14 @@ def test_a_name_cannot_add_to_a_drawing(memory: Memory) -> None:
         Relation(subject="Alice", predicate="lives_in", object="Lyon", valid_to=day(2)),
     ]
     memory.add(Fact(text="odd", relations=tuple(said)), ALICE)
-    chart = memory.draw(ALICE, form="mermaid", latest_only=False)
+    chart = memory.diagram(ALICE, form="mermaid", include_superseded=True)
 
     assert chart.splitlines()[0] == "flowchart LR"
     assert len(chart.splitlines()) == 6
     assert "n2 -.->|" in chart
     assert all(line.count('"') == 2 for line in chart.splitlines()[1:])
-    assert len(memory.draw(ALICE, latest_only=False).splitlines()) == 2
-    assert memory.draw(BOB) == ""
+    assert len(memory.diagram(ALICE, include_superseded=True).splitlines()) == 2
+    assert memory.diagram(BOB) == ""
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_name_cannot_add_to_a_drawing(memory: Memory) -> None:
         lambda m: m.relations(ALICE, "Ann", records=["id"]),
         lambda m: m.relations(ALICE, as_of=datetime(2026, 1, 1)),  # noqa: DTZ001 -- that is the point
         lambda m: m.list(ALICE, kinds=["nonsense"]),
-        lambda m: m.draw(ALICE, form="svg"),
+        lambda m: m.diagram(ALICE, form="svg"),
         lambda m: m.prune(ALICE),
         lambda m: m.prune(ALICE, keep=-1),
         lambda m: m.prune(ALICE, older_than=7),
@@ -329,7 +329,7 @@ def test_what_was_recalled_outlives_what_was_not(tmp_path: Path) -> None:
         strongest, *others = memory.search("friend", ALICE)
 
         assert strongest.record.text == texts[2]
-        assert all(strongest.parts["decay"] > one.parts["decay"] for one in others)
+        assert all(strongest.score_details["decay"] > one.score_details["decay"] for one in others)
         assert {one.text for one in gone} == {one.text for one in idle} == {*texts} - {texts[2]}
         assert len(live(memory)) == 4
         assert len(memory.prune(ALICE, keep=1, dry_run=False)) == 3
@@ -339,20 +339,20 @@ def test_what_was_recalled_outlives_what_was_not(tmp_path: Path) -> None:
 
 def age(memory: Memory, at: datetime) -> None:
     """Make everything as old as an import would."""
-    graph = memory._store.engines.graph
+    graph = memory._runtime.engines.graph
     micros = int(at.timestamp() * 1_000_000)
     graph._file.write(lambda c: c.execute("UPDATE record SET updated_at = ?", (micros,)).rowcount)  # type: ignore[attr-defined]
-    memory._store.engines.index.amend(graph.page(ALICE, limit=1000).records)
+    memory._runtime.engines.index.amend(graph.page(ALICE, limit=1000).records)
 
 
 def test_no_recall_is_recorded_where_nothing_fades(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         memory.add("Alice rows", ALICE)
         [match] = memory.search("Alice", ALICE)
-        memory._store.recalls.flush()
+        memory._runtime.access_log.flush()
 
-        assert "decay" not in match.parts
-        assert memory._store.engines.graph.access_log(ALICE, [match.record.id]) == {}
+        assert "decay" not in match.score_details
+        assert memory._runtime.engines.graph.access_log(ALICE, [match.record.id]) == {}
 
 
 def test_a_pinned_record_is_never_pruned(memory: Memory) -> None:
@@ -376,13 +376,13 @@ def test_a_procedure_is_found_by_its_situation_and_keeps_its_votes(memory: Memor
     )
     known = memory.add([how, "The depot opens at nine"], ALICE).changes[0].id
     with ThreadPoolExecutor(5) as pool:
-        list(pool.map(lambda _: memory.vote(known, ALICE, helped=True), range(10)))
-    asyncio.run(memory.avote(known, ALICE, helped=False))
+        list(pool.map(lambda _: memory.feedback(known, ALICE, helped=True), range(10)))
+    asyncio.run(memory.afeedback(known, ALICE, helped=False))
     [match] = memory.search("late parcel holiday", ALICE, kinds=["procedure"])
 
     assert (match.record.text, match.record.outcome) == (how.text, how.outcome)
     assert match.record.votes == 9
-    assert match.parts["lexical"] > 0
+    assert match.score_details["lexical"] > 0
     assert live(memory, kinds=["procedure"]) == [how.text]
 
 

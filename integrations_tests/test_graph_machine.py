@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from commonplace import Entity, Fact, Memory, Record, Relation, Scope
 from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.graph import SqliteGraph
-from commonplace.model import fold, record_id
+from commonplace.model import fold
 from commonplace.ports.stores import Outcome, Put, Remove
 from commonplace.testing.fakes import HashEmbedder
 
@@ -218,7 +218,7 @@ class Model:
         return {one: self.truth(one) for one in self.told}
 
     def relations(
-        self, scope: Scope, *, latest_only: bool = True, as_of: datetime | None = None
+        self, scope: Scope, *, include_superseded: bool = False, as_of: datetime | None = None
     ) -> list[Relation]:
         """List what a scope is shown, in the order in which it was first said."""
         found = []
@@ -231,7 +231,7 @@ class Model:
             if as_of is not None:
                 holds = bool(by) and begins <= as_of and (ends is None or ends > as_of)
             else:
-                holds = not latest_only
+                holds = include_superseded
                 holds = holds or (bool(by) and (ends is None or ends > datetime.now(UTC)))
             if not shown or not holds:
                 continue
@@ -256,7 +256,7 @@ class Model:
     def entities(self, scope: Scope) -> list[Entity]:
         """List the entities of relations that have not expired, by name."""
         found: dict[str, Entity] = {}
-        for one in self.relations(scope, latest_only=False):
+        for one in self.relations(scope, include_superseded=True):
             if one.expired_at is None:
                 for name, kind in ((one.subject, one.subject_type), (one.object, one.object_type)):
                     held = found.setdefault(fold(name), Entity(name=name, type=kind))
@@ -334,7 +334,7 @@ class GraphMachine(RuleBasedStateMachine):
         version, at = self._next(late)
         begins = min((one.valid_from for one in said or () if one.valid_from), default=at)
         record = Record(
-            id=record_id(scope, "fact", key),
+            id=scope.record_id("fact", key),
             text=f"{key} {version}",
             scope=scope,
             created_at=at,
@@ -360,7 +360,7 @@ class GraphMachine(RuleBasedStateMachine):
 
     def _delete(self, scope: Scope, key: str, late: int) -> None:
         version, at = self._next(late)
-        one, before = record_id(scope, "fact", key), self.model.truths()
+        one, before = scope.record_id("fact", key), self.model.truths()
         changed = self.model.remove(one, version)
         outcome = self._apply(Remove(id=one, scope=scope, version=version, at=at))
 
@@ -416,7 +416,7 @@ class GraphMachine(RuleBasedStateMachine):
         assert {one.id: one.version for one in every} == {o: h.version for o, h in mine.items()}
         for as_of in (None, MOMENTS[self.steps % len(MOMENTS)]):
             at = as_of or datetime.now(UTC)
-            page = self.graph.page(scope, limit=1000, latest_only=True, as_of=as_of)
+            page = self.graph.page(scope, limit=1000, include_superseded=False, as_of=as_of)
             assert {one.id for one in page.records} == {
                 one
                 for one, (until, _) in truths.items()
@@ -426,9 +426,9 @@ class GraphMachine(RuleBasedStateMachine):
     @invariant()
     def relations_are_what_is_stated(self) -> None:
         scope, as_of = VIEWS[self.steps * 5 % len(VIEWS)], MOMENTS[self.steps % len(MOMENTS)]
-        for latest_only in (True, False):
-            found = self.graph.relations(scope, latest_only=latest_only)
-            compare(found, self.model.relations(scope, latest_only=latest_only))
+        for include_superseded in (False, True):
+            found = self.graph.relations(scope, include_superseded=include_superseded)
+            compare(found, self.model.relations(scope, include_superseded=include_superseded))
         found = self.graph.relations(scope, as_of=as_of)
         compare(found, self.model.relations(scope, as_of=as_of))
         assert self.graph.entities(scope) == self.model.entities(scope)
@@ -474,7 +474,7 @@ class MemoryMachine(RuleBasedStateMachine):
         said = [one for one in said if one.valid_from or not one.single_valued]
         if action in ("update", "delete"):
             scope, key = self.model.pick(pick)
-        one, at = record_id(scope, "fact", key), START + timedelta(seconds=self.steps)
+        one, at = scope.record_id("fact", key), START + timedelta(seconds=self.steps)
         if action == "add":
             begins = min((one.valid_from for one in said if one.valid_from), default=START)
             fact = Fact(text=f"note {key}", key=key, at=begins, relations=tuple(said))
@@ -499,18 +499,20 @@ class MemoryMachine(RuleBasedStateMachine):
         for scope in (VIEWS[self.steps % len(VIEWS)], OWNERS[2]):
             mine = [o for o, held in self.model.told.items() if scope.covers(held.scope)]
             truths = {one: self.model.truth(one) for one in mine}
-            for latest_only in (True, False):
+            for include_superseded in (False, True):
                 wanted = {
                     one: truth
                     for one, truth in truths.items()
-                    if not (latest_only and truth[0] and truth[0] <= datetime.now(UTC))
+                    if not (not include_superseded and truth[0] and truth[0] <= datetime.now(UTC))
                 }
-                found = self.memory.search("note", scope, top_k=100, latest_only=latest_only)
-                listed = self.memory.list(scope, latest_only=latest_only).records
+                found = self.memory.search(
+                    "note", scope, top_k=100, include_superseded=include_superseded
+                )
+                listed = self.memory.list(scope, include_superseded=include_superseded).records
                 assert {one.record.id: seen(one.record) for one in found} == wanted
                 assert {one.id: seen(one) for one in listed} == wanted
-                stated = self.memory.relations(scope, latest_only=latest_only)
-                shown = self.model.relations(scope, latest_only=latest_only)
+                stated = self.memory.relations(scope, include_superseded=include_superseded)
+                shown = self.model.relations(scope, include_superseded=include_superseded)
                 compare([timeless(one) for one in stated], [timeless(one) for one in shown])
 
 

@@ -157,7 +157,7 @@ def test_an_extracted_date_outside_the_calendar_is_dropped(tmp_path: Path) -> No
         lambda m: m.history(["x"], ALICE),
         lambda m: m.update({}, "x", ALICE),
         lambda m: m.delete(b"x", ALICE),
-        lambda m: m.vote("x", ALICE, helped="no"),
+        lambda m: m.feedback("x", ALICE, helped="no"),
         lambda m: m.retry([object()]),
         lambda m: m.dead_letters("alice"),
         lambda m: m.search("x", ALICE, kinds=None),
@@ -194,7 +194,7 @@ def test_changing_what_a_search_gave_changes_nothing_else(memory: Memory) -> Non
         match.record.metadata["hives"].append(4)
 
 
-def test_a_model_that_ends_its_thread_does_not_end_the_lane(tmp_path: Path) -> None:
+def test_a_model_that_ends_its_thread_does_not_end_the_partition(tmp_path: Path) -> None:
     class Exits(HashEmbedder):
         left = 1
 
@@ -250,9 +250,9 @@ def test_a_text_told_again_survives_a_replay_after_later_changes(tmp_path: Path)
         memory.update(first.id, "Alice lives in Nice", ALICE)
         memory.add("Alice lives in Lyon", ALICE)
         memory.update(first.id, "Alice lives in Metz", ALICE)
-        memory.drain()
-        memory._store.engines.index.erase(ALICE)  # as if the process had died before the index
-        memory._store.writer.recover()
+        memory.flush()
+        memory._runtime.engines.index.erase(ALICE)  # as if the process had died before the index
+        memory._runtime.worker.recover()
 
         found = {one.record.text for one in memory.search("Where does Alice live?", ALICE)}
         assert found == {"Alice lives in Lyon", "Alice lives in Metz"}
@@ -300,7 +300,7 @@ def test_forgetting_a_session_leaves_no_row_of_a_change_made_from_above(tmp_path
 
         assert receipt.complete
         assert receipt.left["journal.rows"] == 0
-        assert memory._store.engines.journal.unflushed() == []
+        assert memory._runtime.engines.journal.unflushed() == []
 
 
 @pytest.mark.parametrize("reopened", [False, True])
@@ -313,10 +313,10 @@ def test_a_known_fact_may_come_with_the_one_that_ends_it(
         memory.add(lyon, ALICE)
         for both in ([nice, lyon], [lyon, nice]):
             memory.add(both, ALICE)
-        memory.drain()
+        memory.flush()
         if reopened:
-            memory._store.engines.index.erase(ALICE)
-            memory._store.writer.recover()
+            memory._runtime.engines.index.erase(ALICE)
+            memory._runtime.worker.recover()
 
         assert [one.text for one in memory.list(ALICE).records] == ["Alice lives in Nice"]
         assert [one.record.text for one in memory.search("live", ALICE)] == ["Alice lives in Nice"]
@@ -328,7 +328,7 @@ def home(place: str, since: int) -> Fact:
     return Fact(text=f"Alice lives in {place}", at=at, relations=(said,))
 
 
-@pytest.mark.parametrize("action", ["update", "vote"])
+@pytest.mark.parametrize("action", ["update", "feedback"])
 def test_a_change_that_rests_is_not_overtaken_by_what_ends_its_record(
     tmp_path: Path, action: str
 ) -> None:
@@ -349,12 +349,12 @@ def test_a_change_that_rests_is_not_overtaken_by_what_ends_its_record(
             memory.update(known, "changed", ALICE, metadata={"n": 1}, relations=None, wait=False)
         else:
             threading.Thread(
-                target=memory.vote, args=(known, ALICE), kwargs={"helped": True}
+                target=memory.feedback, args=(known, ALICE), kwargs={"helped": True}
             ).start()
-            while not memory._store.engines.journal.pending():
+            while not memory._runtime.engines.journal.pending():
                 pass
         memory.add(home("Nice", 2021), ALICE)
-        assert memory.drain().pending == 0
+        assert memory.flush().pending == 0
         record = memory.get(known, ALICE)
 
         assert record is not None
@@ -371,7 +371,7 @@ async def test_writes_about_one_record_keep_their_order_whatever_plans_them(
         await memory.aupdate(known, "Alice rows at dawn", ALICE, wait=False)
         await memory.adelete(known, ALICE, wait=False)
         await memory.aadd("Alice rows", ALICE, wait=False)
-        assert (await memory.adrain()).pending == 0
+        assert (await memory.aflush()).pending == 0
 
         assert [one.text for one in (await memory.alist(ALICE)).records] == ["Alice rows"]
 
@@ -403,9 +403,9 @@ def test_a_retried_dead_letter_is_not_overtaken_by_what_came_since(tmp_path: Pat
         with pytest.raises(ModelFailedError):
             memory.update(known, "Alice rows at dawn", ALICE)
         embedder.ill = False
-        memory.vote(known, ALICE, helped=True)
+        memory.feedback(known, ALICE, helped=True)
         assert memory.retry([one.operation for one in memory.dead_letters(ALICE)]) == 1
-        memory.drain()
+        memory.flush()
         record = memory.get(known, ALICE)
 
         assert record is not None
@@ -432,7 +432,7 @@ def test_what_has_expired_is_related_to_nothing_and_can_be_removed(memory: Memor
     assert memory.relations(ALICE) == []
     assert memory.delete(gone, ALICE).changes[0].event == "DELETE"
     assert [one.id for one in memory.prune(ALICE, keep=100, dry_run=False)] == [kept]
-    assert memory._store.engines.graph.page(ALICE, expired=True).records == ()
+    assert memory._runtime.engines.graph.page(ALICE, include_expired=True).records == ()
 
 
 def test_what_is_about_to_be_deleted_is_not_found(tmp_path: Path) -> None:
@@ -449,7 +449,7 @@ def test_what_is_about_to_be_deleted_is_not_found(tmp_path: Path) -> None:
                 await memory.adelete(one.id, ALICE)
             await memory.aupdate(two.id, "pinned", ALICE, pinned=True, wait=False)
             await memory.aprune(ALICE, keep=0, dry_run=False)
-            await memory.adrain()
+            await memory.aflush()
             assert [r.text for r in (await memory.alist(ALICE)).records] == ["pinned"]
 
     asyncio.run(write())
@@ -511,7 +511,7 @@ def test_what_was_accepted_is_applied_before_a_program_ends(tmp_path: Path) -> N
     embedder = HashEmbedder()
 
     with Memory.open(place, embedder=embedder) as memory:
-        memory.drain()
+        memory.flush()
         assert [one.text for one in memory.list(ALICE).records] == ["Alice rows"]
         assert embedder.calls == []  # whatever is embedded now had been left to do
 
@@ -528,7 +528,7 @@ def test_a_write_of_a_loop_that_was_closed_goes_on_at_the_next(tmp_path: Path) -
 
     async def go_on() -> int:
         await memory.aadd("Alice keeps bees", ALICE)
-        return (await memory.adrain(5)).pending
+        return (await memory.aflush(5)).pending
 
     assert asyncio.run(go_on()) == 0
     assert len(memory.list(ALICE).records) == 2
@@ -547,7 +547,7 @@ async def test_draining_for_a_moment_takes_no_write_from_its_caller(tmp_path: Pa
     async with open_memory(tmp_path, embedder=embedder) as memory:
         writing = asyncio.ensure_future(memory.aadd("Alice keeps bees", ALICE))
         await asyncio.sleep(0.1)
-        left = await memory.adrain(0.05)
+        left = await memory.aflush(0.05)
         written = await asyncio.wait_for(writing, 10)
 
         assert left.pending == 1
@@ -559,7 +559,7 @@ async def test_draining_and_closing_mind_only_the_writes_of_their_own_loop(tmp_p
     await memory.aadd("Alice rows", ALICE, wait=False)
     await asyncio.to_thread(asyncio.run, memory.aadd("Alice keeps bees", ALICE))
 
-    left = await asyncio.to_thread(asyncio.run, memory.adrain())
+    left = await asyncio.to_thread(asyncio.run, memory.aflush())
     await memory.aclose()
 
     assert left.pending == 0
@@ -570,7 +570,7 @@ def test_draining_in_a_thread_waits_for_what_a_loop_is_planning(tmp_path: Path) 
 
     async def write() -> int:
         await memory.aadd("Alice keeps bees", ALICE, wait=False)
-        return (await asyncio.to_thread(memory.drain, 10)).pending
+        return (await asyncio.to_thread(memory.flush, 10)).pending
 
     assert asyncio.run(write()) == 0
     asyncio.run(memory.aclose())
@@ -595,7 +595,7 @@ def test_a_retried_dead_letter_of_an_asynchronous_model_runs_at_the_next_loop(
     embedder.ill = False
 
     assert memory.retry([letter.operation for letter in memory.dead_letters()]) == 1
-    assert asyncio.run(memory.adrain()).pending == 0
+    assert asyncio.run(memory.aflush()).pending == 0
     assert len(memory.list(ALICE).records) == 1
     memory.close()
 
@@ -610,13 +610,13 @@ async def test_closing_over_an_unfinished_write_tells_its_caller_so(tmp_path: Pa
 
     with pytest.raises(MemoryClosedError):
         await asyncio.wait_for(writing, 10)
-    for task in memory._tasks:
+    for task in memory._submission._tasks:
         task.cancel()
-    await asyncio.gather(*memory._tasks, return_exceptions=True)
+    await asyncio.gather(*memory._submission._tasks, return_exceptions=True)
 
     embedder.seconds = 0.0
     async with open_memory(tmp_path, embedder=embedder) as again:
-        assert (await again.adrain()).pending == 0
+        assert (await again.aflush()).pending == 0
         assert len(again.list(ALICE).records) == 1
 
 

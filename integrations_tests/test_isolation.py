@@ -37,7 +37,7 @@ def scopes() -> st.SearchStrategy[Scope]:
 STEPS = st.tuples(
     st.sampled_from(
         ("add", "message", "search", "filter", "list", "get", "update", "delete", "history",
-         "vote", "past", "around", "prune", "relations", "dead", "tools", "recall", "forget")
+         "feedback", "past", "around", "prune", "relations", "dead", "tools", "recall", "forget")
     ),
     scopes(),
     st.integers(0, 10_000),
@@ -72,7 +72,7 @@ class World:
         some_id = ids[number % len(ids)] if ids else "none"
         if action in ("add", "message"):
             await self.write(action, scope, number)
-        elif action in ("update", "delete", "vote"):
+        elif action in ("update", "delete", "feedback"):
             await self.change(action, some_id, scope)
         elif action in ("tools", "recall"):
             await self.agent(action, scope)
@@ -116,12 +116,12 @@ class World:
         if action == "past":
             then = datetime.now(UTC)
             found = await memory.asearch("canary tea", scope, as_of=then, decay=True, top_k=100)
-            page = await memory.alist(scope, latest_only=False)
+            page = await memory.alist(scope, include_superseded=True)
             return [one.record.id for one in found] + [one.id for one in page.records]
         if action == "prune":
             return [one.id for one in await memory.aprune(scope, keep=1)]
         if action == "around":
-            edges = await memory.arelations(scope, "canary", hops=2, latest_only=False)
+            edges = await memory.arelations(scope, "canary", hops=2, include_superseded=True)
         else:
             edges = memory.relations(scope)
             names = {name for edge in edges for name in (edge.subject, edge.object)}
@@ -155,8 +155,8 @@ class World:
         try:
             if action == "update":
                 await self.memory.aupdate(record_id, self.canary(scope), scope)
-            elif action == "vote":
-                await self.memory.avote(record_id, scope, helped=True)
+            elif action == "feedback":
+                await self.memory.afeedback(record_id, scope, helped=True)
             else:
                 await self.memory.adelete(record_id, scope)
         except RecordNotFoundError:

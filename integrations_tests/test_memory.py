@@ -148,9 +148,8 @@ def test_a_write_that_is_still_on_its_way_can_be_changed(tmp_path: Path) -> None
     with open_memory(tmp_path) as memory:
         memory.add([f"note {n}" for n in range(200)], ALICE, wait=False)
         memory.add("Alice keeps bees", ALICE, wait=False)
-        from commonplace.model import record_id
 
-        bees = record_id(ALICE, "fact", "Alice keeps bees")
+        bees = ALICE.record_id("fact", "Alice keeps bees")
         memory.update(bees, "Alice keeps wasps", ALICE)
 
         assert memory.get(bees, ALICE).text == "Alice keeps wasps"  # type: ignore[union-attr]
@@ -263,7 +262,7 @@ def test_a_write_left_by_a_dead_loop_goes_on_at_the_next_one(tmp_path: Path) -> 
     memory.add("Alice keeps bees", ALICE, wait=False)
     asyncio.run(memory.aadd("Alice rows at dawn", ALICE, wait=False))
 
-    left = asyncio.run(memory.adrain())
+    left = asyncio.run(memory.aflush())
 
     assert (left.pending, left.dead) == (0, 0)
     assert sorted(texts_of(memory)) == ["Alice keeps bees", "Alice rows at dawn"]
@@ -274,8 +273,8 @@ def test_a_read_or_write_on_a_new_loop_takes_up_what_a_dead_loop_left(tmp_path: 
     memory = open_memory(tmp_path, embedder=LoopBoundEmbedder())
 
     async def until_planned(text: str) -> None:
-        await asyncio.gather(*memory._tasks)
-        await memory._run(memory.drain, 10)
+        await asyncio.gather(*memory._submission._tasks)
+        await memory._run(memory.flush, 10)
         assert text in texts_of(memory)
 
     async def read() -> None:
@@ -311,7 +310,7 @@ def test_a_write_that_cannot_succeed_is_a_dead_letter_and_can_be_retried(tmp_pat
         assert "not finite" in letter.reason
         assert memory.dead_letters(Scope(user_id="bob")) == []
         assert memory.retry([letter.operation]) == 1
-        memory.drain()
+        memory.flush()
         assert texts_of(memory) == ["Alice keeps bees"]
         assert memory.dead_letters() == []
 
@@ -326,7 +325,7 @@ def test_a_poisoned_text_does_not_take_its_neighbours_with_it(tmp_path: Path) ->
     with open_memory(tmp_path, embedder=Poisoned(), settings=QUICK) as memory:
         for n in range(20):
             memory.add(f"poison {n}" if n % 10 == 3 else f"note {n}", ALICE, wait=False)
-        left = memory.drain()
+        left = memory.flush()
 
         assert (left.pending, left.dead) == (0, 2)
         assert len(texts_of(memory)) == 18
@@ -340,7 +339,7 @@ def test_too_many_waiting_writes_push_back_and_nothing_is_accepted(tmp_path: Pat
         with pytest.raises(BackpressureError, match="Nothing was accepted"):
             memory.add("three", ALICE, wait=False)
 
-        assert asyncio.run(memory.adrain()).pending == 0
+        assert asyncio.run(memory.aflush()).pending == 0
         assert sorted(texts_of(memory)) == ["one", "two"]
 
 
@@ -389,7 +388,7 @@ def test_a_thousand_concurrent_writes_are_all_there_now_and_after_reopening(
         assert sorted(texts_of(memory)) == expected
     with open_memory(tmp_path) as memory:
         assert sorted(texts_of(memory)) == expected
-        assert memory._store.engines.index.count(ALICE) == 1000
+        assert memory._runtime.engines.index.count(ALICE) == 1000
 
 
 async def test_a_cancelled_caller_leaves_the_write_whole(memory: Memory) -> None:
@@ -398,10 +397,10 @@ async def test_a_cancelled_caller_leaves_the_write_whole(memory: Memory) -> None
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await memory.adrain()
+    await memory.aflush()
 
     assert texts_of(memory) in ([], ["Alice keeps bees"])
-    assert memory._store.engines.journal.count().pending == 0
+    assert memory._runtime.engines.journal.count().pending == 0
 
 
 def test_opening_a_folder_twice_shares_it_and_the_last_one_closes_it(tmp_path: Path) -> None:
@@ -445,7 +444,7 @@ def test_forgetting_removes_everything_of_a_scope_and_nothing_else(memory: Memor
     assert receipt.complete
     assert receipt.removed["graph.records"] == 4
     assert receipt.removed["index.points"] == 4
-    engines = memory._store.engines
+    engines = memory._runtime.engines
     assert not any(engines.graph.count(ALICE).values())
     assert engines.index.count(ALICE) == 0
     assert engines.journal.rows(ALICE) == 0
@@ -460,7 +459,7 @@ def test_forgetting_wins_against_writes_that_are_on_their_way(tmp_path: Path) ->
         memory.add("Alice keeps bees", ALICE, wait=False)
         receipt = memory.forget(ALICE)
         memory.add("Alice rows", ALICE, wait=False)
-        asyncio.run(memory.adrain())
+        asyncio.run(memory.aflush())
 
         assert receipt.complete
         assert texts_of(memory) == ["Alice rows"]

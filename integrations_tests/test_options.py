@@ -38,7 +38,7 @@ def test_an_unreadable_extraction_without_its_messages_is_a_dead_letter(
             memory.add(Message(text="A cat!"), scope, infer=Extraction(keep_messages=False))
         [dead] = memory.dead_letters(scope)
         memory.retry([dead.operation])
-        memory.drain()
+        memory.flush()
 
         assert ["A cat."] == [one.text for one in memory.list(scope).records]
 
@@ -48,9 +48,13 @@ def test_what_is_hidden_is_shown_when_asked_for(memory: Memory, scope: Scope):
     memory.add(Fact(text="The tea is hot.", at=past, expires_at=past + timedelta(days=1)), scope)
 
     assert [] == list(memory.search("tea", scope)) + list(memory.list(scope).records)
-    [match] = memory.search("tea", scope, hidden=True)
-    [record] = memory.list(scope, hidden=True).records
-    assert match.record == record == memory.get(record.id, scope, hidden=True)
+    [match] = memory.search("tea", scope, include_superseded=True, include_expired=True)
+    [record] = memory.list(scope, include_superseded=True, include_expired=True).records
+    assert (
+        match.record
+        == record
+        == memory.get(record.id, scope, include_expired=True)
+    )
     assert memory.get(record.id, scope) is None
 
 

@@ -55,7 +55,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 def shut(memory: Memory, monkeypatch: pytest.MonkeyPatch, error: Exception) -> Door:
     door = Door(error)
-    graph: GraphStore = memory._store.engines.graph
+    graph: GraphStore = memory._runtime.engines.graph
     for name in ("apply", "erase"):
         monkeypatch.setattr(graph, name, door.guard(getattr(graph, name)))
     return door
@@ -65,12 +65,12 @@ def test_a_write_that_a_store_refuses_says_so_and_waits_in_the_journal(memory, m
     door = shut(memory, monkeypatch, REFUSED)
     with pytest.raises(StoreRefusedError, match="password"):
         memory.add("Alice drinks tea", ALICE)
-    left = memory.drain(10)
+    left = memory.flush(10)
 
     assert (left.pending, left.dead) == (1, 0)
     assert door.calls == 2  # the write, and the drain
     door.error = None
-    assert memory.drain(10).pending == 0
+    assert memory.flush(10).pending == 0
     assert [one.text for one in memory.list(ALICE).records] == ["Alice drinks tea"]
 
 
@@ -78,7 +78,7 @@ def test_the_next_write_brings_what_a_refusal_left(memory, monkeypatch):
     door = shut(memory, monkeypatch, REFUSED)
     for n in range(5):
         memory.add(f"fact {n}", ALICE, wait=False)
-    memory.drain(10)
+    memory.flush(10)
     door.error = None
     memory.add("fact 5", ALICE)
 
@@ -88,13 +88,13 @@ def test_the_next_write_brings_what_a_refusal_left(memory, monkeypatch):
 
 def test_an_index_that_refuses_loses_nothing_either(memory, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(memory._store.engines.index, "upsert", Door(REFUSED).guard(lambda _: None))
+        patch.setattr(memory._runtime.engines.index, "upsert", Door(REFUSED).guard(lambda _: None))
         with pytest.raises(PermissionError):
             memory.add("Alice drinks tea", ALICE)
-    memory.drain(10)
+    memory.flush(10)
 
     assert [one.record.text for one in memory.search("tea", ALICE)] == ["Alice drinks tea"]
-    assert memory.drain(10).pending == 0
+    assert memory.flush(10).pending == 0
 
 
 def test_the_next_open_goes_on_with_what_was_refused(memory, monkeypatch, tmp_path):
@@ -104,7 +104,7 @@ def test_the_next_open_goes_on_with_what_was_refused(memory, monkeypatch, tmp_pa
         memory.close()
 
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as again:
-        again.drain(10)
+        again.flush(10)
         assert [one.text for one in again.list(ALICE).records] == ["Alice drinks tea"]
 
 
@@ -115,7 +115,7 @@ def test_an_erasure_that_a_store_fails_says_so_and_is_done_later(memory, monkeyp
     with pytest.raises(type(error)):
         memory.forget(ALICE)
     door.error = None
-    left = memory.drain(10)
+    left = memory.flush(10)
 
     assert (left.pending, left.dead) == (0, 0)
     assert memory.list(ALICE).records == ()
@@ -130,7 +130,7 @@ async def test_who_waits_behind_a_write_that_a_store_fails_is_told(memory, monke
         with pytest.raises(StoreUnavailableError):
             await asyncio.wait_for(behind, 10)
     door.error = None
-    left = await memory.adrain(10)
+    left = await memory.aflush(10)
 
     assert (left.pending, left.dead) == (0, 0)
     assert [one.text for one in memory.list(ALICE).records] == ["Alice rows"]
@@ -145,7 +145,7 @@ def test_an_erasure_that_cannot_be_done_says_so_and_can_be_tried_again(memory, m
     [letter] = memory.dead_letters(ALICE)
     door.error = None
     memory.retry([letter.operation])
-    left = memory.drain(10)
+    left = memory.flush(10)
 
     assert (left.pending, left.dead) == (0, 0)
     assert memory.list(ALICE).records == ()
@@ -166,8 +166,8 @@ def test_what_was_applied_but_not_flushed_is_not_forgotten_by_a_refusal(
     memory, monkeypatch, tmp_path
 ):
     memory.add("Alice drinks tea", ALICE)
-    writer = memory._store.writer
-    monkeypatch.setattr(writer, "flush", lambda: None)
+    writer = memory._runtime.worker
+    monkeypatch.setattr(writer, "sync_index", lambda: None)
     memory.close()
     with monkeypatch.context() as patch:
         patch.setattr(SqliteGraph, "apply", Door(REFUSED).guard(SqliteGraph.apply))

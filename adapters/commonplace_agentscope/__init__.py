@@ -1,6 +1,6 @@
 """One memory for AgentScope agents: a middleware, its tools, and AgentScope's models as ours."""
 
-from commonplace.errors import MissingExtraError
+from commonplace import MissingExtraError
 
 try:
     import agentscope as _agentscope  # noqa: F401 -- only asks whether it is there

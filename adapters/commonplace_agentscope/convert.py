@@ -20,10 +20,10 @@ from agentscope.event import HintBlockEvent
 from agentscope.message import AssistantMsg, HintBlock, Msg, TextBlock, ToolResultBlock
 from agentscope.state import AgentState
 
+from commonplace import Match, Message
 from commonplace.agents.messages import clean, is_visible, to_messages
 from commonplace.agents.policy import Policy
 from commonplace.agents.prompt import NOTE_MARK, is_note, mark, render, shown
-from commonplace.model import Match, Message
 
 _NOTE_NAME = "memory"
 

@@ -10,8 +10,8 @@ from typing import Any
 from agentscope.message import HintBlock, Msg
 from agentscope.state import AgentState
 
+from commonplace import Scope
 from commonplace.agents.prompt import NOTE_MARK, is_note
-from commonplace.model import Scope
 
 _PARTS = ("name", "text", "at")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentscope.event import ReplyEndEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
+from commonplace import InvalidRecordError, Memory
 from commonplace.agents.policy import (
     HEADER,
     INTRO,
@@ -20,8 +21,6 @@ from commonplace.agents.policy import (
     Mode,
     Policy,
 )
-from commonplace.errors import InvalidRecordError
-from commonplace.memory import Memory
 
 from .replies import Replies
 from .scopes import to_scope

@@ -13,7 +13,7 @@ from agentscope.message import SystemMsg, TextBlock, UserMsg
 from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.model import FinishedReason as Finished
 
-from commonplace.errors import InvalidRecordError, ModelFailedError
+from commonplace import InvalidRecordError, ModelFailedError
 from commonplace.ports.models import ChatModel, Embedder
 
 NO_MODEL = "{}={!r} is no {} of agentscope. Pass one."

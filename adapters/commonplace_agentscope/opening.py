@@ -7,10 +7,9 @@ import threading
 from concurrent.futures import Future
 from weakref import WeakSet
 
+from commonplace import Memory, Scope
 from commonplace.agents.handlers import within
 from commonplace.agents.session import WarnOnce
-from commonplace.memory import Memory
-from commonplace.model import Scope
 from commonplace.ports.models import ChatModel, Embedder
 
 from .writes import Writes
@@ -41,7 +40,7 @@ class Opening:
         self._lock = threading.Lock()
         self._opened: Future[Memory] | None = None
         self._is_warm = False
-        self.place = memory.place if memory is not None else path or ""
+        self.location = memory.location if memory is not None else path or ""
         self.holders: WeakSet[object] = WeakSet()
         self.warn = WarnOnce("commonplace_agentscope")
         self.writes = Writes(self.warn)
@@ -53,7 +52,7 @@ class Opening:
 
     def name(self, prefix: str) -> str:
         """Name the memory behind tools with a prefix: 16 letters, the same in another process."""
-        return hashlib.sha256(json.dumps([prefix, self.place]).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps([prefix, self.location]).encode()).hexdigest()[:16]
 
     def begin(self) -> "Future[Memory]":
         """Open the memory in a thread, unless that is done or under way; again if it failed."""

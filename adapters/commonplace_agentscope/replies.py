@@ -16,9 +16,8 @@ from agentscope.event import ModelCallStartEvent
 from agentscope.message import Msg
 from agentscope.state import AgentState
 
+from commonplace import InvalidScopeError, Scope
 from commonplace.agents.session import WarnOnce
-from commonplace.errors import InvalidScopeError
-from commonplace.model import Scope
 
 from .marks import without_notes
 from .scopes import scope_of, to_scope

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from commonplace import InvalidScopeError, Scope
 from commonplace.agents.messages import in_session
-from commonplace.errors import InvalidScopeError
-from commonplace.model import Scope
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent

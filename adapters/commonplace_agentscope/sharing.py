@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from commonplace.memory import Memory
+from commonplace import Memory
 from commonplace.ports.models import ChatModel, Embedder
 
 from .models import to_chat, to_embedder

@@ -9,10 +9,9 @@ from agentscope.permission import PermissionBehavior, PermissionDecision
 from agentscope.state import AgentState
 from agentscope.tool import ToolBase, ToolChunk
 
+from commonplace import Memory, Scope
 from commonplace.agents.handlers import add_memory, search_memory, within
 from commonplace.agents.policy import WRITE_PATIENCE, Policy, Tool, instructions, tools
-from commonplace.memory import Memory
-from commonplace.model import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

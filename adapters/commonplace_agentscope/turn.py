@@ -11,10 +11,9 @@ from agentscope.event import HintBlockEvent, ReplyEndEvent
 from agentscope.state import AgentState
 from agentscope.types import ReplyFinishedReason
 
+from commonplace import InvalidScopeError, Match, Message, Scope
 from commonplace.agents.handlers import recall, within
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
-from commonplace.errors import InvalidScopeError
-from commonplace.model import Match, Message, Scope
 
 from .convert import final_text, to_event, to_exchange, to_note, to_pending
 from .heard import Heard
@@ -186,9 +185,9 @@ class Turn:
     def _sweep(self) -> None:
         """Drop notes of earlier replies that should be gone, and every note for somebody else."""
         keeps = self.policy.inject == "persist"
-        lane = self.owner.partition if self.owner is not None else ""
+        partition = self.owner.partition if self.owner is not None else ""
         drop_notes(
             self.state,
             self.key,
-            lambda turn, owner: turn != self._id and not (keeps and owner == lane),
+            lambda turn, owner: turn != self._id and not (keeps and owner == partition),
         )

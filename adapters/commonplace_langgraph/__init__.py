@@ -7,7 +7,7 @@ Each name is imported when it is first asked for: what only stores needs no `lan
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from commonplace.errors import MissingExtraError
+from commonplace import MissingExtraError
 
 if TYPE_CHECKING:
     from .middleware import MemoryMiddleware

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from commonplace.errors import InvalidRecordError
+from commonplace import InvalidRecordError
 from commonplace.ports.checkpoints import Address
 from commonplace.validation import is_sound
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph.store.base import Result
 
-from commonplace.model import Record, Scope
+from commonplace import Record, Scope
 
 from .calls import Ask, Plan
 from .items import Kept, Put
@@ -49,10 +49,10 @@ def plan(ops: Sequence[Checked], asked: Asked) -> Plan[list[Result]]:
     puts = [(op, find(records, op, template)) for op in last.values()]
     commands += write(puts)
     if commands:
-        yield Ask("write", commands, wait=bool(puts))
+        yield Ask("batch", commands, wait=bool(puts))
     late = yield from overtaken(last.values(), template)
     if late:
-        yield Ask("write", late)
+        yield Ask("batch", late)
     return results
 
 
@@ -64,6 +64,6 @@ def _records(ops: Sequence[Checked]) -> Plan[dict[str, Record]]:
             wanted_of.setdefault(op.scope, {}).update(dict.fromkeys(ids_of(op.id, op.key)))
     found: dict[str, Record] = {}
     for scope, ids in wanted_of.items():
-        records = yield Ask("get_all", list(ids), scope)
+        records = yield Ask("get_many", list(ids), scope)
         found |= {one.id: one for one in records}
     return found

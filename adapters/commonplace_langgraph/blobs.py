@@ -6,7 +6,7 @@ from typing import Any
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
-from commonplace.errors import InvalidRecordError
+from commonplace import InvalidRecordError
 from commonplace.ports.checkpoints import Blob
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from typing import Any, TypeVar
 
-from commonplace.memory import Memory
+from commonplace import Memory
 
 T = TypeVar("T")
 

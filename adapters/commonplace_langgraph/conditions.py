@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from commonplace.errors import InvalidFilterError
+from commonplace import InvalidFilterError
 
 from .lifting import narrowed
 

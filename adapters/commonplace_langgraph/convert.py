@@ -29,9 +29,9 @@ from langchain_core.messages import (
 )
 from pydantic import BaseModel
 
+from commonplace import Match, Message
 from commonplace.agents.messages import clean, is_visible, to_messages
 from commonplace.agents.prompt import is_note
-from commonplace.model import Match, Message
 
 _SYNTHETIC = "lc_source"  # of messages that langchain's middlewares write in a user's name
 

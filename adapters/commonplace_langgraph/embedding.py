@@ -3,8 +3,7 @@
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
-from commonplace.errors import InvalidRecordError
-from commonplace.memory import Memory
+from commonplace import InvalidRecordError, Memory
 from commonplace.ports.models import Embedder
 
 from .models import AsyncLangChainEmbedder, LangChainEmbedder, name_of

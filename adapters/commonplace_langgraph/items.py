@@ -22,7 +22,7 @@ from typing import Any
 
 from langgraph.store.base import Item, SearchItem
 
-from commonplace.model import Fact, Record, Scope, record_id
+from commonplace import Fact, Record, Scope
 
 from .lifting import lifted
 from .namespaces import Namespace, Template, folders
@@ -101,7 +101,7 @@ class Kept:
 
 def item_id(scope: Scope, namespace: Namespace, key: str, part: int = 0) -> str:
     """Name the record that holds an item, or another text of it."""
-    return record_id(scope, "fact", _fact_key(namespace, key, part))
+    return scope.record_id("fact", _fact_key(namespace, key, part))
 
 
 def facts(

@@ -11,9 +11,8 @@ from langchain.agents import AgentState
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langgraph.runtime import Runtime
 
+from commonplace import Memory, Message, Scope
 from commonplace.agents.policy import Policy
-from commonplace.memory import Memory
-from commonplace.model import Message, Scope
 
 from .convert import instructed, to_exchange, to_said, with_note
 from .reach import DEFAULT, Reach

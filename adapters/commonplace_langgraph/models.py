@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
 
-from commonplace.errors import InvalidRecordError
+from commonplace import InvalidRecordError
 
 NO_MODEL = "model={!r} is no {} of LangChain. Pass one."
 _NAMES = ("model", "model_name", "model_id", "azure_deployment", "deployment_name", "repo_id")

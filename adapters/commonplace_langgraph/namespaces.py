@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from commonplace.errors import InvalidRecordError, InvalidScopeError
-from commonplace.model import Scope
+from commonplace import InvalidRecordError, InvalidScopeError, Scope
 from commonplace.validation import SCOPE_FIELDS
 
 Namespace = tuple[str, ...]

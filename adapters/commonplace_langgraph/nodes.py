@@ -6,9 +6,8 @@ from typing import Any
 from langchain_core.messages import AnyMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from commonplace import Memory, Message, Scope
 from commonplace.agents.policy import Policy
-from commonplace.memory import Memory
-from commonplace.model import Message, Scope
 
 from .convert import to_exchange, to_question, to_said, with_note
 from .reach import DEFAULT, Reach

@@ -15,8 +15,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from commonplace.errors import CommonplaceError, InvalidRecordError
-from commonplace.model import Scope
+from commonplace import CommonplaceError, InvalidRecordError, Scope
 
 from .conditions import wanted
 from .items import Put, facts, item_id

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from commonplace.memory import Memory
+from commonplace import Memory
 from commonplace.ports.checkpoints import Address, Selection, State
 
 from .addresses import address_of

@@ -7,18 +7,20 @@ from functools import partial
 
 from langchain_core.runnables import RunnableConfig
 
+from commonplace import (
+    InvalidRecordError,
+    InvalidScopeError,
+    LoopRequiredError,
+    Match,
+    Memory,
+    MemoryTimeoutError,
+    Message,
+    Scope,
+)
 from commonplace.agents import blocking, handlers
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
 from commonplace.agents.prompt import render
 from commonplace.agents.session import WarnOnce
-from commonplace.errors import (
-    InvalidRecordError,
-    InvalidScopeError,
-    LoopRequiredError,
-    MemoryTimeoutError,
-)
-from commonplace.memory import Memory
-from commonplace.model import Match, Message, Scope
 
 from .scopes import Id, check_ids, scope_of, this_run
 from .turn import Turn

@@ -6,8 +6,7 @@ from typing import Any
 
 from langgraph.store.base import MatchCondition
 
-from commonplace.errors import InvalidRecordError
-from commonplace.model import Match, Record, Scope
+from commonplace import InvalidRecordError, Match, Record, Scope
 
 from .calls import Ask, Plan
 from .conditions import Wanted
@@ -93,7 +92,7 @@ def _listed(look: Look, scope: Scope, template: Template) -> Plan[Found]:
     cursor = None
     while len(found) < look.until:
         limit = min(_PAGE, look.until - len(found))
-        page = yield Ask("list", scope, where=where, judge=judge, limit=limit, cursor=cursor)
+        page = yield Ask("list", scope, where=where, predicate=judge, limit=limit, cursor=cursor)
         found += [(kept(one, template), None) for one in page.records]
         cursor = page.cursor
         if cursor is None:
@@ -103,7 +102,7 @@ def _listed(look: Look, scope: Scope, template: Template) -> Plan[Found]:
 
 def _ranked(look: Look, scope: Scope, template: Template) -> Plan[Found]:
     judge, where = judge_of(look, scope, template), _where(look, scope, template)
-    asked = {"where": where, "judge": judge, "threshold": look.threshold}
+    asked = {"where": where, "predicate": judge, "threshold": look.threshold}
     found: Found = []
     seen: set[tuple[Namespace, str]] = set()
     lowest = 1.0
@@ -133,7 +132,7 @@ def _whole(
     wanted = list({one.of for one, _ in found if one.part})
     if not wanted:
         return found
-    records = yield Ask("get_all", wanted, scope)
+    records = yield Ask("get_many", wanted, scope)
     items = {one.id: kept(one, template) for one in records}
     whole = []
     for one, score in found:
@@ -166,7 +165,7 @@ def namespaces(
             names.add(kept(record, template).namespace)
             return False
 
-        yield Ask("list", scope, where=_where(look, scope, template), judge=judge, limit=1)
+        yield Ask("list", scope, where=_where(look, scope, template), predicate=judge, limit=1)
         held |= names
     fitting = (one for one in held if all(_fits(one, kind, path) for kind, path in said))
     return sorted({one if max_depth is None else one[:max_depth] for one in fitting})

@@ -13,10 +13,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from pydantic import PrivateAttr
 
+from commonplace import Memory
 from commonplace.agents.operations import asked, question
 from commonplace.agents.policy import Policy
-from commonplace.memory import Memory
-from commonplace.options import SearchOptions
 
 from .convert import to_document
 from .reach import DEFAULT, Reach
@@ -93,7 +92,7 @@ class MemoryRetriever(BaseRetriever):
         return [to_document(one) for one in found]
 
     @property
-    def _options(self) -> SearchOptions:
+    def _options(self) -> dict[str, Any]:
         return {
             "top_k": self.policy.top_k,
             "threshold": self.policy.threshold,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from commonplace.errors import InvalidRecordError
-from commonplace.memory import Memory
+from commonplace import InvalidRecordError, Memory
 from commonplace.ports.checkpoints import Address
 
 from . import states

@@ -8,9 +8,8 @@ from typing import Any
 from langchain_core.runnables.config import RunnableConfig, ensure_config
 from langgraph.runtime import get_runtime
 
+from commonplace import InvalidScopeError, Scope
 from commonplace.agents.messages import in_session
-from commonplace.errors import InvalidScopeError
-from commonplace.model import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.checkpoint.base import CheckpointTuple
 
-from commonplace.errors import InvalidRecordError
-from commonplace.model import Scope
+from commonplace import InvalidRecordError, Scope
 from commonplace.ports.checkpoints import Address, Checkpoint, State, Step
 
 from .addresses import config_of

@@ -15,7 +15,7 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
-from commonplace.memory import Memory
+from commonplace import Memory
 
 from .batches import plan
 from .calls import adrive, drive

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime
 
-from commonplace.ingest.operations import Command, Delete
-from commonplace.model import Record, Scope
+from commonplace import Command, Delete, Record, Scope
 
 from .calls import Ask, Plan
 from .items import kept
@@ -31,12 +30,20 @@ def expired(asked: Asked, at: datetime) -> Plan[int]:
     for scope in scopes:
         cursor = None
         while True:
-            page = yield Ask("list", scope, judge=is_over, hidden=True, limit=1000, cursor=cursor)
+            page = yield Ask(
+                "list",
+                scope,
+                predicate=is_over,
+                include_superseded=True,
+                include_expired=True,
+                limit=1000,
+                cursor=cursor,
+            )
             commands: list[Command] = [
                 Delete(record_id=one.id, scope=one.scope) for one in page.records
             ]
             if commands:
-                yield Ask("write", commands)
+                yield Ask("batch", commands)
             count += sum(1 for one in page.records if not kept(one, asked.template).part)
             cursor = page.cursor
             if cursor is None:

@@ -6,10 +6,9 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt.tool_node import ToolRuntime
 
+from commonplace import Memory, Scope
 from commonplace.agents import blocking, handlers
 from commonplace.agents.policy import Policy, Tool, tools
-from commonplace.memory import Memory
-from commonplace.model import Scope
 
 from .reach import DEFAULT, Reach
 from .scopes import Id, user_of

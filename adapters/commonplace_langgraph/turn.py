@@ -10,7 +10,7 @@ from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage
 
-from commonplace.model import Scope
+from commonplace import Scope
 
 from .convert import Said, as_now
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from commonplace.memory import Memory
-from commonplace.model import Scope
+from commonplace import Memory, Scope
 from commonplace.ports.checkpoints import State
 
 from .addresses import address_of

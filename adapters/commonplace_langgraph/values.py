@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
-from commonplace.errors import InvalidRecordError
+from commonplace import InvalidRecordError
 from commonplace.validation import is_sound
 
 _DEPTH = 128

@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from commonplace.ingest.operations import Command, Delete, Revise, Upsert
-from commonplace.model import Fact, Record, Scope
+from commonplace import Command, Delete, Fact, Record, Revise, Scope, Upsert
 
 from .calls import Ask, Plan
 from .items import Kept, Put, item_id, kept, telling
@@ -87,11 +86,11 @@ def overtaken(puts: Iterable[Put], template: Template) -> Plan[list[Command]]:
         after = item_id(put.scope, put.namespace, put.key, max(1, len(put.facts)))
         next_of.setdefault(put.scope, {})[after] = put
     for scope, puts_of in next_of.items():
-        records = yield Ask("get_all", list(puts_of), scope)
+        records = yield Ask("get_many", list(puts_of), scope)
         parts = [(puts_of[one.id], kept(one, template)) for one in records]
         if not parts:
             continue
-        records = yield Ask("get_all", list({part.of for _, part in parts}), scope)
+        records = yield Ask("get_many", list({part.of for _, part in parts}), scope)
         items = {one.id: kept(one, template) for one in records}
         for put, part in parts:
             item = items.get(part.of)
@@ -117,7 +116,7 @@ def refresh(read: Iterable[Kept], template: Template, at: datetime) -> Plan[list
             name = item_id(scope, one.namespace, one.key, part)
             parts.setdefault(scope, {})[name] = later
     for scope, ends_of in parts.items():
-        records = yield Ask("get_all", list(ends_of), scope)
+        records = yield Ask("get_many", list(ends_of), scope)
         commands += [Revise(record=one, expires_at=ends_of[one.id]) for one in records]
     return commands
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commonplace.errors import CommonplaceError
-from commonplace.model import Fact, Origin, Relation, Scope, WriteResult
-from commonplace.options import Extraction
+from commonplace import CommonplaceError, Extraction, Fact, Origin, Relation, Scope, WriteResult
 
 from .answers import text_of
 from .exceptions import NO_TYPE, ConfigurationError, LLMError, ValidationError
@@ -176,10 +174,10 @@ def _answer(
 
 def _ended(scope: Scope, added: Sequence[str]) -> Step[list[dict[str, Any]]]:
     """Tell what is no longer true since these memories were added, as 1.x did."""
-    stated = yield core("relations", scope, latest_only=False)
+    stated = yield core("relations", scope, include_superseded=True)
     found = []
     for one in superseded(stated, added):
-        record = yield core("get", one, scope, hidden=True)
+        record = yield core("get", one, scope, include_expired=True)
         if record is not None and record.valid_to is not None:
             found.append({"id": record.id, "memory": record.text, "event": "DELETE"})
     return found

@@ -20,7 +20,7 @@ from .faces import (
 from .steps import arun
 
 if TYPE_CHECKING:
-    from commonplace.memory import Memory as Core
+    from commonplace import Memory as Core
 
 
 class AsyncMemory(Face):

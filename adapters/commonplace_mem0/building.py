@@ -13,7 +13,7 @@ from .rerank import to_reranker
 from .setup import Setup
 
 if TYPE_CHECKING:
-    from commonplace.memory import Memory
+    from commonplace import Memory
 
 
 def build(

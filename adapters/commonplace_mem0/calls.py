@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
 
-from commonplace.model import Scope
+from commonplace import Scope
 
 from .exceptions import ConfigurationError, ValidationError
 from .filters import Compiled, compile_filter

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.errors import RecordNotFoundError
-from commonplace.model import Scope
+from commonplace import RecordNotFoundError, Scope
 
 from .calls import UNSET, Unset
 from .exceptions import MemoryNotFoundError, ValidationError, VectorStoreError
@@ -70,9 +69,9 @@ def reset() -> Step[None]:
     Raises:
         VectorStoreError: what was added without waiting is not finished, and will still come.
     """
-    left = yield core("drain", PATIENCE)  # whose they are is known when they are written
+    left = yield core("flush", PATIENCE)  # whose they are is known when they are written
     letters = yield core("dead_letters")
-    scopes = {*(yield core("scopes")), *(one.scope for one in letters)}
+    scopes = {*(yield core("list_scopes")), *(one.scope for one in letters)}
     users = {one.user_id for one in scopes if one.user_id is not None}
     whole = [Scope(user_id=user) for user in sorted(users)]
     for scope in [*whole, *(one for one in scopes if one.user_id is None)]:
@@ -86,7 +85,7 @@ def reset() -> Step[None]:
 
 def flush(timeout: float) -> Step[dict[str, Any]]:
     """Wait for what is on its way, and tell what is left."""
-    left = yield core("drain", timeout)
+    left = yield core("flush", timeout)
     failed = []
     if left.dead:
         letters = yield core("dead_letters")

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from commonplace.errors import MissingExtraError
+from commonplace import MissingExtraError
 
 from .config import Unknown
 from .exceptions import ConfigurationError

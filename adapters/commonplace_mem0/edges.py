@@ -3,11 +3,11 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from commonplace import Record, Relation, Scope
 from commonplace.admin import Told
-from commonplace.model import Record, Relation, Scope, now
 
 from .metadata import to_moment, to_stored
 from .scopes import to_scope
@@ -50,7 +50,11 @@ def to_time(value: object) -> datetime | None:
 
 def _relation(edge: Mapping[str, Any]) -> Relation:
     since = to_time(edge.get("created_at"))
-    until = None if edge.get("valid", True) else to_time(edge.get("invalidated_at")) or now()
+    until = (
+        None
+        if edge.get("valid", True)
+        else to_time(edge.get("invalidated_at")) or datetime.now(UTC)
+    )
     return Relation(
         subject=_words(edge["source"]),
         predicate=str(edge["relationship"]).lower(),
@@ -62,7 +66,7 @@ def _relation(edge: Mapping[str, Any]) -> Relation:
 
 def _fact(scope: Scope, text: str, edge: Mapping[str, Any]) -> Record:
     key = f"{scope.key}\x1f{text}"
-    at = to_time(edge.get("created_at")) or now()
+    at = to_time(edge.get("created_at")) or datetime.now(UTC)
     return Record(
         id=str(uuid.uuid5(_NAMESPACE, key)),
         text=text,

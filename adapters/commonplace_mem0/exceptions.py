@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from commonplace.errors import (
+from commonplace import (
     CommonplaceError,
     InvalidFilterError,
     InvalidRecordError,
@@ -16,7 +16,7 @@ from commonplace.errors import (
     ModelFailedError,
     StoreUnavailableError,
 )
-from commonplace.errors import MemoryClosedError as CoreClosed
+from commonplace import MemoryClosedError as CoreClosed
 
 NOBODY = "VALIDATION_001"
 NO_TYPE = "VALIDATION_002"

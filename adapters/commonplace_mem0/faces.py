@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from commonplace.model import Scope
+from commonplace import Scope
 
 from .adding import PROCEDURAL, add, add_procedure, said
 from .building import build
@@ -16,7 +16,7 @@ from .setup import Setup
 from .steps import Step
 
 if TYPE_CHECKING:
-    from commonplace.memory import Memory as Core
+    from commonplace import Memory as Core
 
 SEARCHED = (
     *IDS, "limit", "top_k", "filters", "threshold", "rerank", "explain", "reference_date",

@@ -10,7 +10,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commonplace.model import Scope
+from commonplace import Scope
 
 from .exceptions import ValidationError
 from .metadata import PROMOTED, key_of, own, plain, to_moment

@@ -15,14 +15,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
+from commonplace import CommonplaceError, Memory, Record, Scope
 from commonplace.admin import Told, known, load
-from commonplace.errors import CommonplaceError
-from commonplace.memory import Memory
-from commonplace.model import Record, Scope, now
 
 from .edges import Edges, to_time
 from .metadata import own, to_day, to_end, to_stored
@@ -111,7 +109,11 @@ def to_told(
 def _told(held: Held, history: Sequence[Mapping[str, Any]]) -> Told:
     payload = held.payload
     scope = to_scope(payload)
-    created = to_time(payload.get("created_at")) or to_time(payload.get("updated_at")) or now()
+    created = (
+        to_time(payload.get("created_at"))
+        or to_time(payload.get("updated_at"))
+        or datetime.now(UTC)
+    )
     updated = max(created, to_time(payload.get("updated_at")) or created)
     metadata = {name: value for name, value in payload.items() if name not in (*_DROPPED, *_OWN)}
     stored = to_stored(metadata, scope=scope)

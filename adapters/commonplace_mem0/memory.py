@@ -11,7 +11,7 @@ from .faces import SEARCHED, Face, addition, owner_of, refuse_hosted, text_of_up
 from .steps import run
 
 if TYPE_CHECKING:
-    from commonplace.memory import Memory as Core
+    from commonplace import Memory as Core
 
 
 class Memory(Face):

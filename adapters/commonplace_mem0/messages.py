@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_args
 
-from commonplace.model import Message, Role
+from commonplace import Message, Role
 
 from .exceptions import NO_MESSAGES, ValidationError
 

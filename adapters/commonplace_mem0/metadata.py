@@ -22,8 +22,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
+from commonplace import Scope
 from commonplace.filters import FIELDS
-from commonplace.model import Scope
 
 from .exceptions import ValidationError
 

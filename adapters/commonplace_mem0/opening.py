@@ -10,15 +10,14 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commonplace.errors import StoreUnavailableError
+from commonplace import Settings, StoreUnavailableError
 from commonplace.ports.models import ChatModel, Embedder
-from commonplace.settings import Settings
 
 from .exceptions import ClosedError, ConfigurationError
 from .places import Places
 
 if TYPE_CHECKING:
-    from commonplace.memory import Memory
+    from commonplace import Memory
 
 logger = logging.getLogger("commonplace_mem0")
 
@@ -105,7 +104,7 @@ class Opening:
             return self._at(embedded)
 
     def _at(self, places: Places) -> "Memory":
-        from commonplace.memory import Memory  # noqa: PLC0415 -- it loads the engines
+        from commonplace import Memory  # noqa: PLC0415 -- it loads the engines
 
         # A path alone is a folder, whatever servers the environment names.
         return Memory.open(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from commonplace.settings import Settings
+from commonplace import Settings
 
 from .config import Section, Unknown
 from .exceptions import ConfigurationError

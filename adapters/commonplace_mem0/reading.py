@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from commonplace import Match, RecordNotFoundError, Relation, Scope
 from commonplace.agents.operations import shorten
-from commonplace.errors import RecordNotFoundError
-from commonplace.model import Match, Relation, Scope
 
 from .calls import Asked
 from .relations import of_records, to_triples
@@ -36,10 +35,11 @@ def search(
             asked.scope,
             top_k=wanted,
             where=where,
-            hidden=hidden,
+            include_superseded=hidden,
+            include_expired=hidden,
         )
-    found = [one for one in matches if one.fit >= asked.threshold]
-    found.sort(key=lambda one: -one.fit)
+    found = [one for one in matches if one.relevance >= asked.threshold]
+    found.sort(key=lambda one: -one.relevance)
     items = [to_found(one, explain=explain) for one in found[: asked.limit]]
     if asked.rerank and setup.reranker is not None and items:
         items = yield think(reranked, setup.reranker, query, items, asked.limit)
@@ -64,7 +64,8 @@ def get_all(
             where=None if asked.where is True else asked.where,
             limit=min(_PAGE, asked.limit - len(items)),
             cursor=more,
-            hidden=hidden,
+            include_superseded=hidden,
+            include_expired=hidden,
         )
         items += [to_item(record) for record in page.records]
         more = page.cursor
@@ -84,7 +85,7 @@ def get(memory_id: object) -> Step[dict[str, Any] | None]:
     scope = yield from whose(memory_id)
     if scope is None:
         return None
-    record = yield core("get", str(memory_id), scope, hidden=True)
+    record = yield core("get", str(memory_id), scope, include_expired=True)
     return None if record is None else to_item(record, None)
 
 
@@ -116,5 +117,5 @@ def whose(memory_id: object) -> Step[Scope | None]:
         return None
     if not name.strip():
         return None
-    scope: Scope | None = yield core("owner", name)
+    scope: Scope | None = yield core("scope_of", name)
     return scope

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from commonplace.model import Relation
+from commonplace import Relation
 
 Triple = dict[str, str]
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from commonplace.model import Change, Match, Record, Version
+from commonplace import Change, Match, Record, Version
 
 from .metadata import from_stored
 from .scopes import to_ids
@@ -44,10 +44,14 @@ def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
 
 def to_found(match: Match, *, explain: bool) -> dict[str, Any]:
     """Write a match; its score is how far it answers by itself, rounded like its parts."""
-    found = to_item(match.record, match.fit)
+    found = to_item(match.record, match.relevance)
     if explain:
-        parts = {name: value for name, value in match.parts.items() if value}
-        found["score_details"] = {"score": match.fit, "rank": match.score, "rank_parts": parts}
+        parts = {name: value for name, value in match.score_details.items() if value}
+        found["score_details"] = {
+            "score": match.relevance,
+            "rank": match.score,
+            "rank_parts": parts,
+        }
     return found
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.errors import InvalidScopeError
-from commonplace.model import Scope
+from commonplace import InvalidScopeError, Scope
 
 from .exceptions import NOBODY, ValidationError
 

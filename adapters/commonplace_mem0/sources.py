@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from commonplace.errors import MissingExtraError
+from commonplace import MissingExtraError
 
 from .exceptions import ConfigurationError
 

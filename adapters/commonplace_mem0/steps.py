@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .exceptions import as_mem0
 
 if TYPE_CHECKING:
-    from commonplace.memory import Memory as Core
+    from commonplace import Memory as Core
 
 T = TypeVar("T")
 

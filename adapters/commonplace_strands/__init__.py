@@ -3,7 +3,7 @@
 `commonplace_strands.mem0_memory` is a module to use in place of `strands_tools.mem0_memory`.
 """
 
-from commonplace.errors import MissingExtraError
+from commonplace import MissingExtraError
 
 try:
     import strands as _strands  # noqa: F401 -- only asks whether it is there

@@ -6,9 +6,8 @@ from typing import Any
 
 from strands import ToolContext
 
+from commonplace import Memory, Scope
 from commonplace.agents.policy import Policy
-from commonplace.memory import Memory
-from commonplace.model import Scope
 
 YES = frozenset({"y", "yes", "true", "ok", "approve", "approved"})
 

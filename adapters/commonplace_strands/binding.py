@@ -19,10 +19,8 @@ from strands.hooks import (
     HookOrder,
 )
 
+from commonplace import InvalidScopeError, Memory, Scope
 from commonplace.agents.session import WarnOnce
-from commonplace.errors import InvalidScopeError
-from commonplace.memory import Memory
-from commonplace.model import Scope
 
 from .convert import is_parked, said_now
 from .extraction import is_extracted

@@ -21,9 +21,9 @@ from strands.agent import AgentResult
 from strands.memory import MemoryEntry
 from strands.types.content import Message as StrandsMessage
 
+from commonplace import Match, Record, WriteResult
 from commonplace.agents.messages import clean
 from commonplace.agents.prompt import is_note
-from commonplace.model import Match, Record, WriteResult
 
 _ANSWERED = re.compile("end_turn|stop_sequence|tool_use|limit_.+")
 _DIRECT = re.compile(r"^agent\.tool\.\S+ (?:direct tool call|was called)\.$", re.MULTILINE)

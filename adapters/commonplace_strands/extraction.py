@@ -20,8 +20,7 @@ from strands.memory import (
 )
 from strands.types.content import Message as StrandsMessage
 
-from commonplace.memory import Memory
-from commonplace.model import Scope
+from commonplace import Memory, Scope
 
 from .stamps import stamp_of
 

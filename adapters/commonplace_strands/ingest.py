@@ -8,11 +8,9 @@ from itertools import groupby
 
 from strands.types.content import Message as StrandsMessage
 
+from commonplace import InvalidScopeError, Memory, Message, Scope
 from commonplace.agents.messages import to_messages
 from commonplace.agents.session import WarnOnce
-from commonplace.errors import InvalidScopeError
-from commonplace.memory import Memory
-from commonplace.model import Message, Scope
 
 from .convert import text_of
 from .handing import hand_over

@@ -5,10 +5,9 @@ from typing import Any, TypeVar
 
 from strands import ToolContext
 
+from commonplace import Record, RecordNotFoundError, Scope
 from commonplace.agents.handlers import within
 from commonplace.agents.policy import WRITE_PATIENCE
-from commonplace.errors import RecordNotFoundError
-from commonplace.model import Record, Scope
 
 from .access import Access
 from .convert import changes_of, describe

@@ -9,10 +9,9 @@ from typing import Any
 
 from strands.types.tools import ToolResult, ToolUse
 
+from commonplace import Memory, Record, Relation, Scope, Version
 from commonplace.agents.messages import clean
 from commonplace.agents.operations import question
-from commonplace.memory import Memory
-from commonplace.model import Record, Relation, Scope, Version
 from commonplace.validation import SCOPE_FIELDS
 
 from .convert import changes_of

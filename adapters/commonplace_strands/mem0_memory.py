@@ -15,9 +15,7 @@ from typing import Any
 from strands.tools.tools import PythonAgentTool
 from strands.types.tools import ToolResult, ToolSpec, ToolUse
 
-from commonplace.errors import InvalidRecordError
-from commonplace.memory import Memory
-from commonplace.model import Scope
+from commonplace import InvalidRecordError, Memory, Scope
 
 from .mem0_actions import ACTIONS, scope_from_env, take, unused_in_env
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from strands.models import Model
 
-from commonplace.errors import ModelFailedError
+from commonplace import ModelFailedError
 
 NO_MODEL = "model={!r} is no Model of strands. Pass one."
 CUT_OFF = ("max_tokens", "content_filtered", "guardrail_intervened")

@@ -11,8 +11,8 @@ from strands.hooks import AfterInvocationEvent, HookOrder
 from strands.plugins import Plugin
 from strands.types.tools import AgentTool
 
+from commonplace import Memory
 from commonplace.agents.policy import Policy, instructions
-from commonplace.memory import Memory
 
 from .access import Access
 from .binding import Binding

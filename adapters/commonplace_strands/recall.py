@@ -1,10 +1,9 @@
 """What a turn calls to mind: asked once, at its first model call, and in time."""
 
+from commonplace import Match, Memory
 from commonplace.agents.handlers import recall
 from commonplace.agents.policy import Policy
 from commonplace.agents.session import WarnOnce
-from commonplace.memory import Memory
-from commonplace.model import Match
 
 from .convert import text_of
 from .turns import Turn

@@ -4,12 +4,11 @@ from functools import partial
 
 from strands.agent import AgentResult
 
+from commonplace import Memory, Message
 from commonplace.agents.handlers import within
 from commonplace.agents.messages import to_messages
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
 from commonplace.agents.session import WarnOnce
-from commonplace.memory import Memory
-from commonplace.model import Message
 
 from .convert import answer_of, is_parked, text_of
 from .handing import hand_over

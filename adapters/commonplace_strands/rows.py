@@ -6,8 +6,7 @@ from typing import Any
 
 from strands.types.exceptions import SessionException
 
-from commonplace.memory import Memory
-from commonplace.model import Scope
+from commonplace import Memory, Scope
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, Selection
 
 Row = dict[str, Any]

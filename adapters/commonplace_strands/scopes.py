@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from commonplace import InvalidScopeError, Scope
 from commonplace.agents.messages import in_session
-from commonplace.errors import InvalidScopeError
-from commonplace.model import Scope
 
 NOBODY = (
     "is unknown: pass invocation_state={'user_id': ...} to the agent, or user_id= to the plugin"

@@ -6,10 +6,8 @@ from strands.session.session_repository import SessionRepository
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
+from commonplace import InvalidRecordError, InvalidScopeError, Memory, Scope
 from commonplace.agents.messages import in_session
-from commonplace.errors import InvalidRecordError, InvalidScopeError
-from commonplace.memory import Memory
-from commonplace.model import Scope
 
 from .rows import Row, Rows
 

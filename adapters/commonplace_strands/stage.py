@@ -10,9 +10,9 @@ from typing import Any
 
 from strands import Agent
 
+from commonplace import Match
 from commonplace.agents.policy import Policy
 from commonplace.agents.prompt import mark, render, shown
-from commonplace.model import Match
 
 from .convert import custom
 

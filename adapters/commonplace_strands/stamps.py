@@ -13,9 +13,7 @@ from weakref import WeakKeyDictionary
 
 from strands.types.content import Message as StrandsMessage
 
-from commonplace.errors import InvalidScopeError
-from commonplace.memory import Memory
-from commonplace.model import Scope
+from commonplace import InvalidScopeError, Memory, Scope
 
 from .convert import custom
 

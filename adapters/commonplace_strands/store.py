@@ -8,16 +8,21 @@ from strands.memory import AddMessagesContext, ExtractionConfig, MemoryEntry, Se
 from strands.types.content import Message as StrandsMessage
 from strands.types.tools import AgentTool
 
+from commonplace import (
+    Fact,
+    InvalidRecordError,
+    Kind,
+    LoopRequiredError,
+    Memory,
+    Scope,
+    WriteResult,
+)
 from commonplace.agents.handlers import within
 from commonplace.agents.operations import question
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
 from commonplace.agents.session import WarnOnce
-from commonplace.errors import InvalidRecordError, LoopRequiredError
 from commonplace.filters import parse_filter
-from commonplace.ingest.operations import check_kinds, check_scope
-from commonplace.memory import Memory
-from commonplace.model import Fact, Kind, Scope, WriteResult
-from commonplace.options import SearchOptions as Asked
+from commonplace.model import check_kinds, check_scope
 from commonplace.validation import SCOPE_FIELDS
 
 from .access import Access
@@ -91,7 +96,7 @@ class CommonplaceMemoryStore:
         self._kinds = tuple(kinds)
         self._is_part = scope is not None or bool(kinds or where)
         self._policy = Policy(threshold=threshold, top_k=most)
-        self._asked: Asked = {"where": where, "kinds": self._kinds, "threshold": threshold}
+        self._asked: dict[str, Any] = {"where": where, "kinds": self._kinds, "threshold": threshold}
         self._warn = WarnOnce("commonplace_strands")
         self._ingest = Ingest(memory, scope, self._warn)
         access = Access(memory=memory, policy=self._policy, owner=lambda _context: self._owner())
@@ -117,7 +122,7 @@ class CommonplaceMemoryStore:
         await ready(self._memory)
         most = (options or {}).get("max_search_results")
         top_k = self._policy.top_k if most is None else max(1, min(most, MOST))
-        asked: Asked = {**self._asked, "top_k": top_k}
+        asked: dict[str, Any] = {**self._asked, "top_k": top_k}
         searching = self._memory.asearch(text, scope, **asked)
         matches = await within(self._policy.recall_timeout, "search", searching)
         if call is not None:

@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from commonplace.errors import InvalidScopeError
-from commonplace.memory import Memory
-from commonplace.model import Match, Scope
+from commonplace import InvalidScopeError, Match, Memory, Scope
 
 from .scopes import NOBODY
 

@@ -5,7 +5,7 @@ It is kept in the agent's `state`: a session brings it along into another proces
 
 from typing import Any
 
-from commonplace.model import Scope
+from commonplace import Scope
 
 KEY = "commonplace.asked"
 

@@ -5,10 +5,9 @@ import threading
 from concurrent.futures import Future
 from weakref import WeakKeyDictionary
 
+from commonplace import Memory, Scope
 from commonplace.agents.handlers import within
 from commonplace.agents.policy import WRITE_PATIENCE
-from commonplace.memory import Memory
-from commonplace.model import Scope
 
 _warmed: "WeakKeyDictionary[Memory, Future[None]]" = WeakKeyDictionary()
 _lock = threading.Lock()

@@ -1,14 +1,15 @@
 """One long-term memory for every agent framework.
 
-`Memory` is imported when it is first asked for, so that importing this package loads no number
-library and no engine.
+`Memory` and `Policy` are imported when they are first asked for, so that importing this package
+loads no number library and no engine.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .agents.policy import Policy
 from .errors import (
     BackpressureError,
+    CannotMoveError,
     CommonplaceError,
     IdempotencyConflictError,
     InvalidFilterError,
@@ -30,45 +31,61 @@ from .errors import (
 from .model import (
     Backlog,
     Change,
+    Command,
+    Content,
     DeadLetter,
+    Delete,
     Entity,
     EraseReceipt,
+    Event,
+    Extraction,
     Fact,
     Kind,
     Match,
     Message,
+    Origin,
     Page,
     Record,
     Relation,
+    Revise,
     Role,
     Scope,
+    Upsert,
     Version,
     WriteResult,
 )
-from .options import Extraction
-from .ports.models import ChatModel, Embedder
+from .ports import ChatModel, Checkpoints, Embedder, GraphStore, Journal, VectorIndex
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from .agents import Policy
     from .memory import Memory
 
 __all__ = [
     "Backlog",
     "BackpressureError",
+    "CannotMoveError",
     "Change",
     "ChatModel",
+    "Checkpoints",
+    "Command",
     "CommonplaceError",
+    "Content",
     "DeadLetter",
+    "Delete",
     "Embedder",
     "Entity",
     "EraseReceipt",
+    "Event",
     "Extraction",
     "Fact",
+    "GraphStore",
     "IdempotencyConflictError",
     "InvalidFilterError",
     "InvalidRecordError",
     "InvalidScopeError",
     "InvalidVectorError",
+    "Journal",
     "Kind",
     "LoopRequiredError",
     "Match",
@@ -79,11 +96,13 @@ __all__ = [
     "MissingExtraError",
     "ModelFailedError",
     "ModelUnreadableError",
+    "Origin",
     "Page",
     "Policy",
     "Record",
     "RecordNotFoundError",
     "Relation",
+    "Revise",
     "Role",
     "SchemaMismatchError",
     "Scope",
@@ -91,15 +110,20 @@ __all__ = [
     "StoreLockedError",
     "StoreRefusedError",
     "StoreUnavailableError",
+    "Upsert",
+    "VectorIndex",
     "Version",
     "WriteResult",
 ]
 
+_LAZY = {"Memory": ".memory", "Policy": ".agents"}
 
-def __getattr__(name: str) -> object:
-    if name != "Memory":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # noqa: EM102, TRY003 -- as Python words it
-    from .memory import Memory  # noqa: PLC0415 -- see above
 
-    globals()[name] = Memory
-    return Memory
+if not TYPE_CHECKING:  # a type checker shall still miss a name that is not there
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(_LAZY[name], __name__), name)
+        globals()[name] = found
+        return found

@@ -1,27 +1,129 @@
-"""`Memory`: what a user opens and talks to. It wires the stages and holds no logic of its own."""
+"""`Memory`, the object a user opens and talks to."""
 
 import asyncio
-from collections.abc import Collection, Sequence
-from types import TracebackType
-from typing import Self
+import contextlib
+import difflib
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import copy_context
+from datetime import datetime, timedelta
+from types import EllipsisType, TracebackType
+from typing import Any, Literal, ParamSpec, Self, TypeVar
 
-from .errors import InvalidRecordError
+from .errors import (
+    InvalidRecordError,
+    LoopRequiredError,
+    MemoryClosedError,
+    RecordNotFoundError,
+)
+from .filters import parse_filter
+from .ingest.embedding import aembed, embed, is_async
+from .ingest.operations import Operations
 from .ingest.planning import Models
-from .model import Backlog, DeadLetter, Scope
+from .ingest.submission import Submission
+from .model import (
+    Backlog,
+    Command,
+    Content,
+    DeadLetter,
+    Entity,
+    EraseReceipt,
+    Extraction,
+    Kind,
+    Match,
+    Origin,
+    Page,
+    Record,
+    Relation,
+    Scope,
+    Version,
+    WriteResult,
+    check_kinds,
+    check_scope,
+)
+from .ports.checkpoints import Checkpoints
 from .ports.models import ChatModel, Embedder
-from .runtime import Store
+from .retrieval.decay import Limits, records_beyond
+from .retrieval.diagram import as_mermaid, as_text
+from .retrieval.search import SearchRequest, search, search_request
+from .runtime import Runtime
 from .settings import Location, Settings
-from .validation import check_ids
-from .writing import Editor
+from .validation import check_choice, check_ids, check_name, check_time
+
+P = ParamSpec("P")
+T = TypeVar("T")
+MAX_HOPS = 3
+_PRUNE_SECONDS = 30.0
 
 
-class Memory(Editor):
+def _public(memory: type[T]) -> type[T]:
+    """Finish the public methods: describe the async ones, and name what a wrong keyword resembles.
+
+    The description of an `async` method is that of the method of the same name without `a`.
+    """
+    for name, method in list(vars(memory).items()):
+        if name.startswith("_") or not inspect.isfunction(method):
+            continue
+        twin = vars(memory).get(name.removeprefix("a"))
+        if inspect.iscoroutinefunction(method) and name.startswith("a") and twin is not None:
+            described = inspect.getdoc(twin)
+            method.__doc__ = f"Await `{twin.__name__}`: {described}"
+        setattr(memory, name, _suggesting(method))
+    return memory
+
+
+def _suggesting(method: Callable[P, T]) -> Callable[P, T]:
+    names = list(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except TypeError as error:
+            frame = error.__traceback__
+            if frame is None or frame.tb_next is not None:
+                raise  # from within the method
+            wrong = next((one for one in kwargs if one not in names), None)
+            like = difflib.get_close_matches(wrong or "", names, n=1, cutoff=0.5)
+            hint = f" Did you mean {like[0]!r}?" if like else ""
+            known = f" Its parameters are {', '.join(names)}." if wrong and not like else ""
+            raise TypeError(f"{re.sub(r'[.]$', '', str(error))}.{hint}{known}") from None
+
+    return call
+
+
+@_public
+class Memory:
     """One long-term memory; every method that touches it takes whose memory it is about.
 
+    Open one with `Memory.open("./memory")` and close it, or use it in a `with` block:
+
+        with Memory.open("./memory") as memory:
+            alice = Scope(user_id="alice")
+            memory.add("Alice is allergic to peanuts.", alice)
+            [match] = memory.search("What must Alice not eat?", alice, top_k=1)
+
     Safe in any thread and on any event loop. Each method has an awaitable twin whose name begins
-    with `a`; only the twin can use asynchronous models, which it awaits on the running loop. All
-    raise `MemoryClosedError` after `close`, `InvalidRecordError` for what is no `Scope`.
+    with `a`; only the twin can use asynchronous models, which it awaits on the running loop.
+
+    Every method raises `MemoryClosedError` after `close`, and `InvalidRecordError` when `scope` is
+    not a `Scope`.
     """
+
+    _runtime: Runtime
+    _models: Models
+    _settings: Settings
+    _operations: Operations
+    _submission: Submission
+    _closed: bool
+
+    def __init__(self) -> None:
+        raise TypeError("Memory() opens nothing. Use Memory.open('./memory') or Memory.from_env().")
+
+    # -- opening and closing -------------------------------------------------------------------
 
     @classmethod
     def open(
@@ -37,10 +139,10 @@ class Memory(Editor):
     ) -> Self:
         """Open the memory in a folder, which is made when it is not there, or on servers.
 
-        Opening a place again in one process shares its engines; close each memory you open.
+        Opening a location again in one process shares its engines; close each memory you open.
 
         Args:
-            path: the folder of all engines that have no place of their own; `settings.path`
+            path: the folder of all engines that have no location of their own; `settings.path`
                 when missing. A path alone is a folder, whatever the environment says.
             vectors: such as `qdrant://host:6333` (`https://` with TLS), with `/collection` and
                 options of `QdrantIndex` after a `?`; the key may stand before an `@`.
@@ -58,8 +160,8 @@ class Memory(Editor):
             StoreUnavailableError: a server does not answer.
             MissingExtraError: the driver of a server is not installed.
         """
-        said = settings or (Settings.from_env() if path is None else Settings())
-        place = Location.find(path, said, vectors=vectors, graph=graph, journal=journal)
+        placed = settings or (Settings.from_env() if path is None else Settings())
+        location = Location.find(path, placed, vectors=vectors, graph=graph, journal=journal)
         settings = settings or Settings.from_env()
         if embedder is None:
             from .models.sentence_encoder import SentenceEncoder  # noqa: PLC0415 -- on first use
@@ -67,66 +169,830 @@ class Memory(Editor):
             embedder = SentenceEncoder()
         if not isinstance(embedder, Embedder):
             raise InvalidRecordError(
-                field="embedder", value=embedder, reason="has no id, dimensions and embed"
+                field="embedder", value=embedder, reason="must have id, dimensions and embed"
             )
         models = Models(embedder=embedder, chat=chat)
-        return cls(Store.open(place, settings, models), models, settings)
+        self = cls.__new__(cls)
+        self._runtime = runtime = Runtime.open(location, settings, models)
+        self._models = models
+        self._settings = settings
+        self._operations = Operations(runtime.engines, settings)
+        self._submission = Submission(runtime.worker, models, runtime.run, runtime.run_write)
+        self._closed = False
+        return self
+
+    @classmethod
+    async def aopen(
+        cls,
+        path: str | None = None,
+        *,
+        vectors: str | None = None,
+        graph: str | None = None,
+        journal: str | None = None,
+        embedder: Embedder | None = None,
+        chat: ChatModel | None = None,
+        settings: Settings | None = None,
+    ) -> Self:
+        """Open a memory as `open`, on a thread: the arguments and errors are the same."""
+        return await asyncio.to_thread(
+            cls.open, path, vectors=vectors, graph=graph, journal=journal, embedder=embedder,
+            chat=chat, settings=settings,
+        )  # fmt: skip
 
     @classmethod
     def from_env(cls) -> Self:
-        """Open what `COMMONPLACE_PATH`, `COMMONPLACE_VECTORS` and their kin say."""
+        """Open the memory that `COMMONPLACE_PATH`, `COMMONPLACE_VECTORS` and the others name.
+
+        `Settings` lists them. Raises as `open`.
+        """
         return cls.open(settings=Settings.from_env())
 
-    # -- what is on its way --------------------------------------------------------------------
-
-    def drain(self, timeout: float = 30.0) -> Backlog:
-        """Wait until every accepted write is applied or `timeout` seconds are over."""
-        self._check_open()
-        return self._store.writer.drain(timeout)
-
-    async def adrain(self, timeout: float = 30.0) -> Backlog:
-        """Wait as `drain`; writes that a dead loop left behind are planned on this one."""
-        self._check_open()
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout
-        self._adopt()
-        while own := [task for task in self._tasks if task.get_loop() is loop]:
-            if until <= loop.time():
-                break
-            await asyncio.wait(own, timeout=until - loop.time())
-        return await self._run(self.drain, max(0.0, until - loop.time()))
-
-    def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
-        """Read the accepted writes that cannot be applied, oldest first; None for everybody's."""
-        self._check_open(scope)
-        return self._store.engines.journal.dead(scope)
-
-    def retry(self, operations: Collection[str]) -> int:
-        """Put dead letters back in line, by operation; answer how many."""
-        self._check_open()
-        check_ids("operations", operations)
-        count = self._store.engines.journal.retry(operations)
-        self._store.writer.resume()
-        return count
+    @classmethod
+    async def afrom_env(cls) -> Self:
+        """Open a memory as `from_env`, on a thread."""
+        return await cls.aopen(settings=Settings.from_env())
 
     def close(self, timeout: float = 10.0) -> None:
-        """Finish what is on its way, for `timeout` seconds, and let go; repeating does nothing.
+        """Finish what is on its way and close; repeating it does nothing.
 
-        What is not finished stays in the journal and goes on at the next open.
+        Args:
+            timeout: seconds to wait for writes. What is not finished by then stays in the journal
+                and goes on at the next open.
         """
         if not self._closed:
             self._closed = True
-            self._store.release(timeout)
+            self._runtime.release(timeout)
 
     async def aclose(self, timeout: float = 10.0) -> None:
-        """Close, as `close`; this loop's own writes are finished first."""
+        """Finish what is on its way and close, as `close`."""
         if self._closed:
             return
-        await self.adrain(timeout)
+        await self.aflush(timeout)
         await asyncio.get_running_loop().run_in_executor(None, self.close, timeout)
 
+    # -- writing -------------------------------------------------------------------------------
+
+    def add(
+        self,
+        content: Content | Sequence[Content],
+        scope: Scope,
+        *,
+        infer: bool | Extraction | None = None,
+        kind: Kind = "fact",
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        upsert: bool = False,
+        origin: Origin = "user",
+        wait: bool = True,
+    ) -> WriteResult:
+        """Remember a text, a `Fact`, a `Message` (verbatim, as an episode), or a list of them.
+
+        For example:
+
+            result = memory.add("Bob moved to Lyon.", Scope(user_id="bob"))
+            memory.get(result.changes[0].id, Scope(user_id="bob"))
+
+        Args:
+            content: 1 to 1,000 things to remember.
+            scope: whose memory.
+            infer: also extract facts from messages with the chat model; None does so when there
+                is one. The messages are kept verbatim whatever happens then, unless an
+                `Extraction` says otherwise.
+            kind: of texts; a `Fact` has its own, a `Message` is an `episode`.
+            metadata: of texts and messages, and of facts that have none.
+            key: idempotency key of a single text; a second write with it changes nothing.
+            upsert: write a text or `Fact` that has a key in place of what the key named before,
+                which stays in its history; a key may then name another text.
+            origin: who said it; what tools and documents said is trusted less.
+            wait: True returns when every store has it; False as soon as it cannot be lost.
+
+        Returns:
+            One change per record in the order given, `NONE` for what was known; extracted facts
+            follow. Without `wait` the changes are empty and `pending` is true.
+
+        Raises:
+            InvalidRecordError: something cannot be stored; nothing was accepted.
+            IdempotencyConflictError: the key was used for another text.
+            BackpressureError: too many writes wait; nothing was accepted.
+            LoopRequiredError: a model is asynchronous and `wait` is true.
+            ModelFailedError, StoreUnavailableError: accepted, failed several times, is retried.
+            StoreRefusedError: accepted, and tried again by the next write, `flush` or open.
+        """
+        self._check_open(scope)
+        operation = self._operations.add(
+            content, scope, infer=self._infers(infer), kind=kind, metadata=metadata, key=key,
+            upsert=upsert, origin=origin,
+        )  # fmt: skip
+        return self._write(operation, wait=wait)
+
+    async def aadd(
+        self,
+        content: Content | Sequence[Content],
+        scope: Scope,
+        *,
+        infer: bool | Extraction | None = None,
+        kind: Kind = "fact",
+        metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        upsert: bool = False,
+        origin: Origin = "user",
+        wait: bool = True,
+    ) -> WriteResult:
+        """Remember something, as `add`."""
+        self._check_open(scope)
+        operation = await self._run(
+            self._operations.add, content, scope, infer=self._infers(infer), kind=kind,
+            metadata=metadata, key=key, upsert=upsert, origin=origin,
+        )  # fmt: skip
+        return await self._awrite(operation, wait=wait)
+
+    def update(
+        self,
+        record_id: str,
+        text: str | None,
+        scope: Scope,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        merge: bool = False,
+        relations: Sequence[Relation] | None = None,
+        importance: float | None = None,
+        pinned: bool | None = None,
+        expires_at: datetime | EllipsisType | None = ...,
+        wait: bool = True,
+    ) -> WriteResult:
+        """Change a record; what is not given stays as it is, and its history keeps the former.
+
+        Args:
+            record_id: of a live record.
+            text: in place of the former; None to keep it.
+            scope: whose memory.
+            metadata: in place of the former.
+            merge: add to the former metadata instead, in place of what has the same key.
+            relations: what the text says; what it said before expires. When missing, another text
+                says nothing, and the same text what it said.
+            importance: 0..1; what matters more fades later.
+            pinned: never fades and is never pruned.
+            expires_at: hidden from reads from then on; None for never. Relations end with it only
+                when they are given too.
+            wait: as of `add`.
+
+        Raises:
+            RecordNotFoundError: no live record has this id in this scope.
+            InvalidRecordError: something cannot be stored.
+        """
+        self._check_open(scope)
+        operation = self._operations.update(
+            record_id, text, scope, metadata=metadata, merge=merge, relations=relations,
+            importance=importance, pinned=pinned, expires_at=expires_at,
+        )  # fmt: skip
+        return self._write(operation, wait=wait)
+
+    async def aupdate(
+        self,
+        record_id: str,
+        text: str | None,
+        scope: Scope,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        merge: bool = False,
+        relations: Sequence[Relation] | None = None,
+        importance: float | None = None,
+        pinned: bool | None = None,
+        expires_at: datetime | EllipsisType | None = ...,
+        wait: bool = True,
+    ) -> WriteResult:
+        """Change a record, as `update`."""
+        self._check_open(scope)
+        operation = await self._run(
+            self._operations.update, record_id, text, scope, metadata=metadata, merge=merge,
+            relations=relations, importance=importance, pinned=pinned, expires_at=expires_at,
+        )  # fmt: skip
+        return await self._awrite(operation, wait=wait)
+
+    def delete(self, record_id: str, scope: Scope, *, wait: bool = True) -> WriteResult:
+        """Delete a record; its history stays until its scope is forgotten.
+
+        Args:
+            record_id: of a live record.
+            scope: whose memory.
+            wait: as of `add`.
+
+        Raises:
+            RecordNotFoundError: no live record has this id in this scope.
+        """
+        self._check_open(scope)
+        return self._write(self._operations.delete(record_id, scope), wait=wait)
+
+    async def adelete(self, record_id: str, scope: Scope, *, wait: bool = True) -> WriteResult:
+        """Delete a record, as `delete`."""
+        self._check_open(scope)
+        operation = await self._run(self._operations.delete, record_id, scope)
+        return await self._awrite(operation, wait=wait)
+
+    def feedback(self, record_id: str, scope: Scope, *, helped: bool) -> WriteResult:
+        """Count whether a record helped, most often a procedure that was followed.
+
+        Args:
+            record_id: of a live record.
+            scope: whose memory.
+            helped: adds 1 to `Record.votes` when true, takes 1 away when false.
+
+        Raises:
+            RecordNotFoundError: no live record has this id in this scope.
+        """
+        self._check_open(scope)
+        check_choice("helped", helped, (True, False))
+        votes = 1 if helped else -1
+        return self._write(self._operations.update(record_id, None, scope, votes=votes))
+
+    async def afeedback(self, record_id: str, scope: Scope, *, helped: bool) -> WriteResult:
+        """Count whether a record helped, as `feedback`."""
+        self._check_open(scope)
+        check_choice("helped", helped, (True, False))
+        votes = 1 if helped else -1
+        update = self._operations.update
+        return await self._awrite(await self._run(update, record_id, None, scope, votes=votes))
+
+    def batch(self, commands: Sequence[Command], *, wait: bool = True) -> Sequence[WriteResult]:
+        """Do several writes, of any scopes, accepted together: all of them or none.
+
+        Args:
+            commands: each an `Upsert`, a `Delete` or a `Revise`; none for an empty answer.
+            wait: as of `add`.
+
+        Returns:
+            One result each, in their order; the changes are as of `add`.
+
+        Raises:
+            InvalidRecordError, IdempotencyConflictError, BackpressureError: nothing was accepted.
+            LoopRequiredError, ModelFailedError, StoreUnavailableError: as of `add`.
+        """
+        self._check_open()
+        operations = [self._operations.command(one) for one in commands]
+        return self._submission.submit(operations, wait=wait) if operations else []
+
+    async def abatch(
+        self, commands: Sequence[Command], *, wait: bool = True
+    ) -> Sequence[WriteResult]:
+        """Do several writes, as `batch`."""
+        self._check_open()
+        check = self._operations.command
+        operations = await self._run(lambda: [check(one) for one in commands])
+        return await self._submission.asubmit(operations, wait=wait) if operations else []
+
+    def prune(
+        self,
+        scope: Scope,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        unused_for: timedelta | None = None,
+        kinds: Sequence[Kind] = (),
+        dry_run: bool = True,
+    ) -> Sequence[Record]:
+        """Delete what a scope keeps beyond limits, or say what that would be.
+
+        Args:
+            scope: whose memory.
+            keep: so many records, those remembered most strongly (`Settings.half_life`).
+            older_than: since the last change.
+            unused_for: since the last recall; where both are given a record goes when it exceeds
+                both.
+            kinds: look at these only; empty for all.
+            dry_run: True deletes nothing.
+
+        Returns:
+            The records that go, weakest first. Pinned ones stay until they expire.
+
+        Raises:
+            InvalidRecordError: there is no limit, or one is below zero.
+        """
+        self._check_open(scope)
+        check_kinds(kinds)
+        limits = Limits(keep=keep, older_than=older_than, unused_for=unused_for)
+        engines, log = self._runtime.engines, self._runtime.access_log
+        found = records_beyond(limits, scope, kinds, engines.graph, log, self._settings.half_life)
+        for one in () if dry_run else found:
+            with contextlib.suppress(RecordNotFoundError):  # somebody else was quicker
+                deletion = self._operations.delete(one.id, scope, spare_pinned=True)
+                self._write(deletion, wait=False)
+        if found and not dry_run:
+            self._runtime.worker.flush(_PRUNE_SECONDS)
+        return found
+
+    async def aprune(
+        self,
+        scope: Scope,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        unused_for: timedelta | None = None,
+        kinds: Sequence[Kind] = (),
+        dry_run: bool = True,
+    ) -> Sequence[Record]:
+        """Delete what a scope keeps beyond limits, as `prune`."""
+        return await self._run(
+            self.prune, scope, keep=keep, older_than=older_than, unused_for=unused_for,
+            kinds=kinds, dry_run=dry_run,
+        )  # fmt: skip
+
+    def forget(self, scope: Scope) -> EraseReceipt:
+        """Erase all that the scope covers from every store, pending writes and history included.
+
+        A write accepted before does not come back; one accepted afterwards is kept. For example:
+
+            receipt = memory.forget(Scope(user_id="bob"))
+            assert receipt.complete
+
+        Args:
+            scope: whose memory; a user's covers all his agents and sessions.
+
+        Returns:
+            What was removed, store by store, and what a second look found.
+        """
+        self._check_open(scope)
+        receipt: EraseReceipt
+        [receipt] = self._submission.submit([self._operations.forget(scope)], wait=True)
+        return receipt
+
+    async def aforget(self, scope: Scope) -> EraseReceipt:
+        """Erase all that the scope covers, as `forget`."""
+        self._check_open(scope)
+        receipt: EraseReceipt
+        [receipt] = await self._submission.asubmit([self._operations.forget(scope)], wait=True)
+        return receipt
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def search(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        top_k: int = 10,
+        threshold: float | None = None,
+        where: Mapping[str, Any] | None = None,
+        predicate: Callable[[Record], bool] | None = None,
+        kinds: Sequence[Kind] = (),
+        include_superseded: bool = False,
+        include_expired: bool = False,
+        as_of: datetime | None = None,
+        decay: bool | None = None,
+    ) -> Sequence[Match]:
+        """Find the records that answer a text, best first; ties by id.
+
+        For example:
+
+            for match in memory.search("Where does Bob live?", Scope(user_id="bob"), top_k=3):
+                print(f"{match.score:.2f} {match.record.text}")
+
+        Args:
+            text: a question or a topic; not empty, at most 8 KiB.
+            scope: whose memory.
+            top_k: at most so many, 1..1000; applied after the threshold.
+            threshold: leave out matches with a lower score, 0..1; None for no limit.
+            where: a filter (`commonplace.filters`), AND-ed with the scope.
+            predicate: asked about each `Record` that the filter lets through; False leaves it
+                out. It may be called on any thread and must not change the record.
+            kinds: only these; empty for all.
+            include_superseded: also records that are no longer true.
+            include_expired: also records that have expired.
+            as_of: instead, what was true at this moment of world time.
+            decay: multiply scores by 0.3..1.5, more for what is fresh or was recalled often; after
+                the threshold. `Settings.decay` when None.
+
+        Returns:
+            An empty list if nothing matches. `Match.score_details` says what the score is made of.
+
+        Raises:
+            InvalidRecordError: an argument is out of its range, or the text is empty.
+            InvalidFilterError: the filter is not in the language.
+            LoopRequiredError: the embedder is asynchronous.
+        """
+        self._check_open(scope)
+        request = search_request(
+            text, scope, top_k=top_k, threshold=threshold, where=where, predicate=predicate,
+            kinds=kinds, include_superseded=include_superseded, include_expired=include_expired,
+            as_of=as_of, decay=decay,
+        )  # fmt: skip
+        embedder = self._models.embedder
+        if is_async(embedder.embed):
+            raise LoopRequiredError(call="search", model=embedder.id)
+        limit = self._settings.max_embed_chars
+        return self._search(request, embed(embedder, [text], purpose="query", limit=limit)[0])
+
+    async def asearch(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        top_k: int = 10,
+        threshold: float | None = None,
+        where: Mapping[str, Any] | None = None,
+        predicate: Callable[[Record], bool] | None = None,
+        kinds: Sequence[Kind] = (),
+        include_superseded: bool = False,
+        include_expired: bool = False,
+        as_of: datetime | None = None,
+        decay: bool | None = None,
+    ) -> Sequence[Match]:
+        """Find the records that answer a text, as `search`."""
+        self._check_open(scope)
+        self._submission.adopt_orphans()
+        embedder = self._models.embedder
+        if not is_async(embedder.embed):
+            return await self._run(
+                self.search, text, scope, top_k=top_k, threshold=threshold, where=where,
+                predicate=predicate, kinds=kinds, include_superseded=include_superseded,
+                include_expired=include_expired, as_of=as_of, decay=decay,
+            )  # fmt: skip
+        request = search_request(
+            text, scope, top_k=top_k, threshold=threshold, where=where, predicate=predicate,
+            kinds=kinds, include_superseded=include_superseded, include_expired=include_expired,
+            as_of=as_of, decay=decay,
+        )  # fmt: skip
+        limit = self._settings.max_embed_chars
+        vectors = await aembed(embedder, [text], purpose="query", limit=limit)
+        return await self._run(self._search, request, vectors[0])
+
+    def get(self, record_id: str, scope: Scope, *, include_expired: bool = False) -> Record | None:
+        """Read a live record, superseded or not; None if this scope has none with this id.
+
+        Args:
+            record_id: of one record.
+            scope: whose memory.
+            include_expired: also when it has expired.
+        """
+        self._check_open(scope)
+        check_name("record_id", record_id)
+        graph = self._runtime.engines.graph
+        return next(iter(graph.get(scope, [record_id], include_expired=include_expired)), None)
+
+    async def aget(
+        self, record_id: str, scope: Scope, *, include_expired: bool = False
+    ) -> Record | None:
+        """Read a live record, as `get`."""
+        return await self._run(self.get, record_id, scope, include_expired=include_expired)
+
+    def get_many(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Record]:
+        """Read live records in the order of the ids, leaving out those that this scope lacks.
+
+        Args:
+            record_ids: any number of ids.
+            scope: whose memory.
+        """
+        self._check_open(scope)
+        check_ids("record_ids", record_ids)
+        return self._runtime.engines.graph.get(scope, record_ids) if record_ids else []
+
+    async def aget_many(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Record]:
+        """Read live records, as `get_many`."""
+        return await self._run(self.get_many, record_ids, scope)
+
+    def list(
+        self,
+        scope: Scope,
+        *,
+        where: Mapping[str, Any] | None = None,
+        predicate: Callable[[Record], bool] | None = None,
+        kinds: Sequence[Kind] = (),
+        limit: int = 100,
+        cursor: str | None = None,
+        include_superseded: bool = False,
+        include_expired: bool = False,
+        as_of: datetime | None = None,
+    ) -> Page:
+        """Read live records, newest first.
+
+        Args:
+            scope: whose memory.
+            where: a filter (`commonplace.filters`), AND-ed with the scope.
+            predicate: as of `search`.
+            kinds: only these; empty for all.
+            limit: records a page, 1..1000.
+            cursor: `Page.cursor` of the page before; None for the first.
+            include_superseded: also records that are no longer true.
+            include_expired: also records that have expired.
+            as_of: instead, what was true at this moment of world time.
+
+        Raises:
+            InvalidRecordError: an argument is out of its range, or the cursor is none of ours.
+            InvalidFilterError: the filter is not in the language.
+        """
+        self._check_open(scope)
+        check_time("as_of", as_of)
+        check_kinds(kinds)
+        return self._runtime.engines.graph.page(
+            scope,
+            where=parse_filter(where, predicate),
+            kinds=kinds,
+            limit=limit,
+            cursor=cursor,
+            include_superseded=include_superseded,
+            include_expired=include_expired,
+            as_of=as_of,
+        )
+
+    async def alist(
+        self,
+        scope: Scope,
+        *,
+        where: Mapping[str, Any] | None = None,
+        predicate: Callable[[Record], bool] | None = None,
+        kinds: Sequence[Kind] = (),
+        limit: int = 100,
+        cursor: str | None = None,
+        include_superseded: bool = False,
+        include_expired: bool = False,
+        as_of: datetime | None = None,
+    ) -> Page:
+        """Read live records, as `list`."""
+        return await self._run(
+            self.list, scope, where=where, predicate=predicate, kinds=kinds, limit=limit,
+            cursor=cursor, include_superseded=include_superseded, include_expired=include_expired,
+            as_of=as_of,
+        )  # fmt: skip
+
+    def history(self, record_id: str, scope: Scope) -> Sequence[Version]:
+        """Read every version of a record, oldest first; empty list if this scope has none.
+
+        Args:
+            record_id: of a record, live or deleted.
+            scope: whose memory.
+        """
+        self._check_open(scope)
+        check_name("record_id", record_id)
+        return self._runtime.engines.graph.history(scope, record_id)
+
+    async def ahistory(self, record_id: str, scope: Scope) -> Sequence[Version]:
+        """Read every version of a record, as `history`."""
+        return await self._run(self.history, record_id, scope)
+
+    def relations(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        hops: int = 1,
+        records: Collection[str] | None = None,
+        include_superseded: bool = False,
+        as_of: datetime | None = None,
+    ) -> Sequence[Relation]:
+        """Read relations, oldest first: those around one entity, of some records, or all.
+
+        Args:
+            scope: whose memory.
+            entity: a name, in any spelling; None for all.
+            hops: how many relations away from the entity, 1..3.
+            records: instead of an entity's, those that the records with these ids state.
+            include_superseded: also what ended, and what a changed record said before.
+            as_of: instead, what held at this moment of world time.
+
+        Raises:
+            InvalidRecordError: the entity is not a name, an argument is out of its range, or both
+                an entity and records are given.
+        """
+        self._check_open(scope)
+        if entity is not None:
+            check_name("entity", entity)
+        if records is not None:
+            check_ids("records", records)
+            if entity is not None:
+                raise InvalidRecordError(
+                    field="entity", value=entity, reason="must not be given beside records"
+                )
+        check_time("as_of", as_of)
+        if type(hops) is not int or not 1 <= hops <= MAX_HOPS:
+            raise InvalidRecordError(
+                field="hops", value=hops, reason=f"must be an integer in 1..{MAX_HOPS}"
+            )
+        return self._runtime.engines.graph.relations(
+            scope,
+            entity,
+            hops=hops,
+            records=records,
+            include_superseded=include_superseded,
+            as_of=as_of,
+        )
+
+    async def arelations(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        hops: int = 1,
+        records: Collection[str] | None = None,
+        include_superseded: bool = False,
+        as_of: datetime | None = None,
+    ) -> Sequence[Relation]:
+        """Read relations, as `relations`."""
+        return await self._run(
+            self.relations, scope, entity, hops=hops, records=records,
+            include_superseded=include_superseded, as_of=as_of,
+        )  # fmt: skip
+
+    def entities(self, scope: Scope) -> Sequence[Entity]:
+        """Read the entities that the scope's relations name, by name.
+
+        Args:
+            scope: whose memory.
+        """
+        self._check_open(scope)
+        return self._runtime.engines.graph.entities(scope)
+
+    async def aentities(self, scope: Scope) -> Sequence[Entity]:
+        """Read the entities, as `entities`."""
+        return await self._run(self.entities, scope)
+
+    def diagram(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        form: Literal["text", "mermaid"] = "text",
+        hops: int = 1,
+        records: Collection[str] | None = None,
+        include_superseded: bool = False,
+        as_of: datetime | None = None,
+    ) -> str:
+        """Write relations as lines of text or as a Mermaid flowchart; empty text for none.
+
+        Args:
+            scope: whose memory.
+            entity: as of `relations`.
+            form: `text`, a line for each relation, or `mermaid`.
+            hops: as of `relations`.
+            records: as of `relations`.
+            include_superseded: as of `relations`; a flowchart dots what ended.
+            as_of: as of `relations`.
+
+        Raises:
+            InvalidRecordError: as of `relations`.
+        """
+        check_choice("form", form, ("text", "mermaid"))
+        found = self.relations(
+            scope, entity, hops=hops, records=records, include_superseded=include_superseded,
+            as_of=as_of,
+        )  # fmt: skip
+        return as_text(found) if form == "text" else as_mermaid(found)
+
+    async def adiagram(
+        self,
+        scope: Scope,
+        entity: str | None = None,
+        *,
+        form: Literal["text", "mermaid"] = "text",
+        hops: int = 1,
+        records: Collection[str] | None = None,
+        include_superseded: bool = False,
+        as_of: datetime | None = None,
+    ) -> str:
+        """Write relations, as `diagram`."""
+        return await self._run(
+            self.diagram, scope, entity, form=form, hops=hops, records=records,
+            include_superseded=include_superseded, as_of=as_of,
+        )  # fmt: skip
+
+    # -- operating -----------------------------------------------------------------------------
+
+    def flush(self, timeout: float = 30.0) -> Backlog:
+        """Wait until every accepted write is applied.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Returns:
+            What is left: both numbers are zero when everything is in every store.
+        """
+        self._check_open()
+        return self._runtime.worker.flush(timeout)
+
+    async def aflush(self, timeout: float = 30.0) -> Backlog:
+        """Wait as `flush`; writes whose event loop is gone are planned on this one."""
+        self._check_open()
+        return await self._submission.aflush(timeout)
+
+    def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
+        """Read the accepted writes that cannot be applied, oldest first.
+
+        Args:
+            scope: whose; None, for an operator, for everybody's.
+        """
+        self._check_open(*(() if scope is None else (scope,)))
+        return self._runtime.engines.journal.dead(scope)
+
+    async def adead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
+        """Read the accepted writes that cannot be applied, as `dead_letters`."""
+        return await self._run(self.dead_letters, scope)
+
+    def retry(self, operations: Collection[str]) -> int:
+        """Put dead letters back in line; return how many there were.
+
+        Args:
+            operations: their ids, `DeadLetter.operation`; an unknown one is ignored.
+        """
+        self._check_open()
+        check_ids("operations", operations)
+        count = self._runtime.engines.journal.retry(operations)
+        self._runtime.worker.resume()
+        return count
+
+    async def aretry(self, operations: Collection[str]) -> int:
+        """Put dead letters back in line, as `retry`."""
+        count = await self._run(self.retry, operations)
+        self._submission.adopt_orphans()
+        return count
+
+    def scope_of(self, record_id: str) -> Scope | None:
+        """Tell whose record an id is, live or deleted; None if there never was one.
+
+        For programs that were handed nothing but an id. Never for an agent's tool: what it names
+        must be looked up in the scope of the user it serves.
+
+        Args:
+            record_id: of one record.
+        """
+        self._check_open()
+        check_name("record_id", record_id)
+        return self._runtime.engines.graph.scope_of(record_id)
+
+    async def ascope_of(self, record_id: str) -> Scope | None:
+        """Tell whose record an id is, as `scope_of`."""
+        return await self._run(self.scope_of, record_id)
+
+    def list_scopes(self) -> Sequence[Scope]:
+        """List every scope that has records, live or deleted, in no order; for an operator."""
+        self._check_open()
+        return self._runtime.engines.graph.list_scopes()
+
+    async def alist_scopes(self) -> Sequence[Scope]:
+        """List every scope, as `list_scopes`."""
+        return await self._run(self.list_scopes)
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await a call that uses this memory and would block the loop, on a thread of ours.
+
+        It has no blocking twin: without a loop the call itself does the same. The call sees the
+        context variables of the task that awaits it.
+
+        Args:
+            call: a function; its arguments follow.
+        """
+        context = copy_context()
+        return await self._run(lambda: context.run(call, *args, **kwargs))
+
+    @property
+    def location(self) -> str:
+        """The stores, without passwords; equal for all memories that share them."""
+        return str(self._runtime.location)
+
+    @property
+    def embedder(self) -> Embedder:
+        """The model that turns texts into vectors."""
+        return self._models.embedder
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The states of runs, which frameworks keep beside what is remembered."""
+        self._check_open()
+        return self._runtime.engines.checkpoints
+
+    # -- wiring --------------------------------------------------------------------------------
+
+    def _infers(self, infer: bool | Extraction | None) -> bool | Extraction:
+        if isinstance(infer, Extraction):
+            return infer
+        return self._models.chat is not None if infer is None else bool(infer)
+
+    def _search(self, request: SearchRequest, vector: Any) -> Sequence[Match]:
+        runtime = self._runtime
+        engines = runtime.engines
+        log, settings = runtime.access_log, self._settings
+        return search(request, vector, engines.index, engines.graph, log, settings)
+
+    def _write(self, operation: Any, *, wait: bool = True) -> WriteResult:
+        result: WriteResult
+        [result] = self._submission.submit([operation], wait=wait)
+        return result
+
+    async def _awrite(self, operation: Any, *, wait: bool = True) -> WriteResult:
+        result: WriteResult
+        [result] = await self._submission.asubmit([operation], wait=wait)
+        return result
+
+    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run storage code on a thread of the runtime and await it."""
+        self._check_open()
+        return await self._runtime.run(call, *args, **kwargs)
+
+    def _check_open(self, *scopes: Scope) -> None:
+        if self._closed or os.getpid() != self._runtime.pid:
+            raise MemoryClosedError
+        for scope in scopes:
+            check_scope(scope)
+
     def __enter__(self) -> Self:
-        """Take part."""
+        """Return self."""
         return self
 
     def __exit__(
@@ -137,7 +1003,7 @@ class Memory(Editor):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Take part."""
+        """Return self."""
         return self
 
     async def __aexit__(

@@ -1,15 +1,14 @@
-"""The data that travels: frozen, slotted, keyword-only, validated where it is made.
-
-MERGED FROM commonplace.answers: What `Memory` answers to writes, erasures and looks at what it holds."""
+"""Data types of the public interface: frozen, validated where they are made."""
 
 import hashlib
 import json
 import unicodedata
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from types import EllipsisType
 from typing import Any, Literal, Self, get_args
 
 from .errors import InvalidRecordError, InvalidScopeError
@@ -70,9 +69,9 @@ class Scope:
 
     @property
     def partition(self) -> str:
-        """The owner's lane: its writes are applied in the order of acceptance.
+        """The owner's partition: its writes are applied in the order of acceptance.
 
-        A scope and every scope that it covers are in one lane; all that has no user shares one.
+        A scope and every scope that it covers are in one partition; all that has no user shares one.
         """
         return "-" if self.user_id is None else Scope(user_id=self.user_id).key
 
@@ -82,6 +81,10 @@ class Scope:
         if self.session_id is None or (self.user_id is None and self.agent_id is None):
             return self
         return Scope(user_id=self.user_id, agent_id=self.agent_id)
+
+    def record_id(self, kind: str, key: str) -> str:
+        """Derive the UUID of the record that `key` names in this very scope and kind."""
+        return str(uuid.uuid5(NAMESPACE, json.dumps([self.key, kind, key])))
 
     def covers(self, other: "Scope") -> bool:
         """Tell whether a question in this scope may see a record of `other`."""
@@ -237,18 +240,23 @@ class Record:
     indexed: bool = True
 
     def holds(
-        self, at: datetime, *, as_of: datetime | None = None, latest_only: bool = True
+        self,
+        at: datetime,
+        *,
+        as_of: datetime | None = None,
+        include_superseded: bool = False,
+        include_expired: bool = False,
     ) -> bool:
         """Tell whether a reader at the moment `at` is shown it.
 
-        What has expired is not; of the rest what was true at `as_of`, or without it what has not
-        ended by `at`, or everything when `latest_only` is false.
+        What has expired is not, unless `include_expired`; of the rest what was true at `as_of`,
+        or without it what has not ended by `at`, or everything with `include_superseded`.
         """
-        if self.expires_at is not None and self.expires_at <= at:
+        if not include_expired and self.expires_at is not None and self.expires_at <= at:
             return False
         if as_of is not None:
             return self.occurred_at <= as_of and (self.valid_to is None or self.valid_to > as_of)
-        return not latest_only or self.valid_to is None or self.valid_to > at
+        return include_superseded or self.valid_to is None or self.valid_to > at
 
     @property
     def indexed_text(self) -> str:
@@ -268,11 +276,6 @@ class Record:
 def turn_key(scope: Scope, position: int) -> str:
     """Name the place `position` of the session of `scope`."""
     return f"{scope.key}:{position}"
-
-
-def record_id(scope: Scope, kind: str, key: str) -> str:
-    """Derive the UUID of the record that `key` names in this scope and kind."""
-    return str(uuid.uuid5(NAMESPACE, json.dumps([scope.key, kind, key])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,15 +358,15 @@ class Match:
 
     Attributes:
         score: 0..1, higher answers better; 0 says that nothing speaks for it.
-        parts: what each signal added to the score; they sum to it.
-        fit: 0..1, how far it answers by itself: the cosine, raised by shared words and relations.
+        score_details: what each signal added to the score; they sum to it.
+        relevance: 0..1, how far it answers by itself: the cosine, raised by shared words and relations.
             Unlike the score it compares with no other record.
     """
 
     record: Record
     score: float
-    parts: Mapping[str, float] = field(default_factory=dict)
-    fit: float = 0.0
+    score_details: Mapping[str, float] = field(default_factory=dict)
+    relevance: float = 0.0
 
 
 def fold(name: str) -> str:
@@ -444,10 +447,92 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What is left after draining: both zero when everything accepted is in every store."""
+    """How many accepted writes are pending, and how many are dead letters.
+
+    Both are zero when everything that was accepted is in every store.
+    """
 
     pending: int
     dead: int
 
     def __add__(self, other: Self) -> "Backlog":
         return Backlog(pending=self.pending + other.pending, dead=self.dead + other.dead)
+
+
+def check_scope(scope: object) -> None:
+    """Raise `InvalidRecordError` unless this is a `Scope`."""
+    if type(scope) is not Scope:
+        raise InvalidRecordError(
+            field="scope", value=scope, reason="must be a Scope", hint="Give Scope(user_id=...)."
+        )
+
+
+def check_kinds(kinds: object) -> None:
+    """Raise `InvalidRecordError` unless this is a list of kinds."""
+    if isinstance(kinds, str) or not isinstance(kinds, Collection):
+        raise InvalidRecordError(field="kinds", value=kinds, reason="must be a list of kinds")
+    for kind in kinds:
+        check_choice("kind", kind, KINDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """How facts are taken out of messages.
+
+    Attributes:
+        instructions: what the model is told beyond what it always is, such as what to leave out.
+        metadata, expires_at: of the facts.
+        keep_messages: keep the messages verbatim too; True by default. Without them a model that
+            fails is an error, because nothing would be left: `ModelFailedError`, and tried again, or
+            `ModelUnreadableError`.
+
+    Raises:
+        InvalidRecordError: one of them cannot be stored.
+    """
+
+    instructions: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    expires_at: datetime | None = None
+    keep_messages: bool = True
+
+    def __post_init__(self) -> None:
+        check_metadata(self.metadata)
+        check_time("expires_at", self.expires_at)
+        if self.instructions is not None:
+            check_text(self.instructions, "instructions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upsert:
+    """Write facts, at most 1,000; one that has a key takes the place of what the key named.
+
+    Two facts of one key must not differ in their text.
+    """
+
+    facts: Sequence[Fact]
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Delete a record of this very scope; an id that the scope does not have is ignored."""
+
+    record_id: str
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revise:
+    """Change a record that was read, as `Memory.update` does; what is not given stays."""
+
+    record: Record
+    text: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    expires_at: datetime | EllipsisType | None = ...
+
+
+Content = str | Message | Fact
+"""What can be remembered: a text, one turn of a conversation, or a stated fact."""
+
+Command = Upsert | Delete | Revise
+"""One write of `Memory.batch`."""

@@ -1,4 +1,4 @@
-"""One open place: its engines and its writer, shared by all memories of a process that open it."""
+"""One open location: its engines, threads and worker, shared by all memories of a process."""
 
 import asyncio
 import atexit
@@ -23,48 +23,50 @@ from .settings import Location, Settings
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_open: dict[Location, "Store"] = {}
-_doors: dict[Location, threading.Lock] = {}  # opening and closing one takes time: a lock for each
+_open: dict[Location, "Runtime"] = {}
+_locks: dict[Location, threading.Lock] = {}  # opening and closing one takes time: a lock for each
 _EXIT_SECONDS = 5.0
 _log = logging.getLogger("commonplace")
 
 
-class Store:
-    """The engines of one place, with a thread pool for reads; counted by who uses it."""
+class Runtime:
+    """The engines and threads of one location, with a count of the memories that use it."""
 
-    def __init__(self, place: Location, settings: Settings, models: Models) -> None:
+    def __init__(self, location: Location, settings: Settings, models: Models) -> None:
         self.embedder_id = models.embedder.id
-        self.place = place
-        self._users = 0
+        self.location = location
+        self._references = 0
         self.pid = os.getpid()
-        self.engines = open_engines(place, settings, models.embedder, VERSION)
-        self.writer = IngestWorker(self.engines, settings, models, _describe)
+        self.engines = open_engines(location, settings, models.embedder, VERSION)
+        self.worker = IngestWorker(self.engines, settings, models, _describe)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
         self._writers = ThreadPoolExecutor(8, thread_name_prefix="commonplace-write")
-        self.recalls = AccessLog(self.engines.graph, self._pool.submit)
+        self.access_log = AccessLog(self.engines.graph, self._pool.submit)
         try:
-            self.writer.recover()
+            self.worker.recover()
             if _lost_index(self.engines):
-                _log.warning("%s has records and an empty index: run `commonplace reindex`", place)
+                _log.warning(
+                    "%s has records and an empty index: run `commonplace reindex`", location
+                )
         except BaseException:
             self._close(0)
             raise
 
     @classmethod
-    def open(cls, place: Location, settings: Settings, models: Models) -> "Store":
-        """Open a place, or take part in it when this process has it open."""
-        with _doors.setdefault(place, threading.Lock()):
-            store = _open.get(place)
-            if store is None:
-                store = _open[place] = cls(place, settings, models)
-            elif store.embedder_id != models.embedder.id:
+    def open(cls, location: Location, settings: Settings, models: Models) -> "Runtime":
+        """Open a location, or share it when this process has it open."""
+        with _locks.setdefault(location, threading.Lock()):
+            runtime = _open.get(location)
+            if runtime is None:
+                runtime = _open[location] = cls(location, settings, models)
+            elif runtime.embedder_id != models.embedder.id:
                 raise SchemaMismatchError(
-                    what="the embedder", stored=store.embedder_id, wanted=models.embedder.id
+                    what="the embedder", stored=runtime.embedder_id, wanted=models.embedder.id
                 )
-            store._users += 1
-            return store
+            runtime._references += 1
+            return runtime
 
-    async def run_writes(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_write(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run what may wait for an embedder on threads that no read needs, and await it."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writers, partial(call, *args, **kwargs))
@@ -75,20 +77,20 @@ class Store:
         return await loop.run_in_executor(self._pool, partial(call, *args, **kwargs))
 
     def release(self, timeout: float) -> None:
-        """Take part no longer; the last one out finishes the writes and closes the engines."""
+        """Give up one reference; the last one finishes the writes and closes the engines."""
         if os.getpid() != self.pid:
             return
-        with _doors[self.place]:
-            self._users -= 1
-            if self._users:
+        with _locks[self.location]:
+            self._references -= 1
+            if self._references:
                 return
-            _open.pop(self.place, None)
+            _open.pop(self.location, None)
             self._close(timeout)
 
     def _close(self, timeout: float) -> None:
-        self.writer.close(timeout)
+        self.worker.close(timeout)
         with contextlib.suppress(CommonplaceError):  # only recalls are lost
-            self.recalls.flush()
+            self.access_log.flush()
         self._pool.shutdown(wait=False)
         self._writers.shutdown(wait=False)
         self.engines.index.close()
@@ -112,21 +114,21 @@ def _describe(text: str) -> tuple[Terms, int]:
     return document_terms(text), count_words(text)
 
 
-def _leave_to_parent() -> None:
+def _forget_parent() -> None:
     """Forget in a forked child what its parent has open: its threads are not here."""
     _open.clear()
-    _doors.clear()
+    _locks.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+    os.register_at_fork(after_in_child=_forget_parent)
 
 
 def _finish_all() -> None:
     """Apply what was accepted while there are threads to do it."""
-    for store in list(_open.values()):
+    for runtime in list(_open.values()):
         with contextlib.suppress(CommonplaceError):  # the journal has everything
-            store.writer.drain(_EXIT_SECONDS)
+            runtime.worker.flush(_EXIT_SECONDS)
 
 
 # Thread pools are gone before `atexit` is asked. Python's own pools use this hook too, and those
@@ -136,7 +138,7 @@ getattr(threading, "_register_atexit", atexit.register)(_finish_all)
 
 @atexit.register
 def _close_all() -> None:
-    for store in list(_open.values()):
+    for runtime in list(_open.values()):
         with contextlib.suppress(CommonplaceError):  # the journal has everything
-            store._close(0.0)  # noqa: SLF001 -- this module's own
+            runtime._close(0.0)  # noqa: SLF001 -- this module's own
     _open.clear()

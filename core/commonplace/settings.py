@@ -1,6 +1,6 @@
 """What can be set; `from_env` is the only reader of the environment.
 
-MERGED FROM commonplace.place: Where the engines of a memory are: folders for the embedded ones, URLs for servers.
+MERGED FROM commonplace.location: Where the engines of a memory are: folders for the embedded ones, URLs for servers.
 
 MERGED FROM commonplace.backends.urls: What the URL of a server says: where it is, as whom to ask it, and options of the engine."""
 

@@ -83,7 +83,9 @@ def test_a_score_changes_inside_its_bounds_and_none_is_lost(
 ) -> None:
     matches = [
         Match(
-            record=remembered(days, name=str(n), pinned=pinned), score=score, parts={"dense": score}
+            record=remembered(days, name=str(n), pinned=pinned),
+            score=score,
+            score_details={"dense": score},
         )
         for n, (days, score, pinned) in enumerate(given)
     ]
@@ -95,7 +97,7 @@ def test_a_score_changes_inside_its_bounds_and_none_is_lost(
         held = former[match.record.id]
         assert min(1.0, WEAKEST * held) - 1e-9 <= match.score <= min(1.0, STRONGEST * held) + 1e-9
         assert not match.record.pinned or match.score >= held
-        assert match.score == pytest.approx(sum(match.parts.values()))
+        assert match.score == pytest.approx(sum(match.score_details.values()))
 
 
 def test_between_equal_scores_the_fresher_comes_first() -> None:

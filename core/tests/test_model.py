@@ -19,7 +19,6 @@ from commonplace.model import (
     Record,
     Relation,
     Scope,
-    record_id,
     turn_key,
 )
 
@@ -130,15 +129,15 @@ def test_keys_do_not_collide_where_ids_are_joined() -> None:
     ]
 
     assert len(scopes) == len({scope.key for scope in scopes})
-    assert len(scopes) == len({record_id(scope, "fact", "k") for scope in scopes})
+    assert len(scopes) == len({scope.record_id("fact", "k") for scope in scopes})
 
 
 def test_a_record_id_is_a_stable_uuid() -> None:
     scope = Scope(user_id="alice")
 
-    assert record_id(scope, "fact", "k") == record_id(Scope(user_id="alice"), "fact", "k")
-    assert record_id(scope, "fact", "k") != record_id(scope, "episode", "k")
-    assert 5 == uuid.UUID(record_id(scope, "fact", "k")).version
+    assert scope.record_id("fact", "k") == Scope(user_id="alice").record_id("fact", "k")
+    assert scope.record_id("fact", "k") != scope.record_id("episode", "k")
+    assert 5 == uuid.UUID(scope.record_id("fact", "k")).version
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_neighbours_do_not_stretch_the_scores() -> None:
 def test_long_turns_gain_nothing_from_their_session() -> None:
     [_, second] = rank("?", [turn(1, 0.9, 2.0, words=400), turn(2, 0.4, words=400)], now=NOW)
 
-    assert second.parts["neighbour"] + second.parts["session"] < 0.01 * second.score
+    assert second.score_details["neighbour"] + second.score_details["session"] < 0.01 * second.score
 
 
 def test_turns_of_another_session_are_no_neighbours() -> None:
@@ -136,7 +136,7 @@ def test_turns_of_another_session_are_no_neighbours() -> None:
     hits = (turn(1, 0.9, 2.0), fact("x", 0.1, scope=tuesday, position=2))
 
     matches = {match.record.id: match for match in rank("?", hits, now=NOW)}
-    assert 0.0 == matches["x"].parts["neighbour"]
+    assert 0.0 == matches["x"].score_details["neighbour"]
 
 
 def test_a_fact_does_not_lose_to_an_equal_turn_for_having_no_session() -> None:
@@ -153,7 +153,7 @@ def test_the_named_speaker_gains(question: str) -> None:
 def test_a_name_inside_another_word_is_not_named() -> None:
     [match] = rank("a malice aforethought", [fact("a", 0.4, speaker="Alice")], now=NOW)
 
-    assert 0.0 == match.parts["speaker"]
+    assert 0.0 == match.score_details["speaker"]
 
 
 def test_neighbour_turns_are_two_on_each_side_without_the_hits() -> None:
@@ -189,14 +189,14 @@ def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(
 
     for match in matches:
         assert 0.0 <= match.score <= 1.0
-        assert pytest.approx(match.score, abs=1e-9) == sum(match.parts.values())
-        assert all(part >= 0 for part in match.parts.values())
+        assert pytest.approx(match.score, abs=1e-9) == sum(match.score_details.values())
+        assert all(part >= 0 for part in match.score_details.values())
     assert sorted((match.score for match in matches), reverse=True) == [
         match.score for match in matches
     ]
     chance.shuffle(hits)
     assert {"dense", "lexical", "speaker", "graph", "neighbour", "session", "mention"} == set(
-        matches[0].parts
+        matches[0].score_details
     )
     assert rank("green tea", hits, now=NOW) == rank("green tea", hits[::-1], now=NOW)
 
@@ -212,7 +212,7 @@ def test_a_fit_is_the_same_whatever_else_is_there() -> None:
         if one.record.id == "a"
     )
 
-    assert 0 < alone.fit == among.fit < 1
+    assert 0 < alone.relevance == among.relevance < 1
 
 
 def test_words_alone_make_a_fit_and_nothing_makes_none() -> None:
@@ -220,4 +220,4 @@ def test_words_alone_make_a_fit_and_nothing_makes_none() -> None:
         "Miso", [fact("a", 0.0, 1.0, text="Miso sleeps."), fact("b", -0.1)], now=NOW
     )
 
-    assert (1.0, 0.0) == (named.fit, strange.fit)
+    assert (1.0, 0.0) == (named.relevance, strange.relevance)

@@ -540,7 +540,7 @@ async def test_a_write_that_is_not_awaited_is_safe(memory):
     agent = await make(MemoryMiddleware(user_id="alice", client=memory, await_write=False))
     await agent.reply(UserMsg("alice", "I like tea"))
 
-    assert (await memory.adrain()).pending == 0
+    assert (await memory.aflush()).pending == 0
     assert texts(memory) == ["I like tea", "All right."]
 
 

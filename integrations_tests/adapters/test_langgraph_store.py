@@ -286,14 +286,14 @@ def test_a_text_of_a_write_that_was_overtaken_is_recalled_by_nobody(
     memory: Memory, store: CommonplaceStore, monkeypatch: pytest.MonkeyPatch, value: Any
 ) -> None:
     store.put(HERS, "k", {"a": "first"})
-    real = Memory.write
+    real = Memory.batch
 
     def meanwhile(self: Memory, commands: Any, **given: Any) -> Any:
-        monkeypatch.setattr(Memory, "write", real)
+        monkeypatch.setattr(Memory, "batch", real)
         CommonplaceStore(memory).put(HERS, "k", {"a": "alpha", "b": "beta"}, index=["a", "b"])
         return real(self, commands, **given)
 
-    monkeypatch.setattr(Memory, "write", meanwhile)
+    monkeypatch.setattr(Memory, "batch", meanwhile)
     store.batch([PutOp(HERS, "k", value)])
 
     assert [one.record.text for one in memory.search("beta", ALICE)] == ["gamma"] * bool(value)
@@ -324,7 +324,7 @@ def test_a_key_like_an_id_is_any_key(store: CommonplaceStore) -> None:
 
 
 def ends(memory: Memory) -> list[datetime | None]:
-    page = memory.list(Scope(agent_id="langgraph"), expired=True)
+    page = memory.list(Scope(agent_id="langgraph"), include_expired=True)
     return [one.expires_at for one in page.records]
 
 
@@ -345,7 +345,7 @@ def test_a_read_lets_an_item_live_on(memory: Memory) -> None:
     for read, refreshes in reads:
         memory.update(record.id, None, record.scope, expires_at=soon)
         read()
-        memory.drain()
+        memory.flush()
         [end] = ends(memory)
         assert end is not None
         assert (end > soon) is refreshes
@@ -359,11 +359,11 @@ def test_a_store_may_refresh_nothing_by_itself(memory: Memory) -> None:
     soon = datetime.now(UTC) + timedelta(minutes=5)
     memory.update(record.id, None, record.scope, expires_at=soon)
     store.get(("docs",), "k")
-    memory.drain()
+    memory.flush()
     assert ends(memory) == [soon]
 
     store.get(("docs",), "k", refresh_ttl=True)
-    memory.drain()
+    memory.flush()
     assert ends(memory) != [soon]
 
 
@@ -374,7 +374,7 @@ def test_a_read_lets_all_texts_of_an_item_live_on(memory: Memory) -> None:
     for one in memory.list(Scope(agent_id="langgraph")).records:
         memory.update(one.id, None, one.scope, expires_at=soon)
     store.search(("docs",), query="rowing boats")
-    memory.drain()
+    memory.flush()
 
     assert all(one is not None and one > soon for one in ends(memory))
     assert len(ends(memory)) == 2
@@ -390,7 +390,7 @@ def test_a_sweep_deletes_what_has_expired_and_nothing_else(memory: Memory) -> No
 
     assert store.sweep_ttl() == 2
     assert asyncio.run(store.asweep_ttl()) == 0
-    left = [one.text for one in memory.list(ALICE, expired=True).records]
+    left = [one.text for one in memory.list(ALICE, include_expired=True).records]
     assert sorted(left) == ["not ours", "tea", "tea"]
     assert len(ends(memory)) == 2
 
@@ -506,7 +506,7 @@ async def test_a_caller_who_stops_waiting_leaves_no_half_batch(store: Commonplac
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await store.memory.adrain()
+    await store.memory.aflush()
 
     assert len(await store.asearch(("docs",), limit=100)) in (0, 20)
 

@@ -327,7 +327,7 @@ def test_reset_erases_every_scope(m):
     m.add("b", agent_id="bot", infer=False)
     m.reset()
 
-    assert [] == m.core.scopes()
+    assert [] == m.core.list_scopes()
 
 
 # -- time ---------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_reset_also_takes_what_was_still_on_its_way(tmp_path, monkeypatch):
         return '{"facts": ["Alice likes tea"]}'
 
     with Memory.from_config(config(tmp_path, llm=answer)) as m:
-        drain = m.core.drain
+        drain = m.core.flush
         m.add("I like tea", user_id="alice", wait=False)
         with monkeypatch.context() as patch:
             patch.setattr("commonplace_mem0.changing.PATIENCE", 0.0)
@@ -607,7 +607,7 @@ def test_a_memory_that_is_closed_while_it_opens_is_let_go_of_too(tmp_path, monke
     closing.join()
 
     with pytest.raises(MemoryClosedError):
-        opened[0].scopes()
+        opened[0].list_scopes()
 
 
 async def close(memory):

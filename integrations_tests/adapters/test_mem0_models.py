@@ -300,6 +300,6 @@ def test_mem0s_own_configuration_object_is_read_for_what_was_set(tmp_path, monke
     with Memory(plain) as m, Memory(named) as n:
         m.add("tea", user_id="a", infer=False)
 
-        assert str(tmp_path / "m") in m.core.place
-        assert str(tmp_path / "other") in n.core.place
+        assert str(tmp_path / "m") in m.core.location
+        assert str(tmp_path / "other") in n.core.location
         assert "Only food." == n._setup.instructions

@@ -235,7 +235,7 @@ async def test_a_text_told_ten_times_and_at_once_is_one_memory(tmp_path):
 
 def test_an_addition_that_failed_half_way_is_one_memory_after_the_retry(tmp_path, monkeypatch):
     with Memory(config(tmp_path)) as m:
-        index = m.core._store.engines.index
+        index = m.core._runtime.engines.index
         whole = type(index).upsert
         failing = iter([True, False, False, False])
 

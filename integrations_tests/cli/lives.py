@@ -57,7 +57,7 @@ def reads(memory: Memory, owners: int = 5, *, scores: bool = True) -> list[objec
         talk = Scope(user_id=user.user_id, agent_id="helper", session_id="talk")
         for scope in (user, talk):
             page = memory.list(scope, limit=1000)
-            seen += [page, memory.entities(scope), memory.relations(scope, latest_only=False)]
+            seen += [page, memory.entities(scope), memory.relations(scope, include_superseded=True)]
             seen += [memory.history(one.id, scope) for one in page.records]
             seen += [memory.relations(scope, as_of=MONDAY), memory.relations(scope, "Ann")]
             for text in ("where does Ann live", "thing number 7", "turn"):

@@ -27,7 +27,7 @@ ALICE = Scope(user_id="alice")
 
 
 def engines(memory: Memory):
-    return memory._store.engines
+    return memory._runtime.engines
 
 
 # -- copy ------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def kill(stage: str, number: int, *words: object) -> None:
 
 @pytest.fixture
 def lived(past, tmp_path: Path) -> Path:
-    """A memory of several hundred records, whose lanes are larger than a batch."""
+    """A memory of several hundred records, whose partitions are larger than a batch."""
     return shutil.copytree(past(900, 3), tmp_path / "lived")
 
 

@@ -34,7 +34,7 @@ def main(folder: str, point: str, action: str) -> None:
         faults.arm(lambda reached: stop() if reached == point else None)
     memory = Memory.open(folder, embedder=HashEmbedder())
     if action == "recover":
-        memory.drain()
+        memory.flush()
     elif action == "thousand":
         for n in range(1000):
             memory.add(f"note number {n}", ALICE, wait=False)
@@ -51,7 +51,7 @@ def act(memory: Memory, point: str, action: str) -> None:
     memory.add([bees, SECOND], ALICE)
     if action == "reopen":
         memory.add(hens, ALICE)
-    memory.drain()  # the points of this write are passed; those to come belong to the action
+    memory.flush()  # the points of this write are passed; those to come belong to the action
     known = {one.text: one.id for one in memory.list(ALICE).records}
     faults.arm(lambda reached: stop() if reached == point else None)
     say("armed")

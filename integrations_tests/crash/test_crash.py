@@ -62,7 +62,7 @@ def test_a_crash_at_any_point_leaves_every_accepted_write_once(
     crash(tmp_path, point, action)
 
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
-        left = memory.drain()
+        left = memory.flush()
         found = texts_of(memory)
         searched = sorted(m.record.text for m in memory.search("Alice", ALICE, top_k=100))
         store: Store = memory._store
@@ -83,7 +83,7 @@ def test_a_crash_while_recovering_changes_nothing_either(tmp_path: Path, point: 
     run(tmp_path, point, "recover")
 
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
-        memory.drain()
+        memory.flush()
         store: Store = memory._store
 
         assert texts_of(memory) == [BEES, VIOLA]
@@ -97,7 +97,7 @@ def test_a_thousand_accepted_writes_survive_a_kill_right_after(tmp_path: Path) -
     done = run(tmp_path, "", "thousand")
 
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
-        left = memory.drain(60)
+        left = memory.flush(60)
         found = texts_of(memory)
 
     assert done.returncode == -9

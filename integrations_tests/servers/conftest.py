@@ -17,7 +17,7 @@ def states_on_neo4j(memory: Memory, neo4j_place, neo4j_uri) -> Iterator[Memory]:
 
     empty_graph(neo4j_uri, "Saver")
     store = Neo4jCheckpoints(neo4j_place.uri, auth=neo4j_place.auth, prefix="Saver")
-    engines = memory._store.engines
-    memory._store.engines = memory._store.writer._engines = replace(engines, checkpoints=store)
+    engines = memory._runtime.engines
+    memory._runtime.engines = memory._runtime.worker._engines = replace(engines, checkpoints=store)
     yield memory
     store.close()

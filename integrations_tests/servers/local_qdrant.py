@@ -312,7 +312,7 @@ class _Face:
         self._kind = kind
 
     def __getattr__(self, method: str) -> Any:
-        place = self._services.place
+        place = self._services.location
         call = self._kind + re.sub("([A-Z])", r"_\1", method).lower()
         act = getattr(self._services, call, None)
 
@@ -351,26 +351,26 @@ class _Services:
     """One method a call."""
 
     def __init__(self, place: LocalQdrant) -> None:
-        self.place = place
+        self.location = place
 
     def _changed(self):
-        result = models.UpdateResult(status=self.place.became())
+        result = models.UpdateResult(status=self.location.became())
         return pb.PointsOperationResponse(result=RestToGrpc.convert_update_result(result))
 
     def root_health_check(self, _request):
-        return pb.HealthCheckReply(title="qdrant", version=self.place.version)
+        return pb.HealthCheckReply(title="qdrant", version=self.location.version)
 
     def collections_collection_exists(self, request):
-        exists = self.place.client.collection_exists(request.collection_name)
+        exists = self.location.client.collection_exists(request.collection_name)
         return pb.CollectionExistsResponse(result=pb.CollectionExists(exists=exists))
 
     def collections_get(self, request):
-        info = self.place.info(request.collection_name)
+        info = self.location.info(request.collection_name)
         return pb.GetCollectionInfoResponse(result=RestToGrpc.convert_collection_info(info))
 
     def collections_create(self, request):
-        self.place.has_buckets = request.sharding_method == pb.ShardingMethod.Custom
-        self.place.client.create_collection(
+        self.location.has_buckets = request.sharding_method == pb.ShardingMethod.Custom
+        self.location.client.create_collection(
             request.collection_name,
             GrpcToRest.convert_vectors_config(request.vectors_config),
             sparse_vectors_config={
@@ -383,27 +383,27 @@ class _Services:
 
     def collections_delete(self, request):
         return pb.CollectionOperationResponse(
-            result=self.place.client.delete_collection(request.collection_name)
+            result=self.location.client.delete_collection(request.collection_name)
         )
 
     def collections_list_shard_keys(self, _request):
         keys = [
-            pb.ShardKeyDescription(key=pb.ShardKey(keyword=one)) for one in self.place.shard_keys
+            pb.ShardKeyDescription(key=pb.ShardKey(keyword=one)) for one in self.location.shard_keys
         ]
         return pb.ListShardKeysResponse(shard_keys=keys)
 
     def collections_create_shard_key(self, request):
-        self.place.add_shard_key(request.request.shard_key.keyword)
+        self.location.add_shard_key(request.request.shard_key.keyword)
         return pb.CreateShardKeyResponse(result=True)
 
     def points_create_field_index(self, request):
         params = GrpcToRest.convert_payload_schema_params(request.field_index_params)
-        self.place.add_index(request.field_name, params)
+        self.location.add_index(request.field_name, params)
         return self._changed()
 
     def points_upsert(self, request):
-        self.place.keys.append(_key(request))
-        self.place.client.upsert(
+        self.location.keys.append(_key(request))
+        self.location.client.upsert(
             request.collection_name,
             [GrpcToRest.convert_point_struct(one) for one in request.points],
             update_filter=GrpcToRest.convert_filter(request.update_filter),
@@ -411,8 +411,8 @@ class _Services:
         return self._changed()
 
     def points_get(self, request):
-        self.place.keys.append(_key(request))
-        found = self.place.client.retrieve(
+        self.location.keys.append(_key(request))
+        found = self.location.client.retrieve(
             request.collection_name,
             [GrpcToRest.convert_point_id(one) for one in request.ids],
             with_payload=GrpcToRest.convert_with_payload_interface(request.with_payload),
@@ -421,29 +421,29 @@ class _Services:
         return pb.GetResponse(result=[RestToGrpc.convert_retrieved_point(one) for one in found])
 
     def points_update_batch(self, request):
-        self.place.keys += [_key(one.overwrite_payload) for one in request.operations]
+        self.location.keys += [_key(one.overwrite_payload) for one in request.operations]
         operations = []
         for one in request.operations:
             one.overwrite_payload.ClearField("shard_key_selector")
             operations.append(GrpcToRest.convert_points_update_operation(one))
-        self.place.client.batch_update_points(request.collection_name, operations)
+        self.location.client.batch_update_points(request.collection_name, operations)
         return pb.UpdateBatchResponse(result=[self._changed().result] * len(operations))
 
     def points_delete(self, request):
-        self.place.keys.append(_key(request))
+        self.location.keys.append(_key(request))
         chosen = GrpcToRest.convert_points_selector(request.points)
-        self.place.client.delete(request.collection_name, chosen)
+        self.location.client.delete(request.collection_name, chosen)
         return self._changed()
 
     def points_count(self, request):
-        self.place.keys.append(_key(request))
+        self.location.keys.append(_key(request))
         within = GrpcToRest.convert_filter(request.filter)
-        held = self.place.client.count(request.collection_name, within).count
+        held = self.location.client.count(request.collection_name, within).count
         return pb.CountResponse(result=pb.CountResult(count=held))
 
     def points_scroll(self, request):
-        self.place.keys.append(_key(request))
-        points, after = self.place.client.scroll(
+        self.location.keys.append(_key(request))
+        points, after = self.location.client.scroll(
             request.collection_name,
             GrpcToRest.convert_filter(request.filter),
             request.limit,
@@ -458,9 +458,9 @@ class _Services:
         )
 
     def points_query_batch(self, request):
-        self.place.keys += [_key(one) for one in request.query_points]
+        self.location.keys += [_key(one) for one in request.query_points]
         asked = [GrpcToRest.convert_query_points(one) for one in request.query_points]
-        answers = self.place.client.query_batch_points(request.collection_name, asked)
+        answers = self.location.client.query_batch_points(request.collection_name, asked)
         return pb.QueryBatchResponse(
             result=[
                 pb.BatchResult(result=[RestToGrpc.convert_scored_point(p) for p in one.points])

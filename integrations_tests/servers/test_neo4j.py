@@ -26,7 +26,7 @@ from commonplace.errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from commonplace.model import Relation, Scope, record_id
+from commonplace.model import Relation, Scope
 from commonplace.ports.stores import Erased, Put, Remove
 from commonplace.testing.contracts.graph import (
     ALICE,
@@ -202,7 +202,7 @@ def test_random_changes_have_the_outcomes_that_they_have_in_sqlite(
         assert graph.apply(batch) == embedded.apply(batch)
     for scope in scopes:
         at = START + timedelta(2)
-        for shown in ({}, {"latest_only": False}, {"as_of": at}):
+        for shown in ({}, {"include_superseded": True}, {"as_of": at}):
             assert graph.page(scope, **shown) == embedded.page(scope, **shown)
             for name in (None, "ann"):
                 expected = embedded.relations(scope, name, hops=2, **shown)
@@ -363,11 +363,11 @@ def test_stores_that_open_at_once_make_the_same_schema(neo4j_place, connect):
 def test_only_what_is_missing_of_a_schema_is_made(graph: Neo4jGraph, connect, monkeypatch):
     asked = note_texts(monkeypatch)
     connect()
-    graph.bolt.write(lambda ask: ask("DROP INDEX Test_record_by_lane"))
+    graph.bolt.write(lambda ask: ask("DROP INDEX Test_record_by_partition"))
     connect()
 
     made = [text for text, _ in asked if text.startswith("CREATE")]
-    missed = clauses.schema("Test")["Test_record_by_lane"]
+    missed = clauses.schema("Test")["Test_record_by_partition"]
     assert made == [clauses.labelled(missed, "Test")]
 
 
@@ -401,7 +401,7 @@ def test_erased_text_is_nowhere_in_the_database(graph: Neo4jGraph):
 
 
 def test_what_users_write_is_never_part_of_a_text(graph: Neo4jGraph):
-    nasty = "x`}) DETACH DELETE n // '\" $lane {covered} :Record"
+    nasty = "x`}) DETACH DELETE n // '\" $partition {covered} :Record"
     said = Relation(subject=nasty, predicate=nasty, object=f"{nasty} 2")
     graph.apply([put("a", 1, text=nasty, relations=[said])])
 
@@ -467,12 +467,12 @@ def test_of_1000_writes_none_is_lost_or_doubled_when_the_server_is_killed_among_
             memory.add(Fact(text=f"Ann met person {n}", relations=(met,)), ALICE, wait=False)
             if n == 500:
                 while graph.count(ALICE)["records"] < 100:
-                    memory.drain(0.1)
+                    memory.flush(0.1)
                 neo4j_place.process.kill()
-        waiting = memory.drain(0.1)
+        waiting = memory.flush(0.1)
         neo4j_place.process.start()
-        left = memory.drain(200)
-        found = memory._store.engines.index.versions(ALICE)
+        left = memory.flush(200)
+        found = memory._runtime.engines.index.versions(ALICE)
 
         assert waiting.pending >= 499
         assert (left.pending, left.dead) == (0, 0)
@@ -559,5 +559,5 @@ def test_ids_of_a_page_are_those_that_were_written(graph: Neo4jGraph):
         if cursor is None:
             break
 
-    wanted = sorted((record_id(ALICE, "fact", f"k{n}") for n in range(30)), reverse=True)
+    wanted = sorted((ALICE.record_id("fact", f"k{n}") for n in range(30)), reverse=True)
     assert ids == wanted

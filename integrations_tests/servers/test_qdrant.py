@@ -633,7 +633,7 @@ class TestLayout:
         given = [None, {"OR": [{"a": 1}, {"a": {"ne": 1}}]}, {"NOT": [{"a": 1}]}]
 
         for where in map(parse_filter, given):
-            for more in ({}, {"latest_only": False}, {"as_of": NOW}, {"kinds": ("fact",)}):
+            for more in ({}, {"include_superseded": True}, {"as_of": NOW}, {"kinds": ("fact",)}):
                 probe = make_probe(where=where, **more)
                 asked = visible(probe, ranges=True)
                 assert place.client.count("commonplace", asked).count == 0

@@ -211,7 +211,7 @@ def test_a_slow_clock_does_not_keep_a_host_from_correcting_another(
 ) -> None:
     one, two = hosts
     ahead = timedelta(seconds=5)
-    monkeypatch.setattr(two._store.engines.journal, "_clock", lambda: datetime.now(UTC) + ahead)
+    monkeypatch.setattr(two._runtime.engines.journal, "_clock", lambda: datetime.now(UTC) + ahead)
     [told] = two.add("Alice keeps bees", ALICE).changes
     one.update(told.id, "Alice keeps goats", ALICE)
     assert texts(two, "keeps") == ["Alice keeps goats"]
@@ -239,7 +239,7 @@ def test_a_journal_takes_writes_for_one_set_of_servers_only(graph: str, tmp_path
     with pytest.raises(SchemaMismatchError, match="a journal of writes for"):
         Memory.open(str(tmp_path / "b"), journal=folder, embedder=HashEmbedder())
     with Memory.open(**first, embedder=HashEmbedder()) as memory:
-        memory.drain()
+        memory.flush()
         assert [one.text for one in memory.list(ALICE).records] == ["Alice keeps bees"]
     with Memory.open(str(tmp_path / "b"), journal=folder, embedder=HashEmbedder()) as memory:
         assert memory.list(ALICE).records == (), "nothing waits for the servers any more"

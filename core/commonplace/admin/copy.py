@@ -74,10 +74,10 @@ def copy(source: Memory, target: Memory, *, progress: Progress | None = None) ->
         CannotMoveError: writes of the source are not finished, or the target holds something else.
     """
     dead = settle(source)
-    engines = source._store.engines  # noqa: SLF001 -- the operator's way in
+    engines = source._runtime.engines  # noqa: SLF001 -- the operator's way in
     same = source.embedder.id == target.embedder.id
     copied = take_over(
-        source.place,
+        source.location,
         engines.graph.dump,
         target,
         known=engines.index.vectors if same else None,
@@ -98,14 +98,14 @@ def settle(memory: Memory) -> int:
     Raises:
         CannotMoveError: some are not finished in a minute.
     """
-    left = memory.drain(_SECONDS)
+    left = memory.flush(_SECONDS)
     if left.pending:
         raise CannotMoveError(
-            store=memory.place,
+            store=memory.location,
             reason=f"has {left.pending} accepted writes that are not finished",
             hint="See `commonplace doctor` for what they wait for.",
         )
-    memory._store.recalls.flush()  # noqa: SLF001 -- the operator's way in
+    memory._runtime.access_log.flush()  # noqa: SLF001 -- the operator's way in
     return left.dead
 
 
@@ -131,7 +131,7 @@ def take_over(
     progress: Progress | None = None,
     dead: int = 0,
 ) -> Copied:
-    """Bring what `read` gives, from a lane on, into an empty place, or go on with it.
+    """Bring what `read` gives, from a partition on, into an empty place, or go on with it.
 
     Args:
         name: of where it comes from; a target goes on only with the same.
@@ -141,15 +141,15 @@ def take_over(
     Raises:
         CannotMoveError: the target holds something else.
     """
-    engines = target._store.engines  # noqa: SLF001 -- the operator's way in
+    engines = target._runtime.engines  # noqa: SLF001 -- the operator's way in
     limit = target._settings.max_embed_chars  # noqa: SLF001 -- as above
-    lane = _begin(name, target, engines.graph)
+    partition = _begin(name, target, engines.graph)
     done = 0
-    for batch in batches(read(lane), BATCH):
+    for batch in batches(read(partition), BATCH):
         engines.graph.load(batch)
-        if batch[-1].partition != lane:  # all of the lanes before is there
-            lane = batch[-1].partition
-            _note(engines.graph, name, lane)
+        if batch[-1].partition != partition:  # all of the partitions before is there
+            partition = batch[-1].partition
+            _note(engines.graph, name, partition)
         done += len(batch)
         if progress:
             progress("graph", done)
@@ -166,22 +166,22 @@ def take_over(
 
 
 def _begin(name: str, target: Memory, graph: GraphStore) -> str:
-    """Find the lane at which a copy begins, or goes on."""
+    """Find the partition at which a copy begins, or goes on."""
     note = json.loads(graph.get_meta(_NOTE) or "{}")
     if note.get("source") == name:
-        return str(note["lane"])
-    index = target._store.engines.index  # noqa: SLF001 -- the operator's way in
+        return str(note["partition"])
+    index = target._runtime.engines.index  # noqa: SLF001 -- the operator's way in
     is_empty = next(graph.dump(), None) is None and next(index.versions(None), None) is None
-    waiting = target.drain(0.0)
+    waiting = target.flush(0.0)
     if note or not is_empty or waiting.pending or waiting.dead:
         held = f"holds the copy of {note['source']}" if note else "holds memories already"
-        raise CannotMoveError(store=target.place, reason=held, hint="Copy into an empty place.")
+        raise CannotMoveError(store=target.location, reason=held, hint="Copy into an empty place.")
     _note(graph, name, "")
     return ""
 
 
-def _note(graph: GraphStore, name: str, lane: str) -> None:
-    graph.set_meta(_NOTE, json.dumps({"source": name, "lane": lane}))
+def _note(graph: GraphStore, name: str, partition: str) -> None:
+    graph.set_meta(_NOTE, json.dumps({"source": name, "partition": partition}))
 
 
 _STATES_BATCH = 100

@@ -46,8 +46,8 @@ def examine(memory: Memory, *, patience: float = 10.0) -> Health:
     Args:
         patience: seconds for accepted writes to be applied before.
     """
-    left = memory.drain(patience)
-    engines = memory._store.engines  # noqa: SLF001 -- the operator's way in
+    left = memory.flush(patience)
+    engines = memory._runtime.engines  # noqa: SLF001 -- the operator's way in
     counts: Counter[str] = Counter(dict.fromkeys((*TABLES, "live"), 0))
     counts.update(map(table_of, engines.graph.dump()))
     known, held = dict(engines.graph.versions(None)), dict(engines.index.versions(None))

@@ -116,26 +116,26 @@ def load(
         counts.update(_bring(memory, batch))
         if progress:
             progress(counts.total())
-    memory._store.engines.index.flush()  # noqa: SLF001 -- the operator's way in
+    memory._runtime.engines.index.flush()  # noqa: SLF001 -- the operator's way in
     return Loaded(**counts)
 
 
 def known(memory: Memory, told: Iterable[Told]) -> set[str]:
     """Tell which memories of another system are live here, expired or not, by id."""
-    graph = memory._store.engines.graph  # noqa: SLF001 -- the operator's way in
+    graph = memory._runtime.engines.graph  # noqa: SLF001 -- the operator's way in
     found: set[str] = set()
     for batch in batches(iter(told), _BATCH):
         by_scope: dict[Scope, list[str]] = {}
         for one in batch:
             by_scope.setdefault(one.record.scope, []).append(one.record.id)
         for scope, ids in by_scope.items():
-            found.update(record.id for record in graph.get(scope, ids, expired=True))
+            found.update(record.id for record in graph.get(scope, ids, include_expired=True))
     return found
 
 
 def _bring(memory: Memory, batch: Sequence[Told]) -> list[str]:
     """Apply a batch, the graph first; answer what became of each."""
-    engines = memory._store.engines  # noqa: SLF001 -- the operator's way in
+    engines = memory._runtime.engines  # noqa: SLF001 -- the operator's way in
     before = known(memory, batch)
     steps = [_changes(one, memory._settings) for one in batch]  # noqa: SLF001 -- as above
     answers = iter(engines.graph.apply([step for some in steps for step in some]))

@@ -16,7 +16,7 @@ TABLES = ("fence", "session", "entity", "relation", "record")
 
 def table_of(one: SnapshotRow) -> str:
     """Name the table that a piece belongs to, one of `TABLES`."""
-    return type(one).__name__.removeprefix("Kept").lower()
+    return type(one).__name__.removesuffix("Row").lower()
 
 
 def to_line(one: SnapshotRow) -> str:

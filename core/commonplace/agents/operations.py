@@ -6,17 +6,17 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..errors import InvalidRecordError
 from ..model import Match, Page, Scope, WriteResult
-from ..options import AddOptions, ListOptions
 from .messages import is_visible
 from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, Policy
 from .prompt import bullets
 
 MAX_QUERY = 2_000
 MAX_PROFILE = 1_000
-PROFILE: ListOptions = {"kinds": ("profile",), "limit": 20}
+PROFILE: dict[str, Any] = {"kinds": ("profile",), "limit": 20}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def with_profile(page: Page, matches: Sequence[Match]) -> list[Match]:
     for record in page.records:
         left -= len(record.text)
         if left >= 0:
-            known.append(Match(record=record, score=1.0, parts={"profile": 1.0}))
+            known.append(Match(record=record, score=1.0, score_details={"profile": 1.0}))
     held = {match.record.id for match in known}
     return known + [match for match in matches if match.record.id not in held]
 
@@ -101,7 +101,7 @@ def additions(content: Sequence[str]) -> list[str]:
     return facts
 
 
-def as_told(policy: Policy) -> AddOptions:
+def as_told(policy: Policy) -> dict[str, Any]:
     """Say how the add tool writes: facts as they are, on the assistant's word."""
     return {"infer": False, "kind": "fact", "origin": "assistant", "wait": policy.await_write}
 

@@ -169,7 +169,7 @@ def retry(
     with arguments.opened(place, arguments.embedder_of(embedder)) as memory:
         chosen = operations or [one.operation for one in memory.dead_letters()]
         revived = memory.retry(chosen)
-        left = memory.drain()
+        left = memory.flush()
     answer(f"{revived} tried again, {left.dead} are dead, {left.pending} wait.")
     if left.dead or left.pending or revived < len(set(chosen)):
         raise typer.Exit(WRONG)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from ..model import Change, Record, Scope, record_id
+from ..model import Change, Record, Scope
 from ..ports.stores import GraphStore, Operation, Outcome, Point, Put, Remove, Terms, VectorIndex
 from .codec import thaw
 from .crash_points import crash_point
@@ -91,14 +91,14 @@ def _tell_again(steps: list[Put | Remove], outcomes: list[Outcome], graph: Graph
             continue
         told = step.record
         key = told.text.strip()
-        if told.id != record_id(told.scope, told.kind, key):
+        if told.id != told.scope.record_id(told.kind, key):
             continue  # the caller named it himself
         for again in itertools.count(1):
             held = outcomes[n].record
             if outcomes[n].change.event != "NONE" or held is None or _says(held, told):
                 break
             # Counted, so that repeating the operation walks to the same record.
-            other = record_id(told.scope, told.kind, f"{key}\x00{again}")
+            other = told.scope.record_id(told.kind, f"{key}\x00{again}")
             if held.version > told.version and not graph.get(told.scope, [other]):
                 break  # repeated after a later change; the first time it was no news
             steps[n] = replace(step, record=replace(told, id=other))
@@ -203,7 +203,7 @@ def look_again(written: Sequence[Record], graph: GraphStore, index: VectorIndex)
             owners.setdefault(one.scope if user is None else Scope(user_id=user), []).append(one)
         changed: list[Record] = []
         for owner, records in owners.items():
-            found = graph.get(owner, [one.id for one in records], expired=True)
+            found = graph.get(owner, [one.id for one in records], include_expired=True)
             held = {one.id: one for one in found}
             for one in records:
                 now = held.get(one.id)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ..model import Fact, Message, Origin, Record, Relation, Scope, record_id
+from ..model import Fact, Message, Origin, Record, Relation, Scope
 from ..ports.stores import Put
 
 IsSingle = Callable[[Relation], bool]
@@ -23,7 +23,7 @@ def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_singl
         # To say again later what somebody's value is, is news: it may have changed in between.
         key = json.dumps([key, begins.astimezone(UTC).isoformat()])
     record = Record(
-        id=record_id(scope, fact.kind, fact.key or key),
+        id=scope.record_id(fact.kind, fact.key or key),
         text=fact.text,
         scope=scope,
         kind=fact.kind,
@@ -72,7 +72,7 @@ def message_put(message: Message, scope: Scope, *, at: datetime, origin: Origin)
         spoken = "assistant" if message.role == "assistant" else "system"
     key = message.id or json.dumps([message.role, message.name, message.text.strip()])
     record = Record(
-        id=record_id(scope, "episode", key),
+        id=scope.record_id("episode", key),
         text=message.text,
         scope=scope,
         kind="episode",

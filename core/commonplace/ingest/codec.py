@@ -114,10 +114,3 @@ def _iso(value: datetime | None) -> str | None:
 
 def _time(value: str | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value)
-
-
-def copied(value: Any) -> Any:
-    """Copy JSON values, several times faster than what copies anything."""
-    if isinstance(value, dict):
-        return {key: copied(one) for key, one in value.items()}
-    return [copied(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Run lanes on threads of ours: one step at a time for an owner, later after a failure."""
+"""Keyed executor: one step at a time for each key, on threads of its own."""
 
 import threading
 from collections.abc import Callable
@@ -8,18 +8,18 @@ _THREADS = 8
 
 
 class KeyedExecutor:
-    """Calls `step` for a lane until it has nothing to do.
+    """Calls `step` for a key until it has nothing to do.
 
     Args:
-        step: does some of a lane's work; answers None when there is none, 0.0 when there may be
-            more, or the seconds to wait before the next step. Never two at once for one lane.
-        idle: called when no lane runs.
+        step: does some of a key's work; answers None when there is none, 0.0 when there may be
+            more, or the seconds to wait before the next step. Never two at once for one key.
+        idle: called when no key runs.
     """
 
     def __init__(self, step: Callable[[str], float | None], idle: Callable[[], None]) -> None:
         self._step = step
         self._idle = idle
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="commonplace-lane")
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="commonplace-ingest")
         self._changed = threading.Condition()
         self._running: set[str] = set()
         self._again: set[str] = set()
@@ -28,35 +28,35 @@ class KeyedExecutor:
         self._elsewhere = 0
         self.closed = False
 
-    def kick(self, lane: str, *, after: float = 0.0) -> None:
-        """Run a lane, `after` seconds; one that runs already looks once more before it stops."""
+    def schedule(self, key: str, *, after: float = 0.0) -> None:
+        """Run a key, `after` seconds; one that runs already looks once more before it stops."""
         if after:
             with self._changed:
-                if lane in self._gathering or lane in self._running:
-                    self._again.add(lane)
+                if key in self._gathering or key in self._running:
+                    self._again.add(key)
                     return
-                self._gathering.add(lane)
-            self.kick_later(lane, after, lambda: self._gathering.discard(lane))
+                self._gathering.add(key)
+            self.schedule_later(key, after, lambda: self._gathering.discard(key))
             return
         with self._changed:
             if self.closed:
                 return
-            self._again.add(lane)
-            if lane in self._running:
+            self._again.add(key)
+            if key in self._running:
                 return
-            self._running.add(lane)
+            self._running.add(key)
         try:
-            self._pool.submit(self._run, lane)
+            self._pool.submit(self._run, key)
         except RuntimeError:  # the interpreter is shutting down; the journal has everything
             with self._changed:
-                self._running.discard(lane)
+                self._running.discard(key)
 
-    def kick_later(self, lane: str, seconds: float, before: Callable[[], None]) -> None:
-        """Call `before` and run a lane, `seconds` from now."""
+    def schedule_later(self, key: str, seconds: float, before: Callable[[], None]) -> None:
+        """Call `before` and run a key, `seconds` from now."""
 
         def wake() -> None:
             before()
-            self.kick(lane)
+            self.schedule(key)
             with self._changed:
                 self._timers.discard(timer)
                 self._changed.notify_all()
@@ -69,16 +69,16 @@ class KeyedExecutor:
                 timer.start()
 
     def elsewhere(self, change: int) -> None:
-        """Count work that will kick a lane when it ends: +1 when it begins, -1 when it has."""
+        """Count work that will kick a key when it ends: +1 when it begins, -1 when it has."""
         with self._changed:
             self._elsewhere += change
             self._changed.notify_all()
 
     def wait(self, timeout: float, *, own: bool) -> bool:
-        """Wait until no lane runs or is to run; False when `timeout` seconds were over before.
+        """Wait until no key runs or is to run; False when `timeout` seconds were over before.
 
         Args:
-            own: wait for lanes only, not for work elsewhere.
+            own: wait for keys only, not for work elsewhere.
         """
         with self._changed:
             return self._changed.wait_for(
@@ -94,21 +94,21 @@ class KeyedExecutor:
                 timer.cancel()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, lane: str) -> None:
+    def _run(self, key: str) -> None:
         pause: float | None = 0.0
         while pause == 0.0 and not self.closed:
             with self._changed:
-                self._again.discard(lane)
-            pause = self._step(lane)
+                self._again.discard(key)
+            pause = self._step(key)
             with self._changed:
-                if pause is None and lane in self._again:
+                if pause is None and key in self._again:
                     pause = 0.0
                 if pause != 0.0 or self.closed:
-                    # Inside the lock: whoever kicks after this starts the lane anew.
-                    self._running.discard(lane)
+                    # Inside the lock: whoever kicks after this starts the key anew.
+                    self._running.discard(key)
                     quiet = not self._running
         if pause:
-            self.kick_later(lane, pause, lambda: None)
+            self.schedule_later(key, pause, lambda: None)
         if quiet:
             self._idle()
         with self._changed:

@@ -13,7 +13,9 @@ from .codec import put_from_json
 _EVERYTHING = 1_000_000
 
 
-def find_known(engines: Engines, record_id: str, scope: Scope, *, expired: bool = False) -> Record:
+def find_known(
+    engines: Engines, record_id: str, scope: Scope, *, include_expired: bool = False
+) -> Record:
     """Find a live record that the scope covers, stored or on its way.
 
     Args:
@@ -33,7 +35,7 @@ def find_known(engines: Engines, record_id: str, scope: Scope, *, expired: bool 
             if put.record.id == record_id and scope.covers(put.record.scope):
                 return put.record
     else:
-        for record in engines.graph.get(scope, [record_id], expired=expired):
+        for record in engines.graph.get(scope, [record_id], include_expired=include_expired):
             return record
     raise RecordNotFoundError(record_id=record_id)
 
@@ -66,6 +68,6 @@ def check_keys(
 
 
 def _accepted(engines: Engines, scope: Scope) -> Iterator[tuple[Operation, dict[str, Any]]]:
-    """Read what the scope's lane has accepted, newest first."""
+    """Read what the scope's partition has accepted, newest first."""
     for op in reversed(engines.journal.pending(scope.partition, limit=_EVERYTHING)):
         yield op, json.loads(op.body)

@@ -18,8 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
 from ..errors import CommonplaceError, ModelFailedError, ModelUnreadableError
-from ..model import Fact, Message, Origin
-from ..options import Extraction
+from ..model import Extraction, Fact, Message, Origin
 from ..ports.models import ChatModel, Embedder
 from ..ports.stores import AskChat, AskVectors, Operation, Put
 from ..settings import Settings

@@ -1,7 +1,7 @@
-"""The writing side: accept into the journal, then plan and apply, one lane per owner, in order.
+"""The writing side: accept into the journal, then plan and apply, one partition per owner, in order.
 
 A change whose models are asynchronous is planned on the event loop that wrote it (`loops`); until
-then later changes of its lane may pass it.
+then later changes of its partition may pass it.
 
 
 MERGED FROM commonplace.loops: Planning on the event loops of callers, where their asynchronous models can be awaited."""
@@ -34,8 +34,10 @@ from .planning import Models, Run, plan_alone, plan_batch
 
 Result = WriteResult | EraseReceipt
 _BATCH = 64
-_PATIENCE = 3  # failed attempts after which a waiting caller is told; the change is retried on
-_GATHER = 0.02
+_ATTEMPTS_BEFORE_NOTICE = (
+    3  # failed attempts after which a waiting caller is told; the change is retried on
+)
+_GATHER_SECONDS = 0.02
 _PERMANENT = (InvalidRecordError, ModelUnreadableError, SchemaMismatchError)
 _OF_STORE = (StoreRefusedError, StoreUnavailableError)  # whatever the change is
 _log = logging.getLogger("commonplace")
@@ -60,12 +62,12 @@ class IngestWorker:
         self._settings = settings
         self._default = models
         self._describe = describe
-        self._lanes = KeyedExecutor(self._step, self._tidy)
-        self.loops = AsyncModelRunner(engines.journal, self._lanes, self._insist)
+        self._executor = KeyedExecutor(self._step, self._tidy)
+        self.async_models = AsyncModelRunner(engines.journal, self._executor, self._plan_until_done)
         self._flushing = threading.Lock()
         self._waiting: dict[str, Future[Result]] = {}
         self._models: dict[str, Models] = {}
-        self._resting: set[str] = set()  # operations that wait for their next attempt
+        self._backing_off: set[str] = set()  # operations that wait for their next attempt
         self._applied: set[int] = set()
 
     def recover(self) -> None:
@@ -73,19 +75,19 @@ class IngestWorker:
         left = self._engines.journal.unflushed()
         changes = [op for op in left if op.kind != "forget"]
         for start in range(0, len(changes), _BATCH):
-            self._bring_again(changes[start : start + _BATCH])
+            self._reapply(changes[start : start + _BATCH])
         self._applied.update(op.seq for op in left)
         self.resume()
 
-    def _bring_again(self, ops: Sequence[Operation]) -> None:
+    def _reapply(self, ops: Sequence[Operation]) -> None:
         try:
-            self._bring(ops)
+            self._apply_planned(ops)
         except _OF_STORE:
             raise
         except Exception:  # noqa: BLE001 -- as in _apply
             if len(ops) > 1:
                 for op in ops:
-                    self._bring_again([op])
+                    self._reapply([op])
             else:  # one change that was applied once must not keep the others from being read
                 _log.exception("A change cannot be repeated; the index may lack it")
 
@@ -93,9 +95,9 @@ class IngestWorker:
         """Look again at everything that waits."""
         for op in self._engines.journal.pending(limit=self._settings.max_pending):
             if self._models_of(op).need_loop(op):
-                self.loops.leave(op)
+                self.async_models.add_orphan(op)
             else:
-                self._lanes.kick(op.scope.partition)
+                self._executor.schedule(op.scope.partition)
 
     def accept(
         self, ops: Sequence[Operation], models: Models, *, claimed: bool, urgent: bool
@@ -109,7 +111,7 @@ class IngestWorker:
         Raises:
             BackpressureError: too many changes wait; nothing was accepted.
         """
-        if self._lanes.closed:
+        if self._executor.closed:
             raise MemoryClosedError
         futures: list[Future[Result]] = [Future() for _ in ops]
         for op, future in zip(ops, futures, strict=True):
@@ -128,11 +130,13 @@ class IngestWorker:
         crash_point("after_journal")
         for op in kept:
             if models.need_loop(op) and not claimed:
-                self.loops.leave(op)
+                self.async_models.add_orphan(op)
             elif isinstance(error := plans.get(op.id), CommonplaceError):
-                self._rest(op, error)
-        for lane in dict.fromkeys(op.scope.partition for op in kept if not models.need_loop(op)):
-            self._lanes.kick(lane, after=0.0 if urgent else _GATHER)
+                self._back_off(op, error)
+        for partition in dict.fromkeys(
+            op.scope.partition for op in kept if not models.need_loop(op)
+        ):
+            self._executor.schedule(partition, after=0.0 if urgent else _GATHER_SECONDS)
         return list(zip(kept, futures, strict=True))
 
     def _plan_first(
@@ -148,28 +152,28 @@ class IngestWorker:
         except SystemExit:  # a model meant to end its thread, not the caller's
             return {}
 
-    async def _insist(self, op: Operation, run: Run) -> bytes | None:
+    async def _plan_until_done(self, op: Operation, run: Run) -> bytes | None:
         attempts = op.attempts
         while True:
             try:
                 return await plan_alone(op, self._models_of(op), self._settings, run)
             except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets an answer
                 attempts += 1
-                if await run(self._is_hopeless, op, attempts, error):
+                if await run(self._has_failed_for_good, op, attempts, error):
                     return None
             await asyncio.sleep(self._delay(attempts))
 
     # -- what is left --------------------------------------------------------------------------
 
-    def drain(self, timeout: float) -> Backlog:
+    def flush(self, timeout: float) -> Backlog:
         """Wait until nothing moves any more or the time is over; answer what is left."""
-        for lane in {op.scope.partition for op in self._engines.journal.pending()}:
-            self._lanes.kick(lane)
-        self._lanes.wait(timeout, own=on_a_loop())
+        for partition in {op.scope.partition for op in self._engines.journal.pending()}:
+            self._executor.schedule(partition)
+        self._executor.wait(timeout, own=on_a_loop())
         left = self._engines.journal.count()
         return Backlog(pending=left.pending, dead=left.dead)
 
-    def flush(self) -> None:
+    def sync_index(self) -> None:
         """Make the index safe against power loss and drop what the journal need not keep."""
         with self._flushing:
             done = set(self._applied)
@@ -184,38 +188,38 @@ class IngestWorker:
 
     def close(self, timeout: float) -> Backlog:
         """Finish what can be finished in `timeout` seconds; the rest stays in the journal."""
-        left = self.drain(timeout)
-        self._lanes.close()
-        self.flush()
+        left = self.flush(timeout)
+        self._executor.close()
+        self.sync_index()
         for future in list(self._waiting.values()):
             if not future.done():
                 future.set_exception(MemoryClosedError())
         return left
 
-    # -- one lane, on a thread of ours ---------------------------------------------------------
+    # -- one partition, on a thread of ours ---------------------------------------------------------
 
-    def _step(self, lane: str) -> float | None:
+    def _step(self, partition: str) -> float | None:
         try:
-            batch = self._next(lane)
+            batch = self._next(partition)
             try:
                 return self._work(batch) if batch else None
             except StoreRefusedError as error:
-                # Asking on may lock the user out; whoever kicks the lane tries again.
+                # Asking on may lock the user out; whoever kicks the partition tries again.
                 _log.error("Writes wait in the journal: %s", error)
-                self._tell(lane, error)
+                self._notify(partition, error)
                 return None
         except BaseException:  # noqa: BLE001 -- whatever it was, even a model's exit: it must come back
-            _log.exception("A lane stopped and will be tried again")
+            _log.exception("The work on a partition stopped and will be tried again")
             return self._settings.retry_after
 
     def _tidy(self) -> None:
         if len(self._applied) >= self._settings.flush_every:
-            self.flush()
+            self.sync_index()
 
-    def _next(self, lane: str) -> list[Operation]:
+    def _next(self, partition: str) -> list[Operation]:
         """Read the next changes that can be worked on: an erasure alone, others up to a batch."""
         for limit in (_BATCH, self._settings.max_pending):
-            waiting = self._engines.journal.pending(lane, limit=limit)
+            waiting = self._engines.journal.pending(partition, limit=limit)
             ready = self._ready(waiting)[:_BATCH]
             if ready or len(waiting) < limit:
                 break
@@ -228,7 +232,7 @@ class IngestWorker:
         passed: list[Operation] = []
         named: set[str] = set()  # the records of those that are passed
         for op in waiting:
-            rests = op.id in self._resting or self._models_of(op).need_loop(op)
+            rests = op.id in self._backing_off or self._models_of(op).need_loop(op)
             if rests or (passed and not named.isdisjoint(targets(op))):
                 passed.append(op)
                 named.update(targets(op))
@@ -246,7 +250,7 @@ class IngestWorker:
             if isinstance(frozen, bytes):
                 plans[op.seq] = frozen
             else:
-                self._rest(op, frozen)
+                self._back_off(op, frozen)
         if plans:
             self._engines.journal.plan(plans)
         crash_point("after_plan")
@@ -257,25 +261,29 @@ class IngestWorker:
         if not ops:
             return 0.0
         try:
-            results = self._bring(ops)
+            results = self._apply_planned(ops)
         except StoreRefusedError:
             raise
         except Exception as error:  # noqa: BLE001 -- a poisoned change must not stop the others
             if len(ops) > 1 and not isinstance(error, StoreUnavailableError):
                 return max(self._apply([op]) for op in ops)
             attempts = [self._engines.journal.failed(op.seq) for op in ops]
-            hopeless = [self._is_hopeless(*one, error) for one in zip(ops, attempts, strict=True)]
-            if max(attempts) >= _PATIENCE and isinstance(error, StoreUnavailableError):
-                self._tell(ops[0].scope.partition, error)
+            hopeless = [
+                self._has_failed_for_good(*one, error) for one in zip(ops, attempts, strict=True)
+            ]
+            if max(attempts) >= _ATTEMPTS_BEFORE_NOTICE and isinstance(
+                error, StoreUnavailableError
+            ):
+                self._notify(ops[0].scope.partition, error)
             return 0.0 if all(hopeless) else self._delay(max(attempts))
         for result in results:  # before the mark: losing that costs a replay that changes nothing
-            self._answer(result.operation, result)
+            self._resolve(result.operation, result)
         self._engines.journal.done([op.seq for op in ops])
         crash_point("after_done")
         self._applied.update(op.seq for op in ops)
         return 0.0
 
-    def _bring(self, ops: Sequence[Operation]) -> list[WriteResult]:
+    def _apply_planned(self, ops: Sequence[Operation]) -> list[WriteResult]:
         """Apply planned changes; repeating it changes nothing."""
         engines = self._engines
         changes = apply(
@@ -298,25 +306,25 @@ class IngestWorker:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets an answer
             attempts = self._engines.journal.failed(op.seq)
-            if attempts >= _PATIENCE and isinstance(error, StoreUnavailableError):
-                self._tell(op.scope.partition, error)
-            return 0.0 if self._is_hopeless(op, attempts, error) else self._delay(attempts)
+            if attempts >= _ATTEMPTS_BEFORE_NOTICE and isinstance(error, StoreUnavailableError):
+                self._notify(op.scope.partition, error)
+            return 0.0 if self._has_failed_for_good(op, attempts, error) else self._delay(attempts)
         for one in waiting:
             if one.seq < op.seq and op.scope.covers(one.scope):
-                self._answer(one.id, WriteResult(operation=one.id))
-        self._answer(op.id, receipt)
+                self._resolve(one.id, WriteResult(operation=one.id))
+        self._resolve(op.id, receipt)
         return 0.0
 
     # -- failures and results ------------------------------------------------------------------
 
-    def _rest(self, op: Operation, error: CommonplaceError) -> None:
+    def _back_off(self, op: Operation, error: CommonplaceError) -> None:
         attempts = self._engines.journal.failed(op.seq)
-        if not self._is_hopeless(op, attempts, error):
-            self._resting.add(op.id)
-            wake = lambda: self._resting.discard(op.id)  # noqa: E731 -- one use
-            self._lanes.kick_later(op.scope.partition, self._delay(attempts), wake)
+        if not self._has_failed_for_good(op, attempts, error):
+            self._backing_off.add(op.id)
+            wake = lambda: self._backing_off.discard(op.id)  # noqa: E731 -- one use
+            self._executor.schedule_later(op.scope.partition, self._delay(attempts), wake)
 
-    def _is_hopeless(self, op: Operation, attempts: int, error: Exception) -> bool:
+    def _has_failed_for_good(self, op: Operation, attempts: int, error: Exception) -> bool:
         """Bury a change that will not succeed; tell who waits when it takes long."""
         hopeless = isinstance(error, _PERMANENT) or (
             attempts >= self._settings.max_attempts and not isinstance(error, StoreUnavailableError)
@@ -324,16 +332,16 @@ class IngestWorker:
         if hopeless:
             _log.error("A write is now a dead letter: %s", error)
             self._engines.journal.dead_letter(op.seq, f"{type(error).__name__}: {error}")
-        if hopeless or attempts >= _PATIENCE:
-            self._answer(op.id, error)
+        if hopeless or attempts >= _ATTEMPTS_BEFORE_NOTICE:
+            self._resolve(op.id, error)
         return hopeless
 
-    def _tell(self, lane: str, error: CommonplaceError) -> None:
-        """Answer everybody whose change waits in a lane, also behind the one that failed."""
-        for op in self._engines.journal.pending(lane, limit=self._settings.max_pending):
-            self._answer(op.id, error)
+    def _notify(self, partition: str, error: CommonplaceError) -> None:
+        """Answer everybody whose change waits in a partition, also behind the one that failed."""
+        for op in self._engines.journal.pending(partition, limit=self._settings.max_pending):
+            self._resolve(op.id, error)
 
-    def _answer(self, operation: str, result: Result | Exception) -> None:
+    def _resolve(self, operation: str, result: Result | Exception) -> None:
         future = self._waiting.pop(operation, None)
         if isinstance(result, Exception):
             if future is not None and not future.done():
@@ -360,16 +368,16 @@ class AsyncModelRunner:
     def __init__(
         self,
         journal: Journal,
-        lanes: KeyedExecutor,
+        executor: KeyedExecutor,
         plan: Callable[[Operation, Run], Awaitable[bytes | None]],
     ) -> None:
         self._journal = journal
-        self._lanes = lanes
+        self._executor = executor
         self._plan = plan
         self._orphans: dict[str, Operation] = {}
         self._planning: dict[str, tuple[Operation, asyncio.AbstractEventLoop]] = {}
 
-    def leave(self, op: Operation) -> None:
+    def add_orphan(self, op: Operation) -> None:
         """Leave a change to the next loop, unless one is at it."""
         if op.id not in self._planning:
             self._orphans[op.id] = op
@@ -379,7 +387,7 @@ class AsyncModelRunner:
         """Changes wait for a loop; also those of one that was closed."""
         for key, (op, loop) in list(self._planning.items()):
             if loop.is_closed() and self._planning.pop(key, None) is not None:
-                self._lanes.elsewhere(-1)
+                self._executor.elsewhere(-1)
                 self._orphans[key] = op
         return bool(self._orphans)
 
@@ -391,18 +399,18 @@ class AsyncModelRunner:
         if op.id in self._planning:
             return
         self._planning[op.id] = op, asyncio.get_running_loop()
-        self._lanes.elsewhere(+1)
+        self._executor.elsewhere(+1)
         try:
             frozen = await self._plan(op, run)
             if frozen is not None:
                 await run(self._journal.plan, {op.seq: frozen})
-                self._lanes.kick(op.scope.partition)
+                self._executor.schedule(op.scope.partition)
         except BaseException:
             self._orphans[op.id] = op
             raise
         finally:
             if self._planning.pop(op.id, None) is not None:
-                self._lanes.elsewhere(-1)
+                self._executor.elsewhere(-1)
 
     async def plan_orphans(self, run: Run) -> None:
         """Plan what dead loops left behind, on the running loop."""

@@ -20,7 +20,7 @@ class FenceRow:
 
     @property
     def partition(self) -> str:
-        """Of nobody: fences come before every lane."""
+        """Of nobody: fences come before every partition."""
         return ""
 
 

@@ -14,7 +14,18 @@ from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..filters import Filter
-from ..model import Change, DeadLetter, Entity, Kind, Page, Record, Relation, Scope, Version
+from ..model import (
+    Backlog,
+    Change,
+    DeadLetter,
+    Entity,
+    Kind,
+    Page,
+    Record,
+    Relation,
+    Scope,
+    Version,
+)
 from .checkpoints import Checkpoints
 from .snapshot import SnapshotRow
 
@@ -53,7 +64,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question as an index reads it.
+    """A search as an index reads it.
 
     Attributes:
         scope: only records that it covers.
@@ -61,7 +72,8 @@ class Query:
         at: the moment for which expiry is judged; records with `expires_at <= at` are hidden.
         where: AND-ed with the scope.
         kinds: only these; empty for all.
-        latest_only, as_of: what is hidden because it is not true, as `Record.holds` says.
+        include_superseded, include_expired, as_of: what is hidden because it is not true, as
+            `Record.holds` says.
     """
 
     scope: Scope
@@ -70,14 +82,20 @@ class Query:
     at: datetime
     where: Filter | None = None
     kinds: tuple[Kind, ...] = ()
-    latest_only: bool = True
+    include_superseded: bool = False
+    include_expired: bool = False
     as_of: datetime | None = None
 
     def shows(self, record: Record) -> bool:
         """Judge a record; engines that ask more generously ask this at the end."""
         return (
             self.scope.covers(record.scope)
-            and record.holds(self.at, as_of=self.as_of, latest_only=self.latest_only)
+            and record.holds(
+                self.at,
+                as_of=self.as_of,
+                include_superseded=self.include_superseded,
+                include_expired=self.include_expired,
+            )
             and (not self.kinds or record.kind in self.kinds)
             and (self.where is None or self.where.matches(record))
         )
@@ -211,14 +229,6 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    """How many accepted changes wait, and how many cannot be applied."""
-
-    pending: int
-    dead: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AskVectors:
     """A planning step wants vectors for these texts; the answer is one per text."""
 
@@ -311,7 +321,9 @@ class GraphStore(Protocol):
         the records of one owner (`Scope.owner`).
         """
 
-    def get(self, scope: Scope, ids: Sequence[str], *, expired: bool = False) -> list[Record]:
+    def get(
+        self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
+    ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others.
 
         What has expired is left out, here and in `page`, unless it is asked for.
@@ -325,9 +337,9 @@ class GraphStore(Protocol):
         limit: int = 100,
         cursor: str | None = None,
         kinds: Collection[Kind] = (),
-        latest_only: bool = False,
+        include_superseded: bool = True,
         as_of: datetime | None = None,
-        expired: bool = False,
+        include_expired: bool = False,
     ) -> Page:
         """Read live records, newest first (creation, then id); see `Record.holds`.
 
@@ -338,13 +350,13 @@ class GraphStore(Protocol):
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
 
-    def owner(self, record_id: str) -> Scope | None:
+    def scope_of(self, record_id: str) -> Scope | None:
         """Tell whose record an id is, live or deleted; None if there never was one.
 
         For interfaces that know nothing but the id: what they read next takes this scope.
         """
 
-    def scopes(self) -> list[Scope]:
+    def list_scopes(self) -> list[Scope]:
         """List every scope that has records, live or deleted, in no order."""
 
     def relations(
@@ -354,7 +366,7 @@ class GraphStore(Protocol):
         *,
         hops: int = 1,
         records: Collection[str] | None = None,
-        latest_only: bool = True,
+        include_superseded: bool = False,
         as_of: datetime | None = None,
     ) -> list[Relation]:
         """Read relations of records that the scope covers, by age.
@@ -363,7 +375,7 @@ class GraphStore(Protocol):
             entity: only its own, and those of entities at most `hops` - 1 relations away; of all
                 when None.
             records: instead, only what records with these ids state; None asks for no such.
-            latest_only: leave out those that ended or expired.
+            include_superseded: also those that ended or expired.
             as_of: instead, those that held at this moment of world time and have not expired.
         """
 
@@ -404,13 +416,13 @@ class GraphStore(Protocol):
         """
 
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
-        """Read everything, an operator's look: fences, then lane by lane in their order.
+        """Read everything, an operator's look: fences, then partition by partition in their order.
 
-        In a lane sessions come first by key, entities and relations by age, and records last:
+        In a partition sessions come first by key, entities and relations by age, and records last:
         tombstones, then the live, by creation and id. Equal stores are read alike.
 
         Args:
-            since: leave out the lanes before this one (`Scope.partition`), so as to go on.
+            since: leave out the partitions before this one (`Scope.partition`), so as to go on.
         """
 
     def load(self, kept: Sequence[SnapshotRow]) -> None:
@@ -446,8 +458,8 @@ class Journal(Protocol):
     def plan(self, plans: Mapping[int, bytes]) -> None:
         """Freeze plans by `seq`, durably; one that is frozen already stays."""
 
-    def pending(self, lane: str | None = None, *, limit: int = 1000) -> list[Operation]:
-        """Read changes not yet applied nor dead, of one lane or all, in order of `seq`."""
+    def pending(self, partition: str | None = None, *, limit: int = 1000) -> list[Operation]:
+        """Read changes not yet applied nor dead, of one partition or all, in order of `seq`."""
 
     def unflushed(self) -> list[Operation]:
         """Read applied changes that are not yet pruned, in order of `seq`."""

@@ -1,4 +1,4 @@
-"""How strongly something is remembered: fresher and more often recalled is never weaker.
+"""Decay of scores with age and disuse, and the access log it reads.
 
 Each touch, its writing or a recall, is as if it were forgotten with a half-life; what is left is
 that not all of them are:
@@ -9,10 +9,8 @@ The half-life grows with importance. As a factor on a score it stays in 0.3..1.5
 mem0 publishes for its own.
 
 
-MERGED FROM commonplace.recalls: When records were recalled: gathered in memory, written in the background.
-
-What a crash takes away are the recalls of the last moments, which only make a record a little
-weaker; so a search never waits for them.
+Accesses are gathered in memory and written in the background, so a search never waits for them; a
+crash loses those of the last moments.
 """
 
 import math
@@ -22,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from ..errors import InvalidRecordError
-from ..model import Match, Record, Scope
+from ..model import Kind, Match, Record, Scope, now
 from ..ports.stores import GraphStore
 
 WEAKEST, STRONGEST = 0.3, 1.5
@@ -51,7 +49,7 @@ def faded(
 ) -> list[Match]:
     """Multiply each score by 0.3..1.5 for the strength of its record; best first, ties by id.
 
-    What is pinned does not fade. `Match.parts` gets what this adds or takes away as `decay`.
+    What is pinned does not fade. `Match.score_details` gets what this adds or takes away as `decay`.
     """
     weighed = []
     for match in matches:
@@ -65,8 +63,8 @@ def faded(
 
 
 def _rescored(match: Match, score: float) -> Match:
-    parts = {**match.parts, "decay": score - match.score}
-    return replace(match, score=score, parts=parts)
+    parts = {**match.score_details, "decay": score - match.score}
+    return replace(match, score=score, score_details=parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +87,17 @@ class Limits:
     def __post_init__(self) -> None:
         if self.keep is not None and (type(self.keep) is not int or self.keep < 0):
             raise InvalidRecordError(
-                field="keep", value=self.keep, reason="is no number of records"
+                field="keep", value=self.keep, reason="must be an integer that is not negative"
             )
         spans = {"older_than": self.older_than, "unused_for": self.unused_for}
         for name, span in spans.items():
             if span is not None and (not isinstance(span, timedelta) or span < timedelta(0)):
-                raise InvalidRecordError(field=name, value=span, reason="is no span of time")
+                raise InvalidRecordError(
+                    field=name, value=span, reason="must be a timedelta that is not negative"
+                )
         if self.keep is None and not any(span is not None for span in spans.values()):
             hint = "Give keep, older_than or unused_for."
-            raise InvalidRecordError(field="keep", value=None, reason="is no limit", hint=hint)
+            raise InvalidRecordError(field="keep", value=None, reason="sets no limit", hint=hint)
 
 
 def excess(
@@ -122,7 +122,7 @@ def excess(
         if limits.unused_for is not None:
             tests.append(now - max((record.updated_at, *times)) > limits.unused_for)
         is_over = (bool(tests) and all(tests) and not record.pinned) or not record.holds(
-            now, latest_only=False
+            now, include_superseded=True
         )
         (weak if is_over else strong).append(place)
     if limits.keep is not None:
@@ -174,3 +174,24 @@ class AccessLog:
             gathered, self._gathered = self._gathered, []
         for scope, ids, at in gathered:
             self._graph.log_access(scope, ids, at)
+
+
+def records_beyond(
+    limits: Limits,
+    scope: Scope,
+    kinds: Sequence[Kind],
+    graph: GraphStore,
+    access_log: AccessLog,
+    half_life: float,
+) -> list[Record]:
+    """Read the records of a scope beyond the limits, weakest first."""
+    records: list[Record] = []
+    accesses: dict[str, list[datetime]] = {}
+    cursor: str | None = None
+    while True:
+        page = graph.page(scope, kinds=kinds, limit=1000, cursor=cursor, include_expired=True)
+        records += page.records
+        accesses |= access_log.of(scope, [one.id for one in page.records])
+        cursor = page.cursor
+        if cursor is None:
+            return excess(records, accesses, limits, now(), half_life)

@@ -93,7 +93,7 @@ def rank(
     neighbours: Sequence[Hit] = (),
     reached: Sequence[Expansion] = (),
     *,
-    now: datetime,
+    now: datetime | None,
     limit: int | None = None,
     weights: Weights = DEFAULT,
 ) -> list[Match]:
@@ -104,17 +104,17 @@ def rank(
         hits: the union of what each signal found, each with both raw scores.
         neighbours: turns next to them, and records that relations lead to; they are ranked too.
         reached: how near the relationship graph is to the question for some of them.
-        now: records expired by then are left out.
+        now: records expired by then are left out; None leaves out none.
         limit: answer only that many of the best; all when None.
 
     Returns:
-        Matches whose `parts` sum to `score`: dense, lexical, speaker, graph, neighbour, session,
+        Matches whose `score_details` sum to `score`: dense, lexical, speaker, graph, neighbour, session,
         mention.
     """
     seen: dict[str, Hit] = {}
     for hit in (*hits, *neighbours):
         expires = hit.record.expires_at
-        if expires is None or expires > now:
+        if now is None or expires is None or expires > now:
             seen.setdefault(hit.record.id, hit)
     if not seen:
         return []
@@ -155,8 +155,10 @@ def rank(
             "mention": mention[i] * scale,
         }
         score = min(1.0, total[i] * scale)
-        fit = _fit(covered[i], every[i], led.get(every[i].record.id, 0.0), weights)
-        matches.append(Match(record=every[i].record, score=score, parts=parts, fit=fit))
+        relevance = _relevance(covered[i], every[i], led.get(every[i].record.id, 0.0), weights)
+        matches.append(
+            Match(record=every[i].record, score=score, score_details=parts, relevance=relevance)
+        )
     return matches
 
 
@@ -167,7 +169,7 @@ def _covered(asked: set[str], hit: Hit) -> float:
     return (len(asked.intersection(tokens(hit.record.indexed_text))) / len(asked)) ** 2
 
 
-def _fit(covered: float, hit: Hit, led: float, weights: Weights) -> float:
+def _relevance(covered: float, hit: Hit, led: float, weights: Weights) -> float:
     """Judge a record alone: its cosine, raised by shared words and by how relations lead to it."""
     apart = (1 - max(0.0, min(1.0, hit.dense))) * (1 - covered) * (1 - weights.graph * led)
     return max(0.0, 1 - apart)

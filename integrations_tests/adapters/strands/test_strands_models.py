@@ -57,7 +57,7 @@ def test_a_turn_s_facts_are_extracted_on_whatever_loop_it_runs(
             agent("My cat is called Miso.", invocation_state=state)
         else:
             asyncio.run(agent.invoke_async("My cat is called Miso.", invocation_state=state))
-        memory.drain()
+        memory.flush()
 
         found = {one.text for one in memory.list(Scope(user_id="alice")).records}
         assert found == {"My cat is called Miso.", "All right.", "Alice owns a cat called Miso."}

@@ -559,7 +559,7 @@ class TestModes:
     def test_a_turn_without_waiting_is_kept_all_the_same(self, memory, make, told):
         agent = make(MemoryPlugin(memory, policy=Policy(await_write=False)))
         agent("My cat is called Miso.", **of("alice"))
-        memory.drain()
+        memory.flush()
 
         assert told("alice") == ["My cat is called Miso.", "All right."]
 

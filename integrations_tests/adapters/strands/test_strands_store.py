@@ -193,7 +193,7 @@ class TestMessages:
         count = await store.add_messages(
             [said("How is the cat?"), said("Fine.", "assistant")], numbered(0, 1)
         )
-        memory.drain()
+        memory.flush()
 
         assert count == 2
         assert sorted(told("alice")) == ["Fine.", "How is the cat?"]
@@ -202,21 +202,21 @@ class TestMessages:
     async def test_the_same_batch_again_is_kept_once(self, store, memory, told):
         for _ in range(3):
             await store.add_messages([said("ok"), said("ok")], numbered(4, 5))
-        memory.drain()
+        memory.flush()
 
         assert told("alice") == ["ok", "ok"]
 
     async def test_another_agent_s_numbers_are_no_repetition(self, store, memory, told):
         await store.add_messages([said("One.")], numbered(0))
         await store.add_messages([said("Two.")], numbered(0))
-        memory.drain()
+        memory.flush()
 
         assert sorted(told("alice")) == ["One.", "Two."]
 
     async def test_without_numbers_nothing_is_a_repetition(self, store, memory, told):
         for _ in range(2):
             await store.add_messages([said("ok")])
-        memory.drain()
+        memory.flush()
 
         assert told("alice") == ["ok", "ok"]
 
@@ -230,14 +230,14 @@ class TestMessages:
             said("agent.tool.look was called.", "assistant"),
         ]
         await store.add_messages(messages, numbered(0, 1, 2, 3))
-        memory.drain()
+        memory.flush()
 
         assert told("alice") == ["Let me see."]
 
     async def test_a_message_that_is_marked_as_a_note_is_never_kept(self, store, memory, told):
         marked = {**said("A note."), "metadata": {"custom": {"commonplace.agents.prompt": {}}}}
         await store.add_messages([marked], numbered(0))
-        memory.drain()
+        memory.flush()
 
         assert told("alice") == []
 
@@ -256,7 +256,7 @@ class TestMessages:
         await agent.invoke_async([stamped], **of("mallory"))
         await agent.invoke_async([stamped])
         await agent.memory_manager.flush()
-        memory.drain()
+        memory.flush()
 
         assert told("alice") == ["First.", "All right."]
         assert told("mallory") == ["I am alice.", "All right."]
@@ -280,7 +280,7 @@ class TestExtraction:
             user = ("alice", "bob")[number % 2]
             await agent.invoke_async(f"{user} says {number}.", **of(user))
         await agent.memory_manager.flush()
-        memory.drain()
+        memory.flush()
 
         mark = "Fact: " if shape == "extractor" else ""
         for user, odd in (("alice", 0), ("bob", 1)):
@@ -304,7 +304,7 @@ class TestExtraction:
                 *(agent.invoke_async(f"{one} says {number}.", **of(one)) for one in users)
             )
         await agent.memory_manager.flush()
-        memory.drain()
+        memory.flush()
 
         for user in users:
             words = [one for one in told(user) if one != "All right."]
@@ -344,7 +344,7 @@ class TestExtraction:
         await agent.invoke_async("My cat is called Miso.", **of("alice"))
         before = told("alice")
         await agent.memory_manager.flush()
-        memory.drain()
+        memory.flush()
 
         assert before == []
         assert sorted(told("alice")) == ["All right.", "My cat is called Miso."]
@@ -358,7 +358,7 @@ class TestExtraction:
         agent = make(plugin, memory_manager=MemoryManager([store]))
         await agent.invoke_async("My cat is called Miso.")
         await agent.memory_manager.flush()
-        memory.drain()
+        memory.flush()
 
         assert sorted(told("alice")) == ["All right.", "My cat is called Miso."]
 
@@ -386,7 +386,7 @@ class TestExtraction:
         )
         await agent.invoke_async("What is Miso?", **of("alice"))
         await agent.memory_manager.flush()
-        memory.drain()
+        memory.flush()
 
         assert "Miso is a cat." in agent.model.shown()
         assert sorted(told("alice")) == ["All right.", "Miso is a cat.", "What is Miso?"]
@@ -399,7 +399,7 @@ class TestExtraction:
         agent = make(MemoryPlugin(memory, policy=SCOPED), memory_manager=MemoryManager([store]))
         for number in range(3):
             asyncio.run(agent.invoke_async(f"Number {number}.", **of("alice")))
-        memory.drain()
+        memory.flush()
 
         words = [one for one in told("alice") if one != "All right."]
         assert sorted(words) == ["Number 0.", "Number 1.", "Number 2."]
@@ -502,7 +502,7 @@ class TestWithAManager:
             await agent.memory_manager.flush()
         await agent.invoke_async("Second.", **of("bob"))
         await agent.memory_manager.flush()
-        memory.drain()
+        memory.flush()
 
         assert sorted(told("alice")) == ["All right.", "First."]
         assert sorted(told("bob")) == ["All right.", "Second."]
@@ -530,7 +530,7 @@ class TestWithAManager:
         agent = make(MemoryPlugin(memory), memory_manager=MemoryManager([store]))
         for _ in range(3):
             agent("My cat is called Miso.", **of("alice"))
-            memory.drain()
+            memory.flush()
 
         assert FOOTER in agent.model.shown()
         assert set(told("alice")) == {"My cat is called Miso.", "All right."}
@@ -575,7 +575,7 @@ def test_all_that_was_accepted_is_found_though_the_program_ends_right_after(tmp_
 
     expected = {"Remember this.", "Noted.", *(f"Fact {number}." for number in range(20))}
     with Memory.open(folder, embedder=HashEmbedder()) as memory:
-        memory.drain()
+        memory.flush()
         for user in ("alice", "bob"):
             records = memory.list(Scope(user_id=user)).records
             assert {one.text for one in records} == expected

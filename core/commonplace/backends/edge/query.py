@@ -69,7 +69,7 @@ def covered(scope: Scope, version: int | None = None) -> qe.Filter:
 
 def visible(probe: Query, *, expiring: bool) -> list[Any]:
     """Ask for what a probe may see; `expiring` when some record of the store has an end."""
-    every = probe.as_of is not None or not probe.latest_only
+    every = probe.as_of is not None or (probe.include_superseded or probe.include_expired)
     key, rest = (probe.scope.key, probe.where) if every else focus(probe.scope, probe.where)
     conditions = [equals("scopes" if every else "live", key)]
     if expiring and not every:

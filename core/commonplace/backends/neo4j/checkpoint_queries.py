@@ -9,7 +9,7 @@ a thread locks its node first. A write finds its checkpoint by key, as it may be
 
 KEYS = ("Thread", "Checkpoint", "ChannelValue", "TaskWrite")
 INDEXES = {
-    "thread_by_lane": ("Thread", "lane"),
+    "thread_by_partition": ("Thread", "partition"),
     "checkpoint_by_line": ("Checkpoint", "thread, n.namespace, n.name"),
     "checkpoint_by_thread": ("Checkpoint", "thread, n.name, n.namespace"),
     "checkpoint_by_name": ("Checkpoint", "name, n.thread, n.namespace"),

@@ -400,4 +400,4 @@ def write_node(at: Address, one: TaskWrite) -> dict[str, Any]:
 def owner_properties(owner: Scope) -> dict[str, Any]:
     """Give the properties of a thread's node that say whose it is."""
     ids = {"user_id": owner.user_id, "agent_id": owner.agent_id, "session_id": owner.session_id}
-    return {"lane": owner.partition, **ids}
+    return {"partition": owner.partition, **ids}

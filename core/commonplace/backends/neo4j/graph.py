@@ -1,6 +1,6 @@
 """The graph store on a Neo4j server, which many processes and hosts may share.
 
-A change locks its owner's lane, lets the rules of the embedded store decide on a draft, and saves
+A change locks its owner's partition, lets the rules of the embedded store decide on a draft, and saves
 what differs, all in one transaction of few round trips.
 """
 
@@ -57,13 +57,17 @@ class Neo4jGraph:
             return []
         return self.bolt.write(lambda ask: transactions.apply(ask, changes))
 
-    def get(self, scope: Scope, ids: Sequence[str], *, expired: bool = False) -> list[Record]:
+    def get(
+        self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
+    ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         text = queries.fill(queries.GET, covered=queries.covered(scope, "r"))
         given = {"ids": _sound(ids), **queries.owner(scope)}
         found = self.bolt.read(lambda ask: ask(text, **given))
         records = (overlay.to_record(one["record"]) for one in found)
-        visible = {one.id: one for one in rows.visible(scope, records, expired=expired)}
+        visible = {
+            one.id: one for one in rows.visible(scope, records, include_expired=include_expired)
+        }
         return [visible[one] for one in ids if one in visible]
 
     def page(
@@ -74,22 +78,28 @@ class Neo4jGraph:
         limit: int = 100,
         cursor: str | None = None,
         kinds: Collection[Kind] = (),
-        latest_only: bool = False,
+        include_superseded: bool = True,
         as_of: datetime | None = None,
-        expired: bool = False,
+        include_expired: bool = False,
     ) -> Page:
         """Read live records, newest first (creation, then id); the filter is judged row by row."""
         rows.check_limit(limit)
         after = (2**63 - 1, "") if cursor is None else rows.from_cursor(cursor)
         given = {
             "kinds": list(kinds),
-            "now": None if expired else rows.to_micros(now()),
-            **queries.moment(latest_only=latest_only, as_of=as_of),
+            "now": None if include_expired else rows.to_micros(now()),
+            **queries.moment(include_superseded=include_superseded, as_of=as_of),
         }
         size = limit + 1 if where is None else _BATCH
         found = self._walk(queries.page(scope, kinds), scope, after, size, **given)
         records = (overlay.to_record(one["record"]) for one in found)
-        shown = rows.visible(scope, records, latest_only=latest_only, as_of=as_of, expired=expired)
+        shown = rows.visible(
+            scope,
+            records,
+            include_superseded=include_superseded,
+            as_of=as_of,
+            include_expired=include_expired,
+        )
         return rows.to_page(shown, where, limit)
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
@@ -99,12 +109,12 @@ class Neo4jGraph:
         found = self.bolt.read(lambda ask: ask(text, **given))
         return [overlay.to_version(one["version"]) for one in found]
 
-    def owner(self, record_id: str) -> Scope | None:
+    def scope_of(self, record_id: str) -> Scope | None:
         """Tell whose record an id is, live or deleted; None if there never was one."""
         found = self.bolt.read(lambda ask: ask(queries.OWNER, ids=_sound([record_id])))
         return Scope(**found[0]) if found else None
 
-    def scopes(self) -> list[Scope]:
+    def list_scopes(self) -> list[Scope]:
         """List every scope that has records, live or deleted, in no order."""
         return [Scope(**one) for one in self.bolt.read(lambda ask: ask(queries.SCOPES))]
 
@@ -115,11 +125,11 @@ class Neo4jGraph:
         *,
         hops: int = 1,
         records: Collection[str] | None = None,
-        latest_only: bool = True,
+        include_superseded: bool = False,
         as_of: datetime | None = None,
     ) -> list[Relation]:
         """Read relations of records that the scope covers, or of some of them, by age."""
-        moment = queries.moment(latest_only=latest_only, as_of=as_of)
+        moment = queries.moment(include_superseded=include_superseded, as_of=as_of)
         if records is not None:
             ids = _sound(records)
             return self.bolt.read(lambda ask: relations.stated_by(ask, scope, ids, moment))
@@ -190,7 +200,7 @@ class Neo4jGraph:
         return ((one["id"], one["version"]) for one in records if one["indexed"])
 
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
-        """Read everything, page by page: fences, then lane by lane from `since` on."""
+        """Read everything, page by page: fences, then partition by partition from `since` on."""
         return snapshot.dump(self.bolt.read, since)
 
     def load(self, kept: Sequence[SnapshotRow]) -> None:

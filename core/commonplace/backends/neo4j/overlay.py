@@ -144,9 +144,9 @@ def relation_id(subject: str, key: str, object_: str, begins: int) -> str:
     return digest("relation", subject, key, object_, begins)
 
 
-def pair_ids(lane: str, name: str) -> list[str]:
+def pair_ids(partition: str, name: str) -> list[str]:
     """Name the overlapping pairs of letters of a folded name, sorted."""
-    return sorted(f"{lane}:{pair}" for pair in pairs_of(name))
+    return sorted(f"{partition}:{pair}" for pair in pairs_of(name))
 
 
 def to_look_at(changes: Sequence[Put | Remove]) -> dict[str, list[Any]]:
@@ -155,7 +155,7 @@ def to_look_at(changes: Sequence[Put | Remove]) -> dict[str, list[Any]]:
     scopes = {one.record.scope for one in puts}
     removals = {one.scope for one in changes if isinstance(one, Remove)}
     return {
-        "lanes": sorted({one.partition for one in scopes | removals}),
+        "partitions": sorted({one.partition for one in scopes | removals}),
         "ids": sorted({one.record.id if isinstance(one, Put) else one.id for one in changes}),
         "fences": fences(scopes),
         "sessions": sorted({one.record.scope.key for one in puts if one.in_session}),
@@ -269,11 +269,11 @@ def to_version(node: Mapping[str, Any]) -> Version:
     )
 
 
-def to_save(draft: Draft, lanes: Sequence[Mapping[str, Any]]) -> dict[str, list[Row]]:
+def to_save(draft: Draft, partitions: Sequence[Mapping[str, Any]]) -> dict[str, list[Row]]:
     """List what to save of a draft, by the parts of `cypher.SAVE`; parts may be empty.
 
     Args:
-        lanes: that were locked, with the next number for a relation of each.
+        partitions: that were locked, with the next number for a relation of each.
     """
     records, sessions = draft.difference("record"), draft.difference("session")
     versions = draft.difference("version")
@@ -284,11 +284,11 @@ def to_save(draft: Draft, lanes: Sequence[Mapping[str, Any]]) -> dict[str, list[
         "sessions": [
             owned(one, id=one["key"], key=None) for one in (*sessions.created, *sessions.changed)
         ],
-        **_claims(draft, lanes),
+        **_claims(draft, partitions),
     }
 
 
-def _claims(draft: Draft, lanes: Sequence[Mapping[str, Any]]) -> dict[str, list[Row]]:
+def _claims(draft: Draft, partitions: Sequence[Mapping[str, Any]]) -> dict[str, list[Row]]:
     entities, relations = draft.difference("entity"), draft.difference("relation")
     supports = draft.difference("support")
     before = _names(draft.loaded("entity"))
@@ -303,17 +303,17 @@ def _claims(draft: Draft, lanes: Sequence[Mapping[str, Any]]) -> dict[str, list[
         *(named[one["id"]] for one in entities.created),
         *(stated[one["id"]]["own"] for one in relations.created),
     ]
-    numbers = {one["id"]: count(one["next"]) for one in lanes}
+    numbers = {one["id"]: count(one["next"]) for one in partitions}
     for own in born:
-        own["seq"] = next(numbers[own["lane"]])
-    used = sorted({own["lane"] for own in born})
+        own["seq"] = next(numbers[own["partition"]])
+    used = sorted({own["partition"] for own in born})
     return {
-        "lanes": [{"id": one, "next": next(numbers[one])} for one in used],
+        "partitions": [{"id": one, "next": next(numbers[one])} for one in used],
         "supports_gone": [_support(one, stated) for one in supports.removed],
         "relations_gone": [{"id": stated[one["id"]]["own"]["id"]} for one in relations.removed],
         "entities": list(named.values()),
         "pairs": [
-            {"entity": after[one["id"]], "pairs": pair_ids(_lane(one), one["key"])}
+            {"entity": after[one["id"]], "pairs": pair_ids(_partition(one), one["key"])}
             for one in entities.created
         ],
         "relations": [stated[one["id"]] for one in relations.created],
@@ -345,10 +345,10 @@ def _changed(row: Row) -> Row:
 
 
 def owned(row: Mapping[str, Any], **more: Any) -> Row:
-    """Write a row as a node of its owner's lane."""
+    """Write a row as a node of its owner's partition."""
     plain = {name: bool(value) if name in _FLAGS else value for name, value in row.items()}
-    return {**plain, "lane": _lane(row), **more}
+    return {**plain, "partition": _partition(row), **more}
 
 
-def _lane(row: Mapping[str, Any]) -> str:
+def _partition(row: Mapping[str, Any]) -> str:
     return owner(row).partition

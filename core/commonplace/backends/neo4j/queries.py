@@ -5,10 +5,10 @@ stands in braces is filled with constants too (`clauses`); labels get the store'
 
     (Record)-[:BECAME]->(Version)
     (Record)-[:STATES]->(Relation)-[:SUBJECT | OBJECT]->(Entity)-[:SPELT]->(Pair)
-    (Lane) (Session) (Erasure) (Meta)
+    (Partition) (Session) (Erasure) (Meta)
 
-What belongs to somebody has the `lane` of its owner. Whoever changes something of a lane locks its
-node first, so that changes of one lane never interleave, in whatever process they are.
+What belongs to somebody has the `partition` of its owner. Whoever changes something of a partition locks its
+node first, so that changes of one partition never interleave, in whatever process they are.
 
 
 MERGED FROM commonplace.backends.clauses: What fills the texts of `cypher`: labels, and the conditions of a scope, a time and an order."""
@@ -24,17 +24,17 @@ from ...model import Scope, now
 from ..shared.rows import to_micros
 from . import checkpoint_queries
 
-KEYS = ("Record", "Entity", "Pair", "Relation", "Lane", "Session", "Erasure", "Meta")
+KEYS = ("Record", "Entity", "Pair", "Relation", "Partition", "Session", "Erasure", "Meta")
 INDEXES = {
-    "record_by_lane": ("Record", "lane, n.live, n.created_at, n.id"),
-    "record_by_agent": ("Record", "lane, n.agent_id, n.live, n.created_at, n.id"),
-    "record_by_session": ("Record", "lane, n.session_id, n.live, n.created_at, n.id"),
-    "record_by_kind": ("Record", "lane, n.kind, n.live, n.created_at, n.id"),
-    "record_by_version": ("Record", "lane, n.version"),
-    "entity_by_word": ("Entity", "lane, n.word"),
-    "relation_by_lane": ("Relation", "lane, n.seq"),
+    "record_by_partition": ("Record", "partition, n.live, n.created_at, n.id"),
+    "record_by_agent": ("Record", "partition, n.agent_id, n.live, n.created_at, n.id"),
+    "record_by_session": ("Record", "partition, n.session_id, n.live, n.created_at, n.id"),
+    "record_by_kind": ("Record", "partition, n.kind, n.live, n.created_at, n.id"),
+    "record_by_version": ("Record", "partition, n.version"),
+    "entity_by_word": ("Entity", "partition, n.word"),
+    "relation_by_partition": ("Relation", "partition, n.seq"),
     "relation_by_slot": ("Relation", "slot"),
-    "session_by_lane": ("Session", "lane"),
+    "session_by_partition": ("Session", "partition"),
 }
 
 
@@ -45,18 +45,18 @@ NOTE = "MERGE (m:Meta {id: $id}) SET m.value = $value"
 
 # -- changing --------------------------------------------------------------------------------------
 
-# Writing to the node of a lane locks it until the end; the rest is read afterwards. MERGE alone
+# Writing to the node of a partition locks it until the end; the rest is read afterwards. MERGE alone
 # would not lock a node that is there.
 LOCK = """
-UNWIND $lanes AS id
-MERGE (l:Lane {id: id}) ON CREATE SET l.next = 1
+UNWIND $partitions AS id
+MERGE (l:Partition {id: id}) ON CREATE SET l.next = 1
 SET l.turns = coalesce(l.turns, 0) + 1
-WITH collect({id: l.id, next: l.next}) AS lanes
+WITH collect({id: l.id, next: l.next}) AS partitions
 """
 LOAD = (
     LOCK
     + """
-RETURN lanes,
+RETURN partitions,
   COLLECT { UNWIND $ids AS id MATCH (r:Record {id: id})
     RETURN r{.*, states: EXISTS { (r)-[:STATES]->() }} } AS records,
   COLLECT { UNWIND $ids AS id MATCH (r:Record {id: id})
@@ -132,7 +132,7 @@ SAVE = {
     "sessions": "MERGE (s:Session {id: row.id}) SET s += row",
 }
 SAVE_CLAIMS = {
-    "lanes": "MATCH (l:Lane {id: row.id}) SET l.next = row.next",
+    "partitions": "MATCH (l:Partition {id: row.id}) SET l.next = row.next",
     "entities": "MERGE (e:Entity {id: row.id}) ON CREATE SET e = row"
     " ON MATCH SET e.type = CASE e.type WHEN 'thing' THEN row.type ELSE e.type END",
     "pairs": "MATCH (e:Entity {id: row.entity}) UNWIND row.pairs AS id"
@@ -175,9 +175,9 @@ DOOMED = (
     LOCK
     + """
 MERGE (f:Erasure {id: $id})
-WITH lanes, f, coalesce(f.version >= $version AND f.turn <> $turn - 1, false) AS repeated
+WITH partitions, f, coalesce(f.version >= $version AND f.turn <> $turn - 1, false) AS repeated
 SET f.turn = $turn, f.version = CASE WHEN f.version > $version THEN f.version ELSE $version END
-RETURN lanes, repeated, COLLECT { MATCH (r:Record) WHERE {covered} AND r.version <= $version
+RETURN partitions, repeated, COLLECT { MATCH (r:Record) WHERE {covered} AND r.version <= $version
   RETURN {id: r.id, states: EXISTS { (r)-[:STATES]->() }} LIMIT $limit } AS records
 """
 )
@@ -322,7 +322,7 @@ def fill(text: str, **parts: str) -> str:
 
 def covered(scope: Scope, name: str) -> str:
     """Write the condition that a node belongs to the scope; its parameters are `owner(scope)`."""
-    parts = [f"{name}.partition = $lane"]
+    parts = [f"{name}.partition = $partition"]
     parts += [
         f"{name}.{field} = ${field}"
         for field in ("agent_id", "session_id")
@@ -333,7 +333,11 @@ def covered(scope: Scope, name: str) -> str:
 
 def owner(scope: Scope) -> dict[str, Any]:
     """Give the parameters of `covered`."""
-    return {"lane": scope.partition, "agent_id": scope.agent_id, "session_id": scope.session_id}
+    return {
+        "partition": scope.partition,
+        "agent_id": scope.agent_id,
+        "session_id": scope.session_id,
+    }
 
 
 def owned(scope: Scope, name: str) -> str:
@@ -342,10 +346,10 @@ def owned(scope: Scope, name: str) -> str:
 
 
 def moment(
-    *, latest_only: bool = True, as_of: datetime | None = None, at: datetime | None = None
+    *, include_superseded: bool = False, as_of: datetime | None = None, at: datetime | None = None
 ) -> dict[str, Any]:
     """Give the parameters that ask for what holds: at `as_of`, or at `at`, or in any case."""
-    is_timeless = as_of is None and not latest_only
+    is_timeless = as_of is None and include_superseded
     return {
         "at": None if is_timeless else to_micros(as_of or at or now()),
         "as_of": to_micros(as_of),
@@ -374,7 +378,7 @@ def _columns(scope: Scope, narrow: str | None = None) -> list[str]:
     for field in ("session_id", "agent_id"):
         if narrow is None and getattr(scope, field) is not None:
             narrow = field
-    return [one for one in ("lane", narrow, "live") if one is not None]
+    return [one for one in ("partition", narrow, "live") if one is not None]
 
 
 def relations(scope: Scope, answer: str, source: str) -> str:

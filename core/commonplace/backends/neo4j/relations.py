@@ -45,7 +45,7 @@ def stated_by(
 
 def entities(ask: Ask, scope: Scope) -> list[Entity]:
     """Read the entities of relations that have not expired, by name; alike names are one."""
-    found = _rows(ask, scope, queries.moment(latest_only=False))
+    found = _rows(ask, scope, queries.moment(include_superseded=True))
     lasting = (row for row in found if row["relation"].get("expired_at") is None)
     ends = (row[end] for row in lasting for end in ("subject", "object"))
     return distinct((end["name"], end["type"]) for end in ends)

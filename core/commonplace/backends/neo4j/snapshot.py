@@ -14,20 +14,22 @@ from .driver import Ask
 
 _PAGE = 1000
 _FENCES = "MATCH (n:Erasure) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
-_LANES = "MATCH (n:Lane) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
-_SESSIONS = "MATCH (n:Session) WHERE n.partition = $lane RETURN n{.*} AS node ORDER BY n.id"
+_PARTITIONS = (
+    "MATCH (n:Partition) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
+)
+_SESSIONS = "MATCH (n:Session) WHERE n.partition = $partition RETURN n{.*} AS node ORDER BY n.id"
 _ENTITIES = (
-    "MATCH (n:Entity) WHERE n.partition = $lane AND n.word IS NOT NULL AND n.seq > $after"
+    "MATCH (n:Entity) WHERE n.partition = $partition AND n.word IS NOT NULL AND n.seq > $after"
     " RETURN n{.*} AS node ORDER BY n.seq LIMIT $limit"
 )
 _RELATIONS = """
-MATCH (n:Relation) WHERE n.partition = $lane AND n.seq > $after
+MATCH (n:Relation) WHERE n.partition = $partition AND n.seq > $after
 MATCH (a:Entity)<-[:SUBJECT]-(n)-[:OBJECT]->(b:Entity)
 RETURN n{.*, subject: a.name, object: b.name} AS node ORDER BY n.seq LIMIT $limit
 """
 _RECORDS = """
-MATCH (n:Record) USING INDEX SEEK n:Record(lane, live, created_at, id)
-WHERE n.partition = $lane AND n.live = $live AND n.created_at >= $created_at AND n.id IS NOT NULL
+MATCH (n:Record) USING INDEX SEEK n:Record(partition, live, created_at, id)
+WHERE n.partition = $partition AND n.live = $live AND n.created_at >= $created_at AND n.id IS NOT NULL
 AND CASE WHEN n.created_at = $created_at THEN n.id > $id ELSE true END
 WITH n ORDER BY n.partition, n.live, n.created_at, n.id LIMIT $limit
 RETURN n{.*} AS node,
@@ -38,7 +40,7 @@ RETURN n{.*} AS node,
       valid_from: q.valid_from} ORDER BY q.seq } AS states
 ORDER BY n.created_at, n.id
 """
-# Taking over: the lanes are locked first, and what is here already is looked at.
+# Taking over: the partitions are locked first, and what is here already is looked at.
 _FENCE = """
 UNWIND $rows AS row MERGE (f:Erasure {id: row.id})
 SET f.version = CASE WHEN f.version > row.version THEN f.version ELSE row.version END
@@ -46,7 +48,7 @@ SET f.version = CASE WHEN f.version > row.version THEN f.version ELSE row.versio
 _HELD = (
     queries.LOCK
     + """
-RETURN lanes,
+RETURN partitions,
   COLLECT { UNWIND $ids AS id MATCH (r:Record {id: id})
     RETURN r{.id, .version, .user_id, .agent_id, .session_id} } AS records,
   COLLECT { UNWIND $fences AS id MATCH (f:Erasure {id: id}) RETURN f{.*} } AS fences
@@ -65,7 +67,7 @@ _WRITE = {
     " MERGE (v:Version {record: row.record, version: row.version}) SET v = row"
     " MERGE (r)-[:BECAME]->(v)",
     "supports": queries.SAVE_CLAIMS["supports"],
-    "lanes": queries.SAVE_CLAIMS["lanes"],
+    "partitions": queries.SAVE_CLAIMS["partitions"],
 }
 # What a record stated when it was taken over before, and does not now.
 _UNSAID = """
@@ -86,12 +88,12 @@ Read = Callable[[Callable[[Ask], list[dict[str, Any]]]], list[dict[str, Any]]]
 
 
 def dump(read: Read, since: str) -> Iterator[SnapshotRow]:
-    """Read everything: fences, then lane by lane from `since` on; a read is a page."""
+    """Read everything: fences, then partition by partition from `since` on; a read is a page."""
     for node in _pages(read, _FENCES, "id", ""):
         yield FenceRow(key=node["id"], version=node["version"])
-    for lane in _pages(read, _LANES, "id", ""):
-        if lane["id"] >= since:
-            yield from _lane(read, lane["id"])
+    for partition in _pages(read, _PARTITIONS, "id", ""):
+        if partition["id"] >= since:
+            yield from _partition(read, partition["id"])
 
 
 def versions(read: Read) -> Iterator[tuple[str, int]]:
@@ -99,22 +101,22 @@ def versions(read: Read) -> Iterator[tuple[str, int]]:
     return ((node["id"], node["version"]) for node in _pages(read, _VERSIONS, "id", ""))
 
 
-def _lane(read: Read, lane: str) -> Iterator[SnapshotRow]:
-    for row in read(lambda ask: ask(_SESSIONS, lane=lane)):
+def _partition(read: Read, partition: str) -> Iterator[SnapshotRow]:
+    for row in read(lambda ask: ask(_SESSIONS, partition=partition)):
         yield SessionRow(scope=overlay.owner(row["node"]), next=row["node"]["next"])
-    for node in _pages(read, _ENTITIES, "seq", 0, lane=lane):
+    for node in _pages(read, _ENTITIES, "seq", 0, partition=partition):
         entity = Entity(name=node["name"], type=node["type"])
         yield EntityRow(owner=overlay.owner(node), entity=entity)
-    for node in _pages(read, _RELATIONS, "seq", 0, lane=lane):
+    for node in _pages(read, _RELATIONS, "seq", 0, partition=partition):
         yield RelationRow(owner=overlay.owner(node), relation=_relation(node))
     for live in (False, True):
-        yield from _records(read, lane, live=live)
+        yield from _records(read, partition, live=live)
 
 
-def _records(read: Read, lane: str, *, live: bool) -> Iterator[SnapshotRow]:
+def _records(read: Read, partition: str, *, live: bool) -> Iterator[SnapshotRow]:
     place = {"created_at": -(2**63), "id": ""}
     while True:
-        given = {"lane": lane, "live": live, "limit": _PAGE, **place}
+        given = {"partition": partition, "live": live, "limit": _PAGE, **place}
         found = read(partial(_run, _RECORDS, given))
         for row in found:
             node = row["node"]
@@ -170,14 +172,14 @@ def load(ask: Ask, kept: Sequence[SnapshotRow]) -> None:
     records = [one for one in kept if isinstance(one, RecordRow)]
     [found] = ask(
         _HELD,
-        lanes=sorted({one.partition for one in kept if one.partition}),
+        partitions=sorted({one.partition for one in kept if one.partition}),
         ids=[one.record.id for one in records],
         fences=overlay.fences({one.record.scope for one in records}),
     )
     held = {one["id"]: one for one in found["records"]}
     erased = {one["id"]: one["version"] for one in found["fences"]}
     wanted = [one for one in records if _is_wanted(one, held.get(one.record.id), erased)]
-    parts = _parts(kept, wanted, found["lanes"])
+    parts = _parts(kept, wanted, found["partitions"])
     before = [one for one in wanted if one.record.id in held]
     for part, text in _WRITE.items():
         if part == "supports" and before:
@@ -207,10 +209,12 @@ def _unsay(ask: Ask, records: Sequence[RecordRow]) -> None:
 
 
 def _parts(
-    kept: Sequence[SnapshotRow], records: Sequence[RecordRow], lanes: Sequence[Mapping[str, Any]]
+    kept: Sequence[SnapshotRow],
+    records: Sequence[RecordRow],
+    partitions: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[dict[str, Any]]]:
     parts: dict[str, list[dict[str, Any]]] = {part: [] for part in _WRITE}
-    numbers = {one["id"]: count(one["next"]) for one in lanes}
+    numbers = {one["id"]: count(one["next"]) for one in partitions}
     for one in kept:
         match one:
             case SessionRow():
@@ -229,7 +233,9 @@ def _parts(
         parts["records"].append(_node(one))
         parts["versions"] += [_version(version) for version in one.versions]
         parts["supports"] += [_support(one.record, said) for said in one.states]
-    parts["lanes"] = [{"id": lane, "next": next(number)} for lane, number in numbers.items()]
+    parts["partitions"] = [
+        {"id": partition, "next": next(number)} for partition, number in numbers.items()
+    ]
     return parts
 
 

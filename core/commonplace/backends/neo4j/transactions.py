@@ -1,4 +1,4 @@
-"""What happens under the lock of a lane in Neo4j: changes, and the steps of an erasure.
+"""What happens under the lock of a partition in Neo4j: changes, and the steps of an erasure.
 
 The rules of the embedded store decide on a draft of what they may look at; what differs is saved.
 """
@@ -56,7 +56,7 @@ def apply(ask: Ask, changes: Sequence[Put | Remove]) -> list[Outcome]:
             else records.remove(draft.connection, one)
             for one in changes
         ]
-        _save(ask, overlay.to_save(draft, found["lanes"]))
+        _save(ask, overlay.to_save(draft, found["partitions"]))
     return outcomes
 
 
@@ -69,10 +69,10 @@ def erase(ask: Ask, scope: Scope, version: int, turn: int) -> Step:
     covered = queries.covered(scope, "r")
     given = {"version": version, **queries.owner(scope)}
     text = queries.fill(queries.DOOMED, covered=covered)
-    [found] = ask(text, lanes=[scope.partition], id=scope.key, turn=turn, limit=BATCH, **given)
+    [found] = ask(text, partitions=[scope.partition], id=scope.key, turn=turn, limit=BATCH, **given)
     ids = [one["id"] for one in found["records"]]
     stating = [one["id"] for one in found["records"] if one["states"]]
-    removed, touched = _withdraw(ask, stating, found["lanes"])
+    removed, touched = _withdraw(ask, stating, found["partitions"])
     removed |= ask(queries.ERASE, ids=ids)[0]
     if len(ids) < BATCH:
         [kept] = ask(queries.fill(queries.ERASE_VERSIONS, covered=covered), **given)
@@ -88,7 +88,7 @@ def claimants(ask: Ask, scope: Scope) -> list[Record]:
 
 
 def _withdraw(
-    ask: Ask, ids: Sequence[str], lanes: Sequence[Mapping[str, Any]]
+    ask: Ask, ids: Sequence[str], partitions: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, int], list[Record]]:
     """Take back what records state before they go; answer what went and what that opened."""
     if not ids:
@@ -98,7 +98,7 @@ def _withdraw(
         overlay.load_claims(draft, found)
         chosen = [rows.to_json(ids)]
         gone, touched = relations.erase(draft.connection, "SELECT value FROM json_each(?)", chosen)
-        entities = _save(ask, overlay.to_save(draft, lanes))
+        entities = _save(ask, overlay.to_save(draft, partitions))
     return {"relations": gone["relations"], "entities": entities}, touched
 
 

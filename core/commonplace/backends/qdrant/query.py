@@ -148,7 +148,7 @@ def visible(probe: Query, *, ranges: bool) -> m.Filter:
         ranges: whether numbers without an index of their own may be asked for.
     """
     key, rest = focus(probe.scope, probe.where)
-    if probe.as_of is not None or not probe.latest_only:
+    if probe.as_of is not None or (probe.include_superseded or probe.include_expired):
         rest = probe.where
         conditions: list[Any] = [equals("scopes", probe.scope.key)]
     else:

@@ -14,7 +14,6 @@ from ...model import Page, Record, Scope, now
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_EARLIEST = datetime.min.replace(tzinfo=UTC)  # nothing has expired by then
 # NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
 _UNKNOWN = -(2**62)
 RECORD = (
@@ -150,16 +149,22 @@ def visible(
     scope: Scope,
     found: Iterable[Record],
     *,
-    latest_only: bool = False,
+    include_superseded: bool = True,
     as_of: datetime | None = None,
-    expired: bool = False,
+    include_expired: bool = False,
 ) -> Iterator[Record]:
     """Leave out what the scope must not see, though an engine has asked for it already."""
-    at = _EARLIEST if expired else now()
+    at = now()
     return (
         one
         for one in found
-        if scope.covers(one.scope) and one.holds(at, latest_only=latest_only, as_of=as_of)
+        if scope.covers(one.scope)
+        and one.holds(
+            at,
+            as_of=as_of,
+            include_superseded=include_superseded,
+            include_expired=include_expired,
+        )
     )
 
 

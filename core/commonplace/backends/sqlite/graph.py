@@ -71,12 +71,14 @@ class SqliteGraph:
             lambda c: [put(c, one) if isinstance(one, Put) else remove(c, one) for one in changes]
         )
 
-    def get(self, scope: Scope, ids: Sequence[str], *, expired: bool = False) -> list[Record]:
+    def get(
+        self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
+    ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         with self._file.read() as connection:
             found = [read(connection, one) for one in ids]
         live = (rows.from_row(row) for row in found if row and row[LIVE])
-        return list(rows.visible(scope, live, expired=expired))
+        return list(rows.visible(scope, live, include_expired=include_expired))
 
     def page(
         self,
@@ -86,9 +88,9 @@ class SqliteGraph:
         limit: int = 100,
         cursor: str | None = None,
         kinds: Collection[Kind] = (),
-        latest_only: bool = False,
+        include_superseded: bool = True,
         as_of: datetime | None = None,
-        expired: bool = False,
+        include_expired: bool = False,
     ) -> Page:
         """Read live records, newest first (creation, then id); the filter is judged row by row."""
         rows.check_limit(limit)
@@ -109,7 +111,11 @@ class SqliteGraph:
             answer = connection.execute(sql, (*values, *after))
             records = map(rows.from_row, answer)
             shown = rows.visible(
-                scope, records, latest_only=latest_only, as_of=as_of, expired=expired
+                scope,
+                records,
+                include_superseded=include_superseded,
+                as_of=as_of,
+                include_expired=include_expired,
             )
             page = rows.to_page(shown, where, limit)
             answer.close()
@@ -123,13 +129,13 @@ class SqliteGraph:
                 return []
             return snapshot.versions(connection, record_id)
 
-    def owner(self, record_id: str) -> Scope | None:
+    def scope_of(self, record_id: str) -> Scope | None:
         """Tell whose record an id is, live or deleted; None if there never was one."""
         with self._file.read() as connection:
             row = read(connection, record_id)
         return None if row is None else rows.owner(row)
 
-    def scopes(self) -> list[Scope]:
+    def list_scopes(self) -> list[Scope]:
         """List every scope that has records, live or deleted, in no order."""
         with self._file.read() as connection:
             found = connection.execute(_SCOPES).fetchall()
@@ -142,11 +148,11 @@ class SqliteGraph:
         *,
         hops: int = 1,
         records: Collection[str] | None = None,
-        latest_only: bool = True,
+        include_superseded: bool = False,
         as_of: datetime | None = None,
     ) -> list[Relation]:
         """Read relations of records that the scope covers, or of some of them, by age."""
-        current = relations.holding(latest_only=latest_only, as_of=as_of)
+        current = relations.holding(include_superseded=include_superseded, as_of=as_of)
         with self._file.read() as connection:
             if records is not None:
                 return relations.stated_by(connection, scope, records, current)
@@ -236,7 +242,7 @@ class SqliteGraph:
             last = (found[-1][2], found[-1][0])
 
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
-        """Read everything as it is now: fences, then lane by lane from `since` on."""
+        """Read everything as it is now: fences, then partition by partition from `since` on."""
         with self._file.read() as connection:
             yield from snapshot.dump(connection, since)
 

@@ -8,8 +8,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from ...errors import BackpressureError, StoreUnavailableError
-from ...model import DeadLetter, Scope, now
-from ...ports.stores import Backlog, Clock, Operation
+from ...model import Backlog, DeadLetter, Scope, now
+from ...ports.stores import Clock, Operation
 from ..shared import rows
 from .connection import ConnectionHandle, SqliteConnection
 
@@ -23,11 +23,11 @@ _RETRY_AFTER = 1.0
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS op (
       seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
-      user_id TEXT, agent_id TEXT, session_id TEXT, lane TEXT NOT NULL, body TEXT NOT NULL,
+      user_id TEXT, agent_id TEXT, session_id TEXT, partition TEXT NOT NULL, body TEXT NOT NULL,
       version INTEGER NOT NULL, plan BLOB, attempts INTEGER NOT NULL, state INTEGER NOT NULL,
       reason TEXT, at INTEGER NOT NULL
     ) STRICT""",
-    "CREATE INDEX IF NOT EXISTS op_by_lane ON op (state, lane, seq)",
+    "CREATE INDEX IF NOT EXISTS op_by_partition ON op (state, partition, seq)",
     "CREATE INDEX IF NOT EXISTS op_by_state ON op (state, seq)",
     "CREATE INDEX IF NOT EXISTS op_by_user ON op (user_id)",
     "CREATE INDEX IF NOT EXISTS op_by_agent ON op (user_id, agent_id)",
@@ -46,7 +46,7 @@ _SCHEMA = (
 )
 _OP = "id, kind, user_id, agent_id, session_id, body, seq, version, plan, attempts"
 _INSERT = (
-    "INSERT INTO op (id, kind, user_id, agent_id, session_id, lane, body, version, plan, attempts,"
+    "INSERT INTO op (id, kind, user_id, agent_id, session_id, partition, body, version, plan, attempts,"
     " state, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) RETURNING seq"
 )
 
@@ -81,12 +81,12 @@ class SqliteJournal:
             values = [(plan, seq) for seq, plan in plans.items()]
             self._file.write(lambda c: c.executemany(sql, values).rowcount)
 
-    def pending(self, lane: str | None = None, *, limit: int = 1000) -> list[Operation]:
-        """Read changes not yet applied nor dead, of one lane or all, in order of `seq`."""
-        if lane is None:
+    def pending(self, partition: str | None = None, *, limit: int = 1000) -> list[Operation]:
+        """Read changes not yet applied nor dead, of one partition or all, in order of `seq`."""
+        if partition is None:
             return self._read("INDEXED BY op_by_state WHERE state = 0", "seq LIMIT ?", (limit,))
-        source = "INDEXED BY op_by_lane WHERE state = 0 AND lane = ?"
-        return self._read(source, "seq LIMIT ?", (lane, limit))
+        source = "INDEXED BY op_by_partition WHERE state = 0 AND partition = ?"
+        return self._read(source, "seq LIMIT ?", (partition, limit))
 
     def unflushed(self) -> list[Operation]:
         """Read applied changes that are not yet pruned, in order of `seq`."""

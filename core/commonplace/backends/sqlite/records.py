@@ -72,7 +72,7 @@ def put(connection: Connection, change: Put) -> Outcome:
         mates = tuple(relations.mates(connection, record.id))
         return replace(_repeated(connection, row, stored), touched=mates)
     if stored is not None and (change.upsert or not change.replace):
-        stored = stored if stored.holds(record.created_at, latest_only=False) else None
+        stored = stored if stored.holds(record.created_at, include_superseded=True) else None
     wanted = stored is not None if change.replace else stored is None
     if not (wanted or change.upsert) or is_erased(
         connection, record.scope if stored is None else stored.scope, record.version

@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS entity (
 CREATE INDEX IF NOT EXISTS entity_by_user ON entity (user_id, key);
 CREATE INDEX IF NOT EXISTS entity_by_agent ON entity (user_id, agent_id, key);
 CREATE TABLE IF NOT EXISTS pair (
-  lane TEXT NOT NULL, pair TEXT NOT NULL, entity INTEGER NOT NULL, PRIMARY KEY (lane, pair, entity)
+  partition TEXT NOT NULL, pair TEXT NOT NULL, entity INTEGER NOT NULL, PRIMARY KEY (partition, pair, entity)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS pair_by_entity ON pair (entity);
 CREATE TABLE IF NOT EXISTS relation (
@@ -345,9 +345,11 @@ def stated_by(
     return [one for one in found if not chosen.isdisjoint(one.supports)]
 
 
-def holding(*, latest_only: bool, as_of: datetime | None, at: datetime | None = None) -> Part:
+def holding(
+    *, include_superseded: bool, as_of: datetime | None, at: datetime | None = None
+) -> Part:
     """Write the condition that a relation `r` holds: at `as_of`, or now, or in any case."""
-    if as_of is None and not latest_only:
+    if as_of is None and include_superseded:
         return "1", []
     moment = rows.to_micros(as_of or at or now())
     held = "r.expired_at IS NULL AND (r.valid_to IS NULL OR r.valid_to > ?)"
@@ -379,7 +381,11 @@ def expand(
 
 def _edges(connection: Connection, scope: Scope, at: datetime, near: Collection[int]) -> list[Edge]:
     stated, session = _stated(scope)
-    parts = [_around(near), _owned(scope, "r"), holding(latest_only=True, as_of=None, at=at)]
+    parts = [
+        _around(near),
+        _owned(scope, "r"),
+        holding(include_superseded=False, as_of=None, at=at),
+    ]
     where = " AND ".join(clause for clause, _ in parts)
     sql = f"SELECT r.subject, r.key, r.object, ({stated}) FROM relation r WHERE {where}"  # noqa: S608 -- parts are ours
     values = [value for _, some in parts for value in some]
@@ -456,7 +462,7 @@ def _named(connection: Connection, scope: Scope, keys: Sequence[str]) -> set[int
 
 def _alike(connection: Connection, scope: Scope, names: Sequence[str]) -> set[int]:
     """Find, for each name, the entity whose name shares most pairs of letters with it."""
-    some = "SELECT 1 FROM pair WHERE lane = ? LIMIT 1"
+    some = "SELECT 1 FROM pair WHERE partition = ? LIMIT 1"
     if connection.execute(some, (scope.partition,)).fetchone() is None:
         return set()
     clause, values = _owned(scope, "e")

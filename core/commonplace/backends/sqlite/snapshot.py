@@ -42,17 +42,17 @@ _PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 25
 
 
 def dump(connection: Connection, since: str) -> Iterator[SnapshotRow]:
-    """Read everything: fences, then lane by lane from `since` on."""
+    """Read everything: fences, then partition by partition from `since` on."""
     for key, version in connection.execute("SELECT key, version FROM erasure ORDER BY key"):
         yield FenceRow(key=key, version=version)
     users = [row[0] for row in connection.execute(_USERS)]
-    lanes = sorted((Scope(user_id=user).partition if user else "-", user) for user in users)
-    for lane, user in lanes:
-        if lane >= since:
-            yield from _lane(connection, user)
+    partitions = sorted((Scope(user_id=user).partition if user else "-", user) for user in users)
+    for partition, user in partitions:
+        if partition >= since:
+            yield from _partition(connection, user)
 
 
-def _lane(connection: Connection, user: str | None) -> Iterator[SnapshotRow]:
+def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow]:
     for row in connection.execute(_SESSIONS, (user,)):
         yield SessionRow(scope=rows.to_scope(*row[:3]), next=row[3])
     for row in connection.execute(_ENTITIES, (user,)):

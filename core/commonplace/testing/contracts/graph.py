@@ -9,7 +9,7 @@ import pytest
 
 from ...errors import InvalidRecordError, MemoryClosedError
 from ...filters import parse_filter
-from ...model import Kind, Record, Relation, Scope, record_id
+from ...model import Kind, Record, Relation, Scope
 from ...ports.snapshot import RecordRow
 from ...ports.stores import GraphStore, Outcome, Put, Remove
 from .threads import at_once
@@ -56,7 +56,7 @@ def put(
     """
     at = START + timedelta(seconds=version)
     record = Record(
-        id=record_id(scope, "fact", key),
+        id=scope.record_id("fact", key),
         text=f"text of {key}",
         scope=claimed or scope,
         created_at=at,
@@ -76,7 +76,7 @@ def update(key: str, version: int, scope: Scope = ALICE, **given: Any) -> Put:
 def remove(key: str, version: int, scope: Scope = ALICE, *, by: Scope | None = None) -> Remove:
     """Make the change that deletes the record under `key`."""
     at = START + timedelta(seconds=version)
-    return Remove(id=record_id(scope, "fact", key), scope=by or scope, version=version, at=at)
+    return Remove(id=scope.record_id("fact", key), scope=by or scope, version=version, at=at)
 
 
 def likes(subject: str, object_: str, **given: Any) -> Relation:
@@ -297,9 +297,9 @@ class GraphStoreContract:
 
     def test_a_deleted_record_leaves_no_text_but_its_history(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, metadata={"n": 1}), update("a", 2, text="new"), remove("a", 3)])
-        history = graph.history(ALICE, record_id(ALICE, "fact", "a"))
+        history = graph.history(ALICE, ALICE.record_id("fact", "a"))
 
-        assert graph.get(ALICE, [record_id(ALICE, "fact", "a")]) == []
+        assert graph.get(ALICE, [ALICE.record_id("fact", "a")]) == []
         assert [(one.version, one.event, one.text, one.previous) for one in history] == [
             (1, "ADD", "text of a", None),
             (2, "UPDATE", "new", "text of a"),
@@ -312,15 +312,15 @@ class GraphStoreContract:
         graph.apply([put("a", 1)])
 
         assert graph.history(ALICE, "nobody") == []
-        assert graph.history(Scope(user_id="bob"), record_id(ALICE, "fact", "a")) == []
+        assert graph.history(Scope(user_id="bob"), ALICE.record_id("fact", "a")) == []
 
     def test_get_answers_in_the_order_asked_and_leaves_out_the_rest(
         self, graph: GraphStore
     ) -> None:
         graph.apply([put("a", 1), put("b", 2), put("c", 3), remove("c", 4)])
         graph.apply([put("d", 5, Scope(user_id="bob"))])
-        ids = [record_id(ALICE, "fact", key) for key in ("b", "nothing", "c", "a")]
-        ids.append(record_id(Scope(user_id="bob"), "fact", "d"))
+        ids = [ALICE.record_id("fact", key) for key in ("b", "nothing", "c", "a")]
+        ids.append(Scope(user_id="bob").record_id("fact", "d"))
 
         assert [one.text for one in graph.get(ALICE, ids)] == ["text of b", "text of a"]
         assert graph.get(ALICE, []) == []
@@ -500,7 +500,7 @@ class GraphStoreContract:
         assert before == {"records": 2, "versions": 4, "relations": 1, "entities": 2}
         assert removed == before
         assert not any(graph.count(ALICE).values())
-        assert graph.history(ALICE, record_id(ALICE, "fact", "b")) == []
+        assert graph.history(ALICE, ALICE.record_id("fact", "b")) == []
         assert not any(graph.erase(ALICE, 4).removed.values())
 
     def test_an_erased_session_counts_from_zero_again(self, graph: GraphStore) -> None:
@@ -547,15 +547,15 @@ class GraphStoreContract:
         found = dict(graph.versions(ALICE))
 
         assert len(found) == 1501
-        assert found[record_id(ALICE, "fact", "k2")] == 2001
-        assert record_id(ALICE, "fact", "k1") not in found
+        assert found[ALICE.record_id("fact", "k2")] == 2001
+        assert ALICE.record_id("fact", "k1") not in found
 
     def test_versions_leave_out_what_the_index_should_not_have(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, indexed=False), put("b", 2), put("c", 3), put("d", 4)])
         withdrawn = put("c", 5, indexed=False)
         graph.apply([replace(withdrawn, replace=True, upsert=True, fields=("text", "indexed"))])
         graph.apply([update("a", 6, text="new")])
-        wanted = {record_id(ALICE, "fact", key): n for key, n in (("b", 2), ("d", 4))}
+        wanted = {ALICE.record_id("fact", key): n for key, n in (("b", 2), ("d", 4))}
 
         assert dict(graph.versions(ALICE)) == dict(graph.versions(None)) == wanted
         kept = [one.record for one in graph.dump() if isinstance(one, RecordRow)]
@@ -589,9 +589,9 @@ class GraphStoreContract:
         graph.apply([first, second, remove("a", 3, here)])
 
         assert [here, Scope(agent_id="bot"), None] == [
-            graph.owner(one) for one in (first.record.id, second.record.id, "nobody's")
+            graph.scope_of(one) for one in (first.record.id, second.record.id, "nobody's")
         ]
-        assert {here, Scope(agent_id="bot")} == set(graph.scopes())
+        assert {here, Scope(agent_id="bot")} == set(graph.list_scopes())
 
     def test_a_closed_store_says_so(self, graph: GraphStore) -> None:
         graph.close()

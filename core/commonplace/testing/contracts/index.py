@@ -10,7 +10,7 @@ import pytest
 
 from ...errors import InvalidVectorError, MemoryClosedError
 from ...filters import parse_filter
-from ...model import Record, Scope, record_id, turn_key
+from ...model import Record, Scope, turn_key
 from ...ports.stores import Point, Query, Terms, VectorIndex
 from .threads import at_once
 
@@ -45,7 +45,7 @@ def make_point(
 ) -> Point:
     """Make a point whose id follows from text and scope; `terms` maps index to weight."""
     known: dict[str, Any] = dict.fromkeys(("created_at", "updated_at", "occurred_at"), NOW)
-    known |= {"id": record_id(scope, "fact", text), "text": text, "scope": scope, "version": 1}
+    known |= {"id": scope.record_id("fact", text), "text": text, "scope": scope, "version": 1}
     record = Record(**{**known, **fields})
     held = dict(sorted((terms or {}).items()))
     return Point(
@@ -84,7 +84,7 @@ class VectorIndexContract:
         )  # fmt: skip
 
         index.upsert([point])
-        (hit,) = index.search(make_probe(point.record.scope, latest_only=False), 5)
+        (hit,) = index.search(make_probe(point.record.scope, include_superseded=True), 5)
 
         assert point.record == hit.record
         assert timedelta(0) == hit.record.occurred_at.utcoffset()  # the same moment, in UTC
@@ -107,7 +107,7 @@ class VectorIndexContract:
 
         assert found("a") == {"both", "upper", "ending"}
         assert found("a/b") == {"both"}
-        assert found("a", latest_only=False) == {"both", "upper", "ending"}
+        assert found("a", include_superseded=True) == {"both", "upper", "ending"}
         assert found("a", at=soon) == {"both", "upper"}
         assert found("a", where={"kind": "episode"}) == set()
         assert found("", where={}) == found("b") == set()
@@ -283,7 +283,7 @@ class VectorIndexContract:
         assert texts(index, make_probe(at=NOW)) == ["lasting"]
         assert texts(index, make_probe(at=NOW + tick)) == ["lasting"]
         assert set(texts(index, make_probe(at=NOW - tick))) == {"brief", "lasting"}
-        assert texts(index, make_probe(at=NOW, latest_only=False)) == ["lasting"]
+        assert texts(index, make_probe(at=NOW, include_superseded=True)) == ["lasting"]
         assert index.count(ANNA) == 2
 
     def test_superseded_records_are_found_on_request_only(self, index: VectorIndex) -> None:
@@ -291,7 +291,11 @@ class VectorIndexContract:
         index.upsert([make_point("will be over", valid_to=NOW + timedelta(days=9))])
 
         assert set(texts(index, make_probe())) == {"is", "will be over"}
-        assert set(texts(index, make_probe(latest_only=False))) == {"was", "is", "will be over"}
+        assert set(texts(index, make_probe(include_superseded=True))) == {
+            "was",
+            "is",
+            "will be over",
+        }
 
     def test_what_was_true_at_a_moment_is_found(self, index: VectorIndex) -> None:
         day = timedelta(days=1)
@@ -320,7 +324,7 @@ class VectorIndexContract:
         index.amend([older])
 
         assert texts(index, make_probe()) == []
-        (hit,) = index.search(make_probe(terms=(1,), latest_only=False), 5)
+        (hit,) = index.search(make_probe(terms=(1,), include_superseded=True), 5)
         assert hit == replace(before, record=ended)
         assert index.count(ANNA) == 1
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ...model import Relation, Scope, record_id
+from ...model import Relation, Scope
 from ...ports.snapshot import FenceRow, RecordRow, SnapshotRow
 from ...ports.stores import GraphStore, Put, Remove
 from .graph import ALICE, START, likes, lives, put, remove, update
@@ -49,7 +49,7 @@ def fill(graph: GraphStore) -> None:
     for change in past():
         graph.apply([change])
     graph.erase(ERASED, 14)
-    ids = [record_id(ALICE, "fact", key) for key in ("tea", "too")]
+    ids = [ALICE.record_id("fact", key) for key in ("tea", "too")]
     for day in range(3):
         graph.log_access(ALICE, ids[: day + 1], START + timedelta(days=day))
 
@@ -58,13 +58,13 @@ def look(graph: GraphStore) -> list[Any]:
     """Read all that can be read."""
     seen: list[Any] = []
     for scope in SCOPES:
-        page = graph.page(scope, limit=1000, expired=True)
+        page = graph.page(scope, limit=1000, include_expired=True)
         ids = [one.id for one in page.records]
-        gone = record_id(ALICE, "fact", "gone")
+        gone = ALICE.record_id("fact", "gone")
         seen += [page, graph.get(scope, ids), graph.access_log(scope, ids), graph.count(scope)]
         seen += [graph.history(scope, one) for one in [*ids, gone]]
         seen += [sorted(graph.versions(scope)), graph.entities(scope)]
-        seen += [graph.page(scope, as_of=LATE, latest_only=True)]
+        seen += [graph.page(scope, as_of=LATE, include_superseded=False)]
         for more in _QUESTIONS:
             seen += [graph.relations(scope, **more), graph.relations(scope, "ann", hops=2, **more)]
         seen += [graph.expand(scope, names, LATE) for names in (["ann"], ["anne", "tee"], ["oslo"])]
@@ -73,7 +73,7 @@ def look(graph: GraphStore) -> list[Any]:
 
 _QUESTIONS: Sequence[dict[str, Any]] = (
     {},
-    {"latest_only": False},
+    {"include_superseded": True},
     {"as_of": START},
     {"as_of": LATE},
 )
@@ -113,13 +113,13 @@ class MovingContract:
     def test_fences_come_first_and_lanes_in_order(self, graph: GraphStore) -> None:
         fill(graph)
         kept = list(graph.dump())
-        lanes = [one.partition for one in kept]
+        partitions = [one.partition for one in kept]
 
         assert isinstance(kept[0], FenceRow)
-        assert lanes == sorted(lanes)
-        assert set(lanes) == {"", ALICE.partition, BOB.partition, NOBODY.partition}
+        assert partitions == sorted(partitions)
+        assert set(partitions) == {"", ALICE.partition, BOB.partition, NOBODY.partition}
 
-    def test_reading_goes_on_at_a_lane(self, graph: GraphStore) -> None:
+    def test_reading_goes_on_at_a_partition(self, graph: GraphStore) -> None:
         fill(graph)
         kept = list(graph.dump())
         for since in {one.partition for one in kept}:
@@ -127,7 +127,7 @@ class MovingContract:
 
             assert list(graph.dump(since)) == wanted
 
-    def test_what_was_cut_anywhere_goes_on_at_its_lane(
+    def test_what_was_cut_anywhere_goes_on_at_its_partition(
         self, graph: GraphStore, other: GraphStore
     ) -> None:
         fill(graph)
@@ -193,7 +193,7 @@ class MovingContract:
         _move(list(graph.dump()), other)
 
         assert sorted(one.text for one in other.page(ALICE).records) == ["text of b", "text of c"]
-        assert other.history(ALICE, record_id(TALK, "fact", "a")) == []
+        assert other.history(ALICE, TALK.record_id("fact", "a")) == []
 
     def test_an_id_of_another_owner_stays_his(self, graph: GraphStore, other: GraphStore) -> None:
         graph.apply([put("a", 2)])

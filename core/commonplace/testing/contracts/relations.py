@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ...model import Record, Relation, Scope, record_id
+from ...model import Record, Relation, Scope
 from ...ports.stores import GraphStore, Put
 from .graph import ALICE, START, likes, lives, put, remove, update
 
@@ -32,7 +32,7 @@ def homes(graph: GraphStore, scope: Scope = ALICE, **given: Any) -> list[str]:
 
 def live(graph: GraphStore, scope: Scope = ALICE, **given: Any) -> list[str]:
     """Read the texts of records that are true."""
-    page = graph.page(scope, limit=1000, **{"latest_only": True, **given})
+    page = graph.page(scope, limit=1000, **{"include_superseded": False, **given})
     return sorted(one.text for one in page.records)
 
 
@@ -56,10 +56,10 @@ class RelationContract:
         second = likes("Bob", "Ann", valid_from=START, valid_to=START + timedelta(1))
         graph.apply([put("a", 1, relations=[first, second])])
         graph.apply([put("b", 2, relations=[likes(" ANN", "T\uff45a")])])
-        a, b = (record_id(ALICE, "fact", key) for key in "ab")
+        a, b = (ALICE.record_id("fact", key) for key in "ab")
 
         said: dict[str, Any] = {"single_valued": False, "created_at": START + timedelta(seconds=1)}
-        assert graph.relations(ALICE, latest_only=False) == [
+        assert graph.relations(ALICE, include_superseded=True) == [
             replace(first, **said, supports=tuple(sorted((a, b)))),
             replace(second, **said, supports=(a,)),
         ]
@@ -79,14 +79,14 @@ class RelationContract:
         graph.apply([put("b", 2, relations=[likes("Ann", "tea"), likes("Cem", "tea")])])
         graph.apply([put("c", 3, bob, relations=[likes("Dan", "tea")])])
         graph.apply([update("a", 4, relations=[likes("Bob", "tea")])])
-        a, b = (record_id(ALICE, "fact", key) for key in "ab")
-        c = record_id(bob, "fact", "c")
+        a, b = (ALICE.record_id("fact", key) for key in "ab")
+        c = bob.record_id("fact", "c")
 
         def told(*ids: str, scope: Scope = ALICE, **more: Any) -> list[tuple[str, int]]:
             found = graph.relations(scope, records=ids, **more)
             return [(one.subject, len(one.supports)) for one in found]
 
-        assert told(a) == told(a, latest_only=False) == [("Bob", 1)]
+        assert told(a) == told(a, include_superseded=True) == [("Bob", 1)]
         assert told(b) == told(b, c, "no id") == [("Ann", 1), ("Cem", 1)]
         assert told(a, b) == [("Ann", 1), ("Bob", 1), ("Cem", 1)]
         assert told() == told(c) == told(b, scope=session) == []
@@ -102,7 +102,7 @@ class RelationContract:
         graph.apply([update("a", 2, relations=[likes("Ann", "tea", valid_to=START)])])
 
         assert graph.relations(ALICE) == []
-        assert [one.valid_to for one in graph.relations(ALICE, latest_only=False)] == [START]
+        assert [one.valid_to for one in graph.relations(ALICE, include_superseded=True)] == [START]
 
     def test_an_update_replaces_what_the_record_supports(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "milk")])])
@@ -123,7 +123,7 @@ class RelationContract:
 
     def test_what_a_changed_record_said_expires_and_goes_with_it(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea")]), update("a", 2)])
-        kept = graph.relations(ALICE, latest_only=False)
+        kept = graph.relations(ALICE, include_superseded=True)
         shown = graph.relations(ALICE), graph.relations(ALICE, as_of=START), graph.entities(ALICE)
         graph.apply([remove("a", 3)])
 
@@ -219,7 +219,7 @@ class RelationContract:
 
         assert ends(outcome.touched) == [("text of Ann Rome 1", START + 3 * DAY)]
         assert homes(graph) == ["Bonn"]
-        assert [one.object for one in graph.relations(ALICE, latest_only=False)] == [
+        assert [one.object for one in graph.relations(ALICE, include_superseded=True)] == [
             "Rome",
             "Oslo",
             "Bonn",
@@ -268,7 +268,7 @@ class RelationContract:
 
     def test_sessions_of_an_owner_share_their_slots(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1, MONDAY), moved("Oslo", 5, 2, TUESDAY)])
-        shown = [homes(graph, one, latest_only=False) for one in (ALICE, MONDAY, TUESDAY)]
+        shown = [homes(graph, one, include_superseded=True) for one in (ALICE, MONDAY, TUESDAY)]
         erased = graph.erase(TUESDAY, 3)
         again = graph.erase(TUESDAY, 3)
 
@@ -318,7 +318,7 @@ class RelationContract:
         graph.apply([put("a", 1, relations=[same, likes("Robert", "tea")])])
 
         assert "tea" in [one.object for one in graph.relations(ALICE, "bob")]
-        assert record_id(ALICE, "fact", "a") in [
+        assert ALICE.record_id("fact", "a") in [
             one.id for one in graph.expand(ALICE, ["bob"], START)
         ]
 
@@ -338,8 +338,8 @@ class RelationContract:
         graph.apply([put("far", 3, relations=[likes("Lyon", "fog")]), put("none", 4)])
         [first, second] = graph.expand(ALICE, ["sister", "alice", "where"], START + 9 * DAY)
 
-        assert (first.id, first.hops, first.via) == (record_id(ALICE, "fact", "sister"), 1, ())
-        assert (second.id, second.hops) == (record_id(ALICE, "fact", "Mei Lyon 1"), 2)
+        assert (first.id, first.hops, first.via) == (ALICE.record_id("fact", "sister"), 1, ())
+        assert (second.id, second.hops) == (ALICE.record_id("fact", "Mei Lyon 1"), 2)
         assert second.via == (first.id,)
         assert 1 >= first.weight > second.weight > 0
         assert graph.expand(ALICE, ["nobody at all"], START) == []
@@ -350,7 +350,7 @@ class RelationContract:
         graph.apply([put("many", 1, relations=many), put("one", 2, relations=[likes("Ann", "x")])])
         weights = {one.id: one.weight for one in graph.expand(ALICE, ["hub", "ann"], START)}
 
-        assert weights[record_id(ALICE, "fact", "one")] > weights[record_id(ALICE, "fact", "many")]
+        assert weights[ALICE.record_id("fact", "one")] > weights[ALICE.record_id("fact", "many")]
 
     @pytest.mark.parametrize(("name", "asked"), [("Katharina", "kathrina"), ("爱丽丝", "爱丽斯")])
     def test_a_misspelt_name_is_found_when_nothing_else_is(
@@ -359,14 +359,14 @@ class RelationContract:
         graph.apply([put("a", 1, relations=[likes(name, "tea"), likes("Bob", "tee")])])
 
         found = [one.id for one in graph.expand(ALICE, ["where", asked], START)]
-        assert found == [record_id(ALICE, "fact", "a")]
+        assert found == [ALICE.record_id("fact", "a")]
         assert graph.expand(ALICE, ["where", "xylophone"], START) == []
 
     def test_what_is_over_leads_nowhere(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
 
         assert [one.id for one in graph.expand(ALICE, ["ann"], START + 9 * DAY)] == [
-            record_id(ALICE, "fact", "Ann Oslo 5")
+            ALICE.record_id("fact", "Ann Oslo 5")
         ]
 
     def test_a_session_reaches_only_its_own(self, graph: GraphStore) -> None:
@@ -374,4 +374,4 @@ class RelationContract:
         graph.apply([put("a", 3, TUESDAY, relations=[likes("Ann", "Bob")])])
 
         found = [one.id for one in graph.expand(MONDAY, ["ann", "bob"], START + 9 * DAY)]
-        assert found == [record_id(MONDAY, "fact", "Ann Rome 1")]
+        assert found == [MONDAY.record_id("fact", "Ann Rome 1")]

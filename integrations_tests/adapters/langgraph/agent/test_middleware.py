@@ -485,7 +485,7 @@ async def test_a_write_that_is_not_awaited_is_safe(memory, make, model, context,
     await agent.ainvoke(ask("I like tea"), context=context("alice"))
     agent.invoke(ask("I like coffee"), context=context("alice"))
 
-    assert (await memory.adrain()).pending == 0
+    assert (await memory.aflush()).pending == 0
     assert len(texts()) == 4
 
 
@@ -496,7 +496,7 @@ def test_a_model_that_needs_a_loop_gets_what_was_told_without_one(
         scripted = model()
         agent = make(scripted, MemoryMiddleware(memory))
         agent.invoke(ask("My cat is called Miso."), context=context("alice"))
-        asyncio.run(memory.adrain())
+        asyncio.run(memory.aflush())
         asyncio.run(agent.ainvoke(ask("How is my cat called?"), context=context("alice")))
 
     assert "recall failed" in caplog.text
