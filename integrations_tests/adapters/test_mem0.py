@@ -347,7 +347,7 @@ def test_reset_also_takes_what_was_still_on_its_way(tmp_path, monkeypatch):
             patch.setattr("commonplace_mem0.changing.PATIENCE", 0.0)
             with pytest.raises(VectorStoreError, match="1 additions"):
                 m.reset()
-        monkeypatch.setattr(m.core, "drain", lambda timeout: (go.set(), drain(timeout))[1])
+        monkeypatch.setattr(m.core, "flush", lambda timeout: (go.set(), drain(timeout))[1])
         m.reset()
 
         assert {"pending": 0, "failed": []} == m.flush()
