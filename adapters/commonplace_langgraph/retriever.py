@@ -14,7 +14,8 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import PrivateAttr
 
 from commonplace import Memory
-from commonplace.agents.operations import asked, question
+from commonplace.agents import search_scope as asked
+from commonplace.agents import to_query as question
 from commonplace.agents.policy import Policy
 
 from .convert import to_document

@@ -10,8 +10,8 @@ from typing import Any
 from strands.types.tools import ToolResult, ToolUse
 
 from commonplace import Memory, Record, Relation, Scope, Version
+from commonplace.agents import to_query as question
 from commonplace.agents.messages import clean
-from commonplace.agents.operations import question
 from commonplace.validation import SCOPE_FIELDS
 
 from .convert import changes_of

@@ -17,8 +17,8 @@ from commonplace import (
     Scope,
     WriteResult,
 )
+from commonplace.agents import to_query as question
 from commonplace.agents.handlers import within
-from commonplace.agents.operations import question
 from commonplace.agents.policy import WRITE_PATIENCE, Policy
 from commonplace.agents.session import WarnOnce
 from commonplace.filters import parse_filter

@@ -1,11 +1,12 @@
-"""What an agent asks of a memory and is answered, but for the asking itself: plain functions.
+"""Agent operations: recall for a turn, and the tools that an agent calls itself.
 
-`handlers` and `blocking` ask, with an event loop and without one.
+Each is a sans-IO plan, so it is written once for callers with and without an event loop. Whose
+memory it is about is an argument of ours, never one that a model fills in.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidRecordError
@@ -13,31 +14,89 @@ from ..model import Match, Page, Scope, WriteResult
 from .messages import is_visible
 from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, Policy
 from .prompt import bullets
+from .sansio import Call, Plan, call
 
 MAX_QUERY = 2_000
 MAX_PROFILE = 1_000
-PROFILE: dict[str, Any] = {"kinds": ("profile",), "limit": 20}
+_PROFILE_RECORDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What the search tool answers: a text for the model, and the matches, best first."""
+class SearchAnswer:
+    """The answer of the search tool: a text for the model, and the matches, best first."""
 
     text: str
     matches: tuple[Match, ...] = ()
 
 
-def asked(scope: Scope, policy: Policy) -> Scope:
-    """Widen a turn's scope to what is searched: all its sessions, and as the policy says agents."""
+def recall(scope: Scope, query: str, policy: Policy) -> Plan[list[Match]]:
+    """Read the user's profile, newest first, and what the query recalls, best first.
+
+    The profile, records of that kind, comes with every turn, up to 1,000 characters. All sessions
+    of the scope are searched, and all agents when the policy says so. Of a long query the beginning
+    and the end are searched for: a question stands before or after what it is about.
+    """
+    where = search_scope(scope, policy)
+    page: Page = yield call("list", where, kinds=("profile",), limit=_PROFILE_RECORDS)
+    text = to_query(query)
+    matches: Sequence[Match] = (yield _search(where, text, policy, policy.top_k)) if text else ()
+    return _with_profile(page, matches)
+
+
+def search_memory(
+    scope: Scope, policy: Policy, keywords: Sequence[str], limit: int | None = None
+) -> Plan[SearchAnswer]:
+    """Search for each keyword; a record comes once, in the order of keywords and scores.
+
+    Raises:
+        InvalidRecordError: more than 10 keywords, or a limit outside 1..20.
+    """
+    most = min(policy.top_k, MAX_LIMIT) if limit is None else limit
+    if type(most) is not int or not 1 <= most <= MAX_LIMIT:
+        raise InvalidRecordError(field="limit", value=most, reason=f"must be in 1..{MAX_LIMIT}")
+    wanted = _texts("keywords", keywords, MAX_KEYWORDS)
+    if not wanted:
+        return SearchAnswer(text="(no keywords supplied: nothing to search)")
+    where = search_scope(scope, policy)
+    texts = [text for text in map(to_query, wanted) if text]
+    found: list[Sequence[Match]] = yield [_search(where, text, policy, most) for text in texts]
+    matches: dict[str, Match] = {}
+    for match in (match for one in found for match in one):
+        matches.setdefault(match.record.id, match)
+    text = "\n".join(bullets(tuple(matches.values()))) or "(no relevant memories found)"
+    return SearchAnswer(text=text, matches=tuple(matches.values()))
+
+
+def add_memory(scope: Scope, policy: Policy, thinking: str, content: Sequence[str]) -> Plan[str]:
+    """Remember facts of the user, in no session; return what each did, for the model.
+
+    A known fact answers `NONE` with the id it has.
+
+    Raises:
+        InvalidRecordError: there is no content, or more than 20 facts.
+    """
+    facts = _texts("content", content, MAX_FACTS)
+    if not facts:
+        raise InvalidRecordError(field="content", value=content, reason="must not be empty")
+    written: WriteResult = yield call(
+        "add", facts, scope.owner, infer=False, origin="assistant", wait=policy.await_write
+    )
+    because = f" (rationale: {thinking})" if thinking else ""
+    result = json.dumps({"results": _results(facts, written)}, ensure_ascii=False)
+    return f"Successfully recorded to memory{because} → {result}"
+
+
+def search_scope(scope: Scope, policy: Policy) -> Scope:
+    """Widen a turn's scope to what is searched: all sessions, and as the policy says all agents."""
     if not policy.scope_search_by_agent and scope.user_id is not None:
         return Scope(user_id=scope.user_id)
     return scope.owner
 
 
-def question(text: str) -> str:
-    """Make a text one that can be searched for; empty if nothing in it can be read.
+def to_query(text: str) -> str:
+    """Make a text searchable; empty if nothing in it is visible.
 
-    A question is no record: what a store refuses is left out of it, not refused.
+    A query is not stored: what a store refuses is left out of it, not refused.
     """
     text = shorten(text.replace("\x00", " ")).encode("utf-8", "replace").decode()
     return text if is_visible(text) else ""
@@ -51,7 +110,11 @@ def shorten(text: str, limit: int = MAX_QUERY) -> str:
     return f"{text[:head]} … {text[-(limit - 3 - head) :]}"
 
 
-def with_profile(page: Page, matches: Sequence[Match]) -> list[Match]:
+def _search(where: Scope, text: str, policy: Policy, top_k: int) -> Call:
+    return call("search", text, where, top_k=top_k, threshold=policy.threshold)
+
+
+def _with_profile(page: Page, matches: Sequence[Match]) -> list[Match]:
     """Put a user's profile in front of what was found, up to 1,000 characters of it."""
     left = MAX_PROFILE
     known = []
@@ -63,69 +126,18 @@ def with_profile(page: Page, matches: Sequence[Match]) -> list[Match]:
     return known + [match for match in matches if match.record.id not in held]
 
 
-def searches(
-    keywords: Sequence[str], limit: int | None, policy: Policy
-) -> tuple[list[str], Policy]:
-    """Read the search tool's arguments: what to search for, and the policy with the limit.
-
-    Raises:
-        InvalidRecordError: more than 10 keywords, or a limit outside 1 to 20.
-    """
-    limit = min(policy.top_k, MAX_LIMIT) if limit is None else limit
-    if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
-        raise InvalidRecordError(field="limit", value=limit, reason=f"is not 1 to {MAX_LIMIT}")
-    return _texts("keywords", keywords, MAX_KEYWORDS), replace(policy, top_k=limit)
-
-
-def found(wanted: Sequence[str], lists: Sequence[Sequence[Match]]) -> Found:
-    """Answer the search tool: a record comes once, in the order of keywords and scores."""
-    if not wanted:
-        return Found(text="(no keywords supplied: nothing to search)")
-    matches: dict[str, Match] = {}
-    for match in (match for one in lists for match in one):
-        matches.setdefault(match.record.id, match)
-    lines = bullets(tuple(matches.values()))
-    text = "\n".join(lines) or "(no relevant memories found)"
-    return Found(text=text, matches=tuple(matches.values()))
-
-
-def additions(content: Sequence[str]) -> list[str]:
-    """Read the add tool's facts.
-
-    Raises:
-        InvalidRecordError: there is no content, or more than 20 facts.
-    """
-    facts = _texts("content", content, MAX_FACTS)
-    if not facts:
-        raise InvalidRecordError(field="content", value=content, reason="is empty")
-    return facts
-
-
-def as_told(policy: Policy) -> dict[str, Any]:
-    """Say how the add tool writes: facts as they are, on the assistant's word."""
-    return {"infer": False, "kind": "fact", "origin": "assistant", "wait": policy.await_write}
-
-
-def recorded(facts: Sequence[str], written: WriteResult, thinking: str) -> str:
-    """Answer the add tool: what each fact did."""
-    because = f" (rationale: {thinking})" if thinking else ""
-    result = json.dumps({"results": _results(facts, written)}, ensure_ascii=False)
-    return f"Successfully recorded to memory{because} → {result}"
-
-
 def _results(facts: Sequence[str], written: WriteResult) -> list[dict[str, str | None]]:
     if written.pending:
         return [{"memory": fact, "event": "PENDING"} for fact in facts]
     return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
 
 
-def _texts(field: str, values: object, most: int) -> list[str]:
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise InvalidRecordError(field=field, value=values, reason="is not a list of strings")
-    if len(values) > most:
+def _texts(field: str, values: Any, most: int) -> list[str]:
+    is_list = isinstance(values, Sequence) and not isinstance(values, str)
+    if is_list and len(values) > most:
         raise InvalidRecordError(
-            field=field, value=len(values), reason=f"has more than {most} texts"
+            field=field, value=len(values), reason=f"must hold at most {most} texts"
         )
-    if not all(type(value) is str for value in values):
-        raise InvalidRecordError(field=field, value=values, reason="is not a list of strings")
+    if not is_list or not all(type(value) is str for value in values):
+        raise InvalidRecordError(field=field, value=values, reason="must be a list of strings")
     return list(dict.fromkeys(value.strip() for value in values if value.strip()))

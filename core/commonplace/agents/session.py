@@ -1,10 +1,35 @@
-"""How an adapter tells of a memory that fails, for the agent goes on without it."""
+"""Memory wrapper with timeouts that never raises, and warn-once logging.
 
+An agent must survive a broken memory. What an agent's turn does by itself, recalling and writing,
+logs each kind of failure once and goes on; what its model asked for raises, so that it is told.
+"""
+
+import asyncio
 import logging
+import os
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from ..deadlines import await_within, call_within
+from ..errors import LoopRequiredError, MemoryTimeoutError
+from ..memory import Memory
+from ..model import Match, Message, Scope
+from .lazy import LazyMemory
+from .operations import SearchAnswer, add_memory, recall, search_memory
+from .policy import WRITE_PATIENCE, Policy
+from .sansio import Plan, aon, arun_plan, on, run_plan
+
+T = TypeVar("T")
+ACCEPT_PATIENCE = 2.0
+MAX_LATE_WRITES = 100
+_GRACE = 2.0
+_HAND_OVER_THREADS = 4
 
 
 class WarnOnce:
-    """Tells a log of a failure, each kind once: a memory that is down is down every turn.
+    """Logs each kind of memory failure once: a memory that is down is down every turn.
 
     Args:
         log: the name of the log, which is the adapter's package.
@@ -20,3 +45,215 @@ class WarnOnce:
         if kind not in self._seen:
             self._seen.add(kind)
             self._log.warning("memory %s failed, the agent goes on without it: %s", what, error)
+
+
+class AgentMemory:
+    """The memory of whoever an agent serves; any number of turns at once, in threads and on loops.
+
+    Args:
+        memory: open, or opened on first use.
+        policy: how the agent uses it.
+        log: the name of the log, which is the adapter's package.
+        first_recall_timeout: seconds that recalls may take until one is done, as the first may load a
+            model;
+            `policy.recall_timeout` when None.
+
+    Attributes:
+        warn: logs a failure once.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | LazyMemory,
+        policy: Policy,
+        *,
+        log: str,
+        first_recall_timeout: float | None = None,
+    ) -> None:
+        self.lazy = memory if isinstance(memory, LazyMemory) else LazyMemory(memory)
+        self.policy = policy
+        self.warn = WarnOnce(log)
+        self._first_recall_timeout = first_recall_timeout
+        self._is_slow = False
+        self._running: set[asyncio.Task[None]] = set()
+        self._late: set[asyncio.Task[None]] = set()
+
+    # -- what a turn does by itself: never raises ----------------------------------------------
+
+    def recall(self, scope: Scope, query: str) -> list[Match]:
+        """Recall for a turn, best first after the profile; empty if the memory fails."""
+        try:
+            seconds = self._recall_seconds()
+            found = call_within(seconds, "recall", lambda: self._run(self._plan(scope, query)))
+        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+            self._failed("recall", error)
+            return []
+        finally:
+            self._first_recall_timeout = None
+        self._is_slow = False
+        return found
+
+    async def arecall(self, scope: Scope, query: str) -> list[Match]:
+        """Recall for a turn, as `recall`."""
+        try:
+            seconds = self._recall_seconds()
+            found = await await_within(seconds, "recall", self._arun(self._plan(scope, query)))
+        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+            self._failed("recall", error)
+            return []
+        finally:
+            self._first_recall_timeout = None
+        self._is_slow = False
+        return found
+
+    def write(self, messages: Sequence[Message], scope: Scope) -> None:
+        """Remember what was said; waits as the policy says, and what takes longer goes on."""
+        if not messages:
+            return
+        add = partial(self._add, list(messages), scope)
+        try:
+            try:
+                call_within(self._write_seconds(), "write", partial(add, self.policy.await_write))
+            except LoopRequiredError:
+                # Accepted is safe; it is searchable once a loop with the model comes by.
+                call_within(self._write_seconds(), "write", partial(add, False))  # noqa: FBT003
+        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+            self._failed("write", error)
+
+    async def awrite(self, messages: Sequence[Message], scope: Scope) -> None:
+        """Remember what was said, as `write`; it goes on, too, when the caller is cancelled."""
+        if messages:
+            await self.awrite_with(self._aadd(list(messages), scope))
+
+    async def awrite_with(self, work: Coroutine[Any, Any, object]) -> None:
+        """Await a write of the caller's own, as `awrite`."""
+        self._late = {task for task in self._late if not task.get_loop().is_closed()}
+        if len(self._late) >= MAX_LATE_WRITES:
+            work.close()
+            self.warn("write", BlockingIOError(f"{MAX_LATE_WRITES} writes before it are late"))
+            return
+        task = asyncio.create_task(self._guarded(work))
+        for tasks in (self._running, self._late):
+            task.add_done_callback(tasks.discard)
+        self._running.add(task)  # a loop keeps no task alive
+        seconds = self._write_seconds()
+        # `wait` leaves the task running, whatever happens to its caller.
+        _, late = await asyncio.wait({task}, timeout=seconds)
+        if late:
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+            self._failed("write", MemoryTimeoutError(call="write", seconds=seconds))
+
+    @property
+    def is_idle(self) -> bool:
+        """No write runs on a loop that is open."""
+        return all(task.get_loop().is_closed() for task in self._running)
+
+    async def wait_for_writes(self, timeout: float) -> None:
+        """Wait for the writes of the running loop, `timeout` seconds at most."""
+        loop = asyncio.get_running_loop()
+        running = {task for task in self._running if task.get_loop() is loop}
+        if running:
+            await asyncio.wait(running, timeout=timeout)
+
+    # -- what a model asks for: raises ---------------------------------------------------------
+
+    def search_memory(
+        self, scope: Scope, keywords: Sequence[str], limit: int | None = None
+    ) -> SearchAnswer:
+        """Carry out the search tool.
+
+        Raises:
+            InvalidRecordError: an argument is outside what the tool's schema allows.
+            LoopRequiredError: the embedder is asynchronous.
+            MemoryTimeoutError: it took longer than `policy.recall_timeout`.
+        """
+        plan = search_memory(scope, self.policy, keywords, limit)
+        return call_within(self._recall_seconds(), "search_memory", lambda: self._run(plan))
+
+    async def asearch_memory(
+        self, scope: Scope, keywords: Sequence[str], limit: int | None = None
+    ) -> SearchAnswer:
+        """Carry out the search tool, as `search_memory`."""
+        plan = search_memory(scope, self.policy, keywords, limit)
+        return await await_within(self._recall_seconds(), "search_memory", self._arun(plan))
+
+    def add_memory(self, scope: Scope, thinking: str, content: Sequence[str]) -> str:
+        """Carry out the add tool; once accepted a write goes on.
+
+        Raises:
+            InvalidRecordError: an argument is outside what the tool's schema allows.
+            LoopRequiredError: the embedder is asynchronous and the policy waits for the write.
+            MemoryTimeoutError: it takes longer than 10 seconds.
+        """
+        plan = add_memory(scope, self.policy, thinking, content)
+        return call_within(WRITE_PATIENCE, "add_memory", lambda: self._run(plan))
+
+    async def aadd_memory(self, scope: Scope, thinking: str, content: Sequence[str]) -> str:
+        """Carry out the add tool, as `add_memory`."""
+        plan = add_memory(scope, self.policy, thinking, content)
+        return await await_within(WRITE_PATIENCE, "add_memory", self._arun(plan))
+
+    # -- wiring --------------------------------------------------------------------------------
+
+    def _plan(self, scope: Scope, query: str) -> Plan[list[Match]]:
+        return recall(scope, query, self.policy)
+
+    def _run(self, plan: Plan[T]) -> T:
+        return run_plan(plan, on(self.lazy.get()))
+
+    async def _arun(self, plan: Plan[T]) -> T:
+        return await arun_plan(plan, aon(await self.lazy.aget()))
+
+    def _add(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:  # noqa: FBT001
+        self.lazy.get().add(messages, scope, wait=wait)
+
+    async def _aadd(self, messages: Sequence[Message], scope: Scope) -> None:
+        memory = await self.lazy.aget()
+        await memory.aadd(messages, scope, wait=self.policy.await_write)
+
+    async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+            self._failed("write", error)
+
+    def _recall_seconds(self) -> float:
+        seconds, first = self.policy.recall_timeout, self._first_recall_timeout
+        return seconds if first is None else max(seconds, first)
+
+    def _write_seconds(self) -> float:
+        """Wait less for a memory that was slow: a late memory must not slow every turn."""
+        seconds = WRITE_PATIENCE if self.policy.await_write else ACCEPT_PATIENCE
+        is_slow = self._is_slow or any(not one.get_loop().is_closed() for one in self._late)
+        return min(seconds, self.policy.recall_timeout) if is_slow else seconds
+
+    def _failed(self, what: str, error: Exception) -> None:
+        self._is_slow = isinstance(error, TimeoutError)
+        self.warn(what, error)
+
+
+async def hand_over(call: Callable[[], T], *, waits: bool = False) -> T:
+    """Run a write on a thread and await it; begun before the first pause, and never cancelled.
+
+    For frameworks that run each call on a loop of its own, which ends with the call: a write in
+    the background would end with it. A caller who is cancelled meanwhile is told so only if the
+    write takes 2 more seconds: until then there is still an answer to give.
+
+    Args:
+        waits: for models and stores; those that only are accepted must not stand behind it.
+    """
+    done = asyncio.wrap_future(_threads(os.getpid(), waits).submit(call))
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        await asyncio.wait({done}, timeout=_GRACE)
+        if done.done():
+            return done.result()
+        raise
+
+
+@cache
+def _threads(_process: int, _waits: bool) -> ThreadPoolExecutor:  # noqa: FBT001 -- a key
+    # A forked child has none of its parent's threads.
+    return ThreadPoolExecutor(_HAND_OVER_THREADS, thread_name_prefix="commonplace-write")

@@ -1,0 +1,201 @@
+"""Memories that are opened on first use, away from the event loop, and shared by their users."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from weakref import WeakKeyDictionary, WeakSet
+
+from ..deadlines import await_within, call_within
+from ..memory import Memory
+from ..model import Scope
+
+MAX_IDLE = 8
+
+
+class LazyMemory:
+    """A memory that is opened by its first user, once for all of them.
+
+    Opening goes on in a thread when whoever waits for it stops waiting. One that failed is tried
+    again by the next user.
+
+    Args:
+        memory: an open memory, or what opens one. What was given open is never closed here.
+
+    Attributes:
+        holders: who uses it; `MemoryPool` closes one that nobody holds.
+    """
+
+    def __init__(self, memory: Memory | Callable[[], Memory]) -> None:
+        self.given = memory if isinstance(memory, Memory) else None
+        self._open_memory = None if isinstance(memory, Memory) else memory
+        self._lock = threading.Lock()
+        self._opening: Future[Memory] | None = None
+        self.holders: WeakSet[object] = WeakSet()
+
+    def start(self) -> "Future[Memory]":
+        """Begin to open in a thread, unless that is done or under way."""
+        with self._lock:
+            opening = self._opening
+            if opening is None or (opening.done() and opening.exception()):
+                self._opening = opening = Future()
+                opening.set_running_or_notify_cancel()  # no impatient caller cancels it
+                if self.given is not None:
+                    opening.set_result(self.given)
+                else:
+                    threading.Thread(target=self._open, args=(opening,), daemon=True).start()
+            return opening
+
+    def get(self) -> Memory:
+        """Return the memory, open; blocks while it opens.
+
+        Raises:
+            Exception: what opening it raised.
+        """
+        return self.given or self.start().result()
+
+    async def aget(self) -> Memory:
+        """Return the memory, open, as `get`."""
+        if self.given is not None:
+            return self.given
+        return await asyncio.wrap_future(self.start())
+
+    def release(self) -> "Future[Memory] | None":
+        """Forget the opened memory and return it, for the caller to close; None if there is none.
+
+        The next user opens it anew.
+        """
+        with self._lock:
+            opening, self._opening = self._opening, None
+        return opening if self.given is None else None
+
+    def close(self) -> None:
+        """Close the memory if it was opened here, waiting for an opening under way."""
+        opening = self.release()
+        if opening is not None:
+            with contextlib.suppress(Exception):  # whoever opened it was told
+                opening.result().close()
+
+    async def aclose(self) -> None:
+        """Close the memory, as `close`, after the running loop's own writes.
+
+        One that is still opening is closed when it is open; nobody waits for that.
+        """
+        opening = self.release()
+        if opening is None:
+            return
+        if opening.done() and not opening.exception():
+            await opening.result().aclose()
+        else:
+            opening.add_done_callback(_close)
+
+    def discard(self) -> None:
+        """Close the memory in a thread, for one that nobody uses any more."""
+        opening = self.release()
+        if opening is not None:
+            threading.Thread(target=opening.add_done_callback, args=(_close,), daemon=True).start()
+
+    def _open(self, opening: "Future[Memory]") -> None:
+        try:
+            assert self._open_memory is not None  # noqa: S101 -- one of both was given
+            memory = self._open_memory()
+        except BaseException as error:  # noqa: BLE001 -- whoever waits for it gets it
+            opening.set_exception(error)
+        else:
+            opening.set_result(memory)
+
+
+class MemoryPool:
+    """Lazy memories by key, so that whoever names the same location and models shares one.
+
+    A service may make an adapter's object for every turn: the memory stays open between turns.
+    Those that nobody holds stay open too, the 8 that were used last.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._memories: dict[Hashable, LazyMemory] = {}
+
+    def acquire(
+        self, holder: object, key: Hashable, open_memory: Memory | Callable[[], Memory]
+    ) -> LazyMemory:
+        """Find or make the memory of a key, held by `holder` while that object lives."""
+        with self._lock:
+            memory = self._memories.pop(key, None) or LazyMemory(open_memory)
+            self._memories[key] = memory  # in front of it are those that were used before
+            memory.holders.add(holder)
+            idle = [key for key, one in self._memories.items() if not one.holders]
+            spare = [self._memories.pop(key) for key in idle[:-MAX_IDLE]]
+        for one in spare:
+            one.discard()
+        return memory
+
+
+_warming: "WeakKeyDictionary[Memory, Future[None]]" = WeakKeyDictionary()
+_warming_lock = threading.Lock()
+
+
+def start_warming(memory: Memory) -> "Future[None]":
+    """Load a memory's embedder in a thread, once: a first recall has no time for that."""
+    with _warming_lock:
+        if (loading := _warming.get(memory)) is not None:
+            return loading
+        loading = _warming[memory] = Future()
+        loading.set_running_or_notify_cancel()  # no impatient turn cancels it
+    threading.Thread(target=_load, args=(memory, loading), daemon=True).start()
+    return loading
+
+
+def warm(memory: Memory) -> None:
+    """Load a memory's embedder here, by a search that finds nothing."""
+    memory.search("warm", Scope(user_id="nobody"), top_k=1)
+
+
+def wait_until_warm(memory: Memory, seconds: float) -> None:
+    """Wait for `start_warming`, if it is under way; once, and `seconds` at most.
+
+    Raises:
+        MemoryTimeoutError: it takes longer; nobody waits for it again.
+    """
+    loading = _warming.get(memory)
+    if loading is not None and not loading.done():
+        try:
+            call_within(seconds, "loading the embedder", loading.result)
+        except TimeoutError:
+            _give_up(memory)
+            raise
+
+
+async def await_until_warm(memory: Memory, seconds: float) -> None:
+    """Wait for `start_warming`, as `wait_until_warm`."""
+    loading = _warming.get(memory)
+    if loading is not None and not loading.done():
+        try:
+            await await_within(seconds, "loading the embedder", _loaded(loading))
+        except TimeoutError:
+            _give_up(memory)
+            raise
+
+
+async def _loaded(loading: "Future[None]") -> None:
+    await asyncio.wrap_future(loading)
+
+
+def _give_up(memory: Memory) -> None:
+    over: Future[None] = Future()
+    over.set_result(None)
+    _warming[memory] = over
+
+
+def _load(memory: Memory, loading: "Future[None]") -> None:
+    try:
+        with contextlib.suppress(Exception):  # whoever recalls is told
+            warm(memory)
+    finally:
+        loading.set_result(None)
+
+
+def _close(opening: "Future[Memory]") -> None:
+    if not opening.exception():
+        opening.result().close()

@@ -1,0 +1,101 @@
+"""Sans-IO plans: generators that yield calls of a memory, run on a thread or on an event loop.
+
+So code that decides between calls is written once. A plan yields a `Call`, or several at once as
+a list, and is sent the result, or the list of results; what a call raises is raised in the plan.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ..memory import Memory
+
+T = TypeVar("T")
+Plan = Generator[Any, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a method of `Memory`, by its blocking name."""
+
+    name: str
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+
+
+def call(name: str, *args: Any, **options: Any) -> Call:
+    """Make the call of a method of `Memory`; its async twin begins with `a`."""
+    return Call(name, args, options)
+
+
+def run_plan(plan: Plan[T], perform: Callable[[Any], Any]) -> T:
+    """Run a plan on this thread.
+
+    Args:
+        perform: does what the plan yields, such as `on(memory)`.
+    """
+    resume: Callable[[], Any] = lambda: next(plan)  # noqa: E731 -- replaced below
+    while True:
+        try:
+            step = resume()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        try:
+            answer = perform(step)
+        except Exception as error:  # noqa: BLE001 -- the plan decides what it means
+            resume = _throwing(plan, error)
+        else:
+            resume = _sending(plan, answer)
+
+
+async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> T:
+    """Run a plan on the running loop.
+
+    Args:
+        perform: awaits what the plan yields, such as `aon(memory)`.
+    """
+    resume: Callable[[], Any] = lambda: next(plan)  # noqa: E731 -- replaced below
+    while True:
+        try:
+            step = resume()
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        try:
+            answer = await perform(step)
+        except Exception as error:  # noqa: BLE001 -- the plan decides what it means
+            resume = _throwing(plan, error)
+        else:
+            resume = _sending(plan, answer)
+
+
+def on(memory: Memory) -> Callable[[Any], Any]:
+    """Return what performs calls on a memory; several at once are made one after the other."""
+
+    def perform(step: Any) -> Any:
+        if isinstance(step, list):
+            return [perform(one) for one in step]
+        return getattr(memory, step.name)(*step.args, **step.options)
+
+    return perform
+
+
+def aon(memory: Memory) -> Callable[[Any], Awaitable[Any]]:
+    """Return what awaits calls on a memory; several at once are awaited together."""
+
+    async def perform(step: Any) -> Any:
+        if isinstance(step, list):
+            return await asyncio.gather(*map(perform, step))
+        return await getattr(memory, f"a{step.name}")(*step.args, **step.options)
+
+    return perform
+
+
+def _sending(plan: Plan[T], answer: Any) -> Callable[[], Any]:
+    return lambda: plan.send(answer)
+
+
+def _throwing(plan: Plan[T], error: Exception) -> Callable[[], Any]:
+    return lambda: plan.throw(error)
