@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commonplace import Fact, InvalidRecordError, Memory, Message, Policy, Relation, Scope, Settings
-from commonplace.agents.handlers import recall, search_memory
+from commonplace.agents import AgentMemory
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
 ALICE = Scope(user_id="alice")
@@ -392,8 +392,11 @@ async def test_the_profile_comes_with_every_turn_within_its_budget(memory: Memor
         await memory.aadd(fact, ALICE)
     await memory.aadd(Fact(text="profile of bob", kind="profile"), BOB)
     await memory.aadd("Alice rows", ALICE)
-    asked = [await recall(memory, ALICE, text, Policy()) for text in ("rows", "...")]
-    tool = await search_memory(memory, ALICE, Policy(), ["rows"])
+    asked = [
+        await AgentMemory(memory, Policy(), log="tests").arecall(ALICE, text)
+        for text in ("rows", "...")
+    ]
+    tool = await AgentMemory(memory, Policy(), log="tests").asearch_memory(ALICE, ["rows"])
 
     for found in asked:
         assert [one.record.text[:9] for one in found][:2] == ["profile 3", "profile 2"]

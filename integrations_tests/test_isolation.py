@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from commonplace import Fact, Memory, Message, RecordNotFoundError, Relation, Scope
-from commonplace.agents.handlers import add_memory, recall, search_memory
+from commonplace.agents import AgentMemory
 from commonplace.agents.policy import Policy
 from commonplace.testing.fakes import HashEmbedder
 
@@ -132,16 +132,22 @@ class World:
         """Use memory as an agent does: its sessions share what the user and agent know."""
         asked = Scope(user_id=scope.user_id, agent_id=scope.agent_id)
         if action == "recall":
-            shown = await recall(self.memory, scope, "canary tea", Policy(recall_timeout=30))
+            shown = await AgentMemory(self.memory, Policy(recall_timeout=30), log="tests").arecall(
+                scope, "canary tea"
+            )
             self.check(asked, [one.record.id for one in shown])
             return
         await self.told(scope)
-        found = await search_memory(self.memory, scope, Policy(), ["canary", "tea"], 20)
+        found = await AgentMemory(self.memory, Policy(), log="tests").asearch_memory(
+            scope, ["canary", "tea"], 20
+        )
         self.check(asked, [one.record.id for one in found.matches])
 
     async def told(self, scope: Scope) -> None:
         """Let an agent remember something itself."""
-        said = await add_memory(self.memory, scope, Policy(), "it matters", [self.canary(scope)])
+        said = await AgentMemory(self.memory, Policy(), log="tests").aadd_memory(
+            scope, "it matters", [self.canary(scope)]
+        )
         assert said
         owned = Scope(user_id=scope.user_id, agent_id=scope.agent_id)
         for record in (await self.memory.alist(owned, limit=1000)).records:

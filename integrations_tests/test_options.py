@@ -50,11 +50,7 @@ def test_what_is_hidden_is_shown_when_asked_for(memory: Memory, scope: Scope):
     assert [] == list(memory.search("tea", scope)) + list(memory.list(scope).records)
     [match] = memory.search("tea", scope, include_superseded=True, include_expired=True)
     [record] = memory.list(scope, include_superseded=True, include_expired=True).records
-    assert (
-        match.record
-        == record
-        == memory.get(record.id, scope, include_expired=True)
-    )
+    assert match.record == record == memory.get(record.id, scope, include_expired=True)
     assert memory.get(record.id, scope) is None
 
 

@@ -17,7 +17,9 @@ ADAPTERS = sorted(
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_an_adapter_is_in_every_place_its_word_belongs(adapter: str):
     package = f"commonplace_{adapter}"
-    layers = next(one["layers"] for one in LINTER["contracts"] if one["name"].startswith("adapters "))
+    layers = next(
+        one["layers"] for one in LINTER["contracts"] if one["name"].startswith("adapters ")
+    )
     fenced = next(
         one["source_modules"] for one in LINTER["contracts"] if one["name"].startswith("a driver ")
     )

@@ -1,4 +1,5 @@
 import json
+import time
 import unicodedata
 from datetime import UTC, datetime
 from typing import Any
@@ -7,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.agents.handlers import add_memory, recall, search_memory
-from commonplace.agents.operations import shorten
-from commonplace.agents.policy import HEADER, INTRO, Policy, instructions, tools
+from commonplace.agents import HEADER, INTRO, AgentMemory, Policy, instructions, shorten, tools
 from commonplace.agents.prompt import (
     FOOTER,
     MAX_MEMORY,
@@ -20,7 +19,7 @@ from commonplace.agents.prompt import (
     render,
     shown,
 )
-from commonplace.errors import InvalidRecordError, MemoryTimeoutError
+from commonplace.errors import InvalidRecordError
 from commonplace.memory import Memory
 from commonplace.model import Match, Message, Record, Scope
 from commonplace.testing.fakes import HashEmbedder
@@ -231,8 +230,10 @@ async def test_recall_searches_all_sessions_of_the_agent(memory):
     await memory.aadd("tea is nice", Scope(user_id="alice", agent_id="bot", session_id="s0"))
     await memory.aadd("tea is green", other)
 
-    own = await recall(memory, ALICE, "tea", Policy())
-    shared = await recall(memory, ALICE, "tea", Policy(scope_search_by_agent=False))
+    own = await AgentMemory(memory, Policy(), log="tests").arecall(ALICE, "tea")
+    shared = await AgentMemory(memory, Policy(scope_search_by_agent=False), log="tests").arecall(
+        ALICE, "tea"
+    )
 
     assert [one.record.text for one in own] == ["tea is nice"]
     assert {one.record.text for one in shared} == {"tea is nice", "tea is green"}
@@ -240,10 +241,10 @@ async def test_recall_searches_all_sessions_of_the_agent(memory):
 
 @pytest.mark.parametrize("text", ["", " \n", "\x00", "\u200b"])
 async def test_a_text_without_words_recalls_nothing(memory, text):
-    assert list(await recall(memory, ALICE, text, Policy())) == []
+    assert list(await AgentMemory(memory, Policy(), log="tests").arecall(ALICE, text)) == []
 
 
-async def test_recall_stops_waiting_in_time(memory, monkeypatch):
+async def test_recall_stops_waiting_in_time(memory, monkeypatch, caplog):
     async def hang(*args: Any, **options: Any) -> Any:
         await memory_never.wait()
 
@@ -252,14 +253,24 @@ async def test_recall_stops_waiting_in_time(memory, monkeypatch):
     memory_never = asyncio.Event()
     monkeypatch.setattr(memory, "asearch", hang)
 
-    with pytest.raises(MemoryTimeoutError):
-        await recall(memory, ALICE, "tea", Policy(recall_timeout=0.01))
+    began = time.monotonic()
+    found = await AgentMemory(memory, Policy(recall_timeout=0.01), log="tests").arecall(
+        ALICE, "tea"
+    )
+
+    assert found == []
+    assert time.monotonic() - began < 2
+    assert "recall took longer than 0.01 s" in caplog.text
 
 
 async def test_a_known_fact_answers_none_with_the_id_it_has(memory):
-    first = await add_memory(memory, ALICE, Policy(), "why", ["Alice likes tea."])
+    first = await AgentMemory(memory, Policy(), log="tests").aadd_memory(
+        ALICE, "why", ["Alice likes tea."]
+    )
     later = Scope(user_id="alice", agent_id="bot", session_id="tomorrow")
-    second = await add_memory(memory, later, Policy(), "", ["Alice likes tea."])
+    second = await AgentMemory(memory, Policy(), log="tests").aadd_memory(
+        later, "", ["Alice likes tea."]
+    )
 
     told = [json.loads(text.partition("→ ")[2])["results"][0] for text in (first, second)]
     assert [one["event"] for one in told] == ["ADD", "NONE"]
@@ -269,7 +280,9 @@ async def test_a_known_fact_answers_none_with_the_id_it_has(memory):
 
 async def test_each_record_is_found_once_whatever_the_keywords(memory):
     await memory.aadd(["tea is green", "cats are soft"], ALICE)
-    found = await search_memory(memory, ALICE, Policy(), ["tea", "green tea", "cats"])
+    found = await AgentMemory(memory, Policy(), log="tests").asearch_memory(
+        ALICE, ["tea", "green tea", "cats"]
+    )
 
     assert sorted(found.text.splitlines()) == ["- cats are soft", "- tea is green"]
     assert len({one.record.id for one in found.matches}) == len(found.matches) == 2
@@ -278,26 +291,28 @@ async def test_each_record_is_found_once_whatever_the_keywords(memory):
 async def test_a_search_that_finds_nothing_says_so(memory):
     nobody = Scope(user_id="bob")
 
-    assert (await search_memory(memory, nobody, Policy(), ["tea"])).text == (
-        "(no relevant memories found)"
-    )
-    assert (await search_memory(memory, nobody, Policy(), [" "])).text.startswith("(no keywords")
+    assert (
+        await AgentMemory(memory, Policy(), log="tests").asearch_memory(nobody, ["tea"])
+    ).text == ("(no relevant memories found)")
+    assert (
+        await AgentMemory(memory, Policy(), log="tests").asearch_memory(nobody, [" "])
+    ).text.startswith("(no keywords")
 
 
 @pytest.mark.parametrize(("keywords", "limit"), [(["x"] * 11, 5), ("tea", 5), (["tea"], 21)])
 async def test_a_search_beyond_its_bounds_is_refused(memory, keywords, limit):
     with pytest.raises(InvalidRecordError):
-        await search_memory(memory, ALICE, Policy(), keywords, limit)
+        await AgentMemory(memory, Policy(), log="tests").asearch_memory(ALICE, keywords, limit)
 
 
 @pytest.mark.parametrize("content", [[], [" "], ["x"] * 21, "text", [1]])
 async def test_facts_beyond_their_bounds_are_refused(memory, content):
     with pytest.raises(InvalidRecordError):
-        await add_memory(memory, ALICE, Policy(), "", content)
+        await AgentMemory(memory, Policy(), log="tests").aadd_memory(ALICE, "", content)
 
 
 async def test_spoken_turns_are_recalled_with_their_speaker(memory):
     await memory.aadd([Message(text="I like tea", name="alice")], ALICE)
 
-    note = render(await recall(memory, ALICE, "tea", Policy()), Policy())
+    note = render(await AgentMemory(memory, Policy(), log="tests").arecall(ALICE, "tea"), Policy())
     assert note.splitlines()[2] == "- alice: I like tea"
