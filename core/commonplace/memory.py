@@ -904,7 +904,7 @@ class Memory:
         return count
 
     def scope_of(self, record_id: str) -> Scope | None:
-        """Tell whose record an id is, live or deleted; None if there never was one.
+        """Return the scope of a record, live or deleted; None if there never was one.
 
         For programs that were handed nothing but an id. Never for an agent's tool: what it names
         must be looked up in the scope of the user it serves.
@@ -917,7 +917,7 @@ class Memory:
         return self._runtime.engines.graph.scope_of(record_id)
 
     async def ascope_of(self, record_id: str) -> Scope | None:
-        """Tell whose record an id is, as `scope_of`."""
+        """Return the scope of a record id, as `scope_of`."""
         return await self._run(self.scope_of, record_id)
 
     def list_scopes(self) -> Sequence[Scope]:

@@ -187,7 +187,7 @@ def test_a_note_is_recognised_by_its_mark_alone():
     assert is_note(mark([match("likes tea")], "r1"))
     assert not is_note({"name": "memory"}, "memory")
     assert (
-        mark([match("likes tea", 7)], "r1")["commonplace.agents.prompt"]["records"][0]["id"]
+        mark([match("likes tea", 7)], "r1")["commonplace.note"]["records"][0]["id"]
         == "id7"
     )
 

@@ -414,7 +414,7 @@ async def test_a_note_follows_the_question_and_is_announced(memory):
     events = [one async for one in agent.reply_stream(UserMsg("alice", "tea?"))]
 
     (event,) = [one for one in events if isinstance(one, HintBlockEvent) if "tea" in one.hint]
-    assert event.source == "commonplace.agents.prompt"
+    assert event.source == "commonplace.note"
     assert agent.state.context[0].role == "user"
     assert agent.state.context[1].content[0].id == event.block_id
 

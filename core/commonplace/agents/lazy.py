@@ -17,14 +17,14 @@ MAX_IDLE = 8
 class LazyMemory:
     """A memory that is opened by its first user, once for all of them.
 
-    Opening goes on in a thread when whoever waits for it stops waiting. One that failed is tried
-    again by the next user.
+    Opening goes on in a thread when its caller stops waiting. One that failed is tried again by
+    the next user.
 
     Args:
         memory: an open memory, or what opens one. What was given open is never closed here.
 
     Attributes:
-        holders: who uses it; `MemoryPool` closes one that nobody holds.
+        holders: the objects that use it; `MemoryPool` may close a memory without any.
     """
 
     def __init__(self, memory: Memory | Callable[[], Memory]) -> None:
@@ -74,13 +74,13 @@ class LazyMemory:
         """Close the memory if it was opened here, waiting for an opening under way."""
         opening = self.release()
         if opening is not None:
-            with contextlib.suppress(Exception):  # whoever opened it was told
+            with contextlib.suppress(Exception):  # its users got the error
                 opening.result().close()
 
     async def aclose(self) -> None:
         """Close the memory, as `close`, after the running loop's own writes.
 
-        One that is still opening is closed when it is open; nobody waits for that.
+        One that is still opening is closed when it is open, without waiting for it.
         """
         opening = self.release()
         if opening is None:
@@ -91,7 +91,7 @@ class LazyMemory:
             opening.add_done_callback(_close)
 
     def discard(self) -> None:
-        """Close the memory in a thread, for one that nobody uses any more."""
+        """Close the memory in a thread, for one that is no longer used."""
         opening = self.release()
         if opening is not None:
             threading.Thread(target=opening.add_done_callback, args=(_close,), daemon=True).start()
@@ -100,17 +100,17 @@ class LazyMemory:
         try:
             assert self._open_memory is not None  # noqa: S101 -- one of both was given
             memory = self._open_memory()
-        except BaseException as error:  # noqa: BLE001 -- whoever waits for it gets it
+        except BaseException as error:  # noqa: BLE001 -- raised in whoever waits
             opening.set_exception(error)
         else:
             opening.set_result(memory)
 
 
 class MemoryPool:
-    """Lazy memories by key, so that whoever names the same location and models shares one.
+    """Lazy memories by key: users that name the same location and models share one.
 
     A service may make an adapter's object for every turn: the memory stays open between turns.
-    Those that nobody holds stay open too, the 8 that were used last.
+    Of those without a holder the 8 used last stay open.
     """
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ def _give_up(memory: Memory) -> None:
 
 def _load(memory: Memory, loading: "Future[None]") -> None:
     try:
-        with contextlib.suppress(Exception):  # whoever recalls is told
+        with contextlib.suppress(Exception):  # a recall raises it again
             warm(memory)
     finally:
         loading.set_result(None)

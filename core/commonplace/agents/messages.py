@@ -1,7 +1,7 @@
-"""What a framework heard somebody say, and in which session, made storable; for adapters.
+"""Message sanitising: a framework's texts and session ids made storable.
 
-A framework lets any text pass. A store does not, and what somebody said is not to be lost over a
-character or a length.
+A framework lets any text pass and a store does not; no message is lost over a character or a
+length.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ def clean(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Tell whether there is anything to read in a text."""
+    """Return whether a text has any visible character."""
     return any(char.isprintable() and not char.isspace() for char in text)
 
 
@@ -43,7 +43,7 @@ def in_session(owner: Scope, session: object) -> Scope:
 def to_messages(
     text: str, role: Role, name: str, message_id: str, at: datetime | None = None
 ) -> list[Message]:
-    """Make messages of what somebody said: several of a text that one record cannot hold.
+    """Make messages of one turn: several of a text that one record cannot hold.
 
     Args:
         text: may hold anything; an empty list if there is nothing to read in it.

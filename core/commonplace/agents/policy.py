@@ -1,8 +1,4 @@
-"""How an agent uses memory, in words that no framework owns.
-
-Apart from `Memory`, which knows nothing of agents: here are the modes, the limits and the wording
-that every adapter shares.
-"""
+"""Policy of an agent's memory use, and the tools and wording that all adapters share."""
 
 import math
 import re
@@ -77,30 +73,30 @@ class Policy:
         check_choice("inject", self.inject, get_args(Inject))
         if type(self.top_k) is not int or not 1 <= self.top_k <= MAX_TOP_K:
             raise InvalidRecordError(
-                field="top_k", value=self.top_k, reason=f"is not a whole number 1 to {MAX_TOP_K}"
+                field="top_k", value=self.top_k, reason=f"must be an integer in 1..{MAX_TOP_K}"
             )
         if self.threshold is not None and not (
             _is_number(self.threshold) and 0 <= self.threshold <= 1
         ):
             raise InvalidRecordError(
-                field="threshold", value=self.threshold, reason="is not a score in 0..1"
+                field="threshold", value=self.threshold, reason="must be in 0..1"
             )
         if not _is_number(self.recall_timeout) or self.recall_timeout <= 0:
             raise InvalidRecordError(
-                field="recall_timeout", value=self.recall_timeout, reason="is not above zero"
+                field="recall_timeout", value=self.recall_timeout, reason="must be above zero"
             )
         for name in ("scope_search_by_agent", "await_write"):
             if type(getattr(self, name)) is not bool:
                 raise InvalidRecordError(
-                    field=name, value=getattr(self, name), reason="is neither True nor False"
+                    field=name, value=getattr(self, name), reason="must be True or False"
                 )
         for name in ("header", "intro", "tool_instructions"):
             value = getattr(self, name)
             if type(value) is not str:
-                raise InvalidRecordError(field=name, value=value, reason="is not a string")
+                raise InvalidRecordError(field=name, value=value, reason="must be a string")
             if name != "tool_instructions" and len(value) > MAX_HEADING:
                 raise InvalidRecordError(
-                    field=name, value=value, reason=f"is longer than {MAX_HEADING} characters"
+                    field=name, value=value, reason=f"must have at most {MAX_HEADING} characters"
                 )
 
     @property
@@ -173,7 +169,7 @@ def tools(policy: Policy) -> tuple[Tool, Tool]:
 def instructions(policy: Policy, prefix: str = "") -> str:
     """Write the tools' instructions, with their names as they are behind a prefix; empty if none.
 
-    An agent that has no tools is told of none.
+    Empty for an agent that has no tools.
     """
     if not policy.has_tools:
         return ""

@@ -1,4 +1,4 @@
-"""Recalled memories as a text that a model reads as data.
+"""The note: recalled memories as a text that a model reads as data.
 
 A memory may hold anything that anybody ever said, also text made to look like an instruction, a
 heading or the end of the note. Each becomes one harmless line here, whatever it holds.
@@ -12,7 +12,7 @@ from functools import lru_cache
 from ..model import Match, Record
 from .policy import Policy
 
-NOTE_MARK = "commonplace.agents.prompt"
+NOTE_MARK = "commonplace.note"
 FOOTER = "(End of the stored notes.)"
 MAX_MEMORY = 500
 MAX_NAME = 80
@@ -28,7 +28,7 @@ _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "�
 _RULES = re.compile(r"([#=~*_+-])\1{2,}|(##)")
 _LEADING = re.compile(r"^(?:[#>|=~*+-]+\s+)+")
 # What looks like Latin letters and a colon: where words are recognised, never where they are shown.
-_TWINS = str.maketrans("АВЕЅІМНОРСТУХаеѕіморсух∶꞉ː", "ABESIMHOPCTYXaesimopcyx:::")
+_LOOKALIKES = str.maketrans("АВЕЅІМНОРСТУХаеѕіморсух∶꞉ː", "ABESIMHOPCTYXaesimopcyx:::")
 _ROLE = (
     r"(?:im_(?:start|end|sep)|sys(?:tem)?|user|human|assistant|developer|inst(?:ructions?)?"
     r"|(?:available_)?tools?(?:_(?:calls?|results?))?|系统|用户|助手|システム|ユーザー)"
@@ -63,8 +63,8 @@ def escape(text: str, limit: int = MAX_MEMORY) -> str:
     # Nothing beyond this can be shown: a huge memory costs no more than a large one.
     text = "".join(_visible(char) for char in text[: limit * 8])
     text = _ENTITY.sub(lambda one: "‹" if one[1] else "›", _UNSEEN.sub("", text))
-    text = _unfence(text.translate(_ANGLES))
-    text = _LINK.sub("] ", _IMAGE.sub("", _unspeak(text)))
+    text = _without_role_brackets(text.translate(_ANGLES))
+    text = _LINK.sub("] ", _IMAGE.sub("", _without_speakers(text)))
     text = _RULES.sub(lambda run: run[0][0], text)
     text = _LEADING.sub("", " ".join(text.split()))
     text = _END.sub("end of notes", text)
@@ -106,7 +106,7 @@ def mark(
 
 
 def is_note(metadata: Mapping[str, object] | None, source: str | None = None) -> bool:
-    """Tell whether a message or block with this metadata or source is a note of ours.
+    """Return whether a message or block with this metadata or source is a note of this library.
 
     Such a message is recalled text and is never written back.
     """
@@ -140,11 +140,11 @@ def _speaker(record: Record) -> str:
         return ""
     name = escape(record.name or record.role or "", MAX_NAME)
     if name != record.role and re.fullmatch(_ROLE, _fold(name), re.IGNORECASE):
-        name = f"({name})"  # whoever calls himself System is none
+        name = f"({name})"  # somebody called System is a user too
     return f"{name}: " if name else ""
 
 
-def _unfence(text: str) -> str:
+def _without_role_brackets(text: str) -> str:
     parts, at = [], 0
     for found in _FENCED.finditer(_fold(text)):
         parts += [text[at : found.start()], f"({found[1]})"]
@@ -152,7 +152,7 @@ def _unfence(text: str) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _unspeak(text: str) -> str:
+def _without_speakers(text: str) -> str:
     parts, at = [], 0
     for found in _SPEAKER.finditer(_fold(text)):
         parts += [text[at : found.end() - 1], " - "]
@@ -162,7 +162,7 @@ def _unspeak(text: str) -> str:
 
 def _fold(text: str) -> str:
     """Write a text as it looks, character by character, so that places stay the same."""
-    return text if text.isascii() else "".join(map(_plain, text)).translate(_TWINS)
+    return text if text.isascii() else "".join(map(_plain, text)).translate(_LOOKALIKES)
 
 
 @lru_cache(maxsize=4_096)

@@ -48,15 +48,14 @@ class WarnOnce:
 
 
 class AgentMemory:
-    """The memory of whoever an agent serves; any number of turns at once, in threads and on loops.
+    """A memory as an agent uses it; serves any number of turns at once, in threads and on loops.
 
     Args:
         memory: open, or opened on first use.
         policy: how the agent uses it.
         log: the name of the log, which is the adapter's package.
-        first_recall_timeout: seconds that recalls may take until one is done, as the first may load a
-            model;
-            `policy.recall_timeout` when None.
+        first_recall_timeout: seconds that recalls may take until one is done, as the first may
+            load a model; `policy.recall_timeout` when None.
 
     Attributes:
         warn: logs a failure once.

@@ -235,7 +235,7 @@ class TestMessages:
         assert told("alice") == ["Let me see."]
 
     async def test_a_message_that_is_marked_as_a_note_is_never_kept(self, store, memory, told):
-        marked = {**said("A note."), "metadata": {"custom": {"commonplace.agents.prompt": {}}}}
+        marked = {**said("A note."), "metadata": {"custom": {"commonplace.note": {}}}}
         await store.add_messages([marked], numbered(0))
         memory.flush()
 
