@@ -15,7 +15,12 @@ from commonplace.agents import (
     on,
     run_plan,
 )
-from commonplace.errors import InvalidRecordError, LoopRequiredError, StoreUnavailableError
+from commonplace.errors import (
+    InvalidRecordError,
+    LoopRequiredError,
+    MemoryTimeoutError,
+    StoreUnavailableError,
+)
 from commonplace.memory import Memory
 from commonplace.model import Message, Scope
 from commonplace.testing.fakes import HashEmbedder
@@ -126,7 +131,7 @@ async def test_a_cancelled_caller_does_not_take_its_write_along(memory, monkeypa
     go.set()
     await mine.wait_for_writes(5)
 
-    assert mine.is_idle
+    assert mine.lazy.is_idle
     assert [one.text for one in memory.list(ALICE).records] == ["I like tea."]
 
 
@@ -220,6 +225,46 @@ def test_a_pool_shares_by_key_and_closes_what_was_idle_longest(tmp_path):
     assert pool.acquire(holder, "0", opening("0")) is first  # held all the time
     assert first.get().list(ALICE).records == ()
     first.close()
+
+
+async def test_a_pool_closes_no_memory_that_is_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr("commonplace.agents.lazy.MAX_IDLE", 1)
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
+    pool, go = MemoryPool(), asyncio.Event()
+
+    def acquire(name):
+        return pool.acquire(Holder(), name, lambda: Memory.open(str(tmp_path / name)))
+
+    mine = AgentMemory(acquire("0"), Policy(), log="tests")
+    await mine.awrite_with(go.wait())
+    for name in "123":
+        acquire(name)
+
+    assert list(pool._memories) == ["0", "2", "3"]
+    go.set()
+    await mine.wait_for_writes(5)
+    acquire("4")
+    assert list(pool._memories) == ["3", "4"]
+
+
+def test_a_pool_shares_what_was_given_open_and_lets_it_go(memory):
+    pool, holders = MemoryPool(), [Holder(), Holder()]
+    first, second = (pool.acquire(one, None, memory) for one in holders)
+
+    assert first is second
+    assert first.get() is memory
+    assert pool._memories == {}
+
+
+async def test_only_the_first_caller_waits_for_a_memory_that_hangs_while_it_opens(tmp_path):
+    go = threading.Event()
+    lazy = LazyMemory(lambda: (go.wait(10), Memory.open(str(tmp_path), embedder=HashEmbedder()))[1])
+    with pytest.raises(MemoryTimeoutError):
+        await lazy.await_open(0.01)
+    await lazy.await_open(10)
+    go.set()
+    await lazy.aget()
+    await lazy.aclose()
 
 
 # -- plans -------------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..deadlines import await_within, call_within
 from ..memory import Memory
@@ -25,6 +25,9 @@ class LazyMemory:
 
     Attributes:
         holders: the objects that use it; `MemoryPool` may close a memory without any.
+        writes: writes that run on an event loop, for all who share the memory.
+        late_writes: those among them that are no longer waited for.
+        failures: the kinds of failure that were logged.
     """
 
     def __init__(self, memory: Memory | Callable[[], Memory]) -> None:
@@ -32,7 +35,16 @@ class LazyMemory:
         self._open_memory = None if isinstance(memory, Memory) else memory
         self._lock = threading.Lock()
         self._opening: Future[Memory] | None = None
+        self._was_awaited = False
         self.holders: WeakSet[object] = WeakSet()
+        self.writes: set[asyncio.Task[None]] = set()
+        self.late_writes: set[asyncio.Task[None]] = set()
+        self.failures: set[str] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing holds it, and no write runs on a loop that is open."""
+        return not self.holders and all(one.get_loop().is_closed() for one in list(self.writes))
 
     def start(self) -> "Future[Memory]":
         """Begin to open in a thread, unless that is done or under way."""
@@ -61,13 +73,24 @@ class LazyMemory:
             return self.given
         return await asyncio.wrap_future(self.start())
 
+    async def await_open(self, seconds: float) -> None:
+        """Wait until the memory is open; only the first caller waits, `seconds` at most.
+
+        Raises:
+            MemoryTimeoutError: it takes longer.
+            Exception: what opening it raised.
+        """
+        if self.given is None and not self._was_awaited:
+            self._was_awaited = True
+            await await_within(seconds, "opening the memory", self.aget())
+
     def release(self) -> "Future[Memory] | None":
         """Forget the opened memory and return it, for the caller to close; None if there is none.
 
         The next user opens it anew.
         """
         with self._lock:
-            opening, self._opening = self._opening, None
+            opening, self._opening, self._was_awaited = self._opening, None, False
         return opening if self.given is None else None
 
     def close(self) -> None:
@@ -110,22 +133,31 @@ class MemoryPool:
     """Lazy memories by key: users that name the same location and models share one.
 
     A service may make an adapter's object for every turn: the memory stays open between turns.
-    Of those without a holder the 8 used last stay open.
+    Of those without a holder or a running write the 8 used last stay open. A memory that was given
+    open is shared too, but neither closed nor kept alive here.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._memories: dict[Hashable, LazyMemory] = {}
+        self._given: WeakValueDictionary[Hashable, LazyMemory] = WeakValueDictionary()
 
     def acquire(
         self, holder: object, key: Hashable, open_memory: Memory | Callable[[], Memory]
     ) -> LazyMemory:
-        """Find or make the memory of a key, held by `holder` while that object lives."""
+        """Find or make the memory of a key, held by `holder` while that object lives.
+
+        A memory that is given open is its own key.
+        """
+        memories: MutableMapping[Hashable, LazyMemory] = self._memories
+        if isinstance(open_memory, Memory):
+            # An entry keeps its memory alive, so that an id is never another one's.
+            memories, key = self._given, id(open_memory)
         with self._lock:
-            memory = self._memories.pop(key, None) or LazyMemory(open_memory)
-            self._memories[key] = memory  # in front of it are those that were used before
+            memory = memories.pop(key, None) or LazyMemory(open_memory)
+            memories[key] = memory  # in front of it are those that were used before
             memory.holders.add(holder)
-            idle = [key for key, one in self._memories.items() if not one.holders]
+            idle = [key for key, one in self._memories.items() if one.is_idle]
             spare = [self._memories.pop(key) for key in idle[:-MAX_IDLE]]
         for one in spare:
             one.discard()

@@ -33,11 +33,12 @@ class WarnOnce:
 
     Args:
         log: the name of the log, which is the adapter's package.
+        seen: the kinds that were logged, for several that share them.
     """
 
-    def __init__(self, log: str) -> None:
+    def __init__(self, log: str, seen: set[str] | None = None) -> None:
         self._log = logging.getLogger(log)
-        self._seen: set[str] = set()
+        self._seen = set[str]() if seen is None else seen
 
     def __call__(self, what: str, error: Exception) -> None:
         """Log that `what` failed, unless it failed in the same way before."""
@@ -71,11 +72,9 @@ class AgentMemory:
     ) -> None:
         self.lazy = memory if isinstance(memory, LazyMemory) else LazyMemory(memory)
         self.policy = policy
-        self.warn = WarnOnce(log)
+        self.warn = WarnOnce(log, self.lazy.failures)
         self._first_recall_timeout = first_recall_timeout
         self._is_slow = False
-        self._running: set[asyncio.Task[None]] = set()
-        self._late: set[asyncio.Task[None]] = set()
 
     # -- what a turn does by itself: never raises ----------------------------------------------
 
@@ -126,32 +125,25 @@ class AgentMemory:
 
     async def awrite_with(self, work: Coroutine[Any, Any, object]) -> None:
         """Await a write of the caller's own, as `awrite`."""
-        self._late = {task for task in self._late if not task.get_loop().is_closed()}
-        if len(self._late) >= MAX_LATE_WRITES:
+        if len(self._late_writes()) >= MAX_LATE_WRITES:
             work.close()
             self.warn("write", BlockingIOError(f"{MAX_LATE_WRITES} writes before it are late"))
             return
         task = asyncio.create_task(self._guarded(work))
-        for tasks in (self._running, self._late):
+        for tasks in (self.lazy.writes, self.lazy.late_writes):
             task.add_done_callback(tasks.discard)
-        self._running.add(task)  # a loop keeps no task alive
+        self.lazy.writes.add(task)  # a loop keeps no task alive
         seconds = self._write_seconds()
         # `wait` leaves the task running, whatever happens to its caller.
         _, late = await asyncio.wait({task}, timeout=seconds)
         if late:
-            self._late.add(task)
-            task.add_done_callback(self._late.discard)
+            self.lazy.late_writes.add(task)
             self._failed("write", MemoryTimeoutError(call="write", seconds=seconds))
-
-    @property
-    def is_idle(self) -> bool:
-        """No write runs on a loop that is open."""
-        return all(task.get_loop().is_closed() for task in self._running)
 
     async def wait_for_writes(self, timeout: float) -> None:
         """Wait for the writes of the running loop, `timeout` seconds at most."""
         loop = asyncio.get_running_loop()
-        running = {task for task in self._running if task.get_loop() is loop}
+        running = {task for task in list(self.lazy.writes) if task.get_loop() is loop}
         if running:
             await asyncio.wait(running, timeout=timeout)
 
@@ -224,8 +216,11 @@ class AgentMemory:
     def _write_seconds(self) -> float:
         """Wait less for a memory that was slow: a late memory must not slow every turn."""
         seconds = WRITE_PATIENCE if self.policy.await_write else ACCEPT_PATIENCE
-        is_slow = self._is_slow or any(not one.get_loop().is_closed() for one in self._late)
+        is_slow = self._is_slow or bool(self._late_writes())
         return min(seconds, self.policy.recall_timeout) if is_slow else seconds
+
+    def _late_writes(self) -> list[asyncio.Task[None]]:
+        return [task for task in list(self.lazy.late_writes) if not task.get_loop().is_closed()]
 
     def _failed(self, what: str, error: Exception) -> None:
         self._is_slow = isinstance(error, TimeoutError)
