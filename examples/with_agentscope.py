@@ -29,7 +29,7 @@ from agentscope.message import TextBlock, UserMsg
 from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.tool import Toolkit
 
-from commonplace_agentscope import MemoryMiddleware
+from commonplace_agentscope import CommonplaceMiddleware
 
 TOLD = {"I am allergic to peanuts.": "Noted.", "我住在杭州，最喜欢龙井茶。": "好的。"}
 ASKED = ["Which food am I allergic to?", "我最喜欢什么茶？"]
@@ -47,7 +47,7 @@ class ScriptedModel(ChatModelBase):
         return ChatResponse(content=[TextBlock(text=self.answers.pop(0))], is_last=True)
 
 
-async def make_agent(memory: MemoryMiddleware, answers: list[str]) -> Agent:
+async def make_agent(memory: CommonplaceMiddleware, answers: list[str]) -> Agent:
     return Agent(
         name="agent",
         system_prompt="You are a friendly assistant.",
@@ -58,7 +58,7 @@ async def make_agent(memory: MemoryMiddleware, answers: list[str]) -> Agent:
 
 
 async def learn(folder: str) -> None:
-    memory = MemoryMiddleware(user_id="alice", path=folder)
+    memory = CommonplaceMiddleware(user_id="alice", path=folder)
     agent = await make_agent(memory, list(TOLD.values()))
     for text in TOLD:
         answer = await agent.reply(UserMsg("Alice", text))
@@ -67,7 +67,7 @@ async def learn(folder: str) -> None:
 
 
 async def ask(folder: str) -> None:
-    memory = MemoryMiddleware(user_id="alice", path=folder, top_k=1)
+    memory = CommonplaceMiddleware(user_id="alice", path=folder, top_k=1)
     for text in ASKED:
         agent = await make_agent(memory, ["I remember."])
         print(f"  user: {text}")

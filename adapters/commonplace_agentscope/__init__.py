@@ -1,13 +1,13 @@
-"""One memory for AgentScope agents: a middleware, its tools, and AgentScope's models as ours."""
+"""Long-term memory for AgentScope agents: a middleware, its tools, and model wrappers."""
 
 from commonplace import MissingExtraError
 
 try:
-    import agentscope as _agentscope  # noqa: F401 -- only asks whether it is there
+    import agentscope as _agentscope  # noqa: F401 -- is it installed?
 except ImportError as error:
     raise MissingExtraError(package="agentscope", extra="agentscope") from error
 
-from .middleware import MemoryMiddleware
+from .middleware import CommonplaceMiddleware
 from .models import AgentScopeChat, AgentScopeEmbedder
 
-__all__ = ["AgentScopeChat", "AgentScopeEmbedder", "MemoryMiddleware"]
+__all__ = ["AgentScopeChat", "AgentScopeEmbedder", "CommonplaceMiddleware"]

@@ -1,32 +1,38 @@
-"""The middleware: recall when a reply starts, write when it ends, scope per reply.
+"""AgentScope middleware: recall when a reply starts, write when it ends, scope per reply.
 
 It keeps the names and defaults of AgentScope's own memory middleware. No hook raises: a memory
-that fails is told to the log `commonplace_agentscope`, and the reply goes on without it.
+that fails is logged as `commonplace_agentscope`, and the reply goes on without it.
 """
 
+import hashlib
+import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentscope.event import ReplyEndEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
-from commonplace import InvalidRecordError, Memory
-from commonplace.agents.policy import (
+from commonplace import ChatModel, Embedder, InvalidRecordError, Memory, Policy
+from commonplace.agents import (
     HEADER,
     INTRO,
     TOOL_INSTRUCTIONS,
     WRITE_PATIENCE,
+    AgentMemory,
     Inject,
+    LazyMemory,
+    MemoryPool,
     Mode,
-    Policy,
+    instructions,
+    warm,
 )
 
-from .replies import Replies
-from .scopes import to_scope
-from .sharing import share
-from .tools import Reach, instruct, memory_tools
-from .turn import Turn
+from .models import to_chat, to_embedder
+from .scope import ReplyTracker, to_scope
+from .tools import memory_tools
+from .turn import AgentScopeTurn
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent
@@ -34,25 +40,28 @@ if TYPE_CHECKING:
     from agentscope.model import ChatModelBase, ChatResponse
     from agentscope.tool import ToolBase
 
-    from commonplace.ports.models import ChatModel, Embedder
+_LOG = "commonplace_agentscope"
+# Part of a key in saved states, so it outlives a class's name.
+_STATE_KEY = "MemoryMiddleware"
+_NO_MEMORY = "client={!r} must be a commonplace Memory. Pass Memory.open(...), or path= instead."
+_pool = MemoryPool()
 
-_log = logging.getLogger("commonplace_agentscope")
-NO_MEMORY = "client={!r} is no commonplace Memory. Pass Memory.open(...), or path= instead."
 
-
-class MemoryMiddleware(MiddlewareBase):
+class CommonplaceMiddleware(MiddlewareBase):
     """Long-term memory for an AgentScope agent; one instance serves many users at once.
 
     Cheap to construct: the memory is opened on first use, away from the event loop.
 
     Args:
-        user_id: whose memory, or what tells it for the agent that replies.
+        user_id: the user's id, or a function of the agent, called for every reply.
         client: an open memory; then `path` and the models are ignored.
         path: the memory's folder; without it the environment's `COMMONPLACE_PATH`, or `./memory`.
         chat_model: extracts facts; without it turns are kept verbatim.
         embedding_model: replaces the offline default.
         mem0_config: refused; it configures another library.
-        tool_prefix: goes in front of the tools' names, for toolkits with several memories.
+        agent_id: the agent's part of the scope; without it the user's memory is one for all agents.
+        memory_section_header, memory_section_intro: `header` and `intro` of `Policy`.
+        tool_prefix: put in front of the tools' names, for toolkits with several memories.
 
     The other arguments are those of `Policy`. `inject="replace"` changes the conversation before
     the newest message, so a provider's prompt cache ends at the old note.
@@ -88,13 +97,11 @@ class MemoryMiddleware(MiddlewareBase):
             raise InvalidRecordError(
                 field="mem0_config",
                 value=type(mem0_config).__name__,
-                reason="configures mem0, which has no part here",
+                reason="must be None: it configures mem0",
                 hint="Leave it out; pass path=, or client=Memory.open(...) with its settings.",
             )
-        if client is not None and not isinstance(client, Memory):
-            raise TypeError(NO_MEMORY.format(client))
         to_scope("anybody" if callable(user_id) else user_id, agent_id)
-        self.policy = Policy(
+        policy = Policy(
             mode=mode,
             top_k=top_k,
             threshold=threshold,
@@ -106,16 +113,21 @@ class MemoryMiddleware(MiddlewareBase):
             intro=memory_section_intro,
             tool_instructions=tool_instructions,
         )
-        given = {"path": path, "chat_model": chat_model, "embedding_model": embedding_model}
-        if client is not None and any(value is not None for value in given.values()):
-            _log.warning("client is given, so %s are ignored", ", ".join(given))
+        path = None if path is None else str(Path(path).expanduser().resolve())
+        lazy = _share(self, client, path, chat_model, embedding_model)
+        self._memory = AgentMemory(lazy, policy, log=_LOG)
+        self._replies = ReplyTracker(user_id, agent_id)
         self._prefix = tool_prefix
-        self._replies = Replies(user_id, agent_id)
-        self._opening = share(self, client, path, chat_model, embedding_model)
-        self._key = f"{MemoryMiddleware.__name__}:{self._opening.name(tool_prefix)}"
+        location = client.location if client is not None else path or ""
+        self._key = _state_key(tool_prefix, location)
+
+    @property
+    def policy(self) -> Policy:
+        """How the agent uses the memory."""
+        return self._memory.policy
 
     async def get_middleware_key(self) -> str:
-        """Name this memory's place in an agent's state: by its folder and the tools' prefix."""
+        """Return the key of this memory's entry in an agent's state."""
         return self._key
 
     async def on_reply(
@@ -125,31 +137,30 @@ class MemoryMiddleware(MiddlewareBase):
         next_handler: Callable[..., AsyncGenerator[Any, None]],
     ) -> AsyncGenerator[Any, None]:
         """Recall after the reply's first event, write before its last; pass all else on."""
-        self._opening.holders.add(self)
-        turn = Turn(
-            reply=self._replies.begin(agent, self._opening.warn),
+        self._memory.lazy.holders.add(self)
+        turn = AgentScopeTurn(
+            reply=self._replies.begin(agent, self._memory.warn),
             name=agent.name,
             key=await self.get_middleware_key(),
-            policy=self.policy,
-            opening=self._opening,
-            raises=agent.react_config.interruption_raise_cancelled_error,
+            memory=self._memory,
+            raises_cancellation=agent.react_config.interruption_raise_cancelled_error,
         )
         turn.begin(input_kwargs.get("inputs"))
         try:
-            async for item in self._replies.steps(turn.reply, next_handler(**input_kwargs)):
-                turn.heard.hear(item)
+            async for item in self._replies.track(turn.reply, next_handler(**input_kwargs)):
+                turn.streamed.collect(item)
                 if isinstance(item, ReplyEndEvent):
                     self._replies.leave(turn.reply)
-                    # Before the event: whoever stops listening there has been answered.
-                    await turn.finish(item)
+                    # Before the event: a consumer that stops there has its answer.
+                    await turn.write(item)
                 yield item
                 if isinstance(item, ReplyStartEvent):
-                    shown = await turn.start(item.reply_id)
-                    if shown is not None:
-                        yield shown
-                turn.expel()
+                    note = await turn.recall(item.reply_id)
+                    if note is not None:
+                        yield note
+                turn.drop_notes_if_isolated()
         finally:
-            turn.leave()
+            turn.end()
             self._replies.leave(turn.reply)
 
     async def on_compress_context(
@@ -162,9 +173,11 @@ class MemoryMiddleware(MiddlewareBase):
 
         This is the first hook inside the agent's own loop, which ends such a reply properly.
         """
-        self._replies.go_on(agent.state)
+        self._replies.resume(agent.state)
         key = await self.get_middleware_key()
-        agent.state.context[:] = self._replies.own(agent.state, key, agent.state.context)
+        agent.state.context[:] = self._replies.drop_foreign_notes(
+            agent.state, key, agent.state.context
+        )
         await next_handler(**input_kwargs)
 
     async def on_model_call(
@@ -175,25 +188,76 @@ class MemoryMiddleware(MiddlewareBase):
     ) -> "ChatResponse | AsyncGenerator[ChatResponse, None]":
         """Show the model no note for another user, whenever it came into the conversation."""
         key = await self.get_middleware_key()
-        messages = self._replies.own(agent.state, key, input_kwargs["messages"])
+        messages = self._replies.drop_foreign_notes(agent.state, key, input_kwargs["messages"])
         return await next_handler(**{**input_kwargs, "messages": messages})
 
     async def on_system_prompt(self, agent: "Agent", current_prompt: str) -> str:
         """Add the tools' instructions where the agent has the tools."""
-        return instruct(current_prompt, self.policy, self._prefix)
+        text = instructions(self.policy, self._prefix)
+        return f"{current_prompt}\n\n{text}" if text else current_prompt
 
     async def list_tools(self) -> "list[ToolBase]":
         """List the tools for the agent's toolkit; empty in `static_control`.
 
         Opens the memory meanwhile, for 10 seconds at most, so that the first reply need not wait.
         """
-        await self._opening.warm(WRITE_PATIENCE)
-        reach = Reach(owner=self._replies.owner, memory=self._opening.reach)
-        return memory_tools(self.policy, reach, self._prefix) if self.policy.has_tools else []
+        try:
+            await self._memory.lazy.await_open(WRITE_PATIENCE)
+        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+            self._memory.warn("opening", error)
+        return memory_tools(self._memory, self._replies.require_scope, self._prefix)
 
     async def aclose(self, timeout: float = 10.0) -> None:
         """Wait for writes that still run, then close the memory if no other middleware uses it.
 
         A memory that was given stays open.
+
+        Args:
+            timeout: seconds that the writes are waited for.
         """
-        await self._opening.release(self, timeout)
+        await self._memory.wait_for_writes(timeout)
+        lazy = self._memory.lazy
+        lazy.holders.discard(self)
+        if not lazy.holders:
+            await lazy.aclose()
+
+
+def _state_key(prefix: str, location: str) -> str:
+    """Make the key of a memory in agents' states; the same in another process."""
+    digest = hashlib.sha256(json.dumps([prefix, location]).encode()).hexdigest()
+    return f"{_STATE_KEY}:{digest[:16]}"
+
+
+def _share(
+    holder: object,
+    client: Memory | None,
+    path: str | None,
+    chat_model: "ChatModelBase | ChatModel | None",
+    embedding_model: "EmbeddingModelBase[Any] | Embedder | None",
+) -> LazyMemory:
+    """Find or make the memory of all middlewares with the same client, or folder and models.
+
+    Raises:
+        TypeError: the client or a model is of another library.
+    """
+    if client is not None and not isinstance(client, Memory):
+        raise TypeError(_NO_MEMORY.format(client))
+    given = {"path": path, "chat_model": chat_model, "embedding_model": embedding_model}
+    if client is not None and any(value is not None for value in given.values()):
+        logging.getLogger(_LOG).warning("client is given, so %s are ignored", ", ".join(given))
+    chat, embedder = to_chat(chat_model), to_embedder(embedding_model)
+
+    def open_memory() -> Memory:
+        memory = Memory.open(path, chat=chat, embedder=embedder)
+        try:
+            if embedder is None:
+                # The default one takes more than a second to load: not in the first recall.
+                warm(memory)
+        except BaseException:
+            memory.close()
+            raise
+        return memory
+
+    # `open_memory` keeps the models alive, so that an id is never another one's.
+    key = (path, id(chat_model), id(embedding_model))
+    return _pool.acquire(holder, key, open_memory if client is None else client)

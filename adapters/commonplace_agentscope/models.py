@@ -1,4 +1,4 @@
-"""AgentScope's chat and embedding models as the models of a memory.
+"""AgentScope's chat and embedding models as `ChatModel` and `Embedder`.
 
 Both are only ever awaited where the memory is awaited: on the caller's event loop.
 """
@@ -13,18 +13,17 @@ from agentscope.message import SystemMsg, TextBlock, UserMsg
 from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.model import FinishedReason as Finished
 
-from commonplace import InvalidRecordError, ModelFailedError
-from commonplace.ports.models import ChatModel, Embedder
+from commonplace import ChatModel, Embedder, InvalidRecordError, ModelFailedError
 
-NO_MODEL = "{}={!r} is no {} of agentscope. Pass one."
+_WRONG_TYPE = "{}={!r} must be an AgentScope {} or a commonplace {}. Pass one."
 
 
 class AgentScopeChat:
-    """Extracts with an AgentScope chat model, streaming or not; one call for one answer."""
+    """Extraction with an AgentScope chat model, streaming or not; one call per answer."""
 
     def __init__(self, model: ChatModelBase) -> None:
         if not isinstance(model, ChatModelBase):
-            raise TypeError(NO_MODEL.format("chat_model", model, "ChatModelBase"))
+            raise TypeError(_WRONG_TYPE.format("chat_model", model, "ChatModelBase", "ChatModel"))
         self.model = model
 
     @property
@@ -38,26 +37,26 @@ class AgentScopeChat:
         Raises:
             ModelFailedError: the call was interrupted.
         """
-        wanted = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
+        prompt = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
         answer = await self.model(
-            [SystemMsg(name="system", content=wanted), UserMsg(name="user", content=user)]
+            [SystemMsg(name="system", content=prompt), UserMsg(name="user", content=user)]
         )
         if isinstance(answer, ChatResponse):
             self._check(answer)
-            return _unfence(_text(answer))
+            return _without_fence(_text(answer))
         parts: list[str] = []
         async for chunk in answer:
             self._check(chunk)
             if chunk.is_last:
                 # The last chunk repeats the whole answer.
-                return _unfence(_text(chunk) or "".join(parts))
+                return _without_fence(_text(chunk) or "".join(parts))
             parts.append(_text(chunk))
-        return _unfence("".join(parts))
+        return _without_fence("".join(parts))
 
     def _check(self, response: ChatResponse) -> None:
         if response.finished_reason != Finished.INTERRUPTED:
             return
-        # A model of AgentScope swallows a cancellation; whoever cancelled still waits for it.
+        # A model of AgentScope swallows a cancellation; its caller still waits for it.
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
@@ -65,7 +64,7 @@ class AgentScopeChat:
 
 
 class AgentScopeEmbedder:
-    """Embeds with an AgentScope embedding model.
+    """Embedding with an AgentScope embedding model.
 
     Attributes:
         dimensions: the length of every vector; the model's own unless given.
@@ -73,10 +72,12 @@ class AgentScopeEmbedder:
 
     def __init__(self, model: EmbeddingModelBase[Any], dimensions: int | None = None) -> None:
         if not isinstance(model, EmbeddingModelBase):
-            raise TypeError(NO_MODEL.format("embedding_model", model, "EmbeddingModelBase"))
+            raise TypeError(
+                _WRONG_TYPE.format("embedding_model", model, "EmbeddingModelBase", "Embedder")
+            )
         found = model.dimensions if dimensions is None else dimensions
         if type(found) is not int or found <= 0:
-            raise InvalidRecordError(field="dimensions", value=found, reason="is not above zero")
+            raise InvalidRecordError(field="dimensions", value=found, reason="must be above zero")
         self.model = model
         self.dimensions = found
 
@@ -88,18 +89,18 @@ class AgentScopeEmbedder:
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
     ) -> Sequence[Sequence[float]]:
-        """Embed texts, one vector each, in their order; the model knows no purposes."""
+        """Embed texts, one vector each, in their order; `purpose` is not passed on."""
         answer = await self.model(list(texts))
         return [[float(value) for value in vector] for vector in answer.embeddings]
 
 
 def to_chat(model: ChatModelBase | ChatModel | None) -> ChatModel | None:
-    """Take a chat model of either library, or None."""
+    """Wrap a chat model of AgentScope; return others and None as they are."""
     return model if model is None or isinstance(model, ChatModel) else AgentScopeChat(model)
 
 
 def to_embedder(model: EmbeddingModelBase[Any] | Embedder | None) -> Embedder | None:
-    """Take an embedding model of either library, or None."""
+    """Wrap an embedding model of AgentScope; return others and None as they are."""
     return model if model is None or isinstance(model, Embedder) else AgentScopeEmbedder(model)
 
 
@@ -107,7 +108,7 @@ def _text(response: ChatResponse) -> str:
     return "".join(block.text for block in response.content if isinstance(block, TextBlock))
 
 
-def _unfence(text: str) -> str:
+def _without_fence(text: str) -> str:
     text = text.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text[3:-3].removeprefix("json")

@@ -24,13 +24,13 @@ from agentscope.state import AgentState
 from agentscope.tool import FunctionTool, Toolkit
 from pydantic import BaseModel
 
+from commonplace.agents import WRITE_PATIENCE
 from commonplace.errors import InvalidRecordError, InvalidScopeError, StoreUnavailableError
 from commonplace.model import Scope
 from commonplace.testing.contracts.adapter import AdapterContract
 from commonplace.testing.fakes import HashEmbedder
-from commonplace_agentscope import AgentScopeChat, AgentScopeEmbedder, MemoryMiddleware
-from commonplace_agentscope import turn as turn_module
-from commonplace_agentscope.marks import holds_note
+from commonplace_agentscope import AgentScopeChat, AgentScopeEmbedder, CommonplaceMiddleware
+from commonplace_agentscope.convert import holds_note
 
 ALICE = Scope(user_id="alice")
 
@@ -129,7 +129,9 @@ def broken(memory, monkeypatch):
 class TestAgentScope(AdapterContract):
     @pytest.fixture
     def turn(self, memory):
-        shared = MemoryMiddleware(user_id=lambda agent: agent.name.partition("@")[2], client=memory)
+        shared = CommonplaceMiddleware(
+            user_id=lambda agent: agent.name.partition("@")[2], client=memory
+        )
 
         async def run(user, text) -> Any:
             agent = await make(shared, name=f"bot@{user}")
@@ -149,7 +151,7 @@ async def test_twenty_turns_with_one_model_for_agent_and_memory_lose_nothing(tmp
         return say(json.dumps({"facts": []}))
 
     shared = ScriptedModel(stream=stream)
-    middleware = MemoryMiddleware(
+    middleware = CommonplaceMiddleware(
         user_id="alice",
         path=str(tmp_path),
         chat_model=shared,
@@ -160,7 +162,7 @@ async def test_twenty_turns_with_one_model_for_agent_and_memory_lose_nothing(tmp
         shared.script = [say(f"answer {number}"), extracted]
         await agent.reply(UserMsg("alice", f"question {number}"))
         assert not shared.script
-    memory = await middleware._opening.reach()
+    memory = await middleware._memory.lazy.aget()
 
     stored = [one for one in memory.list(ALICE).records if one.kind == "episode"]
     expected = {f"{word} {number}" for word in ("question", "answer") for number in range(20)}
@@ -171,7 +173,7 @@ async def test_twenty_turns_with_one_model_for_agent_and_memory_lose_nothing(tmp
 
 
 async def test_names_ids_and_session_of_a_turn_are_kept(memory):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory, agent_id="helper"))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory, agent_id="helper"))
     answer = await agent.reply(UserMsg("Alice B", "I like tea"))
 
     said, answered = told(memory)
@@ -184,7 +186,7 @@ async def test_names_ids_and_session_of_a_turn_are_kept(memory):
 
 
 def test_a_second_loop_recalls_what_the_first_learned(tmp_path):
-    middleware = MemoryMiddleware(
+    middleware = CommonplaceMiddleware(
         user_id="alice", path=str(tmp_path), embedding_model=HashEmbedder()
     )
 
@@ -204,7 +206,7 @@ def test_a_second_loop_recalls_what_the_first_learned(tmp_path):
 @pytest.mark.parametrize("inject", ["replace", "transient"])
 async def test_a_parked_reply_is_written_once_when_it_is_answered(memory, restart, inject):
     tool = FunctionTool(dangerous)
-    middleware = MemoryMiddleware(user_id="alice", client=memory, inject=inject)
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory, inject=inject)
     memory.add("Alice went to Lyon.", ALICE)
     agent = await make(middleware, [use("dangerous", city="Lyon")], tools=[tool])
     events = [one async for one in agent.reply_stream(UserMsg("alice", "book Lyon for me"))]
@@ -214,7 +216,7 @@ async def test_a_parked_reply_is_written_once_when_it_is_answered(memory, restar
     assert len(notes(agent)) == 1
     if restart:
         state = AgentState.model_validate_json(agent.state.model_dump_json())
-        middleware = MemoryMiddleware(user_id="alice", client=memory, inject=inject)
+        middleware = CommonplaceMiddleware(user_id="alice", client=memory, inject=inject)
         agent = await make(middleware, tools=[tool], state=state)
     agent.model.script = [say("It is booked.")]
     length = len(agent.state.context)
@@ -229,7 +231,7 @@ async def test_a_parked_reply_is_written_once_when_it_is_answered(memory, restar
 
 async def test_another_user_who_resumes_does_not_get_the_question(memory):
     who = ["alice"]
-    middleware = MemoryMiddleware(user_id=lambda agent: who[0], client=memory)
+    middleware = CommonplaceMiddleware(user_id=lambda agent: who[0], client=memory)
     agent = await make(middleware, [use("dangerous", city="X")], tools=[FunctionTool(dangerous)])
     events = [one async for one in agent.reply_stream(UserMsg("alice", "book it"))]
     (asked,) = [one for one in events if isinstance(one, RequireUserConfirmEvent)]
@@ -241,7 +243,9 @@ async def test_another_user_who_resumes_does_not_get_the_question(memory):
 
 
 async def test_an_interrupted_reply_is_not_written(memory):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory), [asyncio.CancelledError()])
+    agent = await make(
+        CommonplaceMiddleware(user_id="alice", client=memory), [asyncio.CancelledError()]
+    )
     await agent.reply(UserMsg("alice", "tell me a lot"))
 
     assert texts(memory) == []
@@ -254,7 +258,7 @@ async def test_a_structured_answer_is_written_as_its_json(memory):
         name: str
 
     agent = await make(
-        MemoryMiddleware(user_id="alice", client=memory),
+        CommonplaceMiddleware(user_id="alice", client=memory),
         [use("GenerateStructuredOutput", name="Zürich")],
     )
     answer = await agent.reply(UserMsg("alice", "which city?"), structured_schema=City)
@@ -269,7 +273,7 @@ async def test_a_structured_answer_is_written_as_its_json(memory):
 )
 async def test_a_reply_of_too_many_steps_is_written_when_it_has_an_answer(memory, last, stored):
     agent = await make(
-        MemoryMiddleware(user_id="alice", client=memory),
+        CommonplaceMiddleware(user_id="alice", client=memory),
         [[*say("Let me see."), *use("search_memory", keywords=["x"])], last],
         react_config=ReActConfig(max_iters=1),
     )
@@ -280,7 +284,7 @@ async def test_a_reply_of_too_many_steps_is_written_when_it_has_an_answer(memory
 
 async def test_only_the_text_after_the_last_tool_result_is_written(memory):
     agent = await make(
-        MemoryMiddleware(user_id="alice", client=memory),
+        CommonplaceMiddleware(user_id="alice", client=memory),
         [[*say("Let me see."), *use("search_memory", keywords=["x"])], say("Final answer.")],
     )
     await agent.reply(UserMsg("alice", "q"))
@@ -289,7 +293,7 @@ async def test_only_the_text_after_the_last_tool_result_is_written(memory):
 
 
 async def test_a_listener_that_stops_at_the_last_event_still_records(memory):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
     async for event in agent.reply_stream(UserMsg("alice", "I like tea")):
         if isinstance(event, ReplyEndEvent):
             break
@@ -306,7 +310,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_write(memory, monkeypatch)
         return await add(*args, **options)
 
     monkeypatch.setattr(memory, "aadd", slow)
-    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory)
     agent = await make(middleware)
     task = asyncio.create_task(agent.reply(UserMsg("alice", "I like tea")))
     await began.wait()
@@ -320,7 +324,9 @@ async def test_a_cancelled_caller_does_not_cancel_the_write(memory, monkeypatch)
 
 
 async def test_the_tools_of_one_instance_serve_the_user_who_asks(memory):
-    shared = MemoryMiddleware(user_id=lambda agent: agent.name, client=memory, mode="agent_control")
+    shared = CommonplaceMiddleware(
+        user_id=lambda agent: agent.name, client=memory, mode="agent_control"
+    )
     both = asyncio.Barrier(2)
 
     async def together(fact) -> Any:
@@ -339,7 +345,7 @@ async def test_the_tools_of_one_instance_serve_the_user_who_asks(memory):
 
 
 async def test_a_tool_outside_a_reply_refuses_to_guess_whose_memory_it_is(memory):
-    shared = MemoryMiddleware(user_id=lambda agent: agent.name, client=memory)
+    shared = CommonplaceMiddleware(user_id=lambda agent: agent.name, client=memory)
     search, _ = await shared.list_tools()
     chunk = await search(keywords=["tea"], _agent_state=AgentState())
 
@@ -349,7 +355,7 @@ async def test_a_tool_outside_a_reply_refuses_to_guess_whose_memory_it_is(memory
 
 @pytest.mark.parametrize("user_id", [None, 7, " ", "*"])
 async def test_a_callable_that_names_nobody_reaches_no_memory(memory, user_id, caplog):
-    agent = await make(MemoryMiddleware(user_id=lambda agent: user_id, client=memory))
+    agent = await make(CommonplaceMiddleware(user_id=lambda agent: user_id, client=memory))
     for _ in range(2):
         answer = await agent.reply(UserMsg("alice", "I like tea"))
 
@@ -360,7 +366,7 @@ async def test_a_callable_that_names_nobody_reaches_no_memory(memory, user_id, c
 
 async def test_a_failing_memory_is_logged_once_a_kind_and_the_reply_comes(broken, caplog):
     caplog.set_level(logging.WARNING, "commonplace_agentscope")
-    agent = await make(MemoryMiddleware(user_id="alice", client=broken))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=broken))
     for _ in range(3):
         answer = await agent.reply(UserMsg("alice", "hello"))
 
@@ -377,8 +383,8 @@ async def test_a_hung_memory_is_left_behind(memory, monkeypatch, caplog):
 
     monkeypatch.setattr(memory, "asearch", hang)
     monkeypatch.setattr(memory, "aadd", hang)
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory, recall_timeout=0.02))
-    async with asyncio.timeout(turn_module.WRITE_PATIENCE / 2):
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory, recall_timeout=0.02))
+    async with asyncio.timeout(WRITE_PATIENCE / 2):
         answer = await agent.reply(UserMsg("alice", "hello"))
 
     assert answer.get_text_content() == "All right."
@@ -389,7 +395,7 @@ async def test_a_hung_memory_is_left_behind(memory, monkeypatch, caplog):
     ("inject", "kept", "during"), [("replace", 1, 1), ("transient", 0, 1), ("persist", 4, 4)]
 )
 async def test_notes_do_not_pile_up_unless_wanted(memory, inject, kept, during):
-    middleware = MemoryMiddleware(
+    middleware = CommonplaceMiddleware(
         user_id="alice", client=memory, inject=inject, top_k=20, mode="static_control"
     )
     memory.add("Alice likes tea.", ALICE)
@@ -410,7 +416,7 @@ class AgentWithState:
 
 async def test_a_note_follows_the_question_and_is_announced(memory):
     memory.add("Alice likes tea.", ALICE)
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
     events = [one async for one in agent.reply_stream(UserMsg("alice", "tea?"))]
 
     (event,) = [one for one in events if isinstance(one, HintBlockEvent) if "tea" in one.hint]
@@ -420,7 +426,7 @@ async def test_a_note_follows_the_question_and_is_announced(memory):
 
 
 async def test_an_agent_named_memory_keeps_its_answers(memory):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory), name="memory")
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory), name="memory")
     for text in ("I like tea", "what do I like?"):
         await agent.reply(UserMsg("alice", text))
 
@@ -433,7 +439,7 @@ async def test_an_agent_named_memory_keeps_its_answers(memory):
     [("static_control", 0, 2, False), ("agent_control", 2, 0, True), ("both", 2, 2, True)],
 )
 async def test_each_mode_does_its_part(memory, mode, tools, writes, prompt):
-    middleware = MemoryMiddleware(user_id="alice", client=memory, mode=mode, tool_prefix="my_")
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory, mode=mode, tool_prefix="my_")
     agent = await make(middleware)
     await agent.reply(UserMsg("alice", "I like tea"))
 
@@ -448,7 +454,7 @@ async def test_each_mode_does_its_part(memory, mode, tools, writes, prompt):
 async def test_adding_needs_no_consent_but_explore_denies_it(memory, mode, stored):
     script = [use("add_memory", thinking="", content=["Alice likes tea."]), say("Done.")]
     agent = await make(
-        MemoryMiddleware(user_id="alice", client=memory, mode="agent_control"), script
+        CommonplaceMiddleware(user_id="alice", client=memory, mode="agent_control"), script
     )
     agent.state.permission_context.mode = mode
     await agent.reply(UserMsg("alice", "remember"))
@@ -458,7 +464,7 @@ async def test_adding_needs_no_consent_but_explore_denies_it(memory, mode, store
 
 async def test_a_rule_to_ask_beats_the_tools_own_consent(memory):
     script = [use("add_memory", thinking="", content=["Alice likes tea."])]
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory), script)
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory), script)
     rule = PermissionRule(
         tool_name="add_memory", rule_content=None, behavior=PermissionBehavior.ASK, source="user"
     )
@@ -471,7 +477,7 @@ async def test_a_rule_to_ask_beats_the_tools_own_consent(memory):
 
 async def test_a_tool_call_beyond_its_bounds_is_an_error_for_the_model(memory):
     script = [use("search_memory", keywords=["x"], limit=100_000), say("Done.")]
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory), script)
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory), script)
     await agent.reply(UserMsg("alice", "q"))
 
     (result,) = agent.state.context[-1].get_content_blocks("tool_result")
@@ -479,7 +485,7 @@ async def test_a_tool_call_beyond_its_bounds_is_an_error_for_the_model(memory):
 
 
 async def test_a_huge_question_is_recalled_for_and_kept_whole(memory):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
     await agent.reply(UserMsg("alice", "é" * 40_000 + "\x00"))
 
     kept = [one.text for one in memory.list(ALICE).records if one.role == "user"]
@@ -487,7 +493,7 @@ async def test_a_huge_question_is_recalled_for_and_kept_whole(memory):
 
 
 async def test_events_and_other_peoples_messages_are_no_question(memory):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
     await agent.reply([AssistantMsg("other", "I say tea")])
     await agent.reply([UserMsg("a", "one"), UserMsg("b", "two")])
 
@@ -509,11 +515,11 @@ async def test_events_and_other_peoples_messages_are_no_question(memory):
 )
 def test_what_cannot_work_is_refused_when_it_is_made(given, error):
     with pytest.raises(error):
-        MemoryMiddleware(**{"user_id": "alice", **given})
+        CommonplaceMiddleware(**{"user_id": "alice", **given})
 
 
 def test_making_a_middleware_opens_nothing(tmp_path):
-    MemoryMiddleware(user_id="alice", path=str(tmp_path / "none"))
+    CommonplaceMiddleware(user_id="alice", path=str(tmp_path / "none"))
 
     assert not (tmp_path / "none").exists()
 
@@ -537,7 +543,7 @@ async def test_an_embedding_model_embeds_in_order():
 
 
 async def test_a_write_that_is_not_awaited_is_safe(memory):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory, await_write=False))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory, await_write=False))
     await agent.reply(UserMsg("alice", "I like tea"))
 
     assert (await memory.aflush()).pending == 0
@@ -557,7 +563,7 @@ def test_without_agentscope_the_import_says_what_to_install():
 
 async def test_a_search_for_several_keywords_lists_each_memory_once(memory):
     memory.add(["Alice likes tea.", "Alice has a cat."], ALICE)
-    search, _ = await MemoryMiddleware(user_id="alice", client=memory).list_tools()
+    search, _ = await CommonplaceMiddleware(user_id="alice", client=memory).list_tools()
     chunk = await search(keywords=["tea", "cat", "tea cat"], limit=2)
 
     assert sorted(chunk.content[0].text.splitlines()) == [

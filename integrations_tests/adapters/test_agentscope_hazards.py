@@ -28,10 +28,11 @@ from agentscope.state import AgentState
 from agentscope.tool import FunctionTool, Toolkit
 
 from commonplace import Memory, Scope
-from commonplace.agents.prompt import NOTE_MARK
+from commonplace.agents import NOTE_MARK, MemoryPool
 from commonplace.testing.fakes import HashEmbedder
-from commonplace_agentscope import MemoryMiddleware, sharing, tools, turn
-from commonplace_agentscope.marks import holds_note
+from commonplace_agentscope import CommonplaceMiddleware, tools
+from commonplace_agentscope import middleware as middleware_module
+from commonplace_agentscope.convert import holds_note
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 INTERRUPTED = ReActConfig().interruption_message
@@ -125,7 +126,7 @@ def other(tmp_path):
 async def test_a_reply_for_nobody_gets_nothing_of_a_user_whose_reply_was_left_open(memory):
     memory.add("The secret of alice is walrus.", ALICE)
     who = {"user": "alice"}
-    agent = await make(MemoryMiddleware(user_id=lambda agent: who["user"], client=memory))
+    agent = await make(CommonplaceMiddleware(user_id=lambda agent: who["user"], client=memory))
     left_open = agent.reply_stream(UserMsg("alice", "hello"))
     await anext(left_open)
     who.clear()
@@ -154,7 +155,7 @@ async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, 
         answered.set()
         return use("search_memory", keywords=["secret"])
 
-    middleware = MemoryMiddleware(user_id=lambda agent: who.get(), client=memory)
+    middleware = CommonplaceMiddleware(user_id=lambda agent: who.get(), client=memory)
     agent = await make(middleware, script=[slowly, at_once])
 
     async def reply(user) -> None:
@@ -175,7 +176,9 @@ async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, 
 async def test_a_user_after_another_on_one_agent_has_his_own_memory(memory):
     memory.add("alice likes tea.", ALICE)
     who = ["alice"]
-    middleware = MemoryMiddleware(user_id=lambda agent: who[0], client=memory, inject="persist")
+    middleware = CommonplaceMiddleware(
+        user_id=lambda agent: who[0], client=memory, inject="persist"
+    )
     agent = await make(middleware)
     await agent.reply(UserMsg("alice", "what tea?"))
     who[0] = "bob"
@@ -210,7 +213,7 @@ async def test_a_reply_that_goes_on_after_its_end_sees_no_note_of_another_user(
     secrets, inject, is_broken_off
 ):
     who, summaries = ["alice"], Summaries()
-    middleware = MemoryMiddleware(
+    middleware = CommonplaceMiddleware(
         user_id=lambda agent: who[0],
         client=secrets,
         mode="static_control",
@@ -241,7 +244,7 @@ async def test_a_reply_that_goes_on_after_its_end_sees_no_note_of_another_user(
 
 
 async def test_a_reply_that_goes_on_after_its_end_leaves_its_user_the_memory(secrets):
-    agent = await make(MemoryMiddleware(user_id="alice", client=secrets, recall_timeout=60))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=secrets, recall_timeout=60))
     first = agent.reply_stream(UserMsg("alice", "what is my secret"))
     await until(first, ReplyEndEvent)
     second = agent.reply_stream(UserMsg("alice", "tell me my secret"))
@@ -260,7 +263,7 @@ async def test_agents_that_share_a_state_show_no_note_of_the_other_ones_user(sec
     state = AgentState()
     options: Any = {"client": secrets, "mode": "static_control", "inject": inject}
     agents = [
-        await make(MemoryMiddleware(user_id=user, recall_timeout=60, **options), state=state)
+        await make(CommonplaceMiddleware(user_id=user, recall_timeout=60, **options), state=state)
         for user in ("alice", "bob")
     ]
     alice = agents[0].reply_stream(UserMsg("alice", "what is my secret"))
@@ -278,7 +281,7 @@ async def test_agents_that_share_a_state_show_no_note_of_the_other_ones_user(sec
 
 async def test_a_reply_whose_agent_is_given_another_state_sees_no_note_in_it(secrets):
     who = ["bob"]
-    middleware = MemoryMiddleware(
+    middleware = CommonplaceMiddleware(
         user_id=lambda agent: who[0],
         client=secrets,
         mode="static_control",
@@ -300,7 +303,7 @@ async def test_a_reply_whose_agent_is_given_another_state_sees_no_note_in_it(sec
 
 async def test_a_forgotten_reply_that_goes_on_does_not_write_for_the_wrong_user(memory):
     who = ["alice"]
-    agent = await make(MemoryMiddleware(user_id=lambda agent: who[0], client=memory))
+    agent = await make(CommonplaceMiddleware(user_id=lambda agent: who[0], client=memory))
     alice = agent.reply_stream(UserMsg("alice", "words of alice"))
     await until(alice, ModelCallStartEvent)
     who[0] = "bob"
@@ -324,7 +327,9 @@ async def test_two_replies_to_one_user_at_once_keep_their_own_answers(memory):
         second.set()
         return say("second answer")
 
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory), script=[slowly, at_once])
+    agent = await make(
+        CommonplaceMiddleware(user_id="alice", client=memory), script=[slowly, at_once]
+    )
     await asyncio.gather(agent.reply(UserMsg("a", "first")), agent.reply(UserMsg("a", "second")))
 
     assert sorted(texts(memory)) == ["first", "first answer", "second", "second answer"]
@@ -332,7 +337,7 @@ async def test_two_replies_to_one_user_at_once_keep_their_own_answers(memory):
 
 async def test_a_reply_to_the_same_user_that_goes_on_keeps_its_answer_out_of_the_newer_one(memory):
     script = [say("first answer"), say("second answer")]
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory), script=script)
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory), script=script)
     first = agent.reply_stream(UserMsg("alice", "first"))
     await anext(first)
     second = agent.reply_stream(UserMsg("alice", "second"))
@@ -348,7 +353,7 @@ async def test_a_reply_is_its_users_whichever_task_takes_the_next_event(memory):
     who: ContextVar[str | None] = ContextVar("who", default=None)
     script = [use("add_memory", thinking="", content=["alice is here."])]
     agent = await make(
-        MemoryMiddleware(user_id=lambda agent: who.get(), client=memory), script=script
+        CommonplaceMiddleware(user_id=lambda agent: who.get(), client=memory), script=script
     )
     who.set("alice")
     stream = agent.reply_stream(UserMsg("alice", "hello"))
@@ -365,7 +370,7 @@ async def test_a_reply_is_its_users_whichever_task_takes_the_next_event(memory):
 @pytest.mark.parametrize("mode", ["both", "agent_control"])
 async def test_a_call_that_another_user_confirms_is_not_made_in_his_memory(memory, mode):
     who = ["alice"]
-    middleware = MemoryMiddleware(user_id=lambda agent: who[0], client=memory, mode=mode)
+    middleware = CommonplaceMiddleware(user_id=lambda agent: who[0], client=memory, mode=mode)
     script = [use("add_memory", thinking="", content=["alice told this in private"])]
     agent = await make(middleware, script=script)
     rule = PermissionRule(
@@ -383,8 +388,8 @@ async def test_a_call_that_another_user_confirms_is_not_made_in_his_memory(memor
 
 
 async def test_two_memories_of_one_user_both_learn_from_a_reply(memory, other):
-    outer = MemoryMiddleware(user_id="alice", client=memory)
-    inner = MemoryMiddleware(user_id="alice", client=other, tool_prefix="team_")
+    outer = CommonplaceMiddleware(user_id="alice", client=memory)
+    inner = CommonplaceMiddleware(user_id="alice", client=other, tool_prefix="team_")
     agent = await make(outer, inner)
     await agent.reply(UserMsg("alice", "I like tea"))
 
@@ -395,7 +400,8 @@ async def test_two_memories_of_one_user_both_learn_from_a_reply(memory, other):
 async def test_a_session_id_that_no_scope_can_hold_costs_no_memory(memory, session_id):
     memory.add("Alice likes tea.", ALICE)
     agent = await make(
-        MemoryMiddleware(user_id="alice", client=memory), state=AgentState(session_id=session_id)
+        CommonplaceMiddleware(user_id="alice", client=memory),
+        state=AgentState(session_id=session_id),
     )
     await agent.reply(UserMsg("alice", "which tea?"))
 
@@ -418,7 +424,7 @@ async def test_a_tool_of_a_hung_memory_answers_with_an_error(
 ):
     hang(method)
     monkeypatch.setattr(tools, "WRITE_PATIENCE", 0.02)
-    middleware = MemoryMiddleware(user_id="alice", client=memory, mode="agent_control")
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory, mode="agent_control")
     agent = await make(middleware, script=[use(name, **arguments)])
     await agent.reply(UserMsg("alice", "remember tea"))
 
@@ -435,8 +441,8 @@ async def test_a_reply_does_not_wait_for_a_memory_that_opens_slowly(tmp_path, mo
         return opened(*args, **options)
 
     monkeypatch.setattr(Memory, "open", slowly)
-    monkeypatch.setattr(turn, "WRITE_PATIENCE", 0.02)
-    middleware = MemoryMiddleware(
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.02)
+    middleware = CommonplaceMiddleware(
         user_id="alice",
         path=str(tmp_path),
         embedding_model=HashEmbedder(),
@@ -446,8 +452,8 @@ async def test_a_reply_does_not_wait_for_a_memory_that_opens_slowly(tmp_path, mo
     agent = Agent("bot", "sys", ScriptedModel(), middlewares=[middleware])
     answer = await agent.reply(UserMsg("alice", "I like tea"))
     go.set()
-    await middleware._opening.writes.wait(timeout=30)
-    memory = await middleware._opening.reach()
+    await middleware._memory.wait_for_writes(timeout=30)
+    memory = await middleware._memory.lazy.aget()
 
     assert answer.get_text_content() == "All right."
     assert texts(memory) == ["I like tea", "All right."]
@@ -455,12 +461,12 @@ async def test_a_reply_does_not_wait_for_a_memory_that_opens_slowly(tmp_path, mo
 
 
 async def test_an_opened_memory_is_there_when_the_tools_are_listed(tmp_path):
-    middleware = MemoryMiddleware(
+    middleware = CommonplaceMiddleware(
         user_id="alice", path=str(tmp_path), embedding_model=HashEmbedder()
     )
     await middleware.list_tools()
 
-    assert middleware._opening.begin().done()
+    assert middleware._memory.lazy.start().done()
     await middleware.aclose()
 
 
@@ -469,19 +475,19 @@ async def test_a_hung_write_holds_up_one_reply_and_not_the_next(
     memory, hang, monkeypatch, await_write
 ):
     hang("aadd")
-    waited, see_off = [], None
-    middleware = MemoryMiddleware(
+    waited = []
+    middleware = CommonplaceMiddleware(
         user_id="alice", client=memory, recall_timeout=0.03, await_write=await_write
     )
-    see_off = middleware._opening.writes.see_off
+    write_seconds = middleware._memory._write_seconds
 
-    async def record(work, patience) -> None:
-        waited.append(patience)
-        await see_off(work, patience)
+    def record() -> float:
+        waited.append(write_seconds())
+        return waited[-1]
 
-    monkeypatch.setattr(middleware._opening.writes, "see_off", record)
-    monkeypatch.setattr(turn, "WRITE_PATIENCE", 0.05)
-    monkeypatch.setattr(turn, "ACCEPT_PATIENCE", 0.04)
+    monkeypatch.setattr(middleware._memory, "_write_seconds", record)
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.05)
+    monkeypatch.setattr("commonplace.agents.session.ACCEPT_PATIENCE", 0.04)
     monkeypatch.setattr(memory, "asearch", no_matches)
     agent = await make(middleware)
     for _ in range(2):
@@ -496,14 +502,14 @@ async def no_matches(*args: Any, **options: Any) -> Any:
 
 async def test_writes_to_a_hung_memory_do_not_pile_up(memory, hang, monkeypatch, caplog):
     hang("aadd")
-    monkeypatch.setattr("commonplace_agentscope.writes.MOST_LATE", 2)
-    monkeypatch.setattr(turn, "WRITE_PATIENCE", 0.01)
-    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    monkeypatch.setattr("commonplace.agents.session.MAX_LATE_WRITES", 2)
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory)
     agent = await make(middleware)
     for _ in range(4):
         await agent.reply(UserMsg("alice", "I like tea"))
 
-    assert len(middleware._opening.writes._running) == 2
+    assert len(middleware._memory.lazy.writes) == 2
     assert "are late" in caplog.text
 
 
@@ -512,7 +518,7 @@ async def test_writes_to_a_hung_memory_do_not_pile_up(memory, hang, monkeypatch,
 
 async def test_a_reply_cancelled_while_it_recalls_is_interrupted_as_agentscope_does(memory, hang):
     recalling = hang("asearch")
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory, recall_timeout=60))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory, recall_timeout=60))
     reply = asyncio.create_task(agent.reply(UserMsg("alice", "hello")))
     await recalling.wait()
     reply.cancel()
@@ -526,7 +532,7 @@ async def test_a_reply_cancelled_while_it_recalls_is_interrupted_as_agentscope_d
 async def test_whoever_wants_cancellations_raised_gets_them(memory, hang):
     for name in ("asearch", "aadd"):
         called = hang(name)
-        middleware = MemoryMiddleware(user_id="alice", client=memory, recall_timeout=60)
+        middleware = CommonplaceMiddleware(user_id="alice", client=memory, recall_timeout=60)
         config = ReActConfig(interruption_raise_cancelled_error=True)
         agent = await make(middleware, react_config=config)
         reply = asyncio.create_task(agent.reply(UserMsg("alice", "hello")))
@@ -540,7 +546,7 @@ async def test_whoever_wants_cancellations_raised_gets_them(memory, hang):
 
 async def test_a_finished_answer_is_not_lost_to_a_late_cancellation(memory, hang):
     writing = hang("aadd")
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
     reply = asyncio.create_task(agent.reply(UserMsg("alice", "hello")))
     await writing.wait()
     reply.cancel()
@@ -553,7 +559,7 @@ async def test_a_finished_answer_is_not_lost_to_a_late_cancellation(memory, hang
 
 async def test_transient_notes_of_replies_that_broke_off_do_not_stay(memory):
     memory.add("Alice likes tea.", ALICE)
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory, inject="transient"))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory, inject="transient"))
     streams = [agent.reply_stream(UserMsg("alice", f"tea {number}?")) for number in range(3)]
     for stream in streams:
         await until(stream, HintBlockEvent)
@@ -569,7 +575,7 @@ async def test_transient_notes_of_replies_that_broke_off_do_not_stay(memory):
 
 async def test_a_reply_that_closes_late_leaves_the_note_of_a_newer_one(memory):
     memory.add("Alice likes tea.", ALICE)
-    middleware = MemoryMiddleware(user_id="alice", client=memory, inject="transient")
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory, inject="transient")
     agent = await make(middleware)
     older = middleware.on_reply(agent, {"inputs": UserMsg("a", "tea?")}, agent._reply_impl)
     await until(older, HintBlockEvent)
@@ -588,7 +594,7 @@ async def test_a_reply_that_closes_late_leaves_the_note_of_a_newer_one(memory):
 async def test_persistent_notes_show_later_what_had_no_room_before(memory):
     told = [f"tea fact {number} " + f"x{number} " * 120 for number in range(12)]
     memory.add(told, ALICE)
-    middleware = MemoryMiddleware(
+    middleware = CommonplaceMiddleware(
         user_id="alice", client=memory, inject="persist", top_k=40, mode="static_control"
     )
     agent = await make(middleware)
@@ -604,8 +610,8 @@ async def test_persistent_notes_show_later_what_had_no_room_before(memory):
 async def test_a_memory_leaves_the_notes_of_another_alone(memory, other, inject):
     memory.add("Alice likes tea.", ALICE)
     other.add("The team likes tea.", Scope(user_id="team"))
-    keeps = MemoryMiddleware(user_id="alice", client=memory, inject="persist", agent_id=None)
-    drops = MemoryMiddleware(user_id="team", client=other, inject=inject, tool_prefix="team_")
+    keeps = CommonplaceMiddleware(user_id="alice", client=memory, inject="persist", agent_id=None)
+    drops = CommonplaceMiddleware(user_id="team", client=other, inject=inject, tool_prefix="team_")
     agent = await make(keeps, drops)
     await agent.reply(UserMsg("alice", "tea?"))
     await agent.reply(UserMsg("alice", "which coffee?"))
@@ -631,7 +637,7 @@ DAMAGED = [
 @pytest.mark.parametrize("damage", DAMAGED)
 async def test_a_damaged_mark_of_a_note_harms_no_reply(memory, inject, damage):
     memory.add("Alice likes tea.", ALICE)
-    middleware = MemoryMiddleware(user_id="alice", client=memory, inject=inject)
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory, inject=inject)
     agent = await make(middleware)
     if isinstance(damage, dict) and "records" in damage:
         damage = {**damage, "memory": await middleware.get_middleware_key()}
@@ -647,7 +653,7 @@ async def test_a_damaged_mark_of_a_note_harms_no_reply(memory, inject, damage):
 
 @pytest.mark.parametrize("damage", [[], "x", 5, {ALICE.key: 5}, {ALICE.key: {"said": [{}]}}])
 async def test_a_damaged_question_in_the_state_harms_no_reply(memory, damage):
-    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory)
     agent = await make(middleware)
     agent.state.middle_context[await middleware.get_middleware_key()] = damage
     await agent.reply(UserMsg("alice", "hello"))
@@ -658,7 +664,7 @@ async def test_a_damaged_question_in_the_state_harms_no_reply(memory, damage):
 
 @pytest.mark.parametrize("said", [None, "x", [7, {}, {"name": 1, "text": "x", "at": ""}]])
 async def test_a_damaged_question_of_a_parked_reply_harms_no_resumption(memory, said):
-    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory)
     script = [use("dangerous", city="Lyon")]
     agent = await make(middleware, script=script, tools=[FunctionTool(dangerous)])
     asked = await until(agent.reply_stream(UserMsg("a", "book it")), RequireUserConfirmEvent)
@@ -680,7 +686,7 @@ async def test_the_question_of_a_failed_reply_does_not_stay_in_the_state(memory)
     for number in range(3):
         who[0] = f"u{number}"
         agent = await make(
-            MemoryMiddleware(user_id=lambda agent: who[0], client=memory),
+            CommonplaceMiddleware(user_id=lambda agent: who[0], client=memory),
             script=[RuntimeError("the model is down")] * 9,
             state=state,
         )
@@ -691,7 +697,7 @@ async def test_the_question_of_a_failed_reply_does_not_stay_in_the_state(memory)
 
 
 async def test_a_question_that_a_dead_process_left_goes_with_the_next_reply(memory):
-    middleware = MemoryMiddleware(user_id="alice", client=memory)
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory)
     agent = await make(middleware)
     left = {BOB.key: {"reply_id": "dead", "said": []}}
     agent.state.middle_context[await middleware.get_middleware_key()] = left
@@ -705,7 +711,7 @@ async def test_a_question_that_a_dead_process_left_goes_with_the_next_reply(memo
 
 
 async def test_two_messages_with_one_id_are_both_remembered(memory):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
     first, second = UserMsg("alice", "first text"), UserMsg("alice", "second text")
     second.id = first.id
     for message in (first, second):
@@ -716,7 +722,7 @@ async def test_two_messages_with_one_id_are_both_remembered(memory):
 
 @pytest.mark.parametrize("name", ["a\ud800", "a\x00b", "", " ", "x" * 5000, "\u200b", "a\nb"])
 async def test_a_strange_name_costs_no_turn(memory, name):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
     message = UserMsg("alice", "hello")
     message.name = name
     stream = agent.reply_stream(message)
@@ -730,7 +736,7 @@ async def test_a_strange_name_costs_no_turn(memory, name):
 
 @pytest.mark.parametrize("text", ["", " ", "\u200b", "\x00"])
 async def test_a_question_without_visible_text_leaves_no_orphan_answer(memory, text):
-    agent = await make(MemoryMiddleware(user_id="alice", client=memory))
+    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
     await agent.reply(UserMsg("alice", text))
 
     assert texts(memory) == []
@@ -751,7 +757,7 @@ class OnceMore(MiddlewareBase):
 
 
 async def test_a_reply_of_two_rounds_is_remembered_with_the_answer_of_each(memory):
-    middleware = MemoryMiddleware(user_id="alice", client=memory, mode="static_control")
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory, mode="static_control")
     model = ScriptedModel([say("one"), say("two")])
     agent = Agent("bot", "sys", model, middlewares=[OnceMore(), middleware])
     await agent.reply(UserMsg("alice", "hello"))
@@ -761,7 +767,7 @@ async def test_a_reply_of_two_rounds_is_remembered_with_the_answer_of_each(memor
 
 @pytest.mark.parametrize("prefix", ["team_", "team-"])
 async def test_a_prefix_is_not_put_in_front_of_a_name_that_has_it(memory, prefix):
-    middleware = MemoryMiddleware(
+    middleware = CommonplaceMiddleware(
         user_id="alice",
         client=memory,
         tool_prefix=prefix,
@@ -779,10 +785,12 @@ async def test_a_middleware_for_every_turn_opens_the_folder_once(tmp_path):
     embedder = HashEmbedder()
     opened = []
     for number in range(4):
-        middleware = MemoryMiddleware(user_id="alice", path=str(tmp_path), embedding_model=embedder)
+        middleware = CommonplaceMiddleware(
+            user_id="alice", path=str(tmp_path), embedding_model=embedder
+        )
         agent = await make(middleware)
         await agent.reply(UserMsg("alice", f"question {number}"))
-        opened.append(await middleware._opening.reach())
+        opened.append(await middleware._memory.lazy.aget())
 
     assert len({id(one) for one in opened}) == 1
     assert len(texts(opened[0])) == 8
@@ -792,13 +800,37 @@ async def test_a_middleware_for_every_turn_opens_the_folder_once(tmp_path):
     assert opened[0]._closed
 
 
+async def test_a_late_write_of_one_middleware_counts_for_the_next(
+    memory, hang, monkeypatch, caplog
+):
+    hang("aadd")
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.05)
+    middlewares = [
+        CommonplaceMiddleware(user_id="alice", client=memory, recall_timeout=seconds)
+        for seconds in (60, 0.03)
+    ]
+    monkeypatch.setattr(memory, "asearch", no_matches)
+    for middleware in middlewares:
+        await (await make(middleware)).reply(UserMsg("alice", "I like tea"))
+
+    assert middlewares[1]._memory._write_seconds() == 0.03
+    assert len(middlewares[0]._memory.lazy.late_writes) == 2
+    assert caplog.text.count("memory write failed") == 1
+
+
+async def test_the_key_in_saved_states_stays(memory):
+    key = await CommonplaceMiddleware(user_id="alice", client=memory).get_middleware_key()
+
+    assert key.startswith("MemoryMiddleware:")
+
+
 async def test_a_folder_stays_open_while_another_middleware_uses_it(tmp_path):
     embedder = HashEmbedder()
     first, second = (
-        MemoryMiddleware(user_id="alice", path=str(tmp_path), embedding_model=embedder)
+        CommonplaceMiddleware(user_id="alice", path=str(tmp_path), embedding_model=embedder)
         for _ in range(2)
     )
-    memory = await first._opening.reach()
+    memory = await first._memory.lazy.aget()
     await first.aclose()
 
     assert not memory._closed
@@ -807,20 +839,21 @@ async def test_a_folder_stays_open_while_another_middleware_uses_it(tmp_path):
 
 
 async def test_openings_that_nobody_uses_are_few(tmp_path, monkeypatch):
-    monkeypatch.setattr(sharing, "_opened", {})
-    monkeypatch.setattr(sharing, "MOST_IDLE", 2)
+    pool = MemoryPool()
+    monkeypatch.setattr(middleware_module, "_pool", pool)
+    monkeypatch.setattr("commonplace.agents.lazy.MAX_IDLE", 2)
     closed = threading.Semaphore(0)
     close = Memory.close
     monkeypatch.setattr(Memory, "close", lambda self, *rest: (close(self, *rest), closed.release()))
     for number in range(5):
-        middleware = MemoryMiddleware(
+        middleware = CommonplaceMiddleware(
             user_id="alice", path=str(tmp_path / str(number)), embedding_model=HashEmbedder()
         )
-        await middleware._opening.reach()
+        await middleware._memory.lazy.aget()
         del middleware
         gc.collect()
 
-    assert len(sharing._opened) == 3
+    assert len(pool._memories) == 3
     assert await asyncio.to_thread(closed.acquire, timeout=30)
-    for opening in list(sharing._opened.values()):
-        await opening.release(opening, timeout=1)
+    for lazy in pool._memories.values():
+        await lazy.aclose()
