@@ -55,8 +55,8 @@ class AgentMemory:
         memory: open, or opened on first use.
         policy: how the agent uses it.
         log: the name of the log, which is the adapter's package.
-        first_recall_timeout: seconds that recalls may take until one is done, as the first may
-            load a model; `policy.recall_timeout` when None.
+        first_recall_timeout: seconds that recalls and searches may take until one is done, as the
+            first may load a model; `policy.recall_timeout` when None.
 
     Attributes:
         warn: logs a failure once.
@@ -160,14 +160,20 @@ class AgentMemory:
             MemoryTimeoutError: it took longer than `policy.recall_timeout`.
         """
         plan = search_memory(scope, self.policy, keywords, limit)
-        return call_within(self._recall_seconds(), "search_memory", lambda: self._run(plan))
+        try:
+            return call_within(self._recall_seconds(), "search_memory", lambda: self._run(plan))
+        finally:
+            self._first_recall_timeout = None
 
     async def asearch_memory(
         self, scope: Scope, keywords: Sequence[str], limit: int | None = None
     ) -> SearchAnswer:
         """Carry out the search tool, as `search_memory`."""
         plan = search_memory(scope, self.policy, keywords, limit)
-        return await await_within(self._recall_seconds(), "search_memory", self._arun(plan))
+        try:
+            return await await_within(self._recall_seconds(), "search_memory", self._arun(plan))
+        finally:
+            self._first_recall_timeout = None
 
     def add_memory(self, scope: Scope, thinking: str, content: Sequence[str]) -> str:
         """Carry out the add tool; once accepted a write goes on.
