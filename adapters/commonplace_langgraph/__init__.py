@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from commonplace import MissingExtraError
 
 if TYPE_CHECKING:
+    from .checkpoints import CommonplaceSaver, ThreadOwner
     from .middleware import MemoryMiddleware
     from .models import (
         AsyncLangChainChat,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     )
     from .nodes import recall_hook, remember_node
     from .retriever import MemoryRetriever
-    from .saver import CommonplaceSaver
     from .scopes import Run
     from .store import CommonplaceStore
     from .tools import memory_tools
@@ -34,6 +34,7 @@ __all__ = [
     "MemoryMiddleware",
     "MemoryRetriever",
     "Run",
+    "ThreadOwner",
     "memory_tools",
     "recall_hook",
     "remember_node",
@@ -42,13 +43,14 @@ __all__ = [
 _HOMES = {
     "AsyncLangChainChat": "models",
     "AsyncLangChainEmbedder": "models",
-    "CommonplaceSaver": "saver",
+    "CommonplaceSaver": "checkpoints",
     "CommonplaceStore": "store",
     "LangChainChat": "models",
     "LangChainEmbedder": "models",
     "MemoryMiddleware": "middleware",
     "MemoryRetriever": "retriever",
     "Run": "scopes",
+    "ThreadOwner": "checkpoints",
     "memory_tools": "tools",
     "recall_hook": "nodes",
     "remember_node": "nodes",

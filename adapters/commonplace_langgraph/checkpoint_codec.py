@@ -1,0 +1,234 @@
+"""Conversion of LangGraph's checkpoints to rows of bytes, and back.
+
+Every value goes through the saver's serializer; what stays readable beside it is listed here:
+
+- `thread_id`, `checkpoint_ns`, `checkpoint_id` of `configurable` ↔ `Address`.
+- `Checkpoint` without `channel_values` ↔ `body`; its `channel_versions` also `versions`, as text.
+- `channel_values` of the channels in `new_versions` ↔ one value each; a missing one is empty.
+- metadata, as `get_checkpoint_metadata` completes it ↔ `metadata`; its `run_id` also as `run`.
+- `counters_since_delta_snapshot` of the metadata → its channels are `deltas`.
+- `parents` of the metadata → `within`, for the namespace of a task.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    ChannelVersions,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+
+from commonplace import InvalidRecordError, Scope
+from commonplace.agents import is_sound
+from commonplace.ports import Address, Blob, Checkpoint, State, Step, TaskWrite
+
+_NAMESPACE_SEPARATOR, _TASK_SEPARATOR = "|", ":"  # between parts; in front of the task's id
+
+
+# -- addresses ---------------------------------------------------------------------------------
+
+
+def to_address(config: RunnableConfig) -> tuple[str, str, str | None]:
+    """Read thread, namespace and checkpoint id; the last is None when the latest is meant.
+
+    Raises:
+        InvalidRecordError: there is no thread id, or a store cannot hold it.
+    """
+    configurable = config.get("configurable") or {}
+    thread = configurable.get("thread_id")
+    if thread is None or not str(thread) or not is_sound(str(thread)):
+        raise InvalidRecordError(
+            field="thread_id",
+            value=thread,
+            reason="must name a thread",
+            hint="Give the config {'configurable': {'thread_id': '...'}}.",
+        )
+    namespace = configurable.get("checkpoint_ns") or ""
+    return str(thread), namespace, configurable.get("checkpoint_id") or None
+
+
+def to_config(address: Address) -> RunnableConfig:
+    """Make LangGraph's config of a checkpoint's address."""
+    return {
+        "configurable": {
+            "thread_id": address.thread,
+            "checkpoint_ns": address.namespace,
+            "checkpoint_id": address.id,
+        }
+    }
+
+
+# -- encoding ----------------------------------------------------------------------------------
+
+
+def encode_checkpoint(
+    config: RunnableConfig,
+    given: GraphCheckpoint,
+    metadata: CheckpointMetadata,
+    new_versions: ChannelVersions,
+    serde: SerializerProtocol,
+) -> tuple[Checkpoint, dict[tuple[str, str], Blob | None]]:
+    """Turn a checkpoint into a row and the values of its new versions, None for emptied ones."""
+    thread, namespace, parent = to_address(config)
+    completed = cast("dict[str, Any]", get_checkpoint_metadata(config, metadata))
+    values = given["channel_values"]
+    run = completed.get("run_id")
+    body = {name: value for name, value in given.items() if name != "channel_values"}
+    row = Checkpoint(
+        address=Address(thread=thread, namespace=namespace, id=given["id"]),
+        body=_dump(serde, body),
+        metadata=_dump(serde, completed),
+        versions={name: str(version) for name, version in given["channel_versions"].items()},
+        parent=parent,
+        deltas=tuple(completed.get("counters_since_delta_snapshot") or ()),
+        run=None if run is None else str(run),
+        within=_enclosing(namespace, completed.get("parents") or {}),
+    )
+    return row, {
+        (name, str(version)): _dump(serde, values[name]) if name in values else None
+        for name, version in new_versions.items()
+    }
+
+
+def encode_writes(
+    writes: Sequence[tuple[str, Any]], task: str, path: str, serde: SerializerProtocol
+) -> list[TaskWrite]:
+    """Turn what a task wrote into rows, in their order; errors and the like have own slots."""
+    return [
+        TaskWrite(
+            task=task,
+            path=path,
+            index=WRITES_IDX_MAP.get(channel, number),
+            channel=channel,
+            value=_dump(serde, value),
+        )
+        for number, (channel, value) in enumerate(writes)
+    ]
+
+
+# -- decoding ----------------------------------------------------------------------------------
+
+
+def decode_state(state: State, serde: SerializerProtocol, owner: Scope | None) -> CheckpointTuple:
+    """Turn a state into what LangGraph reads; its writes are in `writes_sort_key` order.
+
+    Args:
+        owner: of whoever reads it; None when that is not known.
+
+    Raises:
+        InvalidRecordError: the thread belongs to another owner.
+    """
+    check_owner(state, owner)
+    row = state.checkpoint
+    address = row.address
+    load = _loader(serde)
+    body: Any = load(row.body)
+    values = {name: load(value) for name, value in state.values.items()}
+    parent = None
+    if row.parent is not None:
+        parent = to_config(
+            Address(thread=address.thread, namespace=address.namespace, id=row.parent)
+        )
+    return CheckpointTuple(
+        config=to_config(address),
+        checkpoint=cast("GraphCheckpoint", {**body, "channel_values": values}),
+        metadata=load(row.metadata),
+        parent_config=parent,
+        pending_writes=[(one.task, one.channel, load(one.value)) for one in state.writes],
+    )
+
+
+def decode_history(
+    steps: Sequence[Step], channels: Iterable[str], serde: SerializerProtocol
+) -> dict[str, DeltaChannelHistory]:
+    """Turn steps, nearest first, into each channel's seed, if it has one, and writes since."""
+    load = _loader(serde)
+    history: dict[str, DeltaChannelHistory] = {}
+    for channel in channels:
+        history[channel] = {
+            "writes": [
+                (one.task, channel, load(one.value))
+                for step in reversed(steps)
+                for one in step.writes
+                if one.channel == channel
+            ]
+        }
+        for step in steps:
+            if channel in step.values:
+                history[channel]["seed"] = load(step.values[channel])
+    return history
+
+
+def has_metadata(
+    row: Checkpoint, expected: Mapping[str, Any] | None, serde: SerializerProtocol
+) -> bool:
+    """Tell whether a checkpoint's metadata has all expected values, compared as Python does."""
+    if not expected:
+        return True
+    metadata = _loader(serde)(row.metadata)
+    return all(metadata.get(name) == value for name, value in expected.items())
+
+
+def check_owner(state: State, owner: Scope | None) -> None:
+    """Refuse a state of somebody else.
+
+    Raises:
+        InvalidRecordError: the thread belongs to another owner.
+    """
+    if owner is not None and state.owner not in (None, owner):
+        raise InvalidRecordError(
+            field="thread_id",
+            value=state.checkpoint.address.thread,
+            reason="belongs to another owner",
+            hint="Give every user threads of their own.",
+        )
+
+
+# -- values ------------------------------------------------------------------------------------
+
+
+def _dump(serde: SerializerProtocol, value: object) -> Blob:
+    kind, data = serde.dumps_typed(value)
+    return Blob(type=kind, data=bytes(data))
+
+
+def _loader(serde: SerializerProtocol) -> Callable[[Blob], Any]:
+    """Make the function that reads values; make it once for many of them.
+
+    It raises `InvalidRecordError` when the serializer encrypts and a value is plain: then that was
+    written by somebody without the key.
+    """
+
+    def load(blob: Blob) -> Any:
+        return serde.loads_typed((blob.type, blob.data))
+
+    def decrypt(blob: Blob) -> Any:
+        if "+" not in blob.type:
+            raise InvalidRecordError(
+                field="type",
+                value=blob.type,
+                reason="is not encrypted, and this saver reads only what is",
+                hint="Open the thread without encryption, or delete it.",
+            )
+        return load(blob)
+
+    return decrypt if isinstance(serde, EncryptedSerializer) else load
+
+
+def _enclosing(namespace: str, parents: Mapping[str, str]) -> tuple[str, str] | None:
+    """Find the checkpoint whose task opened a namespace such as `outer:1|inner:2`."""
+    parts = namespace.split(_NAMESPACE_SEPARATOR)
+    while parts and parts[-1].isdigit():  # the second subgraph of a task, and those after it
+        parts.pop()
+    if not parts or _TASK_SEPARATOR not in parts.pop():
+        return None  # a namespace without a task's id goes on from run to run
+    outer = _NAMESPACE_SEPARATOR.join(parts)
+    return (outer, parents[outer]) if outer in parents else None

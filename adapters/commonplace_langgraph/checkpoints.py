@@ -1,0 +1,360 @@
+"""`CommonplaceSaver`: LangGraph's checkpointer on a memory's record of truth.
+
+Each awaitable method runs its blocking twin on the memory's threads, so it is written once.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from commonplace import InvalidRecordError, Memory, Scope
+from commonplace.ports import Address, Selection, State
+
+from .checkpoint_codec import (
+    check_owner,
+    decode_history,
+    decode_state,
+    encode_checkpoint,
+    encode_writes,
+    has_metadata,
+    to_address,
+    to_config,
+)
+
+ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | None]
+# Aliases, as the class below has a method `list`.
+_States = list[State]
+_Tuples = list[CheckpointTuple]
+_PAGE_SIZE = 64
+
+
+class CommonplaceSaver(BaseCheckpointSaver[str]):
+    """Keeps LangGraph's checkpoints in the record of truth of a memory, never in its index.
+
+    Safe in any thread and on any event loop; each change is one transaction, on the disk when the
+    call returns. A shallow copy, as `with_allowlist` makes, shares the memory.
+
+    Args:
+        memory: an open one, which stays the caller's to close; or the folder of one, which
+            `close` closes; None for the folder that the environment names.
+        serde: how values become bytes. When missing, only LangGraph's own safe types are revived:
+            others by `with_allowlist` or a `JsonPlusSerializer(allowed_msgpack_modules=[...])`.
+            With an `EncryptedSerializer`, whatever is not encrypted is refused.
+        owner: returns the owner of a thread, from its id and what the run was configured with,
+            such as `lambda thread, given: Scope(user_id=given["user_id"])`. `Memory.forget` then
+            erases the threads of a scope too, and nobody goes on with another's thread. A thread
+            without an owner is kept until it is deleted.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | str | None = None,
+        *,
+        serde: SerializerProtocol | None = None,
+        owner: ThreadOwner | None = None,
+    ) -> None:
+        super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
+        self._closes = not isinstance(memory, Memory)
+        self._memory = memory if isinstance(memory, Memory) else Memory.open(memory)
+        self._owner = owner
+
+    @classmethod
+    def open(
+        cls,
+        path: str | None = None,
+        *,
+        serde: SerializerProtocol | None = None,
+        owner: ThreadOwner | None = None,
+    ) -> Self:
+        """Open a folder, for `with` and `async with`."""
+        return cls(path, serde=serde, owner=owner)
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint and the values of its new versions; return its config.
+
+        Raises:
+            InvalidRecordError: the thread belongs to another owner.
+        """
+        row, values = encode_checkpoint(config, checkpoint, metadata, new_versions, self.serde)
+        self._memory.checkpoints.put(row, values, self._owner_of(config))
+        return to_config(row.address)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint, as `put`."""
+        return await self._memory.run(self.put, config, checkpoint, metadata, new_versions)
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store what a task wrote; the checkpoint that it belongs to may come later.
+
+        Raises:
+            InvalidRecordError: the config names no checkpoint, or the thread belongs to another
+                owner.
+        """
+        thread, namespace, checkpoint = to_address(config)
+        if checkpoint is None:
+            raise InvalidRecordError(
+                field="checkpoint_id", value=None, reason="must name a checkpoint"
+            )
+        rows = encode_writes(writes, task_id, task_path, self.serde)
+        address = Address(thread=thread, namespace=namespace, id=checkpoint)
+        self._memory.checkpoints.write(address, rows, self._owner_of(config))
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Store what a task wrote, as `put_writes`."""
+        await self._memory.run(self.put_writes, config, writes, task_id, task_path)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read a checkpoint, the latest of its namespace without an id; None if there is none.
+
+        Raises:
+            InvalidRecordError: the thread belongs to another owner.
+        """
+        state = self._memory.checkpoints.read(*to_address(config))
+        owner = self._owner_of(config)
+        return None if state is None else decode_state(state, self.serde, owner)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Read a checkpoint, as `get_tuple`."""
+        return await self._memory.run(self.get_tuple, config)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 -- LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """List checkpoints, newest first, reading a page at a time as they are asked for.
+
+        Without a config over all threads; without `checkpoint_ns` over all namespaces.
+
+        Args:
+            filter: what the metadata must have, compared whole.
+            before: only what is older than the checkpoint that it names.
+            limit: none for 0.
+        """
+        owner = self._owner_of(config)
+        for page in self._pages(config, filter, before, limit):
+            for state in page:
+                yield decode_state(state, self.serde, owner)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 -- LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """List checkpoints, as `list`."""
+        pages, owner = self._pages(config, filter, before, limit), self._owner_of(config)
+        while (page := await self._memory.run(self._next, pages, owner)) is not None:
+            for one in page:
+                yield one
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read the writes to delta channels since their last whole value, oldest first.
+
+        Raises:
+            InvalidRecordError: the thread belongs to another owner.
+        """
+        checkpoints, owner = self._memory.checkpoints, self._owner_of(config)
+        state = checkpoints.read(*to_address(config))
+        if state is None:
+            return decode_history([], channels, self.serde)
+        check_owner(state, owner)
+        steps = checkpoints.steps(state.checkpoint.address, channels)
+        return decode_history(steps, channels, self.serde)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Read the writes to delta channels, as `get_delta_channel_history`."""
+        read = self.get_delta_channel_history
+        return await self._memory.run(read, config=config, channels=channels)
+
+    # -- removing and copying ------------------------------------------------------------------
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove all of a thread, its subgraphs and writes too."""
+        self._memory.checkpoints.delete([str(thread_id)])
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """Remove all of a thread, as `delete_thread`."""
+        await self._memory.run(self.delete_thread, thread_id)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints of runs; those that later ones take a `DeltaChannel` from stay."""
+        self._memory.checkpoints.delete_runs([str(one) for one in run_ids])
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints of runs, as `delete_for_runs`."""
+        await self._memory.run(self.delete_for_runs, run_ids)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all of a thread, whole chains and its owner, into another."""
+        self._memory.checkpoints.copy(str(source_thread_id), str(target_thread_id))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all of a thread, as `copy_thread`."""
+        await self._memory.run(self.copy_thread, source_thread_id, target_thread_id)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the latest checkpoint of each namespace, with `delete` nothing.
+
+        What the latest takes a `DeltaChannel` from stays. The namespace of a subgraph is removed
+        with the checkpoint that its task started from.
+
+        Raises:
+            InvalidRecordError: there is no such strategy.
+        """
+        calls = {
+            "keep_latest": self._memory.checkpoints.prune,
+            "delete": self._memory.checkpoints.delete,
+        }
+        if strategy not in calls:
+            raise InvalidRecordError(
+                field="strategy", value=strategy, reason="must be 'keep_latest' or 'delete'"
+            )
+        calls[strategy]([str(one) for one in thread_ids])
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the latest checkpoint of each namespace, as `prune`."""
+        await self._memory.run(self.prune, thread_ids, strategy=strategy)
+
+    # -- lifecycle -----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the memory if this saver, or the one that it is a copy of, has opened it."""
+        if self._closes:
+            self._memory.close()
+
+    def __enter__(self) -> Self:
+        """Return self."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Return self."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await asyncio.to_thread(self.close)
+
+    # -- wiring --------------------------------------------------------------------------------
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """Number a channel's next version; by chance too, so that two branches never share one."""
+        number = 0 if current is None else int(str(current).partition(".")[0])
+        return f"{number + 1:032}.{random.getrandbits(64):020}"
+
+    def _pages(
+        self,
+        config: RunnableConfig | None,
+        expected: Mapping[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> Iterator[_States]:
+        """Read page by page, in two queries each; nothing is held between two pages.
+
+        Args:
+            expected: what the metadata must have. It is compared here, so that it means the same
+                on every engine, may be encrypted, and is never part of a query.
+        """
+        selection = _to_selection(config, before)
+        checkpoints = self._memory.checkpoints
+        after: Address | None = None
+        while limit is None or limit > 0:
+            size = _PAGE_SIZE if limit is None or expected else min(limit, _PAGE_SIZE)
+            rows = checkpoints.page(selection, limit=size, after=after)
+            # A slash marks what another framework keeps here.
+            ours = (one for one in rows if "/" not in one.metadata.type)
+            addresses = [one.address for one in ours if has_metadata(one, expected, self.serde)]
+            states = checkpoints.states(addresses[:limit])
+            limit = None if limit is None else limit - len(states)
+            yield states
+            if len(rows) < size:
+                return
+            after = rows[-1].address
+
+    def _next(self, pages: Iterator[_States], owner: Scope | None) -> _Tuples | None:
+        """Read the next page, away from the loop; None after the last."""
+        page = next(pages, None)
+        return None if page is None else [decode_state(one, self.serde, owner) for one in page]
+
+    def _owner_of(self, config: RunnableConfig | None) -> Scope | None:
+        if self._owner is None or config is None:
+            return None
+        given = {**(config.get("metadata") or {}), **config["configurable"]}
+        return self._owner(to_address(config)[0], given)
+
+
+def _to_selection(config: RunnableConfig | None, before: RunnableConfig | None) -> Selection:
+    """Make the selection of a listing: without a namespace those of all namespaces."""
+    below = ((before or {}).get("configurable") or {}).get("checkpoint_id") or None
+    if config is None:
+        return Selection(before=below)
+    thread, namespace, checkpoint = to_address(config)
+    is_open = config["configurable"].get("checkpoint_ns") is None
+    return Selection(
+        thread=thread, namespace=None if is_open else namespace, id=checkpoint, before=below
+    )
