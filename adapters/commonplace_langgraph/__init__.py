@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .retriever import MemoryRetriever
     from .scopes import Run
     from .store import CommonplaceStore
+    from .store_items import UserIds
     from .tools import memory_tools
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "MemoryRetriever",
     "Run",
     "ThreadOwner",
+    "UserIds",
     "memory_tools",
     "recall_hook",
     "remember_node",
@@ -51,6 +53,7 @@ _HOMES = {
     "MemoryRetriever": "retriever",
     "Run": "scopes",
     "ThreadOwner": "checkpoints",
+    "UserIds": "store_items",
     "memory_tools": "tools",
     "recall_hook": "nodes",
     "remember_node": "nodes",

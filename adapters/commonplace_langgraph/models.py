@@ -1,8 +1,8 @@
-"""LangChain's chat and embedding models as the models of a memory.
+"""LangChain's chat and embedding models, and a store's `index`, as the models of a memory.
 
 Each comes twice. The plain ones call the model where the memory's work is done, in any thread, and
 serve sync and async callers alike. Those with `Async` in front await it on the caller's event loop
-only, for models that have no other way.
+only, for models that have no blocking methods.
 """
 
 import json
@@ -13,81 +13,79 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable
+from langgraph.store.base import IndexConfig, ensure_embeddings
 
-from commonplace import InvalidRecordError
+from commonplace import Embedder, InvalidRecordError, Memory
 
-NO_MODEL = "model={!r} is no {} of LangChain. Pass one."
 _NAMES = ("model", "model_name", "model_id", "azure_deployment", "deployment_name", "repo_id")
 _REFUSED = (400, 422)
 
-Vectors = list[list[float]]
 
-
-class _Chat:
+class _ChatAdapter:
     def __init__(self, model: BaseChatModel, *, id: str | None = None) -> None:  # noqa: A002 -- the port's name
         if not isinstance(model, BaseChatModel):
-            raise TypeError(NO_MODEL.format(model, "BaseChatModel"))
+            raise TypeError(_wrong_type(model, "BaseChatModel"))
         self.model = model
         self.id = id or f"langchain/{type(model).__name__}/{name_of(model) or '?'}"
-        self._knows_schemas = True
+        self._takes_schemas = True
 
-    def _shaped(self, schema: Mapping[str, Any]) -> Runnable[Any, Any] | None:
-        """Bind the schema, where the model can be made to keep to one."""
-        if not self._knows_schemas:
+    def _structured_model(self, schema: Mapping[str, Any]) -> Runnable[Any, Any] | None:
+        """Bind the schema; None where the model takes none."""
+        if not self._takes_schemas:
             return None
-        named = {"title": "answer", "description": "The answer.", **schema}
+        titled = {"title": "answer", "description": "The answer.", **schema}
         try:
-            return self.model.with_structured_output(named, include_raw=True)
-        except Exception:  # noqa: BLE001 -- what a model without schemas raises differs
-            self._knows_schemas = False
+            return self.model.with_structured_output(titled, include_raw=True)
+        except Exception:  # noqa: BLE001 -- models without schemas raise different errors
+            self._takes_schemas = False
             return None
 
     def _is_refusal(self, error: Exception) -> bool:
         return getattr(error, "status_code", None) in _REFUSED
 
 
-class LangChainChat(_Chat):
+class LangChainChat(_ChatAdapter):
     """Extracts with a LangChain chat model.
 
-    A model that takes JSON schemas is given one; another, or one that refuses it, reads the schema
+    A model that takes JSON schemas is given one; any other, or one that refuses it, gets the schema
     in its prompt.
 
     Raises:
-        TypeError: that is no chat model.
+        TypeError: `model` is not a chat model.
     """
 
     def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text."""
-        shaped = self._shaped(schema)
-        if shaped is not None:
+        structured = self._structured_model(schema)
+        if structured is not None:
             try:
-                return _json_of(shaped.invoke(_prompt(system, user)))
+                return _json_of(structured.invoke(_prompt(system, user)))
             except Exception as error:
                 if not self._is_refusal(error):
                     raise
         answer = self.model.invoke(_prompt(_with_schema(system, schema), user))
-        self._knows_schemas = False
+        self._takes_schemas = False
         return str(answer.text)
 
 
-class AsyncLangChainChat(_Chat):
+class AsyncLangChainChat(_ChatAdapter):
     """Extracts with a LangChain chat model, as `LangChainChat`, on the caller's event loop."""
 
     async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text."""
-        shaped = self._shaped(schema)
-        if shaped is not None:
+        structured = self._structured_model(schema)
+        if structured is not None:
             try:
-                return _json_of(await shaped.ainvoke(_prompt(system, user)))
+                return _json_of(await structured.ainvoke(_prompt(system, user)))
             except Exception as error:
                 if not self._is_refusal(error):
                     raise
         answer = await self.model.ainvoke(_prompt(_with_schema(system, schema), user))
-        self._knows_schemas = False
+        self._takes_schemas = False
         return str(answer.text)
 
 
-class _Embedder:
+class _EmbedderAdapter:
     def __init__(
         self,
         model: Embeddings,
@@ -96,13 +94,13 @@ class _Embedder:
         id: str | None = None,  # noqa: A002 -- the port's name
     ) -> None:
         if not isinstance(model, Embeddings):
-            raise TypeError(NO_MODEL.format(model, "Embeddings"))
+            raise TypeError(_wrong_type(model, "Embeddings"))
         found = getattr(model, "dimensions", None) if dimensions is None else dimensions
         if type(found) is not int or found <= 0:
             raise InvalidRecordError(
                 field="dimensions",
                 value=found,
-                reason="is not above zero",
+                reason="must be above zero",
                 hint="Pass dimensions=, the length of the model's vectors.",
             )
         name = name_of(model)
@@ -110,7 +108,7 @@ class _Embedder:
             raise InvalidRecordError(
                 field="id",
                 value=id,
-                reason="is missing and the model does not tell its name",
+                reason="must be given, as the model has no name",
                 hint="Pass id=: a name for the model and its revision, always the same.",
             )
         self.model = model
@@ -118,31 +116,33 @@ class _Embedder:
         self.id = id or f"langchain/{type(model).__name__}/{name}/{found}"
 
 
-class LangChainEmbedder(_Embedder):
+class LangChainEmbedder(_EmbedderAdapter):
     """Embeds with a LangChain embedding model.
 
     Attributes:
         dimensions: the length of every vector; the model's own unless given.
-        id: names the model and the dimensions, the same in every process, unless given.
+        id: of the model and the dimensions, the same in every process, unless given.
 
     Raises:
-        TypeError: that is no embedding model.
-        InvalidRecordError: the model tells its dimensions or name as little as the caller does.
+        TypeError: `model` is not an embedding model.
+        InvalidRecordError: neither the model nor the caller gives its dimensions or its name.
     """
 
-    def embed(self, texts: Sequence[str], *, purpose: Literal["query", "document"]) -> Vectors:
+    def embed(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[list[float]]:
         """Embed texts, one vector each, in their order."""
         if purpose == "query":
             return [self.model.embed_query(text) for text in texts]
         return self.model.embed_documents(list(texts))
 
 
-class AsyncLangChainEmbedder(_Embedder):
+class AsyncLangChainEmbedder(_EmbedderAdapter):
     """Embeds with a LangChain embedding model, as `LangChainEmbedder`, on the caller's loop."""
 
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
-    ) -> Vectors:
+    ) -> list[list[float]]:
         """Embed texts, one vector each, in their order."""
         if purpose == "query":
             return [await self.model.aembed_query(text) for text in texts]
@@ -150,9 +150,65 @@ class AsyncLangChainEmbedder(_Embedder):
 
 
 def name_of(model: object) -> str | None:
-    """Read the name that a model goes by, whatever its library calls it; None if it has none."""
+    """Read the name of a model, whatever its library calls it; None if it has none."""
     found = (getattr(model, name, None) for name in _NAMES)
     return next((one for one in found if type(one) is str and one), None)
+
+
+def to_embedder(index: IndexConfig | None) -> Embedder | None:
+    """Make an embedder of a store's index configuration; None if it names no model.
+
+    A function that is asynchronous is awaited on the caller's event loop.
+
+    Raises:
+        InvalidRecordError: it names a model and not the length of its vectors.
+    """
+    if not index or index.get("embed") is None:
+        return None
+    dims = index.get("dims")
+    if type(dims) is not int or dims < 1:
+        raise InvalidRecordError(
+            field="index['dims']",
+            value=dims,
+            reason="must be the length of a vector",
+            hint="Give index={'dims': 384, 'embed': ...}.",
+        )
+    model = ensure_embeddings(index["embed"])
+    is_async = hasattr(model, "afunc") and not hasattr(model, "func")
+    model_id = None if name_of(model) else f"langchain/{_qualified_name(model)}/{dims}"
+    embedder = AsyncLangChainEmbedder if is_async else LangChainEmbedder
+    return embedder(model, dimensions=dims, id=model_id)
+
+
+def check_index(index: IndexConfig | None, memory: Memory) -> None:
+    """Refuse an index configuration that is not the given memory's.
+
+    Raises:
+        InvalidRecordError: it is another model, or of another length.
+    """
+    if not index:
+        return
+    held, given = memory.embedder, to_embedder(index)
+    dims = index.get("dims", held.dimensions)
+    if dims != held.dimensions or (given is not None and given.id != held.id):
+        raise InvalidRecordError(
+            field="index",
+            value=given.id if given else dims,
+            reason=f"must be the memory's own {held.id!r} of {held.dimensions} dimensions",
+            hint="Leave 'embed' and 'dims' out to use the memory's, or give the store a path "
+            "instead of a memory and let it open one with this model.",
+        )
+
+
+def _qualified_name(model: Embeddings) -> str:
+    """Name a model that has no name of its own: a function by its own, else by its class."""
+    function = getattr(model, "func", None) or getattr(model, "afunc", None)
+    named: str | None = getattr(function, "__qualname__", None)
+    return named or type(function or model).__qualname__
+
+
+def _wrong_type(model: object, wanted: str) -> str:
+    return f"model={model!r} must be a LangChain {wanted}."
 
 
 def _prompt(system: str, user: str) -> list[BaseMessage]:
@@ -164,7 +220,7 @@ def _with_schema(system: str, schema: Mapping[str, Any]) -> str:
 
 
 def _json_of(answer: Mapping[str, Any]) -> str:
-    """Write what was understood as JSON; else give back what the model said, to be repaired."""
+    """Write what was parsed as JSON; else return the model's own text, to be repaired."""
     if answer.get("parsed") is not None:
         return json.dumps(answer["parsed"], ensure_ascii=False)
     raw = answer.get("raw")

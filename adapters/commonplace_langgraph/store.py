@@ -1,4 +1,7 @@
-"""`CommonplaceStore`: a memory as LangGraph's long-term store."""
+"""`CommonplaceStore`: a memory as LangGraph's long-term store.
+
+A batch is checked whole; then come its reads, then all its writes at once.
+"""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -9,43 +12,66 @@ from typing import Any, Self
 
 from langgraph.store.base import (
     BaseStore,
+    GetOp,
     IndexConfig,
+    ListNamespacesOp,
     Op,
+    PutOp,
     Result,
+    SearchOp,
     TTLConfig,
 )
 
-from commonplace import Memory
+from commonplace import InvalidRecordError, Memory, Record, Scope
+from commonplace.agents import Plan, aon, arun_plan, call, on, run_plan
 
-from .batches import plan
-from .calls import adrive, drive
-from .embedding import check_same, embedder_of
-from .namespaces import Template, Users
-from .ops import Asked, check
-from .sweep import Sweeper, expired
+from .models import check_index, to_embedder
+from .store_items import NamespaceTemplate, StoredItem, StoreOptions, UserIds, find_item
+from .store_queries import (
+    ItemGet,
+    ItemSearch,
+    NamespaceListing,
+    check_get,
+    check_listing,
+    check_search,
+    list_namespaces,
+    search,
+)
+from .store_writes import (
+    ItemPut,
+    Sweeper,
+    check_put,
+    put_commands,
+    refresh_commands,
+    stale_part_commands,
+    sweep_expired,
+)
+
+_CheckedOp = ItemGet | ItemPut | ItemSearch | NamespaceListing
 
 
 class CommonplaceStore(BaseStore):
-    """A LangGraph store on a memory: other agents recall what is put here, and the other way round.
+    """A LangGraph store on a memory: other agents recall what is put here, and vice versa.
 
     Safe in any thread and on any event loop; `batch` and `abatch` are both native. All ops of a
     batch are checked before the first takes effect, reads see what was there before its writes,
     and its writes are accepted together or not at all.
 
-    Beside the framework's filters there are `$in`, `$nin`, `$exists`, `$or` and `$threshold`
-    (`conditions`). A query finds by meaning and by words; `score` is in 0..1. Expired items are
+    Besides the framework's filters there are `$in`, `$nin`, `$exists`, `$or` and `$threshold`
+    (`store_queries`). A query finds by meaning and by words; `score` is in 0..1. Expired items are
     never shown, whatever `omit_expired` says.
 
     Args:
         memory: an open memory, which the caller closes, or the folder of one to open.
-        index: `fields` to embed, `["$"]` (the whole value) when missing. `dims` and `embed` say
-            which model a memory that is opened here has; without them it has its own.
+        index: `fields` to embed, `["$"]` (the whole value) when missing. `dims` and `embed` name
+            the model of a memory that is opened here; without them it has its own.
         ttl: as the framework's stores take it, in minutes.
         template: the labels of namespaces that are a user's memory, such as `("memories",
             "{user_id}", "{agent_id}")`: what others know of that user is found there. Everything
             else is the store's alone. None makes every namespace such.
         agent_id: of what is put and found under the template, when that does not name it.
-        users: whom a search or listing above the template may cross; without it that is refused.
+        users: ids of the users that a search or listing above the template may cross; without it
+            that is refused.
         threshold: leave out what a query finds with a lower score, 0..1.
 
     Raises:
@@ -62,19 +88,19 @@ class CommonplaceStore(BaseStore):
         ttl: TTLConfig | None = None,
         template: Sequence[str] | None = ("memories", "{user_id}"),
         agent_id: str | None = None,
-        users: Users | None = None,
+        users: UserIds | None = None,
         threshold: float | None = None,
     ) -> None:
-        self.template = Template(template, agent_id)
+        self.template = NamespaceTemplate(template, agent_id)
         self.ttl_config = ttl
         self.index_config = index
         self._is_own = not isinstance(memory, Memory)
         if isinstance(memory, Memory):
-            check_same(index, memory)
+            check_index(index, memory)
             self.memory = memory
         else:
-            self.memory = Memory.open(fspath(memory), embedder=embedder_of(index))
-        self._asked = Asked(
+            self.memory = Memory.open(fspath(memory), embedder=to_embedder(index))
+        self._options = StoreOptions(
             template=self.template,
             users=users,
             fields=tuple((index or {}).get("fields") or ("$",)),
@@ -84,49 +110,69 @@ class CommonplaceStore(BaseStore):
         self._sweeper = Sweeper(self.sweep_ttl, (ttl or {}).get("sweep_interval_minutes"))
 
     @classmethod
-    def open(cls, path: str | PathLike[str], **options: Any) -> Self:
+    def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        template: Sequence[str] | None = ("memories", "{user_id}"),
+        agent_id: str | None = None,
+        users: UserIds | None = None,
+        threshold: float | None = None,
+    ) -> Self:
         """Open a store in a folder; leave it with `with` or `async with`, or `close` it."""
-        return cls(path, **options)
+        return cls(
+            path,
+            index=index,
+            ttl=ttl,
+            template=template,
+            agent_id=agent_id,
+            users=users,
+            threshold=threshold,
+        )
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out ops; one result each, in their order.
 
         Raises:
-            ValueError: an op cannot be as it is; none had an effect.
+            ValueError: an op cannot be carried out; then none had an effect.
         """
-        checked = check(ops, self._asked)
-        return drive(self.memory, plan(checked, self._asked))
+        checked = [_check(op, self._options) for op in ops]
+        return run_plan(_batch(checked, self._options), on(self.memory))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out ops, as `batch`, on the running loop."""
-        checked = check(ops, self._asked)
-        # Half a batch must not be left behind by a caller who stops waiting.
-        work = asyncio.ensure_future(adrive(self.memory, plan(checked, self._asked)))
+        checked = [_check(op, self._options) for op in ops]
+        # A caller who stops waiting must not leave half a batch.
+        plan = _batch(checked, self._options)
+        work = asyncio.ensure_future(arun_plan(plan, aon(self.memory)))
         return await asyncio.shield(work)
 
     # -- expiry --------------------------------------------------------------------------------
 
     def sweep_ttl(self) -> int:
-        """Delete what has expired; answer how many items.
+        """Delete what has expired; return how many items.
 
         Looks at plain namespaces, at the users that the store was given, and at those who had an
         item with an end put or read here.
         """
-        return drive(self.memory, expired(self._asked, datetime.now(UTC)))
+        return run_plan(sweep_expired(self._options, datetime.now(UTC)), on(self.memory))
 
     async def asweep_ttl(self) -> int:
         """Delete what has expired, as `sweep_ttl`."""
-        return await adrive(self.memory, expired(self._asked, datetime.now(UTC)))
+        plan = sweep_expired(self._options, datetime.now(UTC))
+        return await arun_plan(plan, aon(self.memory))
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Any:
         """Sweep every so many minutes, 5 by default, on a thread; cancel the future to stop."""
         return self._sweeper.start(sweep_interval_minutes)
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop sweeping; False if a sweep was still at it after `timeout` seconds."""
+        """Stop sweeping; False if a sweep was still running after `timeout` seconds."""
         return self._sweeper.stop(timeout)
 
-    # -- life ----------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------
 
     def close(self) -> None:
         """Stop the sweeper and close the memory, unless it was given."""
@@ -141,7 +187,7 @@ class CommonplaceStore(BaseStore):
             await self.memory.aclose()
 
     def __enter__(self) -> Self:
-        """Take part."""
+        """Return self."""
         return self
 
     def __exit__(
@@ -154,7 +200,7 @@ class CommonplaceStore(BaseStore):
         self.close()
 
     async def __aenter__(self) -> Self:
-        """Take part."""
+        """Return self."""
         return self
 
     async def __aexit__(
@@ -165,3 +211,64 @@ class CommonplaceStore(BaseStore):
     ) -> None:
         """Close."""
         await self.aclose()
+
+
+def _check(op: Op, options: StoreOptions) -> _CheckedOp:
+    if isinstance(op, PutOp):
+        return check_put(op, options)
+    if isinstance(op, GetOp):
+        return check_get(op, options)
+    if isinstance(op, SearchOp):
+        return check_search(op, options)
+    if isinstance(op, ListNamespacesOp):
+        return check_listing(op)
+    raise InvalidRecordError(field="op", value=op, reason="must be an op of a store")
+
+
+def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result]]:
+    """Carry out checked ops; one result each."""
+    template = options.template
+    puts = {(op.address.namespace, op.address.key): op for op in ops if isinstance(op, ItemPut)}
+    records = yield from _records(ops)
+    results: list[Result] = []
+    read: list[StoredItem] = []
+    for op in ops:
+        result: Any = None
+        if isinstance(op, ItemGet):
+            item = find_item(records, op.address, template)
+            result = item and item.to_item()
+            read += [item] if item and op.refreshes else []
+        elif isinstance(op, ItemSearch):
+            found = yield from search(op, template)
+            result = [one.to_search_item(score) for one, score in found]
+            read += [one for one, _ in found] if op.refreshes else []
+        elif isinstance(op, NamespaceListing):
+            result = yield from list_namespaces(op, options)
+        results.append(result)
+    unchanged = [one for one in read if (one.namespace, one.key) not in puts]
+    commands = yield from refresh_commands(unchanged, template, datetime.now(UTC))
+    options.expiring.update(op.address.scope for op in puts.values() if op.expires)
+    options.expiring.update(template.scope_of(one.namespace) for one in read if one.ttl is not None)
+    commands += put_commands(
+        [(op, find_item(records, op.address, template)) for op in puts.values()]
+    )
+    if commands:
+        yield call("batch", commands, wait=bool(puts))
+    stale = yield from stale_part_commands(puts.values(), template)
+    if stale:
+        yield call("batch", stale)
+    return results
+
+
+def _records(ops: Sequence[_CheckedOp]) -> Plan[dict[str, Record]]:
+    """Read the records that may hold what is got or replaced, in one call for each scope."""
+    ids_of: dict[Scope, dict[str, None]] = {}
+    for op in ops:
+        if isinstance(op, ItemGet | ItemPut):
+            address = op.address
+            ids_of.setdefault(address.scope, {}).update(dict.fromkeys(address.record_ids))
+    found: dict[str, Record] = {}
+    for scope, ids in ids_of.items():
+        records = yield call("get_many", list(ids), scope)
+        found |= {one.id: one for one in records}
+    return found

@@ -1,6 +1,6 @@
-"""What a LangGraph store promises, as tests for whoever writes one.
+"""Test contract of a LangGraph store, for whoever writes one.
 
-Import from the module: the contract is a class to inherit from in a pytest file of your own.
+Import it from the module `store` and inherit from it in a pytest file of your own.
 """
 
 import pytest

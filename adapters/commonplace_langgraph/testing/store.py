@@ -1,6 +1,6 @@
-"""What every LangGraph `BaseStore` should promise, as tests: inherit, and give a `make` fixture.
+"""Test contract of a LangGraph `BaseStore`: inherit from it and define a `make` fixture.
 
-Where shipped stores disagree, this takes the answer that loses, leaks and surprises least.
+Where shipped stores disagree, it demands what loses, leaks and surprises least.
 """
 
 import asyncio

@@ -1,0 +1,506 @@
+"""Store items: their namespaces, their values, and the records that hold them.
+
+Mapping:
+- namespace and key: `metadata["langgraph"]["item"]`, JSON text; the record's id is made of them.
+- value: `metadata["langgraph"]["value"]`, JSON text, so that depth and numbers have no limit.
+- fields of the value that are short scalars: also metadata, for filters of any framework.
+- every prefix of the namespace: `metadata["under"]`, JSON text.
+- what is embedded: the record's text; more texts are records of their own, `part` 1 and up, which
+  carry the same item and are never shown.
+- `told`: a hash of the text as it was put, to see that another agent has corrected it since.
+- ttl: `expires_at`, and the minutes for refreshing it; updated_at: the time of the put, which a
+  refresh does not move; created_at: the record's. Nothing is dropped.
+"""
+
+import hashlib
+import json
+import math
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    Op,
+    PutOp,
+    SearchItem,
+    validate_op_namespace,
+)
+from langgraph.store.base.embed import get_text_at_path, tokenize_path
+
+from commonplace import CommonplaceError, Fact, InvalidRecordError, InvalidScopeError, Record, Scope
+from commonplace.agents import SCOPE_FIELDS, is_sound
+from commonplace.filters import FIELDS, FOLDERS
+
+Namespace = tuple[str, ...]
+UserIds = Iterable[str] | Callable[[], Iterable[str]]
+
+PLAIN_SCOPE = Scope(agent_id="langgraph")  # of namespaces that are no user's memory
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_DEPTH = 128
+_MAX_TEXTS = 256
+_MAX_TEXT_BYTES = 32 * 1024
+_MAX_INDEXED_FIELDS = 24
+_RESERVED_KEYS = {*FIELDS, *SCOPE_FIELDS, FOLDERS, "content", "langgraph", "spill"}
+_RECORD_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+# -- namespaces --------------------------------------------------------------------------------
+
+
+class NamespaceTemplate:
+    """Maps namespaces to scopes by labels such as `("memories", "{user_id}")`.
+
+    A namespace belongs to a user when its labels fit the template up to `{user_id}`; what comes
+    after says more (`{agent_id}`, `{session_id}`) as far as it fits. All others are plain.
+    Namespaces are compared label by label and never joined, so that no label can cross into
+    another.
+
+    Args:
+        labels: None for a store in which every namespace is plain.
+        agent_id: of a user's namespaces, when the template does not name it.
+
+    Raises:
+        InvalidRecordError: the labels do not name `{user_id}`, or name a field twice.
+    """
+
+    def __init__(self, labels: Sequence[str] | None, agent_id: str | None = None) -> None:
+        self.labels = tuple(labels or ())
+        self._fields = [_scope_field(label) for label in self.labels]
+        named = [one for one in self._fields if one]
+        if labels is not None and (named.count("user_id") != 1 or len({*named}) < len(named)):
+            raise InvalidRecordError(
+                field="template",
+                value=labels,
+                reason="must name '{user_id}', and every field of a scope once",
+                hint="Give labels such as ('memories', '{user_id}'), or None.",
+            )
+        self._agent = {"agent_id": agent_id} if agent_id and "agent_id" not in named else {}
+        self._bind = lru_cache(4096)(self._bind_uncached)
+        self.scope_of = lru_cache(4096)(self._scope_of)
+
+    def _scope_of(self, namespace: Namespace) -> Scope:
+        """Return the scope in which the items of a namespace are."""
+        bound, _ = self._bind(namespace)
+        return Scope(**bound, **self._agent) if "user_id" in bound else PLAIN_SCOPE
+
+    def scopes(self, prefix: Namespace, users: UserIds | None) -> list[Scope]:
+        """List the scopes that may hold namespaces with a prefix, the plain one first.
+
+        Raises:
+            InvalidScopeError: that would cross users, and `users` is None.
+        """
+        bound, is_open = self._bind(prefix)
+        if "user_id" in bound or not is_open:
+            return [self.scope_of(prefix)]
+        if users is None:
+            raise _CrossesUsersError(prefix, self.labels)
+        ids = users() if callable(users) else users
+        return [PLAIN_SCOPE, *(Scope(user_id=one, **bound, **self._agent) for one in ids)]
+
+    def has_items_only(self, prefix: Namespace) -> bool:
+        """Tell whether only items can be under a prefix, and nothing that others learned."""
+        fitting = zip(self.labels, self._fields, prefix, strict=False)
+        return len(prefix) > len(self.labels) or any(
+            not field_name and label != given for label, field_name, given in fitting
+        )
+
+    def namespace_of(self, scope: Scope) -> Namespace:
+        """Return the namespace of a record that was not written as an item."""
+        found: list[str] = []
+        for label, field_name in zip(self.labels, self._fields, strict=True):
+            value = getattr(scope, field_name) if field_name else label
+            if value is None:
+                break
+            found.append(value)
+        return tuple(found)
+
+    def _bind_uncached(self, namespace: Namespace) -> tuple[dict[str, Any], bool]:
+        """Read the fields that a namespace names, and whether longer ones may name more."""
+        bound: dict[str, Any] = {}
+        for label, field_name, given in zip(self.labels, self._fields, namespace, strict=False):
+            if not field_name:
+                if label != given:
+                    return bound, False
+                continue
+            try:
+                Scope(**{field_name: given})
+            except InvalidScopeError:  # no id can be so: a plain namespace, or one of no agent
+                return bound, False
+            bound[field_name] = given
+        return bound, len(namespace) < len(self.labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """How a store was made.
+
+    Attributes:
+        fields: paths of a value that are embedded by default.
+        threshold: least score of what a query finds; None keeps all.
+        refreshes: reading an item extends its time to live by default.
+        expiring: scopes in which something with an end was put or read, for the sweeper.
+    """
+
+    template: NamespaceTemplate
+    users: UserIds | None
+    fields: tuple[str, ...]
+    threshold: float | None
+    refreshes: bool
+    expiring: set[Scope] = field(default_factory=set)
+
+
+def check_namespace(op: Op, given: Sequence[str]) -> Namespace:
+    """Check the namespace or prefix of an op.
+
+    Raises:
+        InvalidNamespaceError: it is not a sequence of labels, or a label cannot be used.
+    """
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ItemNamespaceError(given, "must be a tuple of labels")
+    validate_op_namespace(op)
+    return tuple(str.__str__(one) for one in given)
+
+
+def folder_of(prefix: Namespace) -> str:
+    """Name a prefix as `metadata["under"]` does."""
+    return json.dumps(prefix)
+
+
+class ItemNamespaceError(InvalidNamespaceError, CommonplaceError):
+    """A namespace that cannot be used; also the framework's own error."""
+
+    def __init__(self, namespace: object, reason: str) -> None:
+        super().__init__(f"The namespace {namespace!r} {reason}. Give a tuple of other labels.")
+
+
+class _CrossesUsersError(InvalidScopeError):
+    """A prefix that covers the memories of several users."""
+
+    def __init__(self, prefix: Namespace, template: Namespace) -> None:
+        self.field, self.value = "namespace", prefix
+        ValueError.__init__(
+            self,
+            f"The namespace prefix {prefix!r} covers the memories of several users, as the "
+            f"template is {template!r}. Name the user in the prefix, list the users whom the "
+            "store may cross with users=[...] or a function, or open it with template=None if "
+            "no namespace is a user's memory.",
+        )
+
+
+def _scope_field(label: str) -> str:
+    name = label[1:-1] if label.startswith("{") and label.endswith("}") else ""
+    return name if name in SCOPE_FIELDS else ""
+
+
+# -- values ------------------------------------------------------------------------------------
+
+
+def to_json(value: object) -> str:
+    """Write a value as JSON text that gives back exactly it.
+
+    Raises:
+        InvalidRecordError: it is not a mapping of JSON values, or is nested deeper than 128.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidRecordError(
+            field="value",
+            value=value,
+            reason="must be a mapping",
+            hint="Give a dict of JSON values.",
+        )
+    plain = _plain_json("value", value, 0)
+    text = json.dumps(plain, ensure_ascii=False)
+    return text if is_sound(text) else json.dumps(plain)
+
+
+def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[str, ...]:
+    """Read the texts at some paths of a value, each once; none for False.
+
+    Raises:
+        InvalidRecordError: `paths` is not a list of paths, or there are more than 256 texts.
+    """
+    if paths is False:
+        return ()
+    if isinstance(paths, str) or not isinstance(paths, Sequence):
+        raise InvalidRecordError(
+            field="index", value=paths, reason="must be False or a list of paths"
+        )
+    found: list[str] = []
+    for path in paths:
+        if path == "$" and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
+            found.append(only)  # the whole of it, without the braces
+        else:
+            found += get_text_at_path(dict(value), "$" if path == "$" else tokenize_path(path))
+    texts = tuple(dict.fromkeys(text for one in found if (text := storable_text(one))))
+    if len(texts) > _MAX_TEXTS:
+        raise InvalidRecordError(
+            field="index",
+            value=len(texts),
+            reason=f"must give at most {_MAX_TEXTS} texts",
+            hint="Name fewer paths, or put the parts as items of their own.",
+        )
+    return texts
+
+
+def storable_text(text: str, limit: int = _MAX_TEXT_BYTES) -> str:
+    """Make a text that a memory can hold and search for: no NUL, no surrogates, cut in bytes.
+
+    Empty if nothing in it is visible.
+    """
+    sound = text.replace("\x00", " ").encode("utf-8", "replace")
+    cut = sound[:limit].decode("utf-8", "ignore")
+    return cut if any(one.isalnum() or (one.isprintable() and one != " ") for one in cut) else ""
+
+
+def indexed_fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Choose the fields of a value that become metadata, for filters: all that fit, or none.
+
+    `{"spill": True}` marks that there were too many.
+    """
+    found = {key: one for key, one in value.items() if is_indexable(key, one)}
+    return found if len(found) <= _MAX_INDEXED_FIELDS else {"spill": True}
+
+
+def is_indexable(key: str, value: object) -> bool:
+    """Tell whether a field of a value is metadata too: a short scalar under a plain name."""
+    if key in _RESERVED_KEYS or not _FIELD_NAME.fullmatch(key):
+        return False
+    if type(value) is str:
+        return len(value) <= 128 and value.isprintable()
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) is bool or (type(value) is int and abs(value) < 2**53)
+
+
+def _plain_json(path: str, value: object, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise InvalidRecordError(
+            field=path[:80], value="…", reason=f"must not be nested deeper than {_MAX_DEPTH}"
+        )
+    if value is None or type(value) in (str, bool, int):
+        return value
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidRecordError(field=path, value=key, reason="must be a string as a key")
+        return {
+            str(key): _plain_json(f"{path}.{key}", one, depth + 1) for key, one in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return [_plain_json(f"{path}[{n}]", one, depth + 1) for n, one in enumerate(value)]
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    raise InvalidRecordError(
+        field=path,
+        value=value,
+        reason="must be a JSON value",
+        hint="Give strings, finite numbers, booleans, None, lists and dicts.",
+    )
+
+
+# -- items as facts ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAddress:
+    """Where an item is or will be; `id` is of the record that is made for it."""
+
+    namespace: Namespace
+    key: str
+    scope: Scope
+    id: str
+
+    @property
+    def record_ids(self) -> list[str]:
+        """The records that may hold it: its own, and one that others wrote."""
+        return [self.id, self.key] if _RECORD_ID.fullmatch(self.key) else [self.id]
+
+
+def check_address(op: GetOp | PutOp, template: NamespaceTemplate) -> ItemAddress:
+    """Check the namespace and key of an op.
+
+    Raises:
+        InvalidNamespaceError: the namespace is not a sequence of labels, or one cannot be used.
+    """
+    namespace, key = check_namespace(op, op.namespace), str(op.key)
+    scope = template.scope_of(namespace)
+    return ItemAddress(namespace, key, scope, item_id(scope, namespace, key))
+
+
+def item_id(scope: Scope, namespace: Namespace, key: str, part: int = 0) -> str:
+    """Return the id of the record that holds an item, or another text of it."""
+    return scope.record_id("fact", _fact_key(namespace, key, part))
+
+
+def item_facts(
+    address: ItemAddress,
+    value: Mapping[str, Any],
+    *,
+    encoded: str,
+    texts: Sequence[str],
+    ttl: float | None,
+    at: datetime,
+) -> tuple[Fact, ...]:
+    """Make the facts that hold an item: itself, then its other texts.
+
+    Args:
+        encoded: the value, as `to_json` writes it.
+        texts: to be found by; none to be listed only.
+        ttl: minutes; None for ever.
+        at: the time of the put.
+
+    Raises:
+        InvalidRecordError: a memory cannot hold it.
+    """
+    namespace, key = address.namespace, address.key
+    shown = texts or (storable_text(encoded) or "{}",)
+    entry: dict[str, Any] = {
+        "item": json.dumps([namespace, key]),
+        "value": encoded,
+        "at": round(at.timestamp() * 1e6),
+    }
+    entry |= {"ttl": ttl} if ttl is not None else {}
+    entry |= {"unindexed": True} if not texts else {}
+    if len(shown) > 1:
+        entry |= {"parts": len(shown), "of": address.id, "round": uuid.uuid4().hex}
+    folders = [folder_of(namespace[:end]) for end in range(1, len(namespace) + 1)]
+    shared = {**indexed_fields(value), FOLDERS: folders}
+    until = None if ttl is None else at + timedelta(minutes=ttl)
+    return tuple(
+        Fact(
+            text=text,
+            key=_fact_key(namespace, key, part),
+            metadata=with_text_hash(
+                text, {**shared, "langgraph": {**entry, "part": part} if part else entry}
+            ),
+            expires_at=until,
+            indexed=bool(texts),
+        )
+        for part, text in enumerate(shown)
+    )
+
+
+def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to an item's metadata the hash of the text that stands for it."""
+    return {**metadata, "langgraph": {**metadata["langgraph"], "told": _text_hash(text)}}
+
+
+def _fact_key(namespace: Namespace, key: str, part: int) -> str:
+    return hashlib.sha256(json.dumps([namespace, key, part]).encode()).hexdigest()
+
+
+def _text_hash(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+# -- records as items --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem:
+    """A record, read as an item.
+
+    Attributes:
+        encoded: the value as JSON text; None for a record that was not written as an item.
+        parts: how many records hold it.
+        part: 0 for the item itself; others hold one more text of it.
+        of: the id of the record that has part 0; empty for an item in one part.
+        round: of a write with several parts; a part of another round is stale.
+        corrected: another agent has changed the text since; that is the value's `content` now.
+    """
+
+    record: Record
+    namespace: Namespace
+    key: str
+    encoded: str | None
+    parts: int = 1
+    part: int = 0
+    of: str = ""
+    round: str | None = None
+    indexed: bool = True
+    ttl: float | None = None
+    updated_at: datetime | None = None
+    corrected: bool = False
+
+    def value(self) -> dict[str, Any]:
+        """Decode the value, new for each caller."""
+        if self.encoded is not None:
+            found: dict[str, Any] = json.loads(self.encoded)
+            return {**found, "content": self.record.text} if self.corrected else found
+        metadata = json.loads(json.dumps(dict(self.record.metadata)))
+        return {**metadata, "content": self.record.text, "kind": self.record.kind}
+
+    def to_item(self) -> Item:
+        """Make the framework's item."""
+        return Item(**self._fields())
+
+    def to_search_item(self, score: float | None) -> SearchItem:
+        """Make the framework's search result."""
+        return SearchItem(**self._fields(), score=score)
+
+    def _fields(self) -> dict[str, Any]:
+        created, put = self.record.created_at, None if self.corrected else self.updated_at
+        return {
+            "namespace": self.namespace,
+            "key": self.key,
+            "value": self.value(),
+            "created_at": created,
+            "updated_at": max(created, put or self.record.updated_at),
+        }
+
+
+def to_stored_item(record: Record, template: NamespaceTemplate) -> StoredItem:
+    """Read a record as an item; one that was not written as an item is one all the same."""
+    entry = record.metadata.get("langgraph")
+    try:
+        if isinstance(entry, Mapping) and isinstance(entry["value"], str):
+            found = _decode(record, entry)
+            if template.scope_of(found.namespace).covers(record.scope):
+                return found
+    except (KeyError, TypeError, ValueError):  # others may use our key for something else
+        pass
+    return StoredItem(record, template.namespace_of(record.scope), record.id, None)
+
+
+def find_item(
+    records: Mapping[str, Record], address: ItemAddress, template: NamespaceTemplate
+) -> StoredItem | None:
+    """Choose the record that holds an item of this very namespace; None if there is none."""
+    for record_id in address.record_ids:
+        record = records.get(record_id)
+        if record is not None:
+            item = to_stored_item(record, template)
+            if (item.namespace, item.key, item.part) == (address.namespace, address.key, 0):
+                return item
+    return None
+
+
+def _decode(record: Record, entry: Mapping[str, Any]) -> StoredItem:
+    labels, key = json.loads(entry["item"])
+    return StoredItem(
+        record,
+        tuple(labels),
+        key,
+        entry["value"],
+        entry.get("parts", 1),
+        entry.get("part", 0),
+        entry.get("of", ""),
+        entry.get("round"),
+        not entry.get("unindexed", False),
+        entry.get("ttl"),
+        _EPOCH + timedelta(microseconds=entry["at"]),
+        entry["told"] != _text_hash(record.text),
+    )

@@ -1,0 +1,481 @@
+"""Store reads: checked gets, searches and namespace listings, and the filters they take.
+
+A filter is a mapping from outside; it becomes a predicate of an item's value, or an error. Keys are
+AND-ed and literal. `{"a": 1}` equals, `{"a": {"b": 1}}` is part of, `{"a": {"$gt": 1}}` compares;
+besides the framework's `$eq $ne $gt $gte $lt $lte` there are `$in`, `$nin` and `$exists`, and at
+the top `$or` with a list of filters and `$threshold` for the least score of a query.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from langgraph.store.base import GetOp, ListNamespacesOp, SearchOp, validate_op_namespace
+
+from commonplace import InvalidFilterError, InvalidRecordError, Match, Record, Scope
+from commonplace.agents import Plan, call
+from commonplace.filters import FOLDERS
+
+from .store_items import (
+    PLAIN_SCOPE,
+    ItemAddress,
+    Namespace,
+    NamespaceTemplate,
+    StoredItem,
+    StoreOptions,
+    check_address,
+    check_namespace,
+    folder_of,
+    is_indexable,
+    storable_text,
+    to_stored_item,
+)
+
+ValuePredicate = Callable[[Any], bool]
+ScoredItems = list[tuple[StoredItem, float | None]]
+
+_MAX_QUERY_BYTES = 8 * 1024
+_MAX_FILTER_DEPTH = 32
+_MAX_ENGINE_CONDITIONS = 12
+_MISSING = object()
+
+# What is ranked depends a little on how much is asked for. So the first 10 are always ranked among
+# 10, the next among 25: whatever the pages, together they are one order.
+_STEPS = (10, 25, 100, 400, 1000)
+_PAGE_SIZE = 1000
+
+
+# -- checked ops -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ItemGet:
+    """A checked get."""
+
+    address: ItemAddress
+    refreshes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFilter:
+    """A checked filter.
+
+    Attributes:
+        predicate: of a value; None lets all through.
+        threshold: the least score of a query; None for the store's own.
+        where: a filter of the memory, at least as wide.
+    """
+
+    predicate: ValuePredicate | None = None
+    threshold: float | None = None
+    where: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemSearch:
+    """A checked search.
+
+    Attributes:
+        scopes: where items that begin with `prefix` may be.
+        query: empty to list.
+        start, end: the items that are wanted of all that fit; none if `end` is 0.
+    """
+
+    prefix: Namespace
+    scopes: Sequence[Scope]
+    query: str
+    filter: ItemFilter
+    start: int
+    end: int
+    threshold: float | None
+    refreshes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceListing:
+    """A checked listing of namespaces; each condition is `prefix` or `suffix` and a path."""
+
+    conditions: Sequence[tuple[str, Namespace]]
+    max_depth: int | None
+    start: int
+    end: int
+
+
+def check_get(op: GetOp, options: StoreOptions) -> ItemGet:
+    """Check a get.
+
+    Raises:
+        ValueError: it cannot be carried out.
+    """
+    return ItemGet(check_address(op, options.template), _refreshes(op.refresh_ttl, options))
+
+
+def check_search(op: SearchOp, options: StoreOptions) -> ItemSearch:
+    """Check a search.
+
+    Raises:
+        ValueError: it cannot be carried out.
+    """
+    prefix = check_namespace(op, op.namespace_prefix)
+    _check_count("limit", op.limit)
+    _check_count("offset", op.offset)
+    if op.query is not None and not isinstance(op.query, str):
+        raise InvalidRecordError(field="query", value=op.query, reason="must be a string")
+    item_filter = check_filter(op.filter)
+    threshold = item_filter.threshold
+    return ItemSearch(
+        prefix=prefix,
+        scopes=options.template.scopes(prefix, options.users),
+        query=storable_text(op.query or "", _MAX_QUERY_BYTES),
+        filter=item_filter,
+        start=op.offset,
+        end=op.offset + op.limit if op.limit else 0,
+        threshold=options.threshold if threshold is None else threshold,
+        refreshes=_refreshes(op.refresh_ttl, options),
+    )
+
+
+def check_listing(op: ListNamespacesOp) -> NamespaceListing:
+    """Check a listing of namespaces.
+
+    Raises:
+        ValueError: it cannot be carried out.
+    """
+    conditions = [one._replace(path=_path(one.path)) for one in op.match_conditions or ()]
+    validate_op_namespace(op._replace(match_conditions=tuple(conditions)))
+    for one in conditions:
+        if one.match_type not in ("prefix", "suffix"):
+            raise InvalidRecordError(
+                field="match_type", value=one.match_type, reason="must be prefix or suffix"
+            )
+    _check_count("limit", op.limit)
+    _check_count("offset", op.offset)
+    if op.max_depth is not None:
+        _check_count("max_depth", op.max_depth, 1)
+    paths = [(str(one.match_type), tuple(one.path)) for one in conditions]
+    return NamespaceListing(paths, op.max_depth, op.offset, op.offset + op.limit)
+
+
+def _refreshes(given: bool | None, options: StoreOptions) -> bool:  # noqa: FBT001 -- the op's value
+    return options.refreshes if given is None else bool(given)
+
+
+def _path(given: Any) -> Namespace:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _check_count(name: str, value: object, least: int = 0) -> None:
+    if type(value) is not int or value < least:
+        raise InvalidRecordError(
+            field=name, value=value, reason=f"must be a whole number of {least} or more"
+        )
+
+
+# -- search ------------------------------------------------------------------------------------
+
+
+def search(op: ItemSearch, template: NamespaceTemplate) -> Plan[ScoredItems]:
+    """Find the items from `start` to `end`: best first by a query, else newest first."""
+    if op.end == 0:
+        return []
+    by_scope: list[ScoredItems] = []
+    for scope in op.scopes:
+        plan = _ranked if op.query else _listed
+        by_scope.append((yield from plan(op, scope, template)))
+    found = [one for items in by_scope for one in items]
+    if len(by_scope) > 1 and op.query:
+        found.sort(key=lambda one: (-(one[1] or 0.0), one[0].record.id))
+    return found[op.start : op.end]
+
+
+def _predicate(
+    op: ItemSearch, scope: Scope, template: NamespaceTemplate
+) -> Callable[[Record], bool] | None:
+    """Make the predicate of records that hold an item which is asked for.
+
+    None where the memory's own filter is exact: in a folder, by a query alone.
+    """
+    size, matches = len(op.prefix), op.filter.predicate
+    if op.query and matches is None and _is_folder(op.prefix, scope, template):
+        return None
+
+    def predicate(record: Record) -> bool:
+        item = to_stored_item(record, template)
+        if item.namespace[:size] != op.prefix or (not op.query and item.part):
+            return False
+        if op.query and not item.indexed:
+            return False
+        return matches is None or matches(item.value())
+
+    return predicate
+
+
+def _where(
+    prefix: Namespace,
+    scope: Scope,
+    template: NamespaceTemplate,
+    narrowing: Mapping[str, Any] | None = None,
+) -> dict[str, Any] | None:
+    where = dict(narrowing or {})
+    if _is_folder(prefix, scope, template):
+        where[FOLDERS] = folder_of(prefix)
+    return where or None
+
+
+def _is_folder(prefix: Namespace, scope: Scope, template: NamespaceTemplate) -> bool:
+    return bool(prefix) and (scope == PLAIN_SCOPE or template.has_items_only(prefix))
+
+
+def _listed(op: ItemSearch, scope: Scope, template: NamespaceTemplate) -> Plan[ScoredItems]:
+    predicate = _predicate(op, scope, template)
+    where = _where(op.prefix, scope, template, op.filter.where)
+    found: ScoredItems = []
+    cursor = None
+    while len(found) < op.end:
+        limit = min(_PAGE_SIZE, op.end - len(found))
+        page = yield call(
+            "list", scope, where=where, predicate=predicate, limit=limit, cursor=cursor
+        )
+        found += [(to_stored_item(one, template), None) for one in page.records]
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return found
+
+
+def _ranked(op: ItemSearch, scope: Scope, template: NamespaceTemplate) -> Plan[ScoredItems]:
+    predicate = _predicate(op, scope, template)
+    where = _where(op.prefix, scope, template, op.filter.where)
+    options = {"where": where, "predicate": predicate, "threshold": op.threshold}
+    found: ScoredItems = []
+    seen: set[tuple[Namespace, str]] = set()
+    lowest = 1.0
+    for step in _STEPS:
+        matches = yield call("search", op.query, scope, top_k=step, **options)
+        for item, score in (yield from _resolve_parts(matches, op, scope, template)):
+            if (item.namespace, item.key) not in seen:
+                seen.add((item.namespace, item.key))
+                lowest = min(lowest, score)
+                found.append((item, lowest))
+        if len(found) >= op.end or len(matches) < step:
+            return found
+    raise InvalidRecordError(
+        field="limit",
+        value=op.end,
+        reason="goes beyond the 1,000 best of a query",
+        hint="Ask for fewer, narrow the filter, or list without a query.",
+    )
+
+
+def _resolve_parts(
+    matches: Sequence[Match], op: ItemSearch, scope: Scope, template: NamespaceTemplate
+) -> Plan[list[tuple[StoredItem, float]]]:
+    """Put the item in the place of a part that was found; drop parts that it no longer has."""
+    found = [(to_stored_item(one.record, template), one.score) for one in matches]
+    # The memory has compared it already; this check does not depend on that being right.
+    found = [one for one in found if one[0].namespace[: len(op.prefix)] == op.prefix]
+    wanted = list({one.of for one, _ in found if one.part})
+    if not wanted:
+        return found
+    records = yield call("get_many", wanted, scope)
+    items = {one.id: to_stored_item(one, template) for one in records}
+    resolved = []
+    for one, score in found:
+        item = items.get(one.of) if one.part else one
+        if item is not None and item.round == one.round:
+            resolved.append((item, score))
+    return resolved
+
+
+# -- namespaces --------------------------------------------------------------------------------
+
+
+def list_namespaces(op: NamespaceListing, options: StoreOptions) -> Plan[list[Namespace]]:
+    """List the namespaces of live items, each once, sorted."""
+    prefixes = [_literal(path) for kind, path in op.conditions if kind == "prefix"]
+    prefix = max(prefixes, key=len, default=())
+    template = options.template
+    held: set[Namespace] = set()
+    for scope in template.scopes(prefix, options.users):
+        # Names are all that is wanted: no record gets as far as the page.
+        names: set[Namespace] = set()
+
+        def predicate(record: Record, names: set[Namespace] = names) -> bool:
+            names.add(to_stored_item(record, template).namespace)
+            return False
+
+        where = _where(prefix, scope, template)
+        yield call("list", scope, where=where, predicate=predicate, limit=1)
+        held |= names
+    fitting = (one for one in held if all(_fits(one, kind, path) for kind, path in op.conditions))
+    names = {one if op.max_depth is None else one[: op.max_depth] for one in fitting}
+    return sorted(names)[op.start : op.end]
+
+
+def _literal(path: Namespace) -> Namespace:
+    return path[: path.index("*")] if "*" in path else path
+
+
+def _fits(namespace: Namespace, kind: str, path: Namespace) -> bool:
+    if len(path) > len(namespace):
+        return False
+    end = len(namespace) - len(path)
+    part = namespace[: len(path)] if kind == "prefix" else namespace[end:]
+    return all(want in ("*", held) for held, want in zip(part, path, strict=True))
+
+
+# -- filters -----------------------------------------------------------------------------------
+
+
+class _StoreFilterError(InvalidFilterError):
+    """A filter that this language does not have; also a ValueError, as in every other store."""
+
+    def __init__(self, part: object, reason: str) -> None:
+        self.part = part
+        ValueError.__init__(
+            self,
+            f"The filter part {part!r:.80} {reason}. There are {{'field': value}}, $eq $ne $gt "
+            "$gte $lt $lte $in $nin $exists under a field, and $or and $threshold beside fields.",
+        )
+
+
+def check_filter(given: Mapping[str, Any] | None) -> ItemFilter:
+    """Check a filter.
+
+    Raises:
+        InvalidFilterError: it has an unknown operator, or a value that JSON does not have.
+    """
+    if not given:
+        return ItemFilter()
+    if not isinstance(given, Mapping):
+        raise _StoreFilterError(given, "must be a mapping")
+    plain = {key: one for key, one in given.items() if key != "$threshold"}
+    threshold = given.get("$threshold")
+    if threshold is not None and not (_is_number(threshold) and 0 <= threshold <= 1):
+        raise _StoreFilterError({"$threshold": threshold}, "must be in 0..1")
+    narrowing = [(key, _engine_condition(key, one)) for key, one in plain.items()]
+    where = {key: one for key, one in narrowing if one is not None}
+    first = dict([*where.items()][:_MAX_ENGINE_CONDITIONS])
+    return ItemFilter(
+        predicate=_all(plain, 0) if plain else None,
+        threshold=threshold,
+        where={"OR": [first, {"spill": True}]} if where else None,
+    )
+
+
+def _engine_condition(key: str, given: object) -> Any:
+    """Make the memory's own condition on an indexed field; None when it has none."""
+    if isinstance(given, Mapping):
+        if len(given) != 1:
+            return None
+        ((operator, given),) = given.items()
+        if operator == "$in" and isinstance(given, list | tuple) and 0 < len(given) <= 16:
+            return list(given) if all(is_indexable(key, one) for one in given) else None
+        if operator != "$eq":
+            return None
+    return given if is_indexable(key, given) else None
+
+
+def _all(given: Mapping[str, Any], depth: int) -> ValuePredicate:
+    predicates = [_entry(key, one, depth) for key, one in given.items()]
+    return lambda value: isinstance(value, Mapping) and all(one(value) for one in predicates)
+
+
+def _entry(key: object, given: Any, depth: int) -> ValuePredicate:
+    if key == "$or":
+        is_list = isinstance(given, list | tuple) and bool(given) and depth <= _MAX_FILTER_DEPTH
+        if not is_list or not all(isinstance(one, Mapping) for one in given):
+            raise _StoreFilterError({"$or": given}, "must be a list of filters")
+        predicates = [_all(one, depth + 1) for one in given]
+        return lambda value: any(one(value) for one in predicates)
+    if not isinstance(key, str) or key.startswith("$"):
+        raise _StoreFilterError(key, "must be a field, as operators stand under one")
+    predicate = _condition(given, depth)
+    return lambda value: predicate(value.get(key, _MISSING))
+
+
+def _condition(given: Any, depth: int) -> ValuePredicate:
+    if depth > _MAX_FILTER_DEPTH:
+        raise _StoreFilterError("…", f"must not be nested deeper than {_MAX_FILTER_DEPTH}")
+    if isinstance(given, Mapping):
+        if any(isinstance(key, str) and key.startswith("$") for key in given):
+            predicates = [_operator(key, one, depth) for key, one in given.items()]
+            return lambda held: all(one(held) for one in predicates)
+        return _all(given, depth + 1)
+    if isinstance(given, list | tuple):
+        each = [_condition(one, depth + 1) for one in given]
+        return lambda held: (
+            isinstance(held, list)
+            and len(held) == len(each)
+            and all(predicate(one) for predicate, one in zip(each, held, strict=True))
+        )
+    given = _operand(given)
+    if given is None:
+        return lambda held: held is None or held is _MISSING
+    return lambda held: held == given and isinstance(held, bool) == isinstance(given, bool)
+
+
+def _operator(name: object, given: Any, depth: int) -> ValuePredicate:
+    if name in ("$eq", "$ne"):
+        same = _condition(given, depth + 1)
+        return same if name == "$eq" else lambda held: not same(held)
+    if name in ("$in", "$nin"):
+        if not isinstance(given, list | tuple | set | frozenset):
+            raise _StoreFilterError({name: given}, "must be a list")
+        predicates = [_condition(one, depth + 1) for one in given]
+        return lambda held: any(one(held) for one in predicates) == (name == "$in")
+    if name == "$exists":
+        return lambda held: (held is not _MISSING) == bool(given)
+    if name not in ("$gt", "$gte", "$lt", "$lte"):
+        raise _StoreFilterError({name: given}, "has an unknown operator")
+    limit = _operand(given)
+    return lambda held: _compares(str(name), held, limit)
+
+
+def _compares(name: str, held: Any, limit: Any) -> bool:
+    if isinstance(held, bool) or isinstance(limit, bool):
+        return False
+    if isinstance(held, str) and isinstance(limit, str):
+        held, limit = _comparable(held, limit)
+    else:  # a number that came as text is one beside a number
+        held, limit = _number(held), _number(limit)
+        if held is None or limit is None:
+            return False
+    if name in ("$gt", "$gte"):
+        return bool(held > limit or (name == "$gte" and held == limit))
+    return bool(held < limit or (name == "$lte" and held == limit))
+
+
+def _comparable(held: str, limit: str) -> tuple[Any, Any]:
+    """Make times of two texts that both are ISO times; else compare them as texts."""
+    try:
+        moments = [datetime.fromisoformat(one) for one in (held, limit)]
+    except ValueError:
+        return held, limit
+    first, second = (one if one.tzinfo else one.replace(tzinfo=UTC) for one in moments)
+    return first, second
+
+
+def _number(value: object) -> float | int | None:
+    if isinstance(value, int | float):
+        return value
+    try:
+        return float(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _operand(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise _StoreFilterError(value, "must be a JSON value")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

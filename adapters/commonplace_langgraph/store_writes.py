@@ -1,0 +1,280 @@
+"""Store writes: checked puts, the commands that carry them out, and the sweep of expired items."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from langgraph.store.base import PutOp
+
+from commonplace import Command, Delete, Fact, InvalidRecordError, Record, Revise, Scope, Upsert
+from commonplace.agents import Plan, call
+
+from .store_items import (
+    PLAIN_SCOPE,
+    ItemAddress,
+    ItemNamespaceError,
+    Namespace,
+    NamespaceTemplate,
+    StoredItem,
+    StoreOptions,
+    check_address,
+    item_facts,
+    item_id,
+    storable_text,
+    texts_of,
+    to_json,
+    to_stored_item,
+    with_text_hash,
+)
+
+_MAX_FACTS = 1000  # in one command
+_SWEEP_PAGE_SIZE = 1000
+_DEFAULT_SWEEP_MINUTES = 5.0
+_SLACK = 0.01  # of its minutes that an item may end too early, so that not every read is a write
+
+_log = logging.getLogger("commonplace_langgraph")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPut:
+    """A checked write of one item.
+
+    Attributes:
+        facts: what holds it: itself, then its other texts. None deletes it.
+        expires: it has a time to live.
+    """
+
+    address: ItemAddress
+    facts: tuple[Fact, ...] = ()
+    expires: bool = False
+
+
+def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
+    """Check a put or delete.
+
+    Raises:
+        ValueError: it cannot be carried out.
+    """
+    address = check_address(op, options.template)
+    if op.value is None:
+        return ItemPut(address)
+    namespace = address.namespace
+    if not namespace or namespace[0] == "langgraph":
+        why = "must not be empty" if not namespace else "must not begin with 'langgraph'"
+        raise ItemNamespaceError(namespace, why)
+    encoded = to_json(op.value)  # before its texts are looked for
+    ttl = _check_ttl(op.ttl)
+    facts = item_facts(
+        address,
+        op.value,
+        encoded=encoded,
+        texts=texts_of(op.value, options.fields if op.index is None else op.index),
+        ttl=ttl,
+        at=datetime.now(UTC),
+    )
+    return ItemPut(address, facts, expires=ttl is not None)
+
+
+def put_commands(puts: Sequence[tuple[ItemPut, StoredItem | None]]) -> list[Command]:
+    """Make the commands that carry out puts, each given with the item that it replaces.
+
+    A put to a record that others wrote changes that record, so that they see the correction.
+    """
+    commands: list[Command] = []
+    upserts: dict[Scope, list[Fact]] = {}
+    for put, before in puts:
+        address, facts = put.address, list(put.facts)
+        if before is not None:
+            surplus = range(max(1, len(facts)), before.parts)
+            commands += _delete_parts(address.scope, before.namespace, before.key, surplus)
+            if not facts:
+                commands.append(Delete(record_id=before.record.id, scope=before.record.scope))
+            elif before.record.id != address.id:
+                facts = [_part_of(one, before.record.id) for one in facts]
+                commands.append(_revise(before.record, facts.pop(0)))
+        upserts.setdefault(address.scope, []).extend(facts)
+    for scope, facts in upserts.items():
+        for start in range(0, len(facts), _MAX_FACTS):
+            commands.append(Upsert(facts=facts[start : start + _MAX_FACTS], scope=scope))
+    return commands
+
+
+def stale_part_commands(
+    puts: Iterable[ItemPut], template: NamespaceTemplate
+) -> Plan[list[Command]]:
+    """Make the commands that delete the parts of concurrent writes which these replaced.
+
+    Another thread may have put more texts under a key after it was read here; the item has them
+    no more, but other agents would find them.
+    """
+    commands: list[Command] = []
+    by_scope: dict[Scope, dict[str, ItemPut]] = {}
+    for put in puts:
+        address = put.address
+        after = item_id(address.scope, address.namespace, address.key, max(1, len(put.facts)))
+        by_scope.setdefault(address.scope, {})[after] = put
+    for scope, put_of in by_scope.items():
+        records = yield call("get_many", list(put_of), scope)
+        parts = [(put_of[one.id].address, to_stored_item(one, template)) for one in records]
+        if not parts:
+            continue
+        records = yield call("get_many", list({part.of for _, part in parts}), scope)
+        items = {one.id: to_stored_item(one, template) for one in records}
+        for address, part in parts:
+            item = items.get(part.of)
+            if item is None or item.round != part.round:
+                stale = range(part.part, part.parts)
+                commands += _delete_parts(scope, address.namespace, address.key, stale)
+    return commands
+
+
+def refresh_commands(
+    items: Iterable[StoredItem], template: NamespaceTemplate, at: datetime
+) -> Plan[list[Command]]:
+    """Make the commands that extend the time to live of items that were read, with all parts."""
+    commands: list[Command] = []
+    parts: dict[Scope, dict[str, datetime]] = {}
+    for one in {item.record.id: item for item in items}.values():
+        ends = one.record.expires_at
+        if one.ttl is None or ends is None:
+            continue
+        later = at + timedelta(minutes=one.ttl)
+        if later - ends <= timedelta(minutes=one.ttl) * _SLACK:
+            continue
+        commands.append(Revise(record=one.record, expires_at=later))
+        scope = template.scope_of(one.namespace)
+        for part in range(1, one.parts):
+            name = item_id(scope, one.namespace, one.key, part)
+            parts.setdefault(scope, {})[name] = later
+    for scope, end_of in parts.items():
+        records = yield call("get_many", list(end_of), scope)
+        commands += [Revise(record=one, expires_at=end_of[one.id]) for one in records]
+    return commands
+
+
+def _delete_parts(
+    scope: Scope, namespace: Namespace, key: str, parts: Iterable[int]
+) -> list[Command]:
+    return [Delete(record_id=item_id(scope, namespace, key, part), scope=scope) for part in parts]
+
+
+def _revise(record: Record, fact: Fact) -> Revise:
+    # Who wrote the record reads its text, which the store shows as `content`.
+    content = json.loads(fact.metadata["langgraph"]["value"]).get("content")
+    text = (storable_text(content) if isinstance(content, str) else "") or fact.text
+    return Revise(
+        record=record,
+        text=text,
+        metadata=with_text_hash(text, fact.metadata),
+        expires_at=fact.expires_at,
+    )
+
+
+def _part_of(fact: Fact, record_id: str) -> Fact:
+    entry = fact.metadata["langgraph"]
+    if "of" not in entry:
+        return fact
+    return replace(fact, metadata={**fact.metadata, "langgraph": {**entry, "of": record_id}})
+
+
+def _check_ttl(ttl: object) -> float | None:
+    if ttl is None:
+        return None
+    if isinstance(ttl, int | float) and not isinstance(ttl, bool) and 0 <= ttl < 1e9:
+        return float(ttl)
+    raise InvalidRecordError(
+        field="ttl", value=ttl, reason="must be a number of minutes, or None for ever"
+    )
+
+
+# -- expiry ------------------------------------------------------------------------------------
+
+
+def sweep_expired(options: StoreOptions, at: datetime) -> Plan[int]:
+    """Delete the expired items of every scope that is known; return how many."""
+    scopes: dict[Scope, None] = dict.fromkeys([PLAIN_SCOPE, *options.expiring])
+    if options.users is not None:
+        scopes |= dict.fromkeys(options.template.scopes((), options.users))
+    count = 0
+
+    def is_expired(record: Record) -> bool:
+        ends = record.expires_at
+        if ends is None or ends > at:
+            return False
+        return to_stored_item(record, options.template).encoded is not None
+
+    for scope in scopes:
+        cursor = None
+        while True:
+            page = yield call(
+                "list",
+                scope,
+                predicate=is_expired,
+                include_superseded=True,
+                include_expired=True,
+                limit=_SWEEP_PAGE_SIZE,
+                cursor=cursor,
+            )
+            commands: list[Command] = [
+                Delete(record_id=one.id, scope=one.scope) for one in page.records
+            ]
+            if commands:
+                yield call("batch", commands)
+            items = (to_stored_item(one, options.template) for one in page.records)
+            count += sum(1 for one in items if not one.part)
+            cursor = page.cursor
+            if cursor is None:
+                break
+    return count
+
+
+class Sweeper:
+    """Calls a sweep every so many minutes, on a thread of its own, until it is stopped."""
+
+    def __init__(self, sweep: Callable[[], int], minutes: float | None) -> None:
+        self._sweep = sweep
+        self._minutes = minutes
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, minutes: float | None = None) -> "Future[None]":
+        """Start, unless it runs already; the future ends with it, and cancelling that stops it."""
+        future: Future[None] = Future()
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._stopped = threading.Event()
+                seconds = 60.0 * (minutes or self._minutes or _DEFAULT_SWEEP_MINUTES)
+                self._thread = threading.Thread(
+                    target=self._run,
+                    args=(seconds, self._stopped, future),
+                    name="commonplace-sweeper",
+                    daemon=True,
+                )
+                self._thread.start()
+            stopped = self._stopped
+        future.add_done_callback(lambda one: stopped.set() if one.cancelled() else None)
+        return future
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Stop; False if a sweep was still running after `timeout` seconds."""
+        with self._lock:
+            thread = self._thread
+            self._stopped.set()
+        if thread is None:
+            return True
+        thread.join(timeout)
+        return not thread.is_alive()
+
+    def _run(self, seconds: float, stopped: threading.Event, future: "Future[None]") -> None:
+        while not stopped.wait(seconds):
+            try:
+                self._sweep()
+            except Exception:  # noqa: BLE001 -- the next sweep may succeed
+                _log.warning("A sweep of expired items failed", exc_info=True)
+        if not future.done():
+            future.set_result(None)
