@@ -1,7 +1,7 @@
 """One memory for LangGraph and LangChain agents.
 
 A store, a checkpointer, a middleware, tools, parts for graphs, a retriever, LangChain's models.
-Each name is imported when it is first asked for: what only stores needs no `langchain`.
+Each name is imported when it is first used, as the store and checkpointer need no `langchain`.
 """
 
 from importlib import import_module
@@ -18,41 +18,45 @@ if TYPE_CHECKING:
         LangChainChat,
         LangChainEmbedder,
     )
-    from .nodes import recall_hook, remember_node
-    from .retriever import MemoryRetriever
-    from .scopes import Run
+    from .nodes import MemoryRetriever, recall_hook, remember_node
+    from .scope import IdSource, Run
     from .store import CommonplaceStore
     from .store_items import UserIds
     from .tools import memory_tools
+    from .turn import TurnState
 
 __all__ = [
     "AsyncLangChainChat",
     "AsyncLangChainEmbedder",
     "CommonplaceSaver",
     "CommonplaceStore",
+    "IdSource",
     "LangChainChat",
     "LangChainEmbedder",
     "MemoryMiddleware",
     "MemoryRetriever",
     "Run",
     "ThreadOwner",
+    "TurnState",
     "UserIds",
     "memory_tools",
     "recall_hook",
     "remember_node",
 ]
 
-_HOMES = {
+_MODULES = {
     "AsyncLangChainChat": "models",
     "AsyncLangChainEmbedder": "models",
     "CommonplaceSaver": "checkpoints",
     "CommonplaceStore": "store",
+    "IdSource": "scope",
     "LangChainChat": "models",
     "LangChainEmbedder": "models",
     "MemoryMiddleware": "middleware",
-    "MemoryRetriever": "retriever",
-    "Run": "scopes",
+    "MemoryRetriever": "nodes",
+    "Run": "scope",
     "ThreadOwner": "checkpoints",
+    "TurnState": "turn",
     "UserIds": "store_items",
     "memory_tools": "tools",
     "recall_hook": "nodes",
@@ -61,14 +65,14 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # noqa: EM102, TRY003 -- as Python words it
     try:
-        home = import_module(f".{_HOMES[name]}", __name__)
+        module = import_module(f".{_MODULES[name]}", __name__)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if not package.startswith(("langchain", "langgraph")):
             raise
         raise MissingExtraError(package=package, extra="langgraph") from error
-    globals()[name] = value = getattr(home, name)
+    globals()[name] = value = getattr(module, name)
     return value

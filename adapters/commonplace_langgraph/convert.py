@@ -1,4 +1,4 @@
-"""LangChain's messages as ours.
+"""Conversion of LangChain's messages to ours, of notes into requests, of matches to documents.
 
 - `HumanMessage.text` → `Message.text`, role `user`: its text blocks; images and the like are
   dropped. More than a record holds becomes several messages.
@@ -30,84 +30,85 @@ from langchain_core.messages import (
 from pydantic import BaseModel
 
 from commonplace import Match, Message
-from commonplace.agents.messages import clean, is_visible, to_messages
-from commonplace.agents.prompt import is_note
+from commonplace.agents import clean, is_note, is_visible, to_messages
 
 _SYNTHETIC = "lc_source"  # of messages that langchain's middlewares write in a user's name
 
 
-class Said(TypedDict):
-    """Something that the user said, as JSON holds it; `id` is LangChain's, perhaps empty."""
+class UserText(TypedDict):
+    """A text of the user, as a state holds it; `id` is LangChain's, perhaps empty."""
 
     text: str
     name: str
     id: str
 
 
-def to_said(messages: Sequence[BaseMessage]) -> list[Said]:
-    """Read what the user said since the last answer, oldest first; empty list if nothing."""
-    found: list[Said] = []
+def user_texts(messages: Sequence[BaseMessage]) -> list[UserText]:
+    """Read what the user wrote since the last answer, oldest first; empty list if nothing."""
+    found: list[UserText] = []
     for one in reversed(messages):
         if isinstance(one, HumanMessage):
-            if not _is_made_up(one):
-                found += _said(one)
+            if not _is_synthetic(one):
+                found += _user_text(one)
         elif not isinstance(one, SystemMessage):
             break
     return found[::-1]
 
 
-def as_now(said: Sequence[Said], messages: Sequence[BaseMessage]) -> list[Said]:
-    """Read again what the user said, for a middleware may have taken secrets out of it.
+def current_texts(texts: Sequence[UserText], messages: Sequence[BaseMessage]) -> list[UserText]:
+    """Read the user's texts again, as a middleware may have taken secrets out of them.
 
-    What is no longer in the conversation stays as it was read.
+    One that is no longer in the conversation stays as it was read.
     """
-    now = {one.id: one for one in messages if isinstance(one, HumanMessage) and one.id}
-    found: list[Said] = []
-    for one in said:
-        found += _said(now[one["id"]]) if one["id"] in now else [one]
+    current = {one.id: one for one in messages if isinstance(one, HumanMessage) and one.id}
+    found: list[UserText] = []
+    for one in texts:
+        found += _user_text(current[one["id"]]) if one["id"] in current else [one]
     return found
 
 
-def to_question(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Cut a conversation after the last thing that the user said."""
+def until_question(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    """Cut a conversation after the user's last message."""
     end = len(messages)
     while end and not isinstance(messages[end - 1], HumanMessage):
         end -= 1
     return messages[:end]
 
 
-def to_exchange(said: Sequence[Said], state: Mapping[str, Any]) -> list[Message]:
-    """Make the messages of a turn: what the user said, then the answer at the end of the state.
+def turn_messages(texts: Sequence[UserText], state: Mapping[str, Any]) -> list[Message]:
+    """Make the messages of a turn: the user's texts, then the answer at the end of the state.
 
-    Empty list if the user said nothing. The answer is missing where only a tool gave one.
+    Empty list if the user wrote nothing. The answer is missing where only a tool gave one.
     """
     messages = []
-    for one in said:
-        key = _key(one["id"], one["text"])
+    for one in texts:
+        key = _message_id(one["id"], one["text"])
         messages += to_messages(one["text"], "user", one["name"], key)
     if not messages:
         return []
     last = state["messages"][-1]
     text = _answer(last, state)
-    return messages + to_messages(text, "assistant", last.name or "", _key(last.id or "", text))
+    return messages + to_messages(
+        text, "assistant", last.name or "", _message_id(last.id or "", text)
+    )
 
 
 def with_note(messages: Sequence[AnyMessage], note: str) -> list[AnyMessage]:
-    """Copy a conversation, with a note in front of the last thing that the user said.
+    """Copy a conversation, with a note in front of the user's last message.
 
-    It is part of that message, for some models take no two messages of one role in a row, and
+    It is part of that message, as some models accept no two messages of one role in a row, and
     what stands before it stays as it was, for the sake of their caches.
     """
     copy = list(messages)
     for place in range(len(copy) - 1, -1, -1):
         if isinstance(copy[place], HumanMessage):
-            copy[place] = _led_by(copy[place], note)
+            copy[place] = _prepend(copy[place], note)
             return copy
     return [*copy, HumanMessage(note)]
 
 
-def instructed(message: SystemMessage | None, text: str) -> SystemMessage:
-    """Copy a system message, with a text behind it; make one if there is none."""
+def with_instructions(message: SystemMessage | None, text: str) -> SystemMessage:
+    """Copy a system message, with a text appended; make one if there is none."""
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):
@@ -118,12 +119,12 @@ def instructed(message: SystemMessage | None, text: str) -> SystemMessage:
 
 
 def to_document(match: Match) -> Document:
-    """Make a document of a match; what a store notes of its items stays behind."""
+    """Make a document of a match; what the store keeps about its items is left out."""
     record = match.record
-    said = record.metadata.get("langgraph")
-    notes = ("langgraph", "under") if isinstance(said, Mapping) and "item" in said else ()
+    entry = record.metadata.get("langgraph")
+    internal = ("langgraph", "under") if isinstance(entry, Mapping) and "item" in entry else ()
     metadata = {
-        **{key: value for key, value in record.metadata.items() if key not in notes},
+        **{key: value for key, value in record.metadata.items() if key not in internal},
         "score": match.score,
         "kind": record.kind,
         "created_at": record.created_at.isoformat(),
@@ -132,7 +133,7 @@ def to_document(match: Match) -> Document:
     return Document(page_content=record.text, id=record.id, metadata=metadata)
 
 
-def _led_by(message: AnyMessage, note: str) -> AnyMessage:
+def _prepend(message: AnyMessage, note: str) -> AnyMessage:
     if isinstance(message.content, str):
         content: Any = f"{note}\n\n{message.content}"
     else:
@@ -140,17 +141,17 @@ def _led_by(message: AnyMessage, note: str) -> AnyMessage:
     return message.model_copy(update={"content": content})
 
 
-def _is_made_up(message: BaseMessage) -> bool:
+def _is_synthetic(message: BaseMessage) -> bool:
     return _SYNTHETIC in message.additional_kwargs or is_note(message.additional_kwargs)
 
 
-def _said(message: HumanMessage) -> list[Said]:
+def _user_text(message: HumanMessage) -> list[UserText]:
     text = clean(str(message.text))
-    known = Said(text=text, name=message.name or "", id=message.id or "")
-    return [known] if is_visible(text) else []
+    found = UserText(text=text, name=message.name or "", id=message.id or "")
+    return [found] if is_visible(text) else []
 
 
-def _key(message_id: str, text: str) -> str:
+def _message_id(message_id: str, text: str) -> str:
     return hashlib.sha256(json.dumps([message_id, text]).encode()).hexdigest()[:32]
 
 

@@ -1,7 +1,7 @@
-"""The middleware for `create_agent`: recall in a turn, write after it, scope for each run.
+"""Middleware for `create_agent`: recall in a turn, write after it, scope for each run.
 
 Notes are shown to the model request by request and are in no state, stream or checkpoint. No hook
-raises: a memory that fails is told to the log `commonplace_langgraph`, and the turn goes on.
+raises: a memory that fails is logged in `commonplace_langgraph`, and the turn goes on.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,14 +11,21 @@ from langchain.agents import AgentState
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langgraph.runtime import Runtime
 
-from commonplace import Memory, Message, Scope
-from commonplace.agents.policy import Policy
+from commonplace import Memory, Message, Policy, Scope
+from commonplace.agents import render
 
-from .convert import instructed, to_exchange, to_said, with_note
-from .reach import DEFAULT, Reach
-from .scopes import Id, user_of
+from .convert import turn_messages, user_texts, with_instructions, with_note
+from .scope import DEFAULT_POLICY, IdSource, ScopeResolver, agent_memory, user_of
 from .tools import make_tools
-from .turn import TURN, Turn, Turns, TurnState, begin, query, turn_in
+from .turn import (
+    TURN_KEY,
+    LangGraphTurn,
+    TurnCache,
+    TurnState,
+    begin_turn,
+    turn_in,
+    turn_query,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,15 +37,15 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
     Args:
         memory: an open memory; it stays open.
-        user_id: whose memory, or what tells it of a `Run`. Without it the login of a LangGraph
+        user_id: the user's id, or what reads it from a `Run`. Without it the login of a LangGraph
             server counts, else `user_id` of the context, else of `config["configurable"]`; a run
             that names nobody has no memory.
-        agent_id: which agent's, likewise; None for memories of no agent in particular.
-        policy: when and how; `inject` has no say, for a note lives as long as a request. The first
-            search of all may take 10 seconds, since it may load a model.
+        agent_id: the agent's id, likewise; None for memories of no agent in particular.
+        policy: when and how; `inject` does not matter, as a note lives as long as a request. The
+            first search of all may take 10 seconds, since it may load a model.
 
     Raises:
-        TypeError: that is no `Memory`.
+        TypeError: `memory` is not a `Memory`.
         InvalidScopeError, InvalidRecordError: an id cannot be used, or the policy keeps notes.
     """
 
@@ -48,27 +55,28 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         self,
         memory: Memory,
         *,
-        user_id: Id = user_of,
-        agent_id: Id | None = None,
-        policy: Policy = DEFAULT,
+        user_id: IdSource = user_of,
+        agent_id: IdSource | None = None,
+        policy: Policy = DEFAULT_POLICY,
     ) -> None:
         super().__init__()
         self.policy = policy
-        self._reach = Reach(memory, user_id, agent_id, policy)
-        self._turns = Turns()
-        self.tools = make_tools(self._reach) if policy.has_tools else []
+        self._memory = agent_memory(memory, policy)
+        self._scopes = ScopeResolver(user_id, agent_id, self._memory.warn)
+        self._turns = TurnCache()
+        self.tools = make_tools(self._memory, self._scopes) if policy.has_tools else []
 
     @property
     def name(self) -> str:
-        """Name it apart from other libraries' middlewares."""
+        """A name that no other library's middleware has."""
         return "commonplace_memory"
 
     def before_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
-        """Begin a turn: note who asks and what."""
-        scope = self._reach.owner(runtime)
+        """Begin a turn: keep who asks and what."""
+        scope = self._scopes.find(runtime)
         if scope is None:
-            return {TURN: None}
-        return {TURN: begin(scope, self._read(to_said, state["messages"]))}
+            return {TURN_KEY: None}
+        return {TURN_KEY: begin_turn(scope, self._read(user_texts, state["messages"]))}
 
     async def abefore_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
         """Begin a turn, as `before_agent`."""
@@ -79,16 +87,16 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     ) -> ModelResponse[Any]:
         """Show the model a note, recalled when it is first called in a turn.
 
-        By then other middlewares have taken out of the question what they want nobody to see.
+        By then other middlewares have taken out of the question what must not be seen.
         """
         note = None
-        if going := self._resume(request.state, request.runtime):
-            turn, scope = going
+        if resumed := self._resume(request.state, request.runtime):
+            turn, scope = resumed
             note = self._turns.note(turn)
             if note is None:
-                note = self._reach.note(scope, query(turn))
+                note = render(self._memory.recall(scope, turn_query(turn)), self.policy)
             self._turns.keep(turn, note)
-        return handler(self._dress(request, note))
+        return handler(self._with_memory(request, note))
 
     async def awrap_model_call(
         self,
@@ -97,53 +105,56 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     ) -> ModelResponse[Any]:
         """Show the model a note, as `wrap_model_call`."""
         note = None
-        if going := self._resume(request.state, request.runtime):
-            turn, scope = going
+        if resumed := self._resume(request.state, request.runtime):
+            turn, scope = resumed
             note = self._turns.note(turn)
             if note is None:
-                note = await self._reach.anote(scope, query(turn))
+                note = render(await self._memory.arecall(scope, turn_query(turn)), self.policy)
             self._turns.keep(turn, note)
-        return await handler(self._dress(request, note))
+        return await handler(self._with_memory(request, note))
 
     def after_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
-        """End a turn: write what was said and answered."""
-        if going := self._resume(state, runtime):
-            self._reach.write(self._end(going[0], state), going[1])
-        return {TURN: None}
+        """End a turn: write the user's texts and the answer."""
+        if resumed := self._resume(state, runtime):
+            turn, scope = resumed
+            self._memory.write(self._end(turn, state), scope)
+        return {TURN_KEY: None}
 
     async def aafter_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
         """End a turn, as `after_agent`."""
-        if going := self._resume(state, runtime):
-            await self._reach.awrite(self._end(going[0], state), going[1])
-        return {TURN: None}
+        if resumed := self._resume(state, runtime):
+            turn, scope = resumed
+            await self._memory.awrite(self._end(turn, state), scope)
+        return {TURN_KEY: None}
 
-    def _resume(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[Turn, Scope] | None:
+    def _resume(
+        self, state: AgentState[Any], runtime: Runtime[Any]
+    ) -> tuple[LangGraphTurn, Scope] | None:
         """Go on with a turn, for whoever asked; None where nothing is recalled or written."""
         turn = turn_in(state) if self.policy.is_static else None
-        scope = None if turn is None else self._reach.owner(runtime, turn)
-        if turn is None or scope is None:
+        if turn is None or (scope := self._scopes.find(runtime, asker=turn["owner"])) is None:
             return None
         return self._turns.latest(turn, state["messages"]), scope
 
-    def _end(self, turn: Turn, state: TurnState) -> Sequence[Message]:
+    def _end(self, turn: LangGraphTurn, state: TurnState) -> Sequence[Message]:
         self._turns.drop(turn)
-        return self._read(to_exchange, turn["said"], state)
+        return self._read(turn_messages, turn["said"], state)
 
     def _read(self, read: Callable[P, list[T]], *args: P.args, **kwargs: P.kwargs) -> list[T]:
         """Read messages, which may be anything that anybody put into the state."""
         try:
             return read(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 -- a turn outlives its memory
-            self._reach.warn("reading", error)
+            self._memory.warn("reading", error)
             return []
 
-    def _dress(self, request: ModelRequest[Any], note: str | None) -> ModelRequest[Any]:
+    def _with_memory(self, request: ModelRequest[Any], note: str | None) -> ModelRequest[Any]:
         if note:
             request = request.override(messages=with_note(request.messages, note))
         text = self.policy.tool_instructions
-        there = {getattr(one, "name", None) for one in request.tools}
+        names = {getattr(one, "name", None) for one in request.tools}
         # Another middleware may have taken them away.
-        if text and self.tools and there.issuperset(one.name for one in self.tools):
-            system = instructed(request.system_message, text)
+        if text and self.tools and names.issuperset(one.name for one in self.tools):
+            system = with_instructions(request.system_message, text)
             request = request.override(system_message=system)
         return request

@@ -1,42 +1,60 @@
-"""Parts for graphs of one's own: what goes in front of a model, and a node that remembers."""
+"""Parts for graphs and chains of one's own: a recall step, a remember node, a retriever."""
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, convert_to_messages
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import PrivateAttr
 
-from commonplace import Memory, Message, Scope
-from commonplace.agents.policy import Policy
+from commonplace import Memory, Message, Policy, Scope
+from commonplace.agents import render, search_scope, to_query
 
-from .convert import to_exchange, to_question, to_said, with_note
-from .reach import DEFAULT, Reach
-from .scopes import Id, user_of
+from .convert import (
+    to_document,
+    turn_messages,
+    until_question,
+    user_texts,
+    with_note,
+)
+from .scope import DEFAULT_POLICY, IdSource, ScopeResolver, agent_memory, user_of
+
+_config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
 
 
 def recall_hook(
     memory: Memory,
     *,
-    user_id: Id = user_of,
-    agent_id: Id | None = None,
-    policy: Policy = DEFAULT,
+    user_id: IdSource = user_of,
+    agent_id: IdSource | None = None,
+    policy: Policy = DEFAULT_POLICY,
 ) -> Runnable[Any, list[AnyMessage]]:
-    """Make what stands in front of a chat model: messages in, the same with a note out.
+    """Make a step in front of a chat model: messages in, the same with a note out.
 
     `recall_hook(memory) | model` is a model with memory, inside a node or in a chain. It takes a
     list of messages, a prompt, or a state with `messages`. The note is in no state. A memory that
     fails gives no note. The arguments and errors are those of `MemoryMiddleware`.
     """
-    reach = Reach(memory, user_id, agent_id, policy)
+    agent = agent_memory(memory, policy)
+    scopes = ScopeResolver(user_id, agent_id, agent.warn)
 
     def recall(given: Any) -> list[AnyMessage]:
-        messages, scope = _messages(given), reach.owner()
-        note = "" if scope is None else reach.note(scope, _query(messages))
+        messages, scope = _messages(given), scopes.find()
+        found = [] if scope is None else agent.recall(scope, _question(messages))
+        note = render(found, policy)
         return with_note(messages, note) if note else messages
 
     async def arecall(given: Any) -> list[AnyMessage]:
-        messages, scope = _messages(given), reach.owner()
-        note = "" if scope is None else await reach.anote(scope, _query(messages))
+        messages, scope = _messages(given), scopes.find()
+        found = [] if scope is None else await agent.arecall(scope, _question(messages))
+        note = render(found, policy)
         return with_note(messages, note) if note else messages
 
     return RunnableLambda(recall, arecall, name="recall")
@@ -45,35 +63,116 @@ def recall_hook(
 def remember_node(
     memory: Memory,
     *,
-    user_id: Id = user_of,
-    agent_id: Id | None = None,
-    policy: Policy = DEFAULT,
+    user_id: IdSource = user_of,
+    agent_id: IdSource | None = None,
+    policy: Policy = DEFAULT_POLICY,
 ) -> Runnable[Any, dict[str, Any]]:
     """Make a node that writes the last turn of a state's `messages`; it changes no state.
 
     A turn that is written again, as after a retry, is known. A memory that fails fails no graph.
     The arguments and errors are those of `MemoryMiddleware`.
     """
-    reach = Reach(memory, user_id, agent_id, policy)
+    agent = agent_memory(memory, policy)
+    scopes = ScopeResolver(user_id, agent_id, agent.warn)
 
-    def last(given: Any) -> tuple[Scope | None, Sequence[Message]]:
+    def last_turn(given: Any) -> tuple[Scope | None, Sequence[Message]]:
         messages = _messages(given)
-        said = to_said(to_question(messages))
-        return reach.owner(), to_exchange(said, {"messages": messages})
+        texts = user_texts(until_question(messages))
+        return scopes.find(), turn_messages(texts, {"messages": messages})
 
     def remember(given: Any) -> dict[str, Any]:
-        scope, messages = last(given)
+        scope, messages = last_turn(given)
         if scope is not None:
-            reach.write(messages, scope)
+            agent.write(messages, scope)
         return {}
 
     async def aremember(given: Any) -> dict[str, Any]:
-        scope, messages = last(given)
+        scope, messages = last_turn(given)
         if scope is not None:
-            await reach.awrite(messages, scope)
+            await agent.awrite(messages, scope)
         return {}
 
     return RunnableLambda(remember, aremember, name="remember")
+
+
+class MemoryRetriever(BaseRetriever):
+    """Retrieves memories of the user for whom a chain runs, best first.
+
+    A memory that fails raises, as retrievers do; `with_fallbacks` handles that.
+
+    Attributes:
+        memory: an open memory.
+        user_id, agent_id: as of `MemoryMiddleware`.
+        policy: `top_k`, `threshold` and `scope_search_by_agent` count.
+        where: a filter on the records' metadata (`commonplace.filters`), AND-ed with the scope.
+
+    Raises:
+        pydantic.ValidationError: a field cannot be used.
+    """
+
+    memory: Memory
+    user_id: IdSource = user_of
+    agent_id: IdSource | None = None
+    policy: Policy = DEFAULT_POLICY
+    where: Mapping[str, Any] | None = None
+    _scopes: ScopeResolver = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Check the fields together."""
+        super().model_post_init(context)
+        agent = agent_memory(self.memory, self.policy)
+        self._scopes = ScopeResolver(self.user_id, self.agent_id, agent.warn)
+
+    def invoke(
+        self,
+        input: str,  # noqa: A002 -- LangChain's name
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Find documents; the config may name the user."""
+        token = _config.set(config)
+        try:
+            return super().invoke(input, config, **kwargs)
+        finally:
+            _config.reset(token)
+
+    async def ainvoke(
+        self,
+        input: str,  # noqa: A002 -- LangChain's name
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Find documents, as `invoke`."""
+        token = _config.set(config)
+        try:
+            return await super().ainvoke(input, config, **kwargs)
+        finally:
+            _config.reset(token)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        text, scope = to_query(query), self._search_scope()
+        found = self.memory.search(text, scope, **self._options) if text else ()
+        return [to_document(one) for one in found]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        text, scope = to_query(query), self._search_scope()
+        found = await self.memory.asearch(text, scope, **self._options) if text else ()
+        return [to_document(one) for one in found]
+
+    def _search_scope(self) -> Scope:
+        return search_scope(self._scopes.resolve(config=_config.get()), self.policy)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {
+            "top_k": self.policy.top_k,
+            "threshold": self.policy.threshold,
+            "where": self.where,
+        }
 
 
 def _messages(given: Any) -> list[Any]:
@@ -84,5 +183,5 @@ def _messages(given: Any) -> list[Any]:
     return convert_to_messages(given if isinstance(given, list | tuple) else given.messages)
 
 
-def _query(messages: Sequence[AnyMessage]) -> str:
-    return "\n".join(one["text"] for one in to_said(to_question(messages)))
+def _question(messages: Sequence[AnyMessage]) -> str:
+    return "\n".join(one["text"] for one in user_texts(until_question(messages)))

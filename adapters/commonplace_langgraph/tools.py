@@ -1,4 +1,4 @@
-"""The memory's tools as LangChain runs them, for whoever the run is about."""
+"""The memory's tools, `search_memory` and `add_memory`, as LangChain runs them."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -6,12 +6,10 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt.tool_node import ToolRuntime
 
-from commonplace import Memory, Scope
-from commonplace.agents import blocking, handlers
-from commonplace.agents.policy import Policy, Tool, tools
+from commonplace import Memory, Policy, Scope
+from commonplace.agents import AgentMemory, Tool, tools
 
-from .reach import DEFAULT, Reach
-from .scopes import Id, user_of
+from .scope import DEFAULT_POLICY, IdSource, ScopeResolver, agent_memory, user_of
 from .turn import turn_in
 
 FAILURES = {"search_memory": "Error retrieving memory", "add_memory": "Error recording memory"}
@@ -20,65 +18,63 @@ FAILURES = {"search_memory": "Error retrieving memory", "add_memory": "Error rec
 def memory_tools(
     memory: Memory,
     *,
-    user_id: Id = user_of,
-    agent_id: Id | None = None,
-    policy: Policy = DEFAULT,
+    user_id: IdSource = user_of,
+    agent_id: IdSource | None = None,
+    policy: Policy = DEFAULT_POLICY,
 ) -> list[BaseTool]:
     """Make `search_memory` and `add_memory`, for `create_agent`, a `ToolNode` or by themselves.
 
-    The arguments are those of `MemoryMiddleware`, which brings the tools along; the policy's mode
-    has no say. What a model calls takes no id of anybody.
+    The arguments are those of `MemoryMiddleware`, which has the tools already; the policy's mode
+    does not matter. No argument that a model fills in names a user.
 
     Raises:
-        TypeError: that is no `Memory`.
+        TypeError: `memory` is not a `Memory`.
         InvalidScopeError: a fixed id cannot be used.
+        InvalidRecordError: the policy keeps notes in the conversation.
     """
-    return make_tools(Reach(memory, user_id, agent_id, policy))
+    agent = agent_memory(memory, policy)
+    return make_tools(agent, ScopeResolver(user_id, agent_id, agent.warn))
 
 
-def make_tools(reach: Reach) -> list[BaseTool]:
-    """Make both tools on a memory that is reached already; search first."""
-    search, add = tools(reach.policy)
+def make_tools(agent: AgentMemory, scopes: ScopeResolver) -> list[BaseTool]:
+    """Make both tools on a wrapped memory; search first."""
+
+    def search(scope: Scope, **arguments: Any) -> str:
+        return agent.search_memory(scope, **arguments).text
+
+    async def asearch(scope: Scope, **arguments: Any) -> str:
+        return (await agent.asearch_memory(scope, **arguments)).text
+
+    search_tool, add_tool = tools(agent.policy)
     return [
-        _make(search, reach, _search, _asearch),
-        _make(add, reach, blocking.add_memory, handlers.add_memory),
+        _make(search_tool, scopes, search, asearch),
+        _make(add_tool, scopes, agent.add_memory, agent.aadd_memory),
     ]
-
-
-def _search(memory: Memory, scope: Scope, policy: Policy, **arguments: Any) -> str:
-    return blocking.search_memory(memory, scope, policy, **arguments).text
-
-
-async def _asearch(memory: Memory, scope: Scope, policy: Policy, **arguments: Any) -> str:
-    return (await handlers.search_memory(memory, scope, policy, **arguments)).text
 
 
 def _make(
     tool: Tool,
-    reach: Reach,
+    scopes: ScopeResolver,
     work: Callable[..., str],
     awork: Callable[..., Awaitable[str]],
 ) -> BaseTool:
-    def whose(runtime: ToolRuntime | None) -> Scope:
+    def resolve(runtime: ToolRuntime | None) -> Scope:
         # A model may write anything into its call; only the graph makes one of these.
-        known = runtime if isinstance(runtime, ToolRuntime) else None
-        return reach.whose(known, turn_in(known.state if known else None))
+        trusted = runtime if isinstance(runtime, ToolRuntime) else None
+        turn = turn_in(trusted.state if trusted else None)
+        return scopes.resolve(trusted, asker=turn["owner"] if turn else None)
 
     def call(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
         try:
-            return work(reach.memory, whose(runtime), reach.policy, **arguments)
+            return work(resolve(runtime), **arguments)
         except Exception as error:
-            raise _told(tool, error) from error
-        finally:
-            reach.is_warm = True
+            raise _failure(tool, error) from error
 
     async def acall(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
         try:
-            return await awork(reach.memory, whose(runtime), reach.policy, **arguments)
+            return await awork(resolve(runtime), **arguments)
         except Exception as error:
-            raise _told(tool, error) from error
-        finally:
-            reach.is_warm = True
+            raise _failure(tool, error) from error
 
     return StructuredTool(
         name=tool.name,
@@ -90,6 +86,6 @@ def _make(
     )
 
 
-def _told(tool: Tool, error: Exception) -> ToolException:
+def _failure(tool: Tool, error: Exception) -> ToolException:
     """Word a failure for the model; the turn goes on."""
     return ToolException(f"{FAILURES[tool.name]}: {error}")

@@ -1,4 +1,4 @@
-"""A user's turn: what an agent's state says of it, and its note, which no state ever holds."""
+"""A user's turn as an agent's state holds it, and its note, which no state ever holds."""
 
 import threading
 import uuid
@@ -12,24 +12,27 @@ from langchain_core.messages import BaseMessage
 
 from commonplace import Scope
 
-from .convert import Said, as_now
+from .convert import UserText, current_texts
 
-TURN = "commonplace_turn"
-MOST_TURNS = 1_000
+TURN_KEY = "commonplace_turn"
+MAX_TURNS = 1_000
 
 
-class Turn(TypedDict):
-    """A turn that is not over. It is kept in checkpoints, so that it survives an interrupt.
+class LangGraphTurn(TypedDict):
+    """A turn that is not over, as checkpoints hold it, so that it survives an interrupt.
+
+    Its keys are a stored format.
 
     Attributes:
         id: of this turn only.
         owner: `Scope.key` of whoever asked.
-        said: since the last answer; a summary may have replaced it in the conversation.
+        said: what the user wrote since the last answer; a summary may have replaced it in the
+            conversation.
     """
 
     id: str
     owner: str
-    said: list[Said]
+    said: list[UserText]
 
 
 _IDS = ("id", "owner")
@@ -39,67 +42,69 @@ _PARTS = ("text", "name", "id")
 class TurnState(AgentState[Any]):
     """What the middleware keeps in an agent's state; None between turns."""
 
-    commonplace_turn: NotRequired[Annotated[Turn | None, PrivateStateAttr]]
+    commonplace_turn: NotRequired[Annotated[LangGraphTurn | None, PrivateStateAttr]]
 
 
-def begin(scope: Scope, said: list[Said]) -> Turn:
+def begin_turn(scope: Scope, texts: list[UserText]) -> LangGraphTurn:
     """Begin a turn of whoever the scope names."""
-    return Turn(id=uuid.uuid4().hex, owner=scope.key, said=said)
+    return LangGraphTurn(id=uuid.uuid4().hex, owner=scope.key, said=texts)
 
 
-def turn_in(state: object) -> Turn | None:
+def turn_in(state: object) -> LangGraphTurn | None:
     """Find the turn that is not over in a state; None if there is none.
 
-    A state is saved, loaded and edited by others: what is none of ours counts as not there.
+    A state is saved, loaded and edited by others: what is malformed counts as missing.
     """
-    found = state.get(TURN) if isinstance(state, Mapping) else getattr(state, TURN, None)
+    found = state.get(TURN_KEY) if isinstance(state, Mapping) else getattr(state, TURN_KEY, None)
     if not isinstance(found, dict) or not all(type(found.get(one)) is str for one in _IDS):
         return None
-    said = found.get("said")
-    return Turn(
+    texts = found.get("said")
+    return LangGraphTurn(
         id=found["id"],
         owner=found["owner"],
         said=[
-            Said(text=one["text"], name=one["name"], id=one["id"])
-            for one in (said if isinstance(said, list) else [])
+            UserText(text=one["text"], name=one["name"], id=one["id"])
+            for one in (texts if isinstance(texts, list) else [])
             if isinstance(one, dict) and all(type(one.get(part)) is str for part in _PARTS)
         ],
     )
 
 
-def query(turn: Turn) -> str:
-    """Say what to recall for a turn."""
+def turn_query(turn: LangGraphTurn) -> str:
+    """Write the query by which a turn is recalled for."""
     return "\n".join(one["text"] for one in turn["said"])
 
 
-class Turns:
-    """What this process knows of turns that are not over: the 1,000 latest."""
+class TurnCache:
+    """The notes of turns that are not over in this process: the 1,000 latest."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[str, list[Said]]] = OrderedDict()
+        self._turns: OrderedDict[str, tuple[str, list[UserText]]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def note(self, turn: Turn) -> str | None:
-        """Read a turn's note, empty when nothing was recalled; None when nobody looked yet."""
+    def note(self, turn: LangGraphTurn) -> str | None:
+        """Read a turn's note, empty when nothing was recalled; None before the recall."""
         with self._lock:
-            known = self._known.get(turn["id"])
-        return None if known is None else known[0]
+            cached = self._turns.get(turn["id"])
+        return None if cached is None else cached[0]
 
-    def keep(self, turn: Turn, note: str) -> None:
-        """Keep a turn's note, and what was said in it as it is by now."""
+    def keep(self, turn: LangGraphTurn, note: str) -> None:
+        """Keep a turn's note, and the user's texts as they are by now."""
         with self._lock:
-            self._known[turn["id"]] = note, turn["said"]
-            while len(self._known) > MOST_TURNS:
-                self._known.popitem(last=False)
+            self._turns[turn["id"]] = note, turn["said"]
+            while len(self._turns) > MAX_TURNS:
+                self._turns.popitem(last=False)
 
-    def latest(self, turn: Turn, messages: Sequence[BaseMessage]) -> Turn:
+    def latest(self, turn: LangGraphTurn, messages: Sequence[BaseMessage]) -> LangGraphTurn:
         """Read a turn as it is by now: from the conversation, else as it was when last read."""
         with self._lock:
-            known = self._known.get(turn["id"])
-        said = turn["said"] if known is None else known[1]
-        return Turn(id=turn["id"], owner=turn["owner"], said=as_now(said, messages))
+            cached = self._turns.get(turn["id"])
+        texts = turn["said"] if cached is None else cached[1]
+        return LangGraphTurn(
+            id=turn["id"], owner=turn["owner"], said=current_texts(texts, messages)
+        )
 
-    def drop(self, turn: Turn) -> None:
+    def drop(self, turn: LangGraphTurn) -> None:
         """Forget a turn that is over."""
         with self._lock:
-            self._known.pop(turn["id"], None)
+            self._turns.pop(turn["id"], None)

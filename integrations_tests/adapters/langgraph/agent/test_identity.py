@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime, ServerInfo
 from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
 from commonplace_langgraph import MemoryMiddleware, Run
-from commonplace_langgraph.scopes import scope_of, user_of
+from commonplace_langgraph.scope import scope_of, user_of
 
 ASK = {"messages": [HumanMessage("I like tea")]}
 

@@ -12,6 +12,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 
+from commonplace.agents import session
 from commonplace.agents.policy import HEADER, Policy
 from commonplace.agents.prompt import NOTE_MARK
 from commonplace.errors import InvalidRecordError, InvalidScopeError
@@ -20,7 +21,7 @@ from commonplace.model import Scope
 from commonplace.testing.contracts.adapter import AdapterContract
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_langgraph import MemoryMiddleware
-from commonplace_langgraph import reach as reach_module
+from commonplace_langgraph import scope as scope_module
 
 ALICE = Scope(user_id="alice")
 STATIC = Policy(mode="static_control")
@@ -442,7 +443,8 @@ async def test_a_hung_memory_is_left_behind(
     for name in ("search", "add"):
         monkeypatch.setattr(memory, name, lambda *a, **k: go.wait())
         monkeypatch.setattr(memory, f"a{name}", ahang)
-    monkeypatch.setattr(reach_module, "WRITE_PATIENCE", 0.05)
+    for module in (scope_module, session):
+        monkeypatch.setattr(module, "WRITE_PATIENCE", 0.05)
     agent = make(model(), MemoryMiddleware(memory, policy=Policy(recall_timeout=0.02)))
     if is_async:
         out = await agent.ainvoke(ask("hello"), context=context("alice"))
@@ -475,7 +477,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_write(
     with pytest.raises(asyncio.CancelledError):
         await running
     go.set()
-    await asyncio.wait(middleware._reach._writes)
+    await asyncio.wait(middleware._memory.lazy.writes)
 
     assert texts() == ["I like tea", "All right."]
 
@@ -509,11 +511,11 @@ def test_only_the_first_search_is_given_time_to_load_its_model(
 ):
     policy = Policy(recall_timeout=1.5, mode="both" if by == "hook" else "agent_control")
     middleware = MemoryMiddleware(memory, policy=policy)
-    before = middleware._reach.policy.recall_timeout
+    before = middleware._memory._recall_seconds()
     agent = make(model(call("search_memory", keywords=["tea"]), "Tea."), middleware)
     agent.invoke(ask("tea?"), context=context("alice"))
 
-    assert (before, middleware._reach.policy.recall_timeout) == (10.0, 1.5)
+    assert (before, middleware._memory._recall_seconds()) == (10.0, 1.5)
 
 
 @pytest.mark.parametrize(
