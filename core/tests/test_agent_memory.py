@@ -22,7 +22,7 @@ from commonplace.errors import (
     StoreUnavailableError,
 )
 from commonplace.memory import Memory
-from commonplace.model import Message, Scope
+from commonplace.model import Message, Page, Scope
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
@@ -157,6 +157,32 @@ async def test_a_slow_memory_is_waited_for_less_until_it_answers(memory, monkeyp
 
     assert waited[0] >= 0.2 > 0.1 > waited[1]
     assert len(memory.list(ALICE).records) == 2
+
+
+def test_a_late_write_counts_though_its_loop_is_closed_and_recalls_are_fast(memory, monkeypatch):
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.4)
+    mine, waited, writes = agent(memory, recall_timeout=0.1), [], [False, False, True, False]
+
+    async def write(self, *args, **options):
+        await asyncio.Event().wait() if not writes.pop(0) else None
+
+    async def turn():
+        began = asyncio.get_running_loop().time()
+        await mine.awrite([Message(text="Tea.")], ALICE)
+        waited.append(asyncio.get_running_loop().time() - began)
+
+    async def find_nothing(self, *args, **options):
+        return Page(records=(), cursor=None)
+
+    monkeypatch.setattr(Memory, "alist", find_nothing)
+    monkeypatch.setattr(Memory, "aadd", write)
+    while writes:
+        asyncio.run(mine.arecall(ALICE, ""))
+        asyncio.run(turn())
+
+    first, second, _, after_a_good_one = waited
+    assert second < 0.3 < first
+    assert after_a_good_one > 0.3
 
 
 # -- opened on first use, and shared -----------------------------------------------------------

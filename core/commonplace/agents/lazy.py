@@ -27,6 +27,7 @@ class LazyMemory:
         holders: the objects that use it; `MemoryPool` may close a memory without any.
         writes: writes that run on an event loop, for all who share the memory.
         late_writes: those among them that are no longer waited for.
+        is_late: a write took too long, on a loop that may be closed, and none was done since.
         failures: the kinds of failure that were logged.
     """
 
@@ -39,6 +40,7 @@ class LazyMemory:
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
         self.late_writes: set[asyncio.Task[None]] = set()
+        self.is_late = False
         self.failures: set[str] = set()
 
     @property

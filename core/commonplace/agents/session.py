@@ -204,6 +204,7 @@ class AgentMemory:
 
     def _add(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:  # noqa: FBT001
         self.lazy.get().add(messages, scope, wait=wait)
+        self.lazy.is_late = False
 
     async def _aadd(self, messages: Sequence[Message], scope: Scope) -> None:
         memory = await self.lazy.aget()
@@ -214,6 +215,8 @@ class AgentMemory:
             await work
         except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
             self._failed("write", error)
+        else:
+            self.lazy.is_late = False
 
     def _recall_seconds(self) -> float:
         seconds, first = self.policy.recall_timeout, self._first_recall_timeout
@@ -222,14 +225,18 @@ class AgentMemory:
     def _write_seconds(self) -> float:
         """Wait less for a memory that was slow: a late memory must not slow every turn."""
         seconds = WRITE_PATIENCE if self.policy.await_write else ACCEPT_PATIENCE
-        is_slow = self._is_slow or bool(self._late_writes())
+        is_slow = self._is_slow or self.lazy.is_late or bool(self._late_writes())
         return min(seconds, self.policy.recall_timeout) if is_slow else seconds
 
     def _late_writes(self) -> list[asyncio.Task[None]]:
         return [task for task in list(self.lazy.late_writes) if not task.get_loop().is_closed()]
 
     def _failed(self, what: str, error: Exception) -> None:
-        self._is_slow = isinstance(error, TimeoutError)
+        # Apart, for a model that only writes need may be slow while recalls are fast.
+        if what == "write":
+            self.lazy.is_late = isinstance(error, TimeoutError)
+        else:
+            self._is_slow = isinstance(error, TimeoutError)
         self.warn(what, error)
 
 
