@@ -1,4 +1,4 @@
-"""One memory for Strands agents: a plugin, a memory store, sessions, Strands' models as ours.
+"""One memory for Strands agents: a plugin, a memory store, a session repository, a chat model.
 
 `commonplace_strands.mem0_memory` is a module to use in place of `strands_tools.mem0_memory`.
 """
@@ -6,7 +6,7 @@
 from commonplace import MissingExtraError
 
 try:
-    import strands as _strands  # noqa: F401 -- only asks whether it is there
+    import strands as _strands  # noqa: F401 -- only to check that it is installed
 except ImportError as error:
     raise MissingExtraError(package="strands-agents", extra="strands") from error
 
@@ -14,5 +14,12 @@ from .models import StrandsChat
 from .plugin import MemoryPlugin
 from .sessions import CommonplaceSessionRepository
 from .store import CommonplaceMemoryStore
+from .tools import ToolName
 
-__all__ = ["CommonplaceMemoryStore", "CommonplaceSessionRepository", "MemoryPlugin", "StrandsChat"]
+__all__ = [
+    "CommonplaceMemoryStore",
+    "CommonplaceSessionRepository",
+    "MemoryPlugin",
+    "StrandsChat",
+    "ToolName",
+]

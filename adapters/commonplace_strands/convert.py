@@ -1,44 +1,51 @@
-"""Strands' messages as ours, and our matches as Strands' entries.
+"""Mapping between Strands' messages, entries and model calls and ours.
 
 - `text` blocks → `Message.text`, joined by line breaks; the text in `citationsContent` counts too.
   More than a record holds becomes several messages. Tool traffic, images, documents, reasoning and
   cache points are dropped.
 - `role` `user` and `assistant` → `Message.role`; Strands has no names and no times.
-- our stamp's id, or what the caller gives → `Message.id`; `tracking_id` → dropped, for the
-  framework itself drops it on the way to a memory store.
+- the id of our owner tag, or what the caller gives → `Message.id`; `tracking_id` → dropped, for
+  the framework itself drops it on the way to a memory store.
 - `metadata` → dropped; a message marked as a note is dropped whole, and so is the record of a
   direct tool call.
 - `AgentResult.structured_output` → `Message.text`, as JSON, when the answer has no text.
 - `Match.record.text` → `MemoryEntry.content`; its id, score, kind, times and scope →
   `MemoryEntry.metadata`, over the record's own.
+- recalled `Match`es → a note at the end of a model call's last user message; a tool's
+  instructions → the end of its system prompt.
 """
 
+import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from strands.agent import AgentResult
 from strands.memory import MemoryEntry
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import Match, Record, WriteResult
-from commonplace.agents.messages import clean
-from commonplace.agents.prompt import is_note
+from commonplace import Match, Message, Policy, Record, WriteResult
+from commonplace.agents import clean, is_note, mark, render, shown, to_messages
+
+ModelCallContext = Any
+"""The framework's context of a model call, a dataclass that has moved between its versions."""
 
 _ANSWERED = re.compile("end_turn|stop_sequence|tool_use|limit_.+")
-_DIRECT = re.compile(r"^agent\.tool\.\S+ (?:direct tool call|was called)\.$", re.MULTILINE)
+_DIRECT_CALL = re.compile(r"^agent\.tool\.\S+ (?:direct tool call|was called)\.$", re.MULTILINE)
+
+# -- messages ------------------------------------------------------------------------------------
 
 
-def custom(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read what others keep with a message; an empty mapping if that is nothing."""
+def custom_metadata(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what applications keep with a message; an empty mapping if there is nothing."""
     metadata = message.get("metadata")
-    held = metadata.get("custom") if isinstance(metadata, Mapping) else None
-    return held if isinstance(held, Mapping) else {}
+    custom = metadata.get("custom") if isinstance(metadata, Mapping) else None
+    return custom if isinstance(custom, Mapping) else {}
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """Read what was said; empty for a note, tool traffic and the record of a direct tool call."""
-    if is_note(custom(message)):
+    """Return a message's text; empty for a note, tool traffic and a recorded direct tool call."""
+    if is_note(custom_metadata(message)):
         return ""
     texts = []
     for block in message.get("content") or ():
@@ -46,30 +53,47 @@ def text_of(message: Mapping[str, Any]) -> str:
         parts = cited.get("content") or () if isinstance(cited, Mapping) else (block,)
         texts += [part["text"] for part in parts if type(part.get("text")) is str]
     text = clean("\n".join(texts))
-    return "" if _DIRECT.search(text) else text
+    return "" if _DIRECT_CALL.search(text) else text
 
 
-def said_now(messages: Sequence[StrandsMessage]) -> list[StrandsMessage]:
-    """Choose what the user says in this turn: all after the last answer, often one message.
+def new_user_messages(messages: Sequence[StrandsMessage]) -> list[StrandsMessage]:
+    """Choose the messages with text after the last answer, often one.
 
-    Whoever hands the whole conversation in each time has said the rest before.
+    Some callers pass the whole conversation with each turn.
     """
-    said: list[StrandsMessage] = []
+    new: list[StrandsMessage] = []
     for message in messages:
         if message.get("role") == "assistant":
-            said = []
+            new = []
         elif text_of(message):
-            said.append(message)
-    return said
+            new.append(message)
+    return new
 
 
-def is_parked(result: AgentResult) -> bool:
-    """Tell whether a turn waits, and goes on in another one."""
+def is_interrupted(result: AgentResult) -> bool:
+    """Return whether a turn waits, and goes on in another invocation."""
     return result.stop_reason in ("interrupt", "checkpoint")
 
 
-def answer_of(result: AgentResult) -> str:
-    """Read the agent's last words in a turn; empty if it was cut off or had none."""
+def turn_messages(
+    asked: Sequence[StrandsMessage], result: AgentResult, ids: Callable[[], str]
+) -> list[Message]:
+    """Make the messages of a finished turn; an empty list for one that was cut off.
+
+    Args:
+        asked: what the user said in it.
+        ids: makes the id of the next message.
+    """
+    answer = _answer_of(result)
+    if not answer and not is_interrupted(result):
+        return []
+    messages: list[Message] = []
+    for message in asked:
+        messages += to_messages(text_of(message), "user", "", ids())
+    return messages + to_messages(answer, "assistant", "", ids())
+
+
+def _answer_of(result: AgentResult) -> str:
     if not _ANSWERED.fullmatch(result.stop_reason):
         return ""
     text = text_of(result.message)
@@ -78,20 +102,23 @@ def answer_of(result: AgentResult) -> str:
     return clean(result.structured_output.model_dump_json())
 
 
+# -- entries and tool results --------------------------------------------------------------------
+
+
 def to_entry(match: Match, store: str) -> MemoryEntry:
     """Make the entry of a memory store; its metadata is JSON."""
-    told = {**match.record.metadata, **describe(match.record), "score": match.score}
-    return MemoryEntry(content=match.record.text, store_name=store, metadata=told)
+    metadata = {**match.record.metadata, **describe(match.record), "score": match.score}
+    return MemoryEntry(content=match.record.text, store_name=store, metadata=metadata)
 
 
 def changes_of(written: WriteResult) -> list[dict[str, str | None]]:
-    """Tell what a write did to each memory, as JSON; `NONE` says that it was known."""
+    """Return what a write did to each memory, as JSON; `NONE` for what was known."""
     return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
 
 
 def describe(record: Record) -> dict[str, Any]:
-    """Tell what a record is, but for its text, as JSON; what is unknown is left out."""
-    told = {
+    """Return a record's fields without its text, as JSON; what is unknown is left out."""
+    fields = {
         "id": record.id,
         "kind": record.kind,
         "role": record.role,
@@ -100,4 +127,42 @@ def describe(record: Record) -> dict[str, Any]:
         "created_at": record.created_at.isoformat(),
         "updated_at": record.updated_at.isoformat(),
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+# -- model calls ---------------------------------------------------------------------------------
+
+
+def add_note(call: ModelCallContext, matches: Sequence[Match], policy: Policy) -> ModelCallContext:
+    """Return a call with a note after its last user message; what precedes it stays cacheable.
+
+    The call itself if there is nothing to show, or no user message.
+    """
+    note = render(matches, policy)
+    user_positions = [at for at, one in enumerate(call.messages) if one["role"] == "user"]
+    if not note or not user_positions:
+        return call
+    at = user_positions[-1]
+    last = call.messages[at]
+    marked = {**custom_metadata(last), **mark(shown(matches, policy))}
+    with_note = {
+        **last,
+        "content": [*last["content"], {"text": f"\n\n{note}"}],
+        "metadata": {**last.get("metadata", {}), "custom": marked},
+    }
+    messages = [*call.messages[:at], with_note, *call.messages[at + 1 :]]
+    changes: dict[str, Any] = {"messages": messages}
+    if hasattr(call, "dynamic_trailing_blocks") and with_note is messages[-1]:
+        # What changes with each call must not be the end of a provider's cached prefix.
+        changes["dynamic_trailing_blocks"] = call.dynamic_trailing_blocks + 1
+    return dataclasses.replace(call, **changes)
+
+
+def add_instructions(call: ModelCallContext, text: str) -> ModelCallContext:
+    """Return a call with a text after its system prompt; the call itself if the text is empty."""
+    prompt = call.system_prompt
+    if not text:
+        return call
+    if isinstance(prompt, list):
+        return dataclasses.replace(call, system_prompt=[*prompt, {"text": text}])
+    return dataclasses.replace(call, system_prompt=f"{prompt}\n\n{text}" if prompt else text)

@@ -1,30 +1,34 @@
-"""A drop-in for `strands_tools.mem0_memory`: the same tool, on a memory of ours.
+"""Drop-in for `strands_tools.mem0_memory`: the same tool, on a commonplace memory.
 
 Use this module, its object `mem0_memory` or the string `"commonplace_strands.mem0_memory"` as a
 tool of an agent. Identity comes from `MEM0_USER_ID` and `MEM0_AGENT_ID`, never from the model; the
-place from `COMMONPLACE_PATH` and its kin. The variables that choose Mem0's models and stores, and
-those of its console panels, have nothing to choose here.
+location from `COMMONPLACE_PATH` and the other variables of `Memory.from_env`. The variables that
+choose Mem0's models and stores, and those of its console panels, have no effect here.
 """
 
+import hashlib
+import json
 import logging
 import os
+import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from strands.tools.tools import PythonAgentTool
 from strands.types.tools import ToolResult, ToolSpec, ToolUse
 
-from commonplace import InvalidRecordError, Memory, Scope
+from commonplace import InvalidRecordError, Memory, Record, Relation, Scope, Version
+from commonplace.agents import SCOPE_FIELDS, clean, to_query
 
-from .mem0_actions import ACTIONS, scope_from_env, take, unused_in_env
+from .convert import changes_of
 
 TOOL_SPEC: ToolSpec = {
     "name": "mem0_memory",
     "description": (
         "Keep and find what should outlive this conversation.\n\n"
         "Actions: `store` keeps `content`; `retrieve` finds what answers `query`, best first; "
-        "`list` tells everything; `get`, `delete` and `history` work on one `memory_id`.\n\n"
+        "`list` returns everything; `get`, `delete` and `history` work on one `memory_id`.\n\n"
         "Whose memory it is was set by the operator and cannot be changed here."
     ),
     "inputSchema": {
@@ -34,7 +38,7 @@ TOOL_SPEC: ToolSpec = {
                 "action": {
                     "type": "string",
                     "description": "What to do.",
-                    "enum": list(ACTIONS),
+                    "enum": ["store", "get", "list", "retrieve", "delete", "history"],
                 },
                 "content": {"type": "string", "description": "What to keep, for `store`."},
                 "memory_id": {
@@ -51,12 +55,30 @@ TOOL_SPEC: ToolSpec = {
         }
     },
 }
+REQUIRED = {
+    "store": "content", "get": "memory_id", "retrieve": "query",
+    "delete": "memory_id", "history": "memory_id",
+}  # fmt: skip
+TENANT_FIELDS = (*SCOPE_FIELDS, "run_id", "app_id", "org_id")
+TOP_K = 10
+PAGE_SIZE = 1000
+# The errors are worded as the original tool's.
+NO_IDENTITY = "Either MEM0_USER_ID or MEM0_AGENT_ID environment variable must be set."
+NO_IDENTITY_GIVEN = "Either user_id or agent_id must be provided."
+DENIED = "Access denied"
+NO_ACTION = "action parameter is required"
+UNKNOWN_ACTION = "Invalid action: {}"
+MISSING = "{} is required for {} action"
 NO_CONFIG = "Leave it out; pass memory=Memory.open(...) with its settings."
+IGNORED = "%s chose something of Mem0; memories are kept where COMMONPLACE_PATH says"
 
-NO_SAY = "%s chose something of Mem0; memories are kept where COMMONPLACE_PATH says"
-
+_IGNORED_VARIABLE = re.compile("MEM0_(API_KEY|LLM_|EMBEDDER_)|OPENSEARCH_|NEPTUNE_")
 _lock = threading.Lock()
 _opened: dict[int, Memory] = {}  # by process: a forked child has none of its parent's
+
+
+class Mem0ToolError(ValueError):
+    """An error of the tool, in the words that its callers know."""
 
 
 class Mem0Tool(PythonAgentTool):
@@ -67,7 +89,7 @@ class Mem0Tool(PythonAgentTool):
         self._call = call
 
     def __call__(self, /, *tool: ToolUse, **state: Any) -> ToolResult:
-        """Run the tool, given first or as `tool`; what fails is told in the result."""
+        """Run the tool, given first or as `tool`; a failure is a result too."""
         return self._call(tool[0] if tool else state["tool"])
 
 
@@ -75,13 +97,14 @@ class Mem0MemoryTool:
     """The tool for one user, or for one agent when there is no user.
 
     Args:
-        user_id, agent_id: whose memory; the user's if both are given.
+        user_id: the owner.
+        agent_id: the owner when there is no user.
         config: refused; it configures another library.
         memory: an open memory; that of the environment when missing, opened on first use.
 
     Raises:
         InvalidScopeError, InvalidRecordError: an argument cannot be used.
-        ValueError: nobody is named.
+        ValueError: there is no owner.
     """
 
     def __init__(
@@ -96,26 +119,179 @@ class Mem0MemoryTool:
             raise InvalidRecordError(
                 field="config",
                 value=type(config).__name__,
-                reason="configures mem0, which has no part here",
+                reason="configures mem0, which is not used here",
                 hint=NO_CONFIG,
             )
         if not user_id and not agent_id:
-            raise ValueError("Either user_id or agent_id must be provided.")  # noqa: TRY003 -- as the tool says it
+            raise ValueError(NO_IDENTITY_GIVEN)
         scope = Scope(user_id=user_id) if user_id else Scope(agent_id=agent_id)
         self.mem0_memory = Mem0Tool(
-            lambda tool: take(tool, lambda: memory or _from_env(), lambda: scope)
+            lambda tool: _run(tool, lambda: memory or _memory_from_env(), lambda: scope)
         )
 
 
-mem0_memory = Mem0Tool(lambda tool: take(tool, _from_env, scope_from_env))
+mem0_memory = Mem0Tool(lambda tool: _run(tool, _memory_from_env, _scope_from_env))
 
 
-def _from_env() -> Memory:
-    """Open what the environment says, once; it is closed when the program ends."""
+def _memory_from_env() -> Memory:
+    """Open the memory of the environment, once; it is closed when the program ends."""
     with _lock:
         process = os.getpid()
         if process not in _opened:
-            if unused := unused_in_env():
-                logging.getLogger("commonplace_strands").warning(NO_SAY, ", ".join(unused))
+            ignored = sorted(name for name in os.environ if _IGNORED_VARIABLE.match(name))
+            if ignored:
+                logging.getLogger("commonplace_strands").warning(IGNORED, ", ".join(ignored))
             _opened[process] = Memory.from_env()
         return _opened[process]
+
+
+def _scope_from_env() -> Scope:
+    """Read the owner, anew for each call.
+
+    Raises:
+        Mem0ToolError: the environment names none.
+        InvalidScopeError: an id cannot be used.
+    """
+    user_id = os.environ.get("MEM0_USER_ID") or None
+    agent_id = os.environ.get("MEM0_AGENT_ID") or None
+    if user_id is None and agent_id is None:
+        raise Mem0ToolError(NO_IDENTITY)
+    return Scope(user_id=user_id, agent_id=agent_id)
+
+
+# -- actions -------------------------------------------------------------------------------------
+
+
+def _run(tool: ToolUse, memory: Callable[[], Memory], scope: Callable[[], Scope]) -> ToolResult:
+    """Run an action; a failure is a result too."""
+    use_id = tool.get("toolUseId", "default_id")
+    try:
+        arguments = tool.get("input") or {}
+        action = _check_arguments(arguments)
+        owner = scope()
+        text = _ACTIONS[action](memory(), owner, arguments)
+    except Exception as error:  # noqa: BLE001 -- the model reads it; the agent goes on
+        text = clean(f"Error: {error}")  # what a provider cannot encode would end the turn
+        return {"toolUseId": use_id, "status": "error", "content": [{"text": text}]}
+    return {"toolUseId": use_id, "status": "success", "content": [{"text": text}]}
+
+
+def _check_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return the action."""
+    action = arguments.get("action")
+    if not action:
+        raise Mem0ToolError(NO_ACTION)
+    if not isinstance(action, str) or action not in _ACTIONS:
+        raise Mem0ToolError(UNKNOWN_ACTION.format(action))
+    required = REQUIRED.get(action)
+    if required is not None and not arguments.get(required):
+        raise Mem0ToolError(MISSING.format(required, action))
+    return action
+
+
+def _store(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
+    metadata = arguments.get("metadata") or {}
+    if isinstance(metadata, dict):  # the memory refuses anything else
+        metadata = {name: one for name, one in metadata.items() if name not in TENANT_FIELDS}
+    written = memory.add(
+        arguments["content"], scope, infer=False, metadata=metadata, origin="assistant"
+    )
+    return _to_text(changes_of(written))
+
+
+def _get(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
+    record = _own_record(memory, scope, arguments["memory_id"])
+    return _to_text({**_record_item(record), "score": None})
+
+
+def _list(memory: Memory, scope: Scope, _arguments: Mapping[str, Any]) -> str:
+    records: list[Record] = []
+    cursor: str | None = None
+    while True:
+        page = memory.list(scope, limit=PAGE_SIZE, cursor=cursor)
+        records += page.records
+        cursor = page.cursor
+        if cursor is None:
+            relations = [_relation_item(one, "target") for one in memory.relations(scope)]
+            return _to_text([*map(_record_item, records), *relations])
+
+
+def _retrieve(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
+    matches = memory.search(to_query(arguments["query"]), scope, top_k=TOP_K)
+    ids = [one.record.id for one in matches]
+    found = memory.relations(scope, records=ids) if ids else ()
+    relations = [_relation_item(one, "destination") for one in found]
+    items = [{**_record_item(one.record), "score": one.score} for one in matches]
+    return _to_text([*items, *relations])
+
+
+def _delete(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
+    record = _own_record(memory, scope, arguments["memory_id"])
+    memory.delete(record.id, record.scope)
+    return f"Memory {record.id} deleted successfully"
+
+
+def _history(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
+    versions = memory.history(arguments["memory_id"], scope)
+    if not versions:
+        raise Mem0ToolError(DENIED)
+    created_at = versions[0].at.isoformat()
+    return _to_text([_version_item(one, created_at) for one in versions])
+
+
+_ACTIONS: dict[str, Callable[[Memory, Scope, Mapping[str, Any]], str]] = {
+    "store": _store, "get": _get, "list": _list,
+    "retrieve": _retrieve, "delete": _delete, "history": _history,
+}  # fmt: skip
+
+
+def _own_record(memory: Memory, scope: Scope, memory_id: str) -> Record:
+    record = memory.get(memory_id, scope)
+    if record is None:  # whether another scope has it is not revealed
+        raise Mem0ToolError(DENIED)
+    return record
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+def _record_item(record: Record) -> dict[str, Any]:
+    owners = {
+        "user_id": record.scope.user_id,
+        "agent_id": record.scope.agent_id,
+        "run_id": record.scope.session_id,
+    }
+    return {
+        "id": record.id,
+        "memory": record.text,
+        "hash": hashlib.md5(record.text.encode(), usedforsecurity=False).hexdigest(),
+        "metadata": dict(record.metadata) or None,
+        "created_at": record.created_at.isoformat(),
+        "updated_at": record.updated_at.isoformat(),
+        **{name: one for name, one in owners.items() if one is not None},
+    }
+
+
+def _relation_item(relation: Relation, end: str) -> dict[str, Any]:
+    return {
+        "source": relation.subject, "relationship": relation.predicate, end: relation.object,
+    }  # fmt: skip
+
+
+def _version_item(version: Version, created_at: str) -> dict[str, Any]:
+    return {
+        "id": f"{version.record_id}:{version.version}",
+        "memory_id": version.record_id,
+        "old_memory": version.previous,
+        "new_memory": version.text,
+        "event": version.event,
+        "created_at": created_at,
+        "updated_at": version.at.isoformat(),
+        "is_deleted": version.event == "DELETE",
+        "actor_id": None,
+        "role": None,
+    }
+
+
+def _to_text(value: dict[str, Any] | Iterable[Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

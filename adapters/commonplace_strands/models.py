@@ -1,4 +1,4 @@
-"""Strands' chat models as the model of a memory."""
+"""Chat model of a memory on a model of Strands."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from strands.models import Model
 
 from commonplace import ModelFailedError
 
-NO_MODEL = "model={!r} is no Model of strands. Pass one."
+NO_MODEL = "model={!r} must be a strands.models.Model. Pass one."
 CUT_OFF = ("max_tokens", "content_filtered", "guardrail_intervened")
 
 
@@ -17,8 +17,11 @@ class StrandsChat:
     """Extracts with a Strands model; one call for one answer.
 
     Each call runs on an event loop of its own, as each call of a synchronous agent does, so that a
-    memory goes on extracting when the loop of the agent's call is gone. A model whose client one
-    loop owns should not be the agent's own object: make another.
+    memory goes on extracting when the loop of the agent's call is closed. A model whose client
+    belongs to one loop should not be the agent's own object: make another.
+
+    Raises:
+        TypeError: `model` is not a Strands model.
     """
 
     def __init__(self, model: Model) -> None:
@@ -39,8 +42,8 @@ class StrandsChat:
         Raises:
             ModelFailedError: the answer was cut off.
         """
-        wanted = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
-        return asyncio.run(self._complete(wanted, user))
+        prompt = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
+        return asyncio.run(self._complete(prompt, user))
 
     async def _complete(self, system: str, user: str) -> str:
         parts: list[str] = []

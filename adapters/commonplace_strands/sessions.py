@@ -1,5 +1,10 @@
-"""Strands' sessions on a commonplace memory: every conversation exact, durable and erasable."""
+"""Session repository: Strands' conversations on a memory, exact, durable and erasable.
 
+Sessions are rows of JSON in the memory's checkpoints, one thread for each session.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from strands.session.session_repository import SessionRepository
@@ -7,28 +12,29 @@ from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
 from commonplace import InvalidRecordError, InvalidScopeError, Memory, Scope
-from commonplace.agents.messages import in_session
-
-from .rows import Row, Rows
+from commonplace.agents import in_session
+from commonplace.ports import Address, Blob, Checkpoint, Selection
 
 if TYPE_CHECKING:
     from strands.multiagent import MultiAgentBase
 
 _SESSION = "session", "session"  # the one row of its table
 _DIGITS = 20
+_BLOB_TYPE = "strands/json"
+_PAGE_SIZE = 256
 
 
 class CommonplaceSessionRepository(SessionRepository):
-    """Keeps the sessions of one user or agent in the record of truth of a memory.
+    """Keeps the sessions of one user or agent beside a memory, in its record of truth.
 
     For `RepositorySessionManager(session_id=..., session_repository=...)`. Safe in any thread; a
-    change is on the disk when the call returns. Two users may each have a session of one name:
-    neither sees the other's. `Memory.forget` erases the sessions of what it is given, also a
-    single one: `Scope(user_id=..., session_id=...)`.
+    change is on disk when the call returns. Two users may each have a session of one name: neither
+    sees the other's. `Memory.forget` erases the sessions of the scope it gets, also a single one:
+    `Scope(user_id=..., session_id=...)`.
 
     Args:
-        memory: an open one, which stays the caller's to close.
-        scope: whose sessions these are.
+        memory: an open memory; the repository does not close it.
+        scope: the owner of the sessions.
 
     Raises:
         InvalidScopeError: the scope names a session; each call names its own.
@@ -52,8 +58,8 @@ class CommonplaceSessionRepository(SessionRepository):
         """
         rows = self._rows(session.session_id)
         if rows.find(*_SESSION) is not None:
-            reason = f"Session {session.session_id} already exists"
-            raise SessionException(reason)
+            message = f"Session {session.session_id} already exists"
+            raise SessionException(message)
         rows.put(*_SESSION, session.to_dict())
         return session
 
@@ -90,7 +96,7 @@ class CommonplaceSessionRepository(SessionRepository):
         return None if row is None else SessionAgent.from_dict(row)
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
-        """Keep what an agent has become; when it was made stays.
+        """Replace an agent; its creation time stays.
 
         Raises:
             SessionException: there is no such agent.
@@ -123,7 +129,7 @@ class CommonplaceSessionRepository(SessionRepository):
     def update_message(
         self, session_id: str, agent_id: str, session_message: SessionMessage, **_: Any
     ) -> None:
-        """Keep what a message has become, as after a redaction; when it was made stays.
+        """Replace a message, as after a redaction; its creation time stays.
 
         Raises:
             SessionException: there is no such message.
@@ -135,14 +141,14 @@ class CommonplaceSessionRepository(SessionRepository):
     def list_messages(
         self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **_: Any
     ) -> list[SessionMessage]:
-        """Read messages in the order of their numbers: `limit` of them, leaving out `offset`.
+        """List messages in the order of their numbers: `limit` of them, after the first `offset`.
 
         Raises:
             SessionException: there is no such agent.
         """
         rows = self._rows(session_id)
         rows.get("agents", agent_id)
-        found = list(rows.walk(_messages(agent_id)))[::-1][offset:]
+        found = list(rows.list(_messages(agent_id)))[::-1][offset:]
         return [SessionMessage.from_dict(one) for one in found[:limit]]
 
     # -- several agents ------------------------------------------------------------------------
@@ -157,12 +163,14 @@ class CommonplaceSessionRepository(SessionRepository):
         rows.get(*_SESSION)
         rows.put("multi_agents", multi_agent.id, multi_agent.serialize_state())
 
-    def read_multi_agent(self, session_id: str, multi_agent_id: str, **_: Any) -> Row | None:
+    def read_multi_agent(
+        self, session_id: str, multi_agent_id: str, **_: Any
+    ) -> dict[str, Any] | None:
         """Read the state of a graph or swarm; None if the session has none of this name."""
         return self._rows(session_id).find("multi_agents", multi_agent_id)
 
     def update_multi_agent(self, session_id: str, multi_agent: "MultiAgentBase", **_: Any) -> None:
-        """Keep what a graph or swarm has become.
+        """Replace the state of a graph or swarm.
 
         Raises:
             SessionException: there is none of this name.
@@ -173,8 +181,8 @@ class CommonplaceSessionRepository(SessionRepository):
 
     # -- wiring --------------------------------------------------------------------------------
 
-    def _rows(self, session_id: str) -> Rows:
-        return Rows(self._memory, in_session(self._scope, session_id))
+    def _rows(self, session_id: str) -> "SessionRows":
+        return SessionRows(self._memory, in_session(self._scope, session_id))
 
 
 def _messages(agent_id: str) -> str:
@@ -185,6 +193,70 @@ def _number(message_id: object) -> str:
     """Write a number so that texts have the order of numbers."""
     if type(message_id) is not int or message_id < 0:
         raise InvalidRecordError(
-            field="message_id", value=message_id, reason="is no whole number from 0 on"
+            field="message_id", value=message_id, reason="must be a whole number from 0"
         )
     return f"{message_id:0{_DIGITS}}"
+
+
+class SessionRows:
+    """The rows of one session, each addressed by its table and name.
+
+    Args:
+        memory: an open memory.
+        scope: the owner with the session.
+    """
+
+    def __init__(self, memory: Memory, scope: Scope) -> None:
+        self._checkpoints = memory.checkpoints
+        self._scope = scope
+        self._thread = f"strands/{scope.key}"
+
+    def put(self, table: str, name: str, row: Mapping[str, Any]) -> None:
+        """Write or replace a row, durably."""
+        # A message may hold lone surrogates.
+        data = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        checkpoint = Checkpoint(
+            address=Address(thread=self._thread, namespace=table, id=name),
+            body=Blob(type=_BLOB_TYPE, data=data),
+            metadata=Blob(type=_BLOB_TYPE, data=b"{}"),
+            versions={},
+        )
+        self._checkpoints.put(checkpoint, {}, self._scope)
+
+    def find(self, table: str, name: str) -> dict[str, Any] | None:
+        """Read a row; None if there is none."""
+        state = self._checkpoints.read(self._thread, table, name)
+        return None if state is None else _decode(state.checkpoint)
+
+    def get(self, table: str, name: str) -> dict[str, Any]:
+        """Read a row.
+
+        Raises:
+            SessionException: there is none.
+        """
+        row = self.find(table, name)
+        if row is None:
+            session = self._scope.session_id
+            message = f"Session {session} does not exist, or has no {name!r} in its {table}"
+            raise SessionException(message)
+        return row
+
+    def list(self, table: str) -> Iterator[dict[str, Any]]:
+        """Iterate over the rows of a table, greatest name first."""
+        selection = Selection(thread=self._thread, namespace=table)
+        after: Address | None = None
+        while True:
+            page = self._checkpoints.page(selection, limit=_PAGE_SIZE, after=after)
+            yield from map(_decode, page)
+            if len(page) < _PAGE_SIZE:
+                return
+            after = page[-1].address
+
+    def delete(self) -> None:
+        """Remove all rows of the session."""
+        self._checkpoints.delete([self._thread])
+
+
+def _decode(checkpoint: Checkpoint) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(checkpoint.body.data)
+    return row

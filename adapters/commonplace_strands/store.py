@@ -1,7 +1,10 @@
-"""`CommonplaceMemoryStore`: a memory, or a part of one, as a store of Strands' `MemoryManager`."""
+"""Memory store: a commonplace memory, or a part of one, for Strands' `MemoryManager`."""
 
+import hashlib
+import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from strands.memory import AddMessagesContext, ExtractionConfig, MemoryEntry, SearchOptions
@@ -11,57 +14,64 @@ from strands.types.tools import AgentTool
 from commonplace import (
     Fact,
     InvalidRecordError,
+    InvalidScopeError,
     Kind,
     LoopRequiredError,
     Memory,
+    Message,
+    Policy,
     Scope,
     WriteResult,
 )
-from commonplace.agents import to_query as question
-from commonplace.agents.handlers import within
-from commonplace.agents.policy import WRITE_PATIENCE, Policy
-from commonplace.agents.session import WarnOnce
+from commonplace.agents import (
+    SCOPE_FIELDS,
+    WRITE_PATIENCE,
+    AgentMemory,
+    await_until_warm,
+    await_within,
+    check_kinds,
+    check_scope,
+    hand_over,
+    start_warming,
+    to_messages,
+    to_query,
+)
 from commonplace.filters import parse_filter
-from commonplace.model import check_kinds, check_scope
-from commonplace.validation import SCOPE_FIELDS
 
-from .access import Access
-from .convert import changes_of, to_entry
-from .extraction import Owned, settings
-from .handing import hand_over
-from .ingest import Ingest
-from .tools import ToolName, memory_tools
-from .turns import model_call, owner_here
-from .warm import ready, warm
+from .convert import changes_of, text_of, to_entry
+from .extraction import OwnedMetadata, extraction_config
+from .scope import NO_OWNER, read_tag
+from .tools import MemoryTools, ToolName
+from .turn import active_model_call, active_scope
 
-DESCRIPTION = "What earlier conversations with this user have told."
-MOST = 100
-NO_MEMORY = "memory={!r} is no commonplace Memory. Pass Memory.open(...)."
+DESCRIPTION = "What is known from earlier conversations with this user."
+MAX_RESULTS = 100
 
 
 class CommonplaceMemoryStore:
-    """A store of Strands' `MemoryManager` that keeps and finds in a commonplace memory.
+    """A store of Strands' `MemoryManager` on a commonplace memory.
 
-    Several stores may stand on one memory, told apart by `scope`, `kinds` or `where`.
+    Several stores may share one memory, told apart by `scope`, `kinds` or `where`.
 
     Args:
         memory: an open memory; the store does not close it.
-        scope: whose memory. When missing, that of the user whom the agent's turn is for, as a
-            `MemoryPlugin` of the same memory on that agent tells it; without one nothing is found
+        scope: whose memory. When missing, that of the user of the agent's turn, which a
+            `MemoryPlugin` of the same memory on that agent provides; without one nothing is found
             and nothing is kept.
-        name, description: as models are told.
+        name: as models read it.
+        description: as models read it.
         kinds: finds only these, and adds the first of them; all and `fact` when empty.
         where: a filter (`commonplace.filters`), AND-ed with every search.
         threshold: least score of what is found, 0..1.
-        max_search_results: when the caller does not say; the manager's default when missing.
+        max_search_results: when the caller gives none; the manager's default when missing.
         writable: whether the manager may write.
         extraction: as the manager takes it. With an extractor its texts are added; without one
             the messages are, and the memory extracts with its own chat model, if it has one.
-        tools: tools that the store brings along, their names behind the store's and `_`.
+        tools: tools that the store adds to the agent, named after the store, `_` and their name.
 
     Raises:
         InvalidScopeError, InvalidRecordError, InvalidFilterError: an argument cannot be used.
-        TypeError: the memory is none.
+        TypeError: `memory` is not a `Memory`.
     """
 
     def __init__(
@@ -79,28 +89,26 @@ class CommonplaceMemoryStore:
         extraction: ExtractionConfig | bool | None = None,
         tools: Sequence[ToolName] = (),
     ) -> None:
-        if not isinstance(memory, Memory):
-            raise TypeError(NO_MEMORY.format(memory))
         if scope is not None:
             check_scope(scope)
         check_kinds(kinds)
         parse_filter(where)
-        most = Policy().top_k if max_search_results is None else max_search_results
+        top_k = Policy().top_k if max_search_results is None else max_search_results
         self.name = name
         self.description = description
         self.max_search_results = max_search_results
         self.writable = writable
-        self.extraction = settings(extraction, memory, scope)
+        self.extraction = extraction_config(extraction, memory, scope)
         self._memory = memory
-        self._fixed = scope
+        self._fixed_scope = scope
         self._kinds = tuple(kinds)
+        self._where = where
         self._is_part = scope is not None or bool(kinds or where)
-        self._policy = Policy(threshold=threshold, top_k=most)
-        self._asked: dict[str, Any] = {"where": where, "kinds": self._kinds, "threshold": threshold}
-        self._warn = WarnOnce("commonplace_strands")
-        self._ingest = Ingest(memory, scope, self._warn)
-        access = Access(memory=memory, policy=self._policy, owner=lambda _context: self._owner())
-        self._tools = memory_tools(access, tools, f"{name}_")
+        self._policy = Policy(threshold=threshold, top_k=top_k)
+        self._agent_memory = AgentMemory(memory, self._policy, log="commonplace_strands")
+        self._run_id = uuid.uuid4().hex
+        made = MemoryTools(memory, self._agent_memory, self._scope)
+        self._tools = made.select(tools, f"{name}_")
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """Find what answers a query, best first; an empty list if nothing does.
@@ -113,27 +121,32 @@ class CommonplaceMemoryStore:
             InvalidScopeError: the store follows the turn's user, and there is none.
             MemoryTimeoutError: it took longer than 2 seconds.
         """
-        scope = self._owner().owner
-        text = question(query)
-        call = model_call(self._memory)
-        is_told = call is not None and call.has_note and not self._is_part
-        if is_told or not text:
+        scope = self._scope().owner
+        text = to_query(query)
+        call = active_model_call(self._memory)
+        is_shown = call is not None and call.has_note and not self._is_part
+        if is_shown or not text:
             return []
-        await ready(self._memory)
-        most = (options or {}).get("max_search_results")
-        top_k = self._policy.top_k if most is None else max(1, min(most, MOST))
-        asked: dict[str, Any] = {**self._asked, "top_k": top_k}
-        searching = self._memory.asearch(text, scope, **asked)
-        matches = await within(self._policy.recall_timeout, "search", searching)
+        await await_until_warm(self._memory, WRITE_PATIENCE)
+        limit = (options or {}).get("max_search_results")
+        searching = self._memory.asearch(
+            text,
+            scope,
+            top_k=self._policy.top_k if limit is None else max(1, min(limit, MAX_RESULTS)),
+            where=self._where,
+            kinds=self._kinds,
+            threshold=self._policy.threshold,
+        )
+        matches = await await_within(self._policy.recall_timeout, "search", searching)
         if call is not None:
-            matches = [one for one in matches if one.record.id not in call.shown]
-            call.shown.update(one.record.id for one in matches)
+            matches = [one for one in matches if one.record.id not in call.shown_ids]
+            call.shown_ids.update(one.record.id for one in matches)
         return [to_entry(one, self.name) for one in matches]
 
     async def add(
         self, content: str, metadata: dict[str, Any] | None = None
     ) -> list[dict[str, str | None]]:
-        """Remember a text as it is, and answer when it can be found; in no session.
+        """Remember a text as it is, in no session, and return when it can be found.
 
         Metadata that would name a scope is left out.
 
@@ -145,51 +158,81 @@ class CommonplaceMemoryStore:
             InvalidRecordError: the text or its metadata cannot be stored.
             MemoryTimeoutError: it takes longer than 10 seconds; it goes on.
         """
-        is_extracted = isinstance(metadata, Owned)
-        scope = metadata.scope if isinstance(metadata, Owned) else self._owner()
-        told = {name: one for name, one in (metadata or {}).items() if name not in SCOPE_FIELDS}
+        is_extracted = isinstance(metadata, OwnedMetadata)
+        scope = metadata.scope if isinstance(metadata, OwnedMetadata) else self._scope()
+        kept = {name: one for name, one in (metadata or {}).items() if name not in SCOPE_FIELDS}
         try:
-            fact = Fact(text=content, kind=(*self._kinds, "fact")[0], metadata=told)
-            written = await within(WRITE_PATIENCE, "add", self._put(fact, scope.owner))
+            fact = Fact(text=content, kind=(*self._kinds, "fact")[0], metadata=kept)
+            written = await await_within(WRITE_PATIENCE, "add", self._write(fact, scope.owner))
         except InvalidRecordError as error:
             if not is_extracted:
                 raise
-            # The framework would extract the whole batch again and again for the sake of one text.
-            self._warn("extraction", error)
+            # The framework would extract the whole batch again and again because of one text.
+            self._agent_memory.warn("extraction", error)
             return []
         return changes_of(written)
 
     async def add_messages(
         self, messages: list[StrandsMessage], context: AddMessagesContext | None = None
     ) -> int:
-        """Accept what was said, each message for its own user, and answer at once.
+        """Accept messages, each for its own owner, and return at once.
 
         Accepted messages outlive this loop and this process. The same message twice, as when the
-        framework tries again, is one record.
+        framework retries, is one record.
 
         Returns:
-            How many messages were accepted; those of nobody are not.
+            How many messages were accepted; those without an owner are not.
 
         Raises:
-            BackpressureError, StoreUnavailableError: not all were; trying again does no harm.
+            BackpressureError, StoreUnavailableError: not all were; retrying does no harm.
         """
         numbers = context.sequence_numbers if context is not None else None
-        return await self._ingest.accept(messages, numbers)
+        if numbers is None:
+            converted = [self._convert(one, uuid.uuid4().hex) for one in messages]
+        else:
+            pairs = zip(messages, numbers, strict=True)
+            converted = [self._convert(one, f"{self._run_id}:{number}") for one, number in pairs]
+        owned = [one for one in converted if one is not None]
+        writes = [
+            partial(self._memory.add, [one for _, parts in run for one in parts], scope, wait=False)
+            for scope, run in groupby(owned, lambda one: one[0])
+        ]
+        if writes:
+            await hand_over(lambda: [write() for write in writes])
+        return len(owned)
 
     async def initialize(self) -> None:
         """Have the embedder loaded meanwhile; the memory is open, and belongs to no event loop."""
-        warm(self._memory)
+        start_warming(self._memory)
 
     def get_tools(self) -> list[AgentTool]:
-        """List the tools that the store brings along; often none."""
+        """List the tools that the store adds to the agent; often none."""
         return list(self._tools)
 
-    def _owner(self) -> Scope:
-        return self._fixed or owner_here(self._memory)
+    # -- wiring --------------------------------------------------------------------------------
 
-    async def _put(self, fact: Fact, scope: Scope) -> WriteResult:
+    def _scope(self) -> Scope:
+        return self._fixed_scope or active_scope(self._memory)
+
+    async def _write(self, fact: Fact, scope: Scope) -> WriteResult:
         add = partial(self._memory.add, fact, scope, infer=False, origin="assistant")
         try:
             return await hand_over(add, waits=True)
         except LoopRequiredError:
             return await self._memory.aadd(fact, scope, infer=False, origin="assistant")
+
+    def _convert(self, message: StrandsMessage, key: str) -> tuple[Scope, list[Message]] | None:
+        """Return a message's owner and parts; None if it has no owner or no text."""
+        text = text_of(message)
+        tag = read_tag(message, self._memory)
+        scope = self._fixed_scope or (tag.scope if tag is not None else None)
+        if scope is None and text:
+            error = InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
+            self._agent_memory.warn("write", error)
+        if tag is not None:
+            key = tag.message_id
+        else:
+            # Numbers begin anew with each agent, so that alone they would name several messages.
+            key += ":" + hashlib.sha256(f"{message['role']} {text}".encode()).hexdigest()[:16]
+        parts = to_messages(text, message["role"], "", key)
+        return (scope, parts) if scope is not None and parts else None

@@ -40,7 +40,7 @@ def test_a_model_is_known_by_its_class_and_name(model):
 
 
 def test_what_is_no_model_is_refused():
-    with pytest.raises(TypeError, match="is no Model of strands"):
+    with pytest.raises(TypeError, match="must be a strands"):
         StrandsChat("gpt")
 
 

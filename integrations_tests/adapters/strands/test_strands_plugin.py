@@ -15,7 +15,7 @@ from strands.tools.executors import SequentialToolExecutor
 from strands.types.agent import ConcurrentInvocationMode
 
 from commonplace import InvalidRecordError, InvalidScopeError, Message, Policy, Scope
-from commonplace.agents.handlers import within
+from commonplace.agents import await_within
 from commonplace.agents.prompt import FOOTER
 from commonplace.testing.contracts.adapter import AdapterContract
 from commonplace_strands import MemoryPlugin
@@ -292,7 +292,7 @@ class TestOneTurn:
         make(plugin).structured_output(Cat, "Which cat?")
 
         assert told("alice") == []
-        assert plugin._binding._turns._running == {}
+        assert plugin._turns._running == {}
 
     def test_turns_of_one_agent_are_neighbours_in_a_session(self, memory, make):
         agent = make(MemoryPlugin(memory))
@@ -455,7 +455,7 @@ class TestWhose:
         kept = told("alice")
         assert {"I am a.", "I am b.", "I am c."} <= set(kept)
         assert len(kept) == 6
-        assert plugin._binding._turns._running == {}
+        assert plugin._turns._running == {}
 
     async def test_no_user_outlives_his_turn(self, memory, make, told):
         agent = make(MemoryPlugin(memory))
@@ -607,7 +607,7 @@ class TestHazards:
 
         for name in ("asearch", "alist", "aadd"):
             monkeypatch.setattr(memory, name, hang)
-        monkeypatch.setattr("commonplace_strands.record.WRITE_PATIENCE", 0.01)
+        monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
         agent = make(MemoryPlugin(memory, policy=Policy(recall_timeout=0.01)))
 
         async with asyncio.timeout(5):
@@ -653,7 +653,7 @@ class TestHazards:
         with pytest.raises(ValueError, match="no model"):
             agent("Hello.", **of("alice"))
 
-        assert plugin._binding._turns._running == {}
+        assert plugin._turns._running == {}
 
     def test_cited_words_are_words(self, memory, make, told):
         cited = {"citationsContent": {"content": [{"text": "Cited."}], "citations": []}}
@@ -669,7 +669,7 @@ class TestHazards:
 
         gc.collect()
 
-        assert len(plugin._binding._turns._conversations) == 0
+        assert len(plugin._turns._conversations) == 0
 
     @pytest.mark.parametrize("loads", [True, False])
     async def test_the_embedder_is_waited_for_once(self, memory, make, monkeypatch, loads):
@@ -682,10 +682,10 @@ class TestHazards:
             waits.append(call)
             if loads:
                 loaded.set()
-            return await within(10 if loads else 0.01, call, work)
+            return await await_within(10 if loads else 0.01, call, work)
 
         monkeypatch.setattr(memory, "search", load)
-        monkeypatch.setattr("commonplace_strands.warm.within", wait)
+        monkeypatch.setattr("commonplace.agents.lazy.await_within", wait)
         agent = make(MemoryPlugin(memory))
         for _ in range(2):
             await agent.invoke_async("Hello.", **of("alice"))

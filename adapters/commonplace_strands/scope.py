@@ -1,0 +1,129 @@
+"""Scope of an agent's turn, and the owner tags that carry it in messages.
+
+The scope comes from the caller of the agent, never from a model. A memory store gets messages
+without a word about the turn they come from, and the framework collects them across turns. So each
+message carries its owner and an id of its own, in the metadata that models never see.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from strands.types.content import Message as StrandsMessage
+
+from commonplace import InvalidScopeError, Memory, Scope
+from commonplace.agents import in_session
+
+from .convert import custom_metadata
+
+NO_OWNER = (
+    "is unknown: pass invocation_state={'user_id': ...} to the agent, or user_id= to the plugin"
+)
+TAG_KEY = "commonplace.turn"
+
+_process_keys: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
+
+
+def check_ids(user_id: str | None, agent_id: str | None) -> None:
+    """Check the ids that a plugin falls back to; both may be missing.
+
+    Raises:
+        InvalidScopeError: an id cannot be used.
+    """
+    if user_id is not None or agent_id is not None:
+        Scope(user_id=user_id, agent_id=agent_id)
+
+
+def resolve_scope(
+    state: Mapping[str, Any],
+    *,
+    user_id: str | None,
+    agent_id: str | None,
+    session_id: str | None,
+) -> Scope:
+    """Return the scope of an invocation.
+
+    Ids in the invocation's state win, also a `user_id` of `None`: that turn has no owner.
+
+    Args:
+        state: the `invocation_state`; only `user_id`, `agent_id` and `session_id` are read.
+        user_id: when the state has none.
+        agent_id: when the state has none.
+        session_id: when the state has none.
+
+    Raises:
+        InvalidScopeError: there is no owner, or an id cannot be used.
+    """
+    given = _unnest(state)
+    if "user_id" in given:
+        user_id = given["user_id"]
+        if type(user_id) is not str:
+            raise InvalidScopeError(field="user_id", value=user_id, reason=NO_OWNER)
+    if user_id is None and "agent_id" not in given:
+        raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
+    owner = Scope(user_id=user_id, agent_id=given.get("agent_id", agent_id))
+    return in_session(owner, given.get("session_id", session_id))
+
+
+def _unnest(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    # The framework nests `invocation_state` in itself if a caller also passes keyword arguments.
+    inner = state.get("invocation_state")
+    if isinstance(inner, Mapping) and not {"user_id", "agent_id"} & state.keys():
+        return inner
+    return state
+
+
+# -- owner tags ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerTag:
+    """The owner of a message; equal ids are the same message."""
+
+    message_id: str
+    scope: Scope
+
+
+def tag_message(
+    message: StrandsMessage, memory: Memory, scope: Scope | None, message_id: str
+) -> None:
+    """Tag a message for one memory, in place of any tag that its caller made up.
+
+    Args:
+        scope: its owner; None only removes an older tag.
+    """
+    custom = custom_metadata(message)
+    before = custom.get(TAG_KEY)
+    tags = dict(before) if isinstance(before, Mapping) else {}
+    tags.pop(_process_key(memory), None)
+    if scope is not None:
+        tags[_process_key(memory)] = {
+            "id": message_id,
+            "user_id": scope.user_id,
+            "agent_id": scope.agent_id,
+            "session_id": scope.session_id,
+        }
+    if not tags and before is None:
+        return
+    metadata: Any = {**message.get("metadata", {}), "custom": {**custom, TAG_KEY: tags}}
+    message["metadata"] = metadata
+
+
+def read_tag(message: StrandsMessage, memory: Memory) -> OwnerTag | None:
+    """Read a message's tag for one memory; None without a valid one."""
+    tags = custom_metadata(message).get(TAG_KEY)
+    tag = tags.get(_process_key(memory)) if isinstance(tags, Mapping) else None
+    if not isinstance(tag, Mapping):
+        return None
+    ids = {**tag}
+    try:
+        return OwnerTag(message_id=str(ids.pop("id")), scope=Scope(**ids))
+    except (InvalidScopeError, KeyError, TypeError):
+        return None
+
+
+def _process_key(memory: Memory) -> str:
+    # Random, so that no caller can guess it, and tags of a restored session are ignored.
+    return _process_keys.setdefault(memory, uuid.uuid4().hex[:16])
