@@ -185,6 +185,26 @@ def test_a_late_write_counts_though_its_loop_is_closed_and_recalls_are_fast(memo
     assert after_a_good_one > 0.3
 
 
+async def test_with_many_late_writes_a_turn_is_still_accepted(memory, monkeypatch, caplog):
+    monkeypatch.setattr("commonplace.agents.session.MAX_LATE_WRITES", 2)
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
+    never, real, mine = asyncio.Event(), Memory.aadd, agent(memory)
+
+    async def add(self, *args, wait, **options):
+        await never.wait() if wait else None
+        return await real(self, *args, wait=wait, **options)
+
+    monkeypatch.setattr(Memory, "aadd", add)
+    for number in range(2):
+        await mine.awrite([Message(text=f"Late {number}.")], ALICE)
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 10)
+    await mine.awrite([Message(text="Tea.")], ALICE)
+    await memory.aflush()
+
+    assert [one.text for one in memory.list(ALICE).records] == ["Tea."]
+    assert len(mine.lazy.writes) == 2
+
+
 # -- opened on first use, and shared -----------------------------------------------------------
 
 

@@ -121,13 +121,19 @@ class AgentMemory:
     async def awrite(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said, as `write`; it goes on, too, when the caller is cancelled."""
         if messages:
-            await self.awrite_with(self._aadd(list(messages), scope))
+            # A memory whose model hangs can still accept them, which is safe.
+            wait = self.policy.await_write and not self._has_many_late_writes
+            await self.awrite_with(self._aadd(list(messages), scope, wait))
 
     async def awrite_with(self, work: Coroutine[Any, Any, object]) -> None:
-        """Await a write of the caller's own, as `awrite`."""
-        if len(self._late_writes()) >= MAX_LATE_WRITES:
-            work.close()
-            self.warn("write", BlockingIOError(f"{MAX_LATE_WRITES} writes before it are late"))
+        """Await a write of the caller's own, as `awrite`; a late one is cancelled if 100 are."""
+        if self._has_many_late_writes:
+            try:
+                await await_within(self._write_seconds(), "write", work)
+            except MemoryTimeoutError:
+                self.warn("write", BlockingIOError(f"{MAX_LATE_WRITES} writes before it are late"))
+            except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+                self._failed("write", error)
             return
         task = asyncio.create_task(self._guarded(work))
         for tasks in (self.lazy.writes, self.lazy.late_writes):
@@ -206,9 +212,9 @@ class AgentMemory:
         self.lazy.get().add(messages, scope, wait=wait)
         self.lazy.is_late = False
 
-    async def _aadd(self, messages: Sequence[Message], scope: Scope) -> None:
+    async def _aadd(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:  # noqa: FBT001
         memory = await self.lazy.aget()
-        await memory.aadd(messages, scope, wait=self.policy.await_write)
+        await memory.aadd(messages, scope, wait=wait)
 
     async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
         try:
@@ -227,6 +233,10 @@ class AgentMemory:
         seconds = WRITE_PATIENCE if self.policy.await_write else ACCEPT_PATIENCE
         is_slow = self._is_slow or self.lazy.is_late or bool(self._late_writes())
         return min(seconds, self.policy.recall_timeout) if is_slow else seconds
+
+    @property
+    def _has_many_late_writes(self) -> bool:
+        return len(self._late_writes()) >= MAX_LATE_WRITES
 
     def _late_writes(self) -> list[asyncio.Task[None]]:
         return [task for task in list(self.lazy.late_writes) if not task.get_loop().is_closed()]
