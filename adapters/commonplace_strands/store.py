@@ -51,7 +51,7 @@ MAX_RESULTS = 100
 class CommonplaceMemoryStore:
     """A store of Strands' `MemoryManager` on a commonplace memory.
 
-    Several stores may share one memory, told apart by `scope`, `kinds` or `where`.
+    Several stores may share one memory, distinguished by `scope`, `kinds` or `where`.
 
     Args:
         memory: an open memory; the store does not close it.

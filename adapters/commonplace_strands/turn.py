@@ -123,7 +123,7 @@ def exit_turn(turn: StrandsTurn) -> None:
 
 
 def active_call(memory: Memory, plugin: object = None) -> ActiveCall | None:
-    """Find the innermost call around here whose turn uses this memory, and this plugin if given."""
+    """Find the innermost call of a turn with this memory, and this plugin if given."""
     for call in reversed(_active_calls.get()):
         if call.turn.memory is memory and plugin in (None, call.turn.plugin):
             return call
@@ -149,7 +149,7 @@ def active_scope(memory: Memory, plugin: object = None) -> Scope:
 
 
 def calling_turn() -> StrandsTurn | None:
-    """Find the turn whose tool call is around here, as of an agent that is used as a tool."""
+    """Find the turn that calls a tool here, as around an agent that is used as a tool."""
     for call in reversed(_active_calls.get()):
         if call.key != MODEL_CALL and not call.has_ended:
             return call.turn
@@ -166,8 +166,8 @@ def _end_calls(is_meant: Callable[[ActiveCall], bool]) -> None:
 
 
 # -- who asked what is not answered yet ----------------------------------------------------------
-# It is kept in the agent's `state`, which a session carries into another process: nobody else may
-# resume the turn as his own.
+# Stored in the agent's `state`, which a session carries into another process, so that another user
+# who resumes the turn is recognised.
 
 
 def asker_of(scope: Scope | None) -> dict[str, str | None]:
