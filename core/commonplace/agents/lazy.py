@@ -5,11 +5,14 @@ import contextlib
 import threading
 from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..deadlines import await_within, call_within
-from ..memory import Memory
 from ..model import Scope
+
+if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
+    from ..memory import Memory
 
 MAX_IDLE = 8
 
@@ -31,9 +34,9 @@ class LazyMemory:
         failures: the kinds of failure that were logged.
     """
 
-    def __init__(self, memory: Memory | Callable[[], Memory]) -> None:
-        self.given = memory if isinstance(memory, Memory) else None
-        self._open_memory = None if isinstance(memory, Memory) else memory
+    def __init__(self, memory: "Memory | Callable[[], Memory]") -> None:
+        self.given = None if callable(memory) else memory
+        self._open_memory = memory if callable(memory) else None
         self._lock = threading.Lock()
         self._opening: Future[Memory] | None = None
         self._was_awaited = False
@@ -61,7 +64,7 @@ class LazyMemory:
                     threading.Thread(target=self._open, args=(opening,), daemon=True).start()
             return opening
 
-    def get(self) -> Memory:
+    def get(self) -> "Memory":
         """Return the memory, open; blocks while it opens.
 
         Raises:
@@ -69,7 +72,7 @@ class LazyMemory:
         """
         return self.given or self.start().result()
 
-    async def aget(self) -> Memory:
+    async def aget(self) -> "Memory":
         """Return the memory, open, as `get`."""
         if self.given is not None:
             return self.given
@@ -145,14 +148,14 @@ class MemoryPool:
         self._given: WeakValueDictionary[Hashable, LazyMemory] = WeakValueDictionary()
 
     def acquire(
-        self, holder: object, key: Hashable, open_memory: Memory | Callable[[], Memory]
+        self, holder: object, key: Hashable, open_memory: "Memory | Callable[[], Memory]"
     ) -> LazyMemory:
         """Find or make the memory of a key, held by `holder` while that object lives.
 
         A memory that is given open is its own key.
         """
         memories: MutableMapping[Hashable, LazyMemory] = self._memories
-        if isinstance(open_memory, Memory):
+        if not callable(open_memory):
             # An entry keeps its memory alive, so that an id is never another one's.
             memories, key = self._given, id(open_memory)
         with self._lock:
@@ -170,7 +173,7 @@ _warming: "WeakKeyDictionary[Memory, Future[None]]" = WeakKeyDictionary()
 _warming_lock = threading.Lock()
 
 
-def start_warming(memory: Memory) -> "Future[None]":
+def start_warming(memory: "Memory") -> "Future[None]":
     """Load a memory's embedder in a thread, once: a first recall has no time for that."""
     with _warming_lock:
         if (loading := _warming.get(memory)) is not None:
@@ -181,12 +184,12 @@ def start_warming(memory: Memory) -> "Future[None]":
     return loading
 
 
-def warm(memory: Memory) -> None:
+def warm(memory: "Memory") -> None:
     """Load a memory's embedder here, by a search that finds nothing."""
     memory.search("warm", Scope(user_id="nobody"), top_k=1)
 
 
-def wait_until_warm(memory: Memory, seconds: float) -> None:
+def wait_until_warm(memory: "Memory", seconds: float) -> None:
     """Wait for `start_warming`, if it is under way; once, and `seconds` at most.
 
     Raises:
@@ -201,7 +204,7 @@ def wait_until_warm(memory: Memory, seconds: float) -> None:
             raise
 
 
-async def await_until_warm(memory: Memory, seconds: float) -> None:
+async def await_until_warm(memory: "Memory", seconds: float) -> None:
     """Wait for `start_warming`, as `wait_until_warm`."""
     loading = _warming.get(memory)
     if loading is not None and not loading.done():
@@ -216,13 +219,13 @@ async def _loaded(loading: "Future[None]") -> None:
     await asyncio.wrap_future(loading)
 
 
-def _give_up(memory: Memory) -> None:
+def _give_up(memory: "Memory") -> None:
     over: Future[None] = Future()
     over.set_result(None)
     _warming[memory] = over
 
 
-def _load(memory: Memory, loading: "Future[None]") -> None:
+def _load(memory: "Memory", loading: "Future[None]") -> None:
     try:
         with contextlib.suppress(Exception):  # a recall raises it again
             warm(memory)

@@ -7,9 +7,10 @@ a list, and is sent the result, or the list of results; what a call raises is ra
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..memory import Memory
+if TYPE_CHECKING:  # it loads the engines
+    from ..memory import Memory
 
 T = TypeVar("T")
 Plan = Generator[Any, Any, T]
@@ -71,7 +72,7 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
             resume = _sending(plan, answer)
 
 
-def on(memory: Memory) -> Callable[[Any], Any]:
+def on(memory: "Memory") -> Callable[[Any], Any]:
     """Return what performs calls on a memory; several at once are made one after the other."""
 
     def perform(step: Any) -> Any:
@@ -82,7 +83,7 @@ def on(memory: Memory) -> Callable[[Any], Any]:
     return perform
 
 
-def aon(memory: Memory) -> Callable[[Any], Awaitable[Any]]:
+def aon(memory: "Memory") -> Callable[[Any], Awaitable[Any]]:
     """Return what awaits calls on a memory; several at once are awaited together."""
 
     async def perform(step: Any) -> Any:

@@ -10,16 +10,18 @@ import os
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..deadlines import await_within, call_within
 from ..errors import LoopRequiredError, MemoryTimeoutError
-from ..memory import Memory
 from ..model import Match, Message, Scope
 from .lazy import LazyMemory
 from .operations import SearchAnswer, add_memory, recall, search_memory
 from .policy import WRITE_PATIENCE, Policy
 from .sansio import Plan, aon, arun_plan, on, run_plan
+
+if TYPE_CHECKING:  # it loads the engines
+    from ..memory import Memory
 
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
@@ -64,7 +66,7 @@ class AgentMemory:
 
     def __init__(
         self,
-        memory: Memory | LazyMemory,
+        memory: "Memory | LazyMemory",
         policy: Policy,
         *,
         log: str,
