@@ -76,7 +76,8 @@ class LazyMemory:
         """Return the memory, open, as `get`."""
         if self.given is not None:
             return self.given
-        return await asyncio.wrap_future(self.start())
+        opening = self.start()
+        return opening.result() if opening.done() else await asyncio.wrap_future(opening)
 
     async def await_open(self, seconds: float) -> None:
         """Wait until the memory is open; only the first caller waits, `seconds` at most.
