@@ -1,13 +1,51 @@
 """`Memory` and `AsyncMemory` for code that was written for mem0, of any version; imports no mem0.
 
-from commonplace_mem0 import Memory
+    from commonplace_mem0 import Memory
+
+`import_mem0` brings what a mem0 holds into the core's memory.
 """
 
-from . import exceptions
-from .awaiting import AsyncMemory
-from .calls import UNSET
-from .config import MemoryConfig
-from .memory import Memory
-from .replacing import install_as_mem0
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["UNSET", "AsyncMemory", "Memory", "MemoryConfig", "exceptions", "install_as_mem0"]
+from . import exceptions
+from .arguments import UNSET, Compat, Unset
+from .async_memory import AsyncMem0Memory
+from .config import MemoryConfig
+from .install import install_as_mem0
+from .memory import Mem0Memory
+
+if TYPE_CHECKING:
+    from .migrate import ImportReport, Source, import_mem0
+
+Memory = Mem0Memory
+AsyncMemory = AsyncMem0Memory
+
+__all__ = [
+    "UNSET",
+    "AsyncMem0Memory",
+    "AsyncMemory",
+    "Compat",
+    "ImportReport",
+    "Mem0Memory",
+    "Memory",
+    "MemoryConfig",
+    "Source",
+    "Unset",
+    "exceptions",
+    "import_mem0",
+    "install_as_mem0",
+]
+
+_MIGRATION = ("ImportReport", "Source", "import_mem0")
+
+
+if not TYPE_CHECKING:  # a type checker shall still miss a name that is not there
+
+    def __getattr__(name: str) -> object:
+        """Import what only a migration needs when it is first asked for: it loads the engines."""
+        if name not in _MIGRATION:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(".migrate", __name__), name)
+        globals()[name] = found
+        return found

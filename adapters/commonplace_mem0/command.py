@@ -1,4 +1,4 @@
-"""`commonplace import mem0`: what the command line asks for, and what it shows."""
+"""Command `commonplace import mem0`; apart because it needs the packages of the command line."""
 
 import tempfile
 from collections.abc import Iterator
@@ -8,14 +8,20 @@ from typing import Annotated
 
 import typer
 
-from commonplace.cli.app import SENTENCE, EmbedderName, PlaceName
-from commonplace.cli.arguments import embedder_of, opened
-from commonplace.cli.output import answer, progress, say
+from commonplace.cli import (
+    SENTENCE,
+    EmbedderName,
+    PlaceName,
+    answer,
+    embedder_of,
+    opened,
+    progress,
+    say,
+)
 
-from .importing import Imported, import_mem0
-from .sources import Source
+from .migrate import ImportReport, Source, import_mem0
 
-_SHOWN = 20
+_MAX_REASONS = 20
 
 
 def command(
@@ -28,26 +34,28 @@ def command(
     graph: Annotated[str | None, typer.Option(help="The Neo4j of mem0 1.x, as a URL.")] = None,
     embedder: EmbedderName = SENTENCE,
     *,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; else only tell.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Import; without it, only report.")
+    ] = False,
 ) -> None:
-    """Bring the memories of a mem0 over, with their ids, times and past; cut, it goes on."""
+    """Import the memories of a mem0, with their ids, times and past; run again, it goes on."""
     source = Source(
         folder=folder, url=url, api_key=api_key, collection=collection, history=history, graph=graph
     )
     with (
-        _where(place, apply=apply) as where,
-        opened(where, embedder_of(embedder)) as memory,
-        progress() as tell,
+        _location(place, apply=apply) as location,
+        opened(location, embedder_of(embedder)) as memory,
+        progress() as show,
     ):
-        done = import_mem0(
-            memory, source, dry_run=not apply, progress=lambda some, _: tell("memories", some)
+        report = import_mem0(
+            memory, source, dry_run=not apply, progress=lambda done, _: show("memories", done)
         )
-    _show(done, apply=apply)
+    _print(report, apply=apply)
 
 
 @contextmanager
-def _where(place: str, *, apply: bool) -> Iterator[str]:
-    """Name the place; to tell what would come, a folder that is not there yet is not made."""
+def _location(place: str, *, apply: bool) -> Iterator[str]:
+    """Name the location; a dry run does not make a folder that is not there yet."""
     if apply or "=" in place or Path(place).expanduser().exists():
         yield place
         return
@@ -55,14 +63,15 @@ def _where(place: str, *, apply: bool) -> Iterator[str]:
         yield empty
 
 
-def _show(done: Imported, *, apply: bool) -> None:
-    would = "are here now" if apply else "would come, run again with --apply"
+def _print(report: ImportReport, *, apply: bool) -> None:
+    outcome = "are here now" if apply else "would come, run again with --apply"
     answer(
-        f"{done.added} memories of {len(done.scopes)} owners {would}; {done.known} were here, "
-        f"{done.refused} cannot come, {done.ownerless} deleted ones have no owner any more."
+        f"{report.added} memories of {len(report.scopes)} owners {outcome}; {report.known} were "
+        f"here, {report.refused} cannot come, {report.ownerless} deleted ones have no owner any "
+        "more."
     )
-    for number, (memory_id, reason) in enumerate(done.reasons.items()):
-        if number == _SHOWN:
-            say(f"and {len(done.reasons) - _SHOWN} more")
+    for number, (memory_id, reason) in enumerate(report.reasons.items()):
+        if number == _MAX_REASONS:
+            say(f"and {len(report.reasons) - _MAX_REASONS} more")
             break
         say(f"{memory_id}: {reason}")

@@ -1,19 +1,46 @@
-"""Configuration as mem0's users write it: a dict, our `MemoryConfig`, or mem0's own object.
+"""Configuration as mem0's users write it, and the location, settings and memory that it names.
 
-Objects are read attribute by attribute and dicts are never changed, because a live model may be
-among the values. What nobody understands is named in one warning, or refused when strict.
+It may be a dict, our `MemoryConfig`, or mem0's own object. Objects are read attribute by attribute
+and dicts are never changed, because a live model may be among the values. Keys that are not known
+are named in one warning, or refused when strict.
 """
 
+import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, urlsplit
 
-from .exceptions import ConfigurationError
+from commonplace import Settings, StoreUnavailableError
+from commonplace.agents import LazyMemory
+from commonplace.ports import ChatModel, Embedder
+
+from .arguments import Compat
+from .exceptions import ClosedError, ConfigurationError
+
+if TYPE_CHECKING:
+    from commonplace import Memory
 
 logger = logging.getLogger("commonplace_mem0")
 _SECTIONS = ("vector_store", "llm", "embedder", "graph_store", "reranker")
 _PROMPTS = ("custom_instructions", "custom_fact_extraction_prompt", "custom_prompt")
+_QDRANT = (
+    "collection_name", "embedding_model_dims", "client", "host", "port", "path", "url", "api_key",
+    "https", "on_disk",
+)  # fmt: skip
+_NEO4J = ("url", "username", "password", "database", "base_label")
+_CREDENTIALS = ("username", "password")
+_FOLDERS = ("faiss", "chroma")
+_DEFAULT_COLLECTION = "mem0"
+_WARNINGS = {
+    "no_model": "No language model is configured, so add() stores texts as they are. Configure "
+    '"llm", or pass infer=False to say that this is meant.',
+    "limit": "search() returns at most 1000 memories. get_all() pages through all of them.",
+    "data": "update(data=...) is mem0's old name. Use text=...",
+}
 
 
 @dataclass(kw_only=True)
@@ -23,14 +50,14 @@ class MemoryConfig:
     Attributes:
         vector_store, llm, embedder, graph_store, reranker: `{"provider": ..., "config": {...}}`;
             a model may also stand there itself.
-        history_db_path: history is kept with the memories; only the importer reads this.
+        history_db_path: history is stored with the memories; only the importer reads this.
         version: `v1.0` answers with bare lists.
-        custom_instructions, custom_fact_extraction_prompt, custom_prompt: told to the model with
-            every extraction; names of one thing.
-        custom_update_memory_prompt: told with them, for there is one call.
+        custom_instructions, custom_fact_extraction_prompt, custom_prompt: instructions for the
+            model with every extraction; names of one thing.
+        custom_update_memory_prompt: added to them, for there is one call.
         enable_graph: False switches a configured graph off.
         fallback: `embedded` opens a folder when no server answers; without it that is an error.
-        strict: what is not understood is an error.
+        strict: keys that are not known are an error.
     """
 
     vector_store: Any = None
@@ -50,59 +77,98 @@ class MemoryConfig:
 
     @property
     def instructions(self) -> str | None:
-        """All prompts that were given, one after the other; None for none."""
+        """All prompts that were given, one after the other; None if there is none."""
         names = (*_PROMPTS, "custom_update_memory_prompt")
-        said = dict.fromkeys(text for name in names if (text := getattr(self, name)))
-        return "\n".join(said) or None
+        prompts = dict.fromkeys(text for name in names if (text := getattr(self, name)))
+        return "\n".join(prompts) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class ConfigSection:
     """One section.
 
     Attributes:
         provider: its name; empty when the value itself is the model.
         values: of its `config`, those that are not None.
-        more: what stands beside provider and config.
-        itself: the value, when it is a model.
+        extra: keys beside provider and config.
+        model: the value itself, when it is a model.
     """
 
     provider: str
     values: Mapping[str, Any] = field(default_factory=dict)
-    more: Mapping[str, Any] = field(default_factory=dict)
-    itself: Any = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    model: Any = None
     has_config: bool = True
 
 
-class Unknown:
-    """Collects what was not understood, to tell it once."""
+class UnknownKeys:
+    """Collects keys that have no effect, to report them once."""
 
     def __init__(self) -> None:
-        self.keys: list[str] = []
+        self._keys: list[str] = []
 
-    def note(self, section: str, names: Iterable[str]) -> None:
+    def add(self, section: str, names: Iterable[str]) -> None:
         """Remember these keys of a section."""
-        self.keys += [f"{section}.{name}" if section else name for name in names]
+        self._keys += [f"{section}.{name}" if section else name for name in names]
 
-    def tell(self, *, strict: bool) -> None:
-        """WarnOnce of all of them.
+    def report(self, *, strict: bool) -> None:
+        """Log all of them in one warning.
 
         Raises:
             ConfigurationError: there are some, and the configuration is strict.
         """
-        if not self.keys:
+        if not self._keys:
             return
-        message = f"These configuration keys have no effect here: {', '.join(self.keys)}."
+        message = f"These configuration keys have no effect here: {', '.join(self._keys)}."
         if strict:
             raise ConfigurationError(f"{message} Leave them out, or leave out `strict`.")
         logger.warning(message)
 
 
-def read_config(given: object, unknown: Unknown) -> MemoryConfig:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mem0Settings:
+    """Settings of a memory that its methods need, read from its configuration.
+
+    Attributes:
+        compat: which era a call belongs to, see `arguments`.
+        shows_relations: a graph is configured, so answers have `relations`.
+        bare_lists: answers are lists, as with `version: "v1.0"`.
+        instructions: for the model with every extraction.
+        model: takes messages and returns an answer; None when none is configured.
+        has_core: an open memory was given, whose own model extracts when `infer=True`.
+        reranker: has `rerank(query, documents, top_k)`; None when none is configured.
+    """
+
+    compat: Compat = "auto"
+    shows_relations: bool = False
+    bare_lists: bool = False
+    instructions: str | None = None
+    model: Callable[..., Any] | None = None
+    has_core: bool = False
+    reranker: Any = None
+    _logged: set[str] = field(default_factory=set)
+
+    def warn_once(self, what: str) -> None:
+        """Log one of the warnings, once for each memory."""
+        if what not in self._logged:
+            self._logged.add(what)
+            logger.warning(_WARNINGS[what])
+
+    def shape(self, answer: dict[str, Any]) -> Any:
+        """Return the answer in the configured version's shape."""
+        if self.bare_lists and "relations" not in answer and "ticket" not in answer:
+            return answer["results"]
+        return answer
+
+
+# -- reading ------------------------------------------------------------------------------------
+
+
+def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
     """Read a configuration of any kind; None is all defaults.
 
     Raises:
-        ConfigurationError: it is no configuration.
+        ConfigurationError: it is of another type.
     """
     if given is None:
         return MemoryConfig()
@@ -114,15 +180,15 @@ def read_config(given: object, unknown: Unknown) -> MemoryConfig:
         values = _values(given) or {}
     else:
         raise ConfigurationError(
-            f"config is neither a dict nor a MemoryConfig, but {type(given).__name__}."
+            f"config must be a dict or a MemoryConfig, not {type(given).__name__}."
         )
     known = {one.name for one in fields(MemoryConfig)}
-    unknown.note("", [name for name in values if name not in known])
+    unknown.add("", [name for name in values if name not in known])
     found = {name: value for name, value in values.items() if name in known and value is not None}
     return MemoryConfig(**found)
 
 
-def section(name: str, given: object) -> Section | None:
+def read_section(name: str, given: object) -> ConfigSection | None:
     """Read a section; None when there is none.
 
     Raises:
@@ -136,18 +202,30 @@ def section(name: str, given: object) -> Section | None:
             raise ConfigurationError(
                 f"{name} has the keys {sorted(values or ())} and no provider. Give one, and config."
             )
-        return Section(provider="", itself=given)
-    held = values.pop("config", None)
+        return ConfigSection(provider="", model=given)
+    config = values.pop("config", None)
     provider = values.pop("provider", None)
     if not isinstance(provider, str) or not provider:
-        raise ConfigurationError(f"{name}.provider={provider!r} is no name of a provider.")
-    inner = _values(held) if held is not None else {}
+        raise ConfigurationError(f"{name}.provider={provider!r} must be the name of a provider.")
+    inner = _values(config) if config is not None else {}
     if inner is None:
         raise ConfigurationError(
-            f"{name}.config is no mapping, but {type(held).__name__}. Give a dict."
+            f"{name}.config must be a mapping, not {type(config).__name__}. Give a dict."
         )
-    more = {key: value for key, value in values.items() if value is not None}
-    return Section(provider=provider, values=inner, more=more, has_config=held is not None)
+    extra = {key: value for key, value in values.items() if value is not None}
+    return ConfigSection(
+        provider=provider, values=inner, extra=extra, has_config=config is not None
+    )
+
+
+def check_compat(compat: object) -> None:
+    """Refuse any value but the three.
+
+    Raises:
+        ConfigurationError: it is another one.
+    """
+    if compat not in ("auto", "v1", "v2"):
+        raise ConfigurationError(f"compat={compat!r} must be 'auto', 'v1' or 'v2'.")
 
 
 def _values(given: object) -> dict[str, Any] | None:
@@ -159,7 +237,277 @@ def _values(given: object) -> dict[str, Any] | None:
     names = getattr(given, "__dict__", None)
     if names is None:
         return None
-    if (said := getattr(given, "model_fields_set", None)) is not None:
-        names = {*said, *({"provider", "config"} & set(names))}  # not what it makes up by itself
+    if (assigned := getattr(given, "model_fields_set", None)) is not None:
+        names = {*assigned, *({"provider", "config"} & set(names))}  # not its own defaults
     found = {name: getattr(given, name) for name in names}
     return {name: value for name, value in found.items() if value is not None}
+
+
+# -- location -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mem0Location:
+    """Location of a memory, in the words of `Memory.open`.
+
+    Attributes:
+        path: the folder of what is embedded; None for the core's own.
+        vectors, graph: URLs of servers; None for embedded.
+        dimensions: the length that the store's vectors must have; None for any.
+    """
+
+    path: str | None = None
+    vectors: str | None = None
+    graph: str | None = None
+    dimensions: int | None = None
+
+    @property
+    def needs_server(self) -> bool:
+        """A server must answer."""
+        return self.vectors is not None or self.graph is not None
+
+
+def find_location(
+    vector: ConfigSection | None, graph: ConfigSection | None, unknown: UnknownKeys
+) -> Mem0Location:
+    """Work out where a memory is.
+
+    Raises:
+        ConfigurationError: a store is of a kind that is not supported, or its keys contradict.
+    """
+    return Mem0Location(**_vector_location(vector, unknown), graph=_graph_url(graph, unknown))
+
+
+def has_graph(graph: ConfigSection | None, *, enabled: bool) -> bool:
+    """Return whether relations are asked for."""
+    return graph is not None and graph.has_config and enabled
+
+
+def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if given.provider in _FOLDERS:
+        path = given.values.get("path")
+        if path is None:
+            raise ConfigurationError(f"vector_store {given.provider!r} needs a path here.")
+        rest = [name for name in given.values if name not in ("path", "collection_name")]
+        unknown.add("vector_store.config", rest)
+        unknown.add("vector_store", [f"provider={given.provider} (our engine is used in {path})"])
+        return {"path": _folder(path, given.values.get("collection_name"))}
+    if given.provider != "qdrant":
+        raise ConfigurationError(
+            f"vector_store.provider={given.provider!r} is not supported. Use 'qdrant', a server "
+            "or none, and import its memories with `commonplace import mem0`."
+        )
+    values = dict(given.values)
+    if wrong := sorted(set(values) - set(_QDRANT)):
+        raise ConfigurationError(
+            f"vector_store.config has unknown keys {wrong}. There are: {', '.join(_QDRANT)}."
+        )
+    if values.get("path") == str(Path(tempfile.gettempdir()) / "qdrant"):
+        del values["path"]  # mem0's own default
+    size = {"dimensions": values.get("embedding_model_dims")}
+    if "client" in values:
+        return {"vectors": _client_url(values["client"], values), **size}
+    if "host" in values or "url" in values:
+        unused = [name for name in ("on_disk", "path") if name in values]
+        unknown.add("vector_store.config", unused)
+        return {"vectors": _server_url(values), **size}
+    if "api_key" in values:
+        raise ConfigurationError("vector_store.config has an api_key and no host or url. Give one.")
+    return {"path": _folder(values.get("path"), values.get("collection_name")), **size}
+
+
+def _server_url(values: Mapping[str, Any]) -> str:
+    if "url" in values:
+        parts = urlsplit(str(values["url"]))
+        if not parts.scheme or not parts.hostname:
+            raise ConfigurationError(
+                "vector_store.config.url must be a URL, such as http://localhost:6333."
+            )
+        scheme, host, port = parts.scheme, parts.hostname, parts.port or 6333
+    else:
+        scheme, host, port = "http", str(values["host"]), values.get("port", 6333)
+        scheme = "https" if values.get("https") else scheme
+    scheme = {"http": "qdrant"}.get(scheme, scheme)
+    key = f"{quote(str(values['api_key']), safe='')}@" if values.get("api_key") else ""
+    name = quote(str(values.get("collection_name", _DEFAULT_COLLECTION)), safe="")
+    # mem0 speaks HTTP, so the other port may not be open.
+    return f"{scheme}://{key}{host}:{port}/{name}?prefer_grpc=false"
+
+
+def _client_url(client: Any, values: Mapping[str, Any]) -> str:
+    remote = getattr(client, "_client", client)
+    host, port = getattr(remote, "_host", None), getattr(remote, "_port", None)
+    if host is None:
+        raise ConfigurationError(
+            "vector_store.config.client is in local mode, which loses rows when two write at "
+            "once. Leave it out for our embedded engine, or give a client of a server."
+        )
+    https = getattr(remote, "_https", False)
+    key = getattr(remote, "_api_key", None)
+    return _server_url({**values, "host": host, "port": port, "https": https, "api_key": key})
+
+
+def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
+    if given is None or not given.has_config:
+        return None
+    known = ("llm", "custom_prompt")
+    unknown.add("graph_store", [name for name in given.extra if name not in known])
+    if given.provider == "embedded":
+        unknown.add("graph_store.config", given.values)
+        return None
+    if given.provider == "kuzu":
+        unknown.add("graph_store", ["provider=kuzu (its file is not read; ours is embedded)"])
+        return None
+    if given.provider != "neo4j":
+        raise ConfigurationError(
+            f"graph_store.provider={given.provider!r} is not supported. Use 'neo4j' or 'embedded'."
+        )
+    values = given.values
+    if wrong := sorted(set(values) - set(_NEO4J)):
+        raise ConfigurationError(
+            f"graph_store.config has unknown keys {wrong}. There are: {', '.join(_NEO4J)}."
+        )
+    if values.get("base_label"):
+        unknown.add("graph_store.config", ["base_label (our labels are always set)"])
+    if ("username" in values) != ("password" in values):
+        raise ConfigurationError("graph_store.config has one of username and password. Give both.")
+    parts = urlsplit(str(values.get("url", "")))
+    if not parts.scheme or not parts.hostname:
+        raise ConfigurationError(
+            "graph_store.config.url must be a URL, such as neo4j://localhost:7687."
+        )
+    user, at, host = parts.netloc.rpartition("@")
+    if "username" in values:
+        user, at = ":".join(quote(str(values[one]), safe="") for one in _CREDENTIALS), "@"
+    database = f"/{quote(str(values['database']), safe='')}" if "database" in values else ""
+    options = f"?{parts.query}" if parts.query else ""
+    return f"{parts.scheme}://{user}{at}{host}{database or parts.path}{options}"
+
+
+def _folder(path: object, collection: object) -> str | None:
+    """Name the folder: one for each collection, the default's being the path itself."""
+    name = _DEFAULT_COLLECTION if collection is None else str(collection)
+    if name == _DEFAULT_COLLECTION:
+        return None if path is None else str(path)
+    if name in ("", ".", "..") or Path(name).name != name:
+        raise ConfigurationError(f"collection_name={name!r} cannot be the name of a folder.")
+    return str(Path(Settings.from_env().path if path is None else str(path)) / name)
+
+
+# -- opening ------------------------------------------------------------------------------------
+
+
+class CoreHandle:
+    """The core's memory behind mem0's classes: opened on first use, and never again once closed.
+
+    A constructor does no network I/O, and a model's dimensions may have to be measured: so nothing
+    is opened before the first call needs it.
+
+    Args:
+        falls_back: open a folder when no server answers.
+        core: an open memory to use instead; it is never closed here.
+    """
+
+    def __init__(
+        self,
+        location: Mem0Location,
+        embedder: Embedder | None,
+        chat: ChatModel | None,
+        *,
+        falls_back: bool = False,
+        core: "Memory | None" = None,
+    ) -> None:
+        self._location = location
+        self._embedder = embedder
+        self._chat = chat
+        self._falls_back = falls_back
+        self._is_closed = False
+        self._lazy = LazyMemory(self._open if core is None else core)
+
+    def get(self) -> "Memory":
+        """Return the memory, open.
+
+        Raises:
+            ClosedError: it was closed.
+            ConfigurationError: the vectors are of another length than was configured, or the
+                folder is mem0's own.
+        """
+        self._check_open()
+        return self._lazy.get()
+
+    async def aget(self) -> "Memory":
+        """Return the memory, opened away from the event loop, as `get`."""
+        self._check_open()
+        return await self._lazy.aget()
+
+    def close(self) -> None:
+        """Close the memory if it was opened here; repeating it does nothing."""
+        memory = self._release()
+        if memory is not None:
+            memory.close()
+
+    async def aclose(self) -> None:
+        """Close the memory, as `close`, after this loop's own writes."""
+        memory = await asyncio.to_thread(self._release)
+        if memory is not None:
+            await memory.aclose()
+
+    def _release(self) -> "Memory | None":
+        """Return what is to be closed, after an opening under way."""
+        self._is_closed = True
+        opening = self._lazy.release()
+        return None if opening is None or opening.exception() else opening.result()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("This memory is closed. Make a new one.")
+
+    def _open(self) -> "Memory":
+        self._check_open()  # it may have been closed since it was asked for
+        self._check_dimensions()
+        folder = Path(self._location.path or Settings.from_env().path).expanduser()
+        embedded = Mem0Location(path=str(folder))
+        if not self._location.needs_server:
+            _check_folder(folder)
+            return self._open_at(embedded)
+        try:
+            return self._open_at(self._location)
+        except StoreUnavailableError as error:
+            if not self._falls_back:
+                raise
+            logger.warning("No server answers (%s), so memories are stored in %s.", error, folder)
+            return self._open_at(embedded)
+
+    def _open_at(self, location: Mem0Location) -> "Memory":
+        from commonplace import Memory  # noqa: PLC0415 -- it loads the engines
+
+        # A path alone is a folder, whatever servers the environment names.
+        return Memory.open(
+            location.path,
+            vectors=location.vectors,
+            graph=location.graph,
+            embedder=self._embedder,
+            chat=self._chat,
+        )
+
+    def _check_dimensions(self) -> None:
+        wanted = self._location.dimensions
+        if wanted is None:
+            return
+        actual = 512 if self._embedder is None else self._embedder.dimensions
+        if wanted != actual:
+            raise ConfigurationError(
+                f"vector_store says embedding_model_dims={wanted}, the embedder gives {actual}. "
+                "Leave it out, or configure the embedder that it was meant for."
+            )
+
+
+def _check_folder(folder: Path) -> None:
+    for one in (folder, folder.parent):  # a collection's folder is in that of the path
+        if (one / "meta.json").is_file() and (one / "collection").is_dir():
+            raise ConfigurationError(
+                f"The folder {str(one)!r} was written by mem0. Import its memories with "
+                "`commonplace import mem0`, and give another path here; it is left as it is."
+            )

@@ -1,4 +1,4 @@
-"""mem0's error classes, by mem0's names and codes; each is also what a caller of any era catches.
+"""mem0's error classes, by its names and codes, catchable as callers of any era do.
 
 `ValidationError` and `MemoryNotFoundError` are `ValueError`s, because code for some versions of
 mem0 catches that. What has no counterpart in mem0 passes as the core raised it.
@@ -13,14 +13,14 @@ from commonplace import (
     InvalidFilterError,
     InvalidRecordError,
     InvalidScopeError,
+    MemoryClosedError,
     ModelFailedError,
     StoreUnavailableError,
 )
-from commonplace import MemoryClosedError as CoreClosed
 
-NOBODY = "VALIDATION_001"
-NO_TYPE = "VALIDATION_002"
-NO_MESSAGES = "VALIDATION_003"
+NO_IDS = "VALIDATION_001"
+BAD_MEMORY_TYPE = "VALIDATION_002"
+BAD_MESSAGES = "VALIDATION_003"
 
 
 class MemoryError(CommonplaceError):  # noqa: A001 -- mem0's name
@@ -57,7 +57,7 @@ class MemoryNotFoundError(MemoryError, ValueError):
 
 
 class ConfigurationError(MemoryError, ValueError):
-    """The configuration contradicts itself, or asks for what is not there."""
+    """The configuration contradicts itself, or names something that does not exist."""
 
     code = "CONFIG_001"
 
@@ -81,20 +81,20 @@ class EmbeddingError(MemoryError):
 
 
 class LLMError(MemoryError):
-    """The language model failed, or answered twice what cannot be read."""
+    """The language model failed, or its answer could not be read twice in a row."""
 
     code = "LLM_001"
 
 
 class DependencyError(MemoryError, ImportError):
-    """A package is not installed."""
+    """A package must be installed first."""
 
     code = "DEPS_001"
 
 
 @contextmanager
 def as_mem0() -> Iterator[None]:
-    """Raise what the core raises by the names that code for mem0 catches."""
+    """Raise the core's errors as the classes that code for mem0 catches."""
     try:
         yield
     except MemoryError:
@@ -106,5 +106,5 @@ def as_mem0() -> Iterator[None]:
         raise kind(str(error)) from error
     except StoreUnavailableError as error:
         raise VectorStoreError(str(error)) from error
-    except CoreClosed as error:
+    except MemoryClosedError as error:
         raise ClosedError(str(error)) from error

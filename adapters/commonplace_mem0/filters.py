@@ -13,18 +13,18 @@ from typing import Any
 from commonplace import Scope
 
 from .exceptions import ValidationError
-from .metadata import PROMOTED, key_of, own, plain, to_moment
-from .scopes import IDS, clean_id, to_ids
+from .metadata import PROMOTED, parse_time, promoted_key, stored_key, to_json
+from .scope import IDS, clean_id, to_ids
 
-Compiled = Mapping[str, Any] | bool
+CompiledFilter = Mapping[str, Any] | bool
 RANGES = ("gt", "gte", "lt", "lte")
 OPERATORS = ("eq", "ne", "in", "nin", *RANGES, "contains", "icontains")
 _COMBINE = ("AND", "OR", "NOT")
 _TIMES = ("created_at", "updated_at")
-_NOBODY = "\ufdd0 no such value"
+_IMPOSSIBLE = "\ufdd0 no such value"
 
 
-def compile_filter(given: Mapping[str, Any] | None, scope: Scope) -> Compiled:
+def compile_filter(given: Mapping[str, Any] | None, scope: Scope) -> CompiledFilter:
     """Compile a filter for records of a scope; True lets everything through, False nothing.
 
     Raises:
@@ -33,20 +33,20 @@ def compile_filter(given: Mapping[str, Any] | None, scope: Scope) -> Compiled:
     if given is None:
         return True
     if not isinstance(given, Mapping):
-        raise ValidationError(f"filters={given!r} is no mapping. Give {{'key': value}}.")
+        raise ValidationError(f"filters={given!r} must be a mapping. Give {{'key': value}}.")
     return _all([_entry(key, value, to_ids(scope)) for key, value in given.items()])
 
 
-def _entry(key: Any, value: Any, ids: Mapping[str, str]) -> Compiled:
+def _entry(key: Any, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
     if not isinstance(key, str):
-        raise ValidationError(f"The filter key {key!r} is no string. Use strings as keys.")
+        raise ValidationError(f"The filter key {key!r} must be a string.")
     if key in _COMBINE:
         if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-            raise ValidationError(f"{key}={value!r} needs a list of at least one filter.")
+            raise ValidationError(f"{key}={value!r} must be a list of at least one filter.")
         parts = []
         for part in value:
             if not isinstance(part, Mapping) or not part:
-                raise ValidationError(f"{key} holds {part!r}, which is no filter with a key.")
+                raise ValidationError(f"{part!r} in {key} must be a filter with a key.")
             parts.append(_all([_entry(name, one, ids) for name, one in part.items()]))
         return {"AND": _all, "OR": _any, "NOT": _none}[key](parts)
     if isinstance(value, Mapping):
@@ -54,12 +54,12 @@ def _entry(key: Any, value: Any, ids: Mapping[str, str]) -> Compiled:
             raise ValidationError(f"The filter on {key!r} has no operator.")
         return _all([_condition(key, name, one, ids) for name, one in value.items()])
     if value == "*":
-        return _has(key, ids)
+        return _exists(key, ids)
     many = isinstance(value, list | tuple | set | frozenset)
     return _condition(key, "in" if many else "eq", value, ids)
 
 
-def _condition(key: str, operator: Any, value: Any, ids: Mapping[str, str]) -> Compiled:
+def _condition(key: str, operator: Any, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
     if operator not in OPERATORS:
         known = ", ".join(OPERATORS)
         raise ValidationError(f"Unsupported filter operator: {operator!r} on {key!r}. Use {known}.")
@@ -72,66 +72,66 @@ def _condition(key: str, operator: Any, value: Any, ids: Mapping[str, str]) -> C
     if value is None:
         if operator != "eq":
             raise ValidationError(f"{operator!r} on {key!r} cannot compare with None.")
-        return _none([_has(key, ids)])
+        return _none([_exists(key, ids)])
     if key in IDS:
-        return _of_owner(key, operator, value, ids)
+        return _id_condition(key, operator, value, ids)
     if isinstance(value, Mapping | list | tuple):
         raise ValidationError(f"{operator!r} on {key!r} cannot compare with {value!r}.")
     if key in _TIMES:
-        return _at(key, operator, value)
-    return {_field(key): {operator: plain(value)}}
+        return _time_condition(key, operator, value)
+    return {_field(key): {operator: to_json(value)}}
 
 
-def _of_owner(key: str, operator: str, value: Any, ids: Mapping[str, str]) -> Compiled:
+def _id_condition(key: str, operator: str, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
     if operator != "eq":
         raise ValidationError(f"{key!r} is compared whole. Use 'eq', 'ne', 'in' or 'nin'.")
     wanted = clean_id(key, value)
     # Every record of a scope has the scope's ids; a user's records are never of another user.
     if key in ids or key == "user_id":
         return ids.get(key) == wanted
-    return {own(key): {"eq": wanted}}
+    return {promoted_key(key): {"eq": wanted}}
 
 
-def _at(key: str, operator: str, value: Any) -> Compiled:
-    moment = to_moment(value).isoformat()
-    told = {key: {operator: moment}}
+def _time_condition(key: str, operator: str, value: Any) -> CompiledFilter:
+    time = parse_time(value).isoformat()
+    written = {key: {operator: time}}
     if key != "created_at":
-        return told
-    # What the caller said of a memory's age stands before when it was written.
-    said = {own(key): {operator: moment}}
-    return _any([said, _all([told, _none([{own(key): {"ne": _NOBODY}}])])])
+        return written
+    # The age that the caller gave a memory wins over when it was written.
+    given = promoted_key(key)
+    return _any([{given: {operator: time}}, _all([written, _none([{given: {"ne": _IMPOSSIBLE}}])])])
 
 
-def _has(key: str, ids: Mapping[str, str]) -> Compiled:
+def _exists(key: str, ids: Mapping[str, str]) -> CompiledFilter:
     if key in _TIMES or key in ids:
         return True
     if key == "user_id":
         return False
-    return {(own(key) if key in IDS else _field(key)): {"ne": _NOBODY}}
+    return {(promoted_key(key) if key in IDS else _field(key)): {"ne": _IMPOSSIBLE}}
 
 
 def _field(key: str) -> str:
-    return own(key) if key in PROMOTED else key_of(key)
+    return promoted_key(key) if key in PROMOTED else stored_key(key)
 
 
-def _all(parts: Sequence[Compiled]) -> Compiled:
-    left = [one for one in parts if one is not True]
-    if any(one is False for one in left):
+def _all(parts: Sequence[CompiledFilter]) -> CompiledFilter:
+    rest = [one for one in parts if one is not True]
+    if any(one is False for one in rest):
         return False
-    return _grouped("AND", left) if left else True
+    return _grouped("AND", rest) if rest else True
 
 
-def _any(parts: Sequence[Compiled]) -> Compiled:
-    left = [one for one in parts if one is not False]
-    if any(one is True for one in left):
+def _any(parts: Sequence[CompiledFilter]) -> CompiledFilter:
+    rest = [one for one in parts if one is not False]
+    if any(one is True for one in rest):
         return True
-    return _grouped("OR", left) if left else False
+    return _grouped("OR", rest) if rest else False
 
 
-def _none(parts: Sequence[Compiled]) -> Compiled:
+def _none(parts: Sequence[CompiledFilter]) -> CompiledFilter:
     found = _any(parts)
     return (not found) if isinstance(found, bool) else {"NOT": [found]}
 
 
-def _grouped(combine: str, parts: Sequence[Compiled]) -> Compiled:
+def _grouped(combine: str, parts: Sequence[CompiledFilter]) -> CompiledFilter:
     return parts[0] if len(parts) == 1 else {combine: list(parts)}

@@ -1,24 +1,86 @@
-"""`Memory`: mem0's class of every era, on our memory."""
+"""mem0's class `Memory` of every era, on the core's memory."""
 
 import uuid
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from . import changing, reading
-from .calls import UNSET, Unset, asked, clean_query, refuse_unknown
-from .faces import SEARCHED, Face, addition, owner_of, refuse_hosted, text_of_update
-from .steps import run
+from . import operations
+from .arguments import (
+    UNSET,
+    Compat,
+    Unset,
+    add_request,
+    clean_query,
+    erase_scope,
+    read_request,
+    refuse_hosted,
+    refuse_unknown,
+)
+from .config import (
+    ConfigSection,
+    CoreHandle,
+    Mem0Settings,
+    MemoryConfig,
+    UnknownKeys,
+    check_compat,
+    find_location,
+    has_graph,
+    read_config,
+    read_section,
+)
+from .exceptions import ConfigurationError
+from .models import AsyncMem0ChatModel, Mem0ChatModel, is_async, to_embedder, to_model, to_reranker
+from .operations import run
 
 if TYPE_CHECKING:
-    from commonplace import Memory as Core
+    from commonplace import Memory as CoreMemory
 
 
-class Memory(Face):
+class Mem0Base:
+    """Construction that `Memory` and `AsyncMemory` share.
+
+    Attributes:
+        config: as it was given.
+        core: the core's memory that it works on, opened when it is first asked for.
+    """
+
+    _awaits: ClassVar[bool]
+
+    def __init__(
+        self, config: object = None, *, compat: Compat = "auto", core: "CoreMemory | None" = None
+    ) -> None:
+        """Read a configuration: a dict, a `MemoryConfig`, or mem0's; None is all offline.
+
+        Nothing is opened and nothing is sent yet.
+
+        Args:
+            compat: `v1` or `v2` gives every call that era's defaults; `v2` also refuses what it
+                refuses.
+            core: an open memory to use; then no store, embedder or llm may be configured.
+
+        Raises:
+            ConfigurationError: it contradicts itself, or names something that does not exist.
+        """
+        self.config = config
+        self._settings, self._handle = _build(config, compat, core, awaits=self._awaits)
+
+    @classmethod
+    def from_config(cls, config_dict: Mapping[str, Any], *, compat: Compat = "auto") -> Self:
+        """Make a memory from a dict, which is not changed."""
+        return cls(config_dict, compat=compat)
+
+    @property
+    def core(self) -> "CoreMemory":
+        """The core's memory, with everything that mem0 has no word for."""
+        return self._handle.get()
+
+
+class Mem0Memory(Mem0Base):
     """Remembers for users, agents and runs; blocks until each call is done.
 
-    Calls written for mem0 0.1, 1.x and 2.x mean what they meant there: see `calls` for how the
-    two shapes are told apart, `filters` for the filter language, `results` for the answers.
+    Calls written for mem0 0.1, 1.x and 2.x mean what they meant there: see `arguments` for how the
+    two shapes are distinguished, `filters` for the filter language, `results` for the answers.
     """
 
     _awaits = False
@@ -44,13 +106,20 @@ class Memory(Face):
         A known fact answers `NONE` with the id it has. Without `wait` the answer has a `ticket`
         and comes once nothing can be lost any more.
         """
-        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        step = addition(
-            self._setup, messages, ids, filters, metadata=metadata, infer=infer, prompt=prompt,
-            memory_type=memory_type, timestamp=timestamp, expiration_date=expiration_date,
+        request = add_request(
+            messages,
+            {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
+            filters,
+            compat=self._settings.compat,
+            metadata=metadata,
+            infer=infer,
+            prompt=prompt,
+            memory_type=memory_type,
+            timestamp=timestamp,
+            expiration_date=expiration_date,
             wait=wait,
-        )  # fmt: skip
-        return self._setup.shaped(run(step, self._core))
+        )
+        return run(operations.add(self._settings, request), self._handle.get)
 
     def search(
         self,
@@ -69,22 +138,27 @@ class Memory(Face):
         show_expired: bool = False,
         **unknown: Any,
     ) -> Any:
-        """Find memories that answer a question, best first, none below the threshold."""
-        refuse_unknown("search", unknown, SEARCHED)
+        """Find memories that answer a query, best first, none below the threshold."""
+        refuse_unknown("search", unknown)
         refuse_hosted("reference_date", reference_date)
-        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        what = asked(
-            "search", ids, filters, compat=self._setup.compat, limit=limit, top_k=top_k,
-            threshold=threshold, rerank=rerank,
-        )  # fmt: skip
-        step = reading.search(
-            self._setup, clean_query(query), what, explain=explain, hidden=show_expired
+        request = read_request(
+            "search",
+            {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
+            filters,
+            compat=self._settings.compat,
+            limit=limit,
+            top_k=top_k,
+            threshold=threshold,
+            rerank=rerank,
         )
-        return self._setup.shaped(run(step, self._core))
+        plan = operations.search(
+            self._settings, clean_query(query), request, explain=explain, show_expired=show_expired
+        )
+        return run(plan, self._handle.get)
 
     def get(self, memory_id: str | uuid.UUID) -> dict[str, Any] | None:
         """Read one memory; None if there is none with this id."""
-        return run(reading.get(memory_id), self._core)
+        return run(operations.get(memory_id), self._handle.get)
 
     def get_all(
         self,
@@ -100,11 +174,13 @@ class Memory(Face):
         **unknown: Any,
     ) -> Any:
         """List memories, newest first; a `cursor` in the answer asks for the next ones."""
-        refuse_unknown("get_all", unknown, SEARCHED)
+        refuse_unknown("get_all", unknown)
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        what = asked("get_all", ids, filters, compat=self._setup.compat, limit=limit, top_k=top_k)
-        step = reading.get_all(self._setup, what, hidden=show_expired, cursor=cursor)
-        return self._setup.shaped(run(step, self._core))
+        request = read_request(
+            "get_all", ids, filters, compat=self._settings.compat, limit=limit, top_k=top_k
+        )
+        plan = operations.get_all(self._settings, request, show_expired=show_expired, cursor=cursor)
+        return run(plan, self._handle.get)
 
     def update(
         self,
@@ -119,8 +195,8 @@ class Memory(Face):
         Raises:
             MemoryNotFoundError: there is none with this id.
         """
-        said = text_of_update(self._setup, text, data)
-        return run(changing.update(memory_id, said, metadata, expiration_date), self._core)
+        plan = operations.update(self._settings, memory_id, text, metadata, expiration_date, data)
+        return run(plan, self._handle.get)
 
     def delete(self, memory_id: str | uuid.UUID) -> dict[str, str]:
         """Delete a memory.
@@ -128,30 +204,31 @@ class Memory(Face):
         Raises:
             MemoryNotFoundError: there is none with this id.
         """
-        return run(changing.delete(memory_id), self._core)
+        return run(operations.delete(memory_id), self._handle.get)
 
     def delete_all(
         self, user_id: Any = None, agent_id: Any = None, run_id: Any = None
     ) -> dict[str, str]:
         """Erase all memories of a user, agent or run, with their history and relations."""
-        scope = owner_of(self._setup, user_id, agent_id, run_id)
-        return run(changing.delete_all(scope), self._core)
+        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+        scope = erase_scope(ids, compat=self._settings.compat)
+        return run(operations.delete_all(scope), self._handle.get)
 
     def history(self, memory_id: str | uuid.UUID) -> list[dict[str, Any]]:
         """Read every change of a memory, oldest first."""
-        return run(reading.history(memory_id), self._core)
+        return run(operations.history(memory_id), self._handle.get)
 
     def reset(self) -> None:
         """Erase everything in this store, and nothing else."""
-        run(changing.reset(), self._core)
+        run(operations.reset(), self._handle.get)
 
     def flush(self, timeout: float = 30.0) -> dict[str, Any]:
-        """Wait for what was added without waiting; tell what is pending and what failed, and why.
+        """Wait for what was added without waiting; return what is pending, what failed and why.
 
         Args:
             timeout: seconds.
         """
-        return run(changing.flush(timeout), self._core)
+        return run(operations.flush(timeout), self._handle.get)
 
     def chat(self, query: str) -> None:
         """Do nothing, as in mem0.
@@ -162,8 +239,8 @@ class Memory(Face):
         raise NotImplementedError("Chat function not implemented yet.")
 
     def close(self) -> None:
-        """Finish what is on its way and let go; repeating it does nothing."""
-        self._opening.close()
+        """Finish what is on its way and close; repeating it does nothing."""
+        self._handle.close()
 
     def __enter__(self) -> Self:
         return self
@@ -174,5 +251,54 @@ class Memory(Face):
     ) -> None:  # fmt: skip
         self.close()
 
-    def _core(self) -> "Core":
-        return self._opening.get()
+
+# -- configuration to memory --------------------------------------------------------------------
+
+
+def _build(
+    config: object, compat: Compat, core: "CoreMemory | None", *, awaits: bool
+) -> tuple[Mem0Settings, CoreHandle]:
+    """Read a configuration and make what it names.
+
+    Args:
+        awaits: the models will be awaited.
+    """
+    check_compat(compat)
+    unknown = UnknownKeys()
+    read = read_config(config, unknown)
+    if core is not None and (read.vector_store or read.embedder or read.llm):
+        raise ConfigurationError("core= is open already: leave out vector_store, embedder and llm.")
+    graph = read_section("graph_store", read.graph_store)
+    location = find_location(read_section("vector_store", read.vector_store), graph, unknown)
+    model = to_model(read_section("llm", _llm(read, graph)), unknown)
+    if model is not None and is_async(model) and not awaits:
+        raise ConfigurationError(
+            "llm is asynchronous and Memory is not. Use AsyncMemory, or a synchronous model."
+        )
+    embedder = to_embedder(read_section("embedder", read.embedder), unknown)
+    settings = Mem0Settings(
+        compat=compat,
+        shows_relations=has_graph(graph, enabled=read.enable_graph),
+        bare_lists=read.version == "v1.0",
+        instructions=_instructions(read, graph),
+        model=model,
+        has_core=core is not None,
+        reranker=to_reranker(read_section("reranker", read.reranker)),
+    )
+    unknown.report(strict=read.strict)
+    chat = None if model is None else AsyncMem0ChatModel(model) if awaits else Mem0ChatModel(model)
+    falls_back = read.fallback == "embedded"
+    if read.fallback is not None and not falls_back:
+        raise ConfigurationError(f"fallback={read.fallback!r} must be 'embedded' or left out.")
+    handle = CoreHandle(location, embedder, chat, falls_back=falls_back, core=core)
+    return settings, handle
+
+
+def _llm(read: MemoryConfig, graph: ConfigSection | None) -> Any:
+    """Choose the model of the one call: the graph's own where there is one."""
+    return read.llm if graph is None else graph.extra.get("llm", read.llm)
+
+
+def _instructions(read: MemoryConfig, graph: ConfigSection | None) -> str | None:
+    given = [read.instructions, None if graph is None else graph.extra.get("custom_prompt")]
+    return "\n".join(one for one in given if one) or None

@@ -1,17 +1,17 @@
-"""A memory's metadata as a record keeps it, and back.
+"""Metadata of a memory as a record stores it, and back.
 
-mem0 takes any key, a record takes identifiers and keeps some for itself. What fits is kept as it
+mem0 takes any key; a record takes identifiers and reserves some of them. What fits is stored as it
 is, so that other frameworks' filters find it; any other key is stored by its hash, next to its
-name. What mem0 promotes to the top of a memory stands under `mem0_` names:
+name. What mem0 promotes to the top of a memory is stored under `mem0_` names:
 
-- `mem0_role`, `mem0_actor_id`: who said it; of a message that was kept verbatim.
+- `mem0_role`, `mem0_actor_id`: the speaker of a message that was stored verbatim.
 - `mem0_attributed_to`: as 2.x has it.
-- `mem0_created_at`: when it was created, if the caller said so.
+- `mem0_created_at`: when it was created, if the caller gave that.
 - `mem0_expiration_date`: its last day, as it was given.
 - `mem0_agent_id`, `mem0_run_id`: the ids of its scope, for conditions inside a filter.
 
-`user_id`, `agent_id`, `run_id` and `actor_id` in metadata are dropped with a warning: they never
-say whose a memory is.
+`user_id`, `agent_id`, `run_id` and `actor_id` in metadata are dropped with a warning: metadata
+never decides who owns a memory.
 """
 
 import hashlib
@@ -30,82 +30,84 @@ from .exceptions import ValidationError
 logger = logging.getLogger("commonplace_mem0")
 PROMOTED = ("role", "actor_id", "attributed_to", "created_at", "expiration_date")
 _IDENTITY = ("user_id", "agent_id", "run_id", "actor_id")
-_OWN = "mem0_"
-_VALUE, _NAME = f"{_OWN}v_", f"{_OWN}n_"
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_TAKEN = {*FIELDS, "session_id", *PROMOTED}
+_PREFIX = "mem0_"
+_VALUE, _NAME = f"{_PREFIX}v_", f"{_PREFIX}n_"
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_RESERVED = {*FIELDS, "session_id", *PROMOTED}
 
 
-def own(name: str) -> str:
-    """Name the key under which a record keeps what mem0 promotes."""
-    return _OWN + name
+def promoted_key(name: str) -> str:
+    """Name the key under which a record stores what mem0 promotes."""
+    return _PREFIX + name
 
 
-def key_of(name: str) -> str:
-    """Name the key under which a record keeps this key of the caller."""
-    return name if _is_plain(name) else _VALUE + _hash(name)
+def stored_key(name: str) -> str:
+    """Name the key under which a record stores this key of the caller."""
+    return name if _fits(name) else _VALUE + _hash(name)
 
 
 def to_stored(given: Mapping[str, Any] | None, *, scope: Scope | None = None) -> dict[str, Any]:
-    """Write the caller's metadata as a record keeps it; the caller's is left alone.
+    """Write the caller's metadata as a record stores it; the caller's object is not changed.
 
     Raises:
-        ValidationError: it is no mapping, or a key is no string.
+        ValidationError: it is not a mapping, or a key is not a string.
     """
     if given is not None and not isinstance(given, Mapping):
-        raise ValidationError(f"metadata={given!r} is no mapping. Give a dict of JSON values.")
+        raise ValidationError(f"metadata={given!r} must be a mapping. Give a dict of JSON values.")
     stored: dict[str, Any] = {}
     for name, value in (given or {}).items():
         if not isinstance(name, str):
-            raise ValidationError(f"The metadata key {name!r} is no string. Use strings as keys.")
+            raise ValidationError(f"The metadata key {name!r} must be a string.")
         if name in _IDENTITY:
-            logger.warning("metadata[%r] is ignored: metadata never says whose a memory is", name)
+            logger.warning(
+                "metadata[%r] is ignored: metadata never decides who owns a memory", name
+            )
         elif name == "created_at":
-            stored[own(name)] = to_moment(value).isoformat()
+            stored[promoted_key(name)] = parse_time(value).isoformat()
         elif name == "expiration_date":
-            stored[own(name)] = to_day(value)
+            stored[promoted_key(name)] = parse_date(value)
         elif name == "role":
-            stored[own(name)] = plain(value)
-        elif _is_plain(name):
-            stored[name] = plain(value)
+            stored[promoted_key(name)] = to_json(value)
+        elif _fits(name):
+            stored[name] = to_json(value)
         else:
-            stored |= {key_of(name): plain(value), _NAME + _hash(name): name}
+            stored |= {stored_key(name): to_json(value), _NAME + _hash(name): name}
     if scope is not None:
-        ids = {own("agent_id"): scope.agent_id, own("run_id"): scope.session_id}
+        ids = {promoted_key("agent_id"): scope.agent_id, promoted_key("run_id"): scope.session_id}
         stored |= {name: value for name, value in ids.items() if value is not None}
     return stored
 
 
 def from_stored(stored: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Read what `to_stored` wrote: the caller's metadata, None for none, and what is promoted."""
+    """Read what `to_stored` wrote: the caller's metadata, or None, and what is promoted."""
     given: dict[str, Any] = {}
     promoted: dict[str, Any] = {}
     for key, value in stored.items():
         if key.startswith(_NAME):
             given[value] = stored.get(_VALUE + key.removeprefix(_NAME))
-        elif not key.startswith(_OWN):
+        elif not key.startswith(_PREFIX):
             given[key] = value
-        elif key.removeprefix(_OWN) in PROMOTED and value is not None:
-            promoted[key.removeprefix(_OWN)] = value
+        elif key.removeprefix(_PREFIX) in PROMOTED and value is not None:
+            promoted[key.removeprefix(_PREFIX)] = value
     return given or None, promoted
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Turn times, UUIDs and sets inside a value into what JSON has."""
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): to_json(one) for name, one in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted(map(plain, value), key=repr)
+        return sorted(map(to_json, value), key=repr)
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [to_json(one) for one in value]
     return value
 
 
-def to_moment(value: Any) -> datetime:
+def parse_time(value: Any) -> datetime:
     """Read a time: a datetime, an ISO text or seconds since 1970; without a zone it is in UTC.
 
     Raises:
@@ -118,14 +120,14 @@ def to_moment(value: Any) -> datetime:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return found.astimezone(UTC)
     except (OSError, OverflowError, TypeError, ValueError):
-        raise ValidationError(f"{value!r} is no time. Give an ISO 8601 text.") from None
+        raise ValidationError(f"{value!r} must be a time. Give an ISO 8601 text.") from None
 
 
-def to_day(value: Any) -> str | None:
+def parse_date(value: Any) -> str | None:
     """Read an expiration date as `YYYY-MM-DD`; None stays None.
 
     Raises:
-        ValidationError: it is no date.
+        ValidationError: it is not a date.
     """
     if value is None:
         return None
@@ -139,8 +141,8 @@ def to_day(value: Any) -> str | None:
         ) from None
 
 
-def to_end(day: str | None) -> datetime | None:
-    """Tell when a memory with this last day expires: when the day is over in UTC.
+def expiry_of(day: str | None) -> datetime | None:
+    """Return when a memory with this last day expires: when the day is over in UTC.
 
     None for never, which is also what the last day of the calendar stands for.
     """
@@ -149,8 +151,9 @@ def to_end(day: str | None) -> datetime | None:
     return datetime.combine(date.fromisoformat(day), time(), UTC) + timedelta(days=1)
 
 
-def _is_plain(name: str) -> bool:
-    return _PLAIN.fullmatch(name) is not None and not name.startswith(_OWN) and name not in _TAKEN
+def _fits(name: str) -> bool:
+    is_identifier = _IDENTIFIER.fullmatch(name) is not None
+    return is_identifier and not name.startswith(_PREFIX) and name not in _RESERVED
 
 
 def _hash(name: str) -> str:

@@ -194,7 +194,7 @@ def test_metadata_never_moves_a_memory(m, caplog):
 
     assert [] == texts(m.get_all(user_id="evil"))
     assert {"a": 1} == m.get(one["id"])["metadata"]
-    assert "never says whose" in caplog.text
+    assert "never decides who owns" in caplog.text
 
 
 # -- shapes -------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_reset_also_takes_what_was_still_on_its_way(tmp_path, monkeypatch):
         drain = m.core.flush
         m.add("I like tea", user_id="alice", wait=False)
         with monkeypatch.context() as patch:
-            patch.setattr("commonplace_mem0.changing.PATIENCE", 0.0)
+            patch.setattr("commonplace_mem0.operations.RESET_TIMEOUT", 0.0)
             with pytest.raises(VectorStoreError, match="1 additions"):
                 m.reset()
         monkeypatch.setattr(m.core, "flush", lambda timeout: (go.set(), drain(timeout))[1])
@@ -618,7 +618,7 @@ async def close(memory):
 def test_a_memory_that_was_closed_meanwhile_is_not_opened(tmp_path, monkeypatch):
     m = Memory(config(tmp_path))
     holds = threading.Lock()
-    monkeypatch.setattr(m._opening, "_opening", holds)
+    monkeypatch.setattr(m._handle._lazy, "_lock", holds)
     found = []
 
     def expand():
@@ -631,7 +631,7 @@ def test_a_memory_that_was_closed_meanwhile_is_not_opened(tmp_path, monkeypatch)
         waiting = threading.Thread(target=expand)
         waiting.start()
         time.sleep(0.1)  # it has looked, and stands behind the one who opens
-        m._opening._closed = True
+        m._handle._is_closed = True
     waiting.join()
 
     assert isinstance(found[0], ClosedError)
@@ -707,7 +707,7 @@ async def test_both_filters_of_the_awaited_search_must_hold(tmp_path):
             await m.add(f"{kind} at {place}", user_id="a", metadata=given, infer=False)
         tree = {"AND": [{"kind": "tea"}], "user_id": "a"}
         found = await m.search("tea", filters=tree, metadata_filters={"place": "work"})
-        with pytest.raises(ValidationError, match="no mapping"):
+        with pytest.raises(ValidationError, match="must be a mapping"):
             await m.search("tea", filters="a", metadata_filters={"place": "work"})
 
     assert ["tea at work"] == texts(found)
@@ -761,9 +761,9 @@ def test_what_is_not_understood_is_named_once_or_refused(tmp_path, caplog):
         ({"graph_store": {"provider": "neptune", "config": {}}}, "neo4j"),
         ({"graph_store": {"provider": "neo4j", "config": {"url": "bolt://h", "username": "n"}}},
          "Give both"),
-        ({"graph_store": {"provider": "neo4j", "config": {}}}, "no URL"),
+        ({"graph_store": {"provider": "neo4j", "config": {}}}, "must be a URL"),
         ({"llm": {"provider": "nonsense", "config": {}}}, "nonsense"),
-        ({"llm": 7}, "no model"),
+        ({"llm": 7}, "must be a model"),
         ({"fallback": "cloud"}, "embedded"),
     ],
 )  # fmt: skip

@@ -15,8 +15,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_mem0 import Memory
 from commonplace_mem0.exceptions import ConfigurationError
-from commonplace_mem0.importing import import_mem0, to_told
-from commonplace_mem0.sources import Held, Source
+from commonplace_mem0.migrate import Mem0Point, Source, convert_points, import_mem0
 
 from .test_mem0 import config
 
@@ -112,7 +111,7 @@ def test_an_import_that_was_interrupted_goes_on(store, tmp_path):
 
 
 def test_what_an_import_that_failed_had_not_indexed_is_found_after_the_next(tmp_path, monkeypatch):
-    monkeypatch.setattr("commonplace_mem0.importing.read_points", lambda _: iter([held(1)]))
+    monkeypatch.setattr("commonplace_mem0.migrate.read_points", lambda _: iter([held(1)]))
     with Memory(config(tmp_path)) as m:
         with monkeypatch.context() as patch:
             patch.setattr(HashEmbedder, "embed", lambda *_, **__: 1 / 0)
@@ -127,7 +126,7 @@ def test_what_an_import_that_failed_had_not_indexed_is_found_after_the_next(tmp_
 
 def test_a_dry_run_tells_what_the_import_then_does(tmp_path, monkeypatch):
     here = [held(1), held(2, expiration_date="2020-01-01"), held(3, data="")]
-    monkeypatch.setattr("commonplace_mem0.importing.read_points", lambda _: iter(here))
+    monkeypatch.setattr("commonplace_mem0.migrate.read_points", lambda _: iter(here))
     with Memory(config(tmp_path)) as m:
         for _ in range(2):
             dry = import_mem0(m.core, Source(folder="x"))
@@ -194,12 +193,12 @@ def test_what_cannot_be_read_is_an_error_that_names_it(tmp_path):
 
 def held(number, **payload):
     known = {"data": f"text {number}", "user_id": "alice"}
-    return Held(id=f"00000000-0000-4000-8000-{number:012}", payload={**known, **payload})
+    return Mem0Point(id=f"00000000-0000-4000-8000-{number:012}", payload={**known, **payload})
 
 
 def test_times_of_any_zone_become_utc_and_reserved_keys_stay_where_they_are_read():
     one = held(1, created_at="2024-05-01T10:00:00-07:00", role="user", actor_id="Al", 城市="里昂")
-    [told], reasons = to_told(iter([one]), {})
+    [told], reasons = convert_points(iter([one]), {})
 
     assert {} == reasons
     assert datetime(2024, 5, 1, 17, tzinfo=UTC) == told.record.created_at
@@ -209,8 +208,11 @@ def test_times_of_any_zone_become_utc_and_reserved_keys_stay_where_they_are_read
 
 def test_a_memory_that_cannot_be_kept_is_told_with_the_reason_and_the_rest_goes_on():
     bad = [held(1, data=""), held(2, user_id="*"), held(3, user_id=None), held(4, x=float("nan"))]
-    bad += [Held(id="7", payload={"data": "text", "user_id": "alice"}), held(6, created_at="noon")]
-    told, reasons = to_told(iter([*bad, held(5)]), {})
+    bad += [
+        Mem0Point(id="7", payload={"data": "text", "user_id": "alice"}),
+        held(6, created_at="noon"),
+    ]
+    told, reasons = convert_points(iter([*bad, held(5)]), {})
 
     assert ["text 5"] == [one.record.text for one in told]
     assert [one.id for one in bad] == list(reasons)
@@ -222,7 +224,7 @@ def test_a_history_of_older_columns_becomes_the_past():
         {"event": "UPDATE", "new_memory": "text 1", "updated_at": "2024-05-02T00:00:00-07:00"},
     ]
     one = held(1, created_at="2024-05-01T00:00:00-07:00", updated_at="2024-05-02T00:00:00-07:00")
-    [told], _ = to_told(iter([one]), {one.id: rows})
+    [told], _ = convert_points(iter([one]), {one.id: rows})
 
     assert (("tea", datetime(2024, 5, 1, 7, tzinfo=UTC)),) == told.past
 
@@ -234,7 +236,7 @@ def test_relations_of_1x_go_to_a_memory_that_names_both_ends_or_become_facts():
         {"source": "bob", "relationship": "knows", "target": "eve", "user_id": "bob",
          "valid": False, "invalidated_at": "2024-01-01T00:00:00Z"},
     ]  # fmt: skip
-    told, _ = to_told(iter([held(1, data="Alice lives in Paris.")]), {}, edges)
+    told, _ = convert_points(iter([held(1, data="Alice lives in Paris.")]), {}, edges)
 
     [paris] = told[0].relations
     assert ("alice", "lives_in", "paris") == (paris.subject, paris.predicate, paris.object)
@@ -245,8 +247,8 @@ def test_relations_of_1x_go_to_a_memory_that_names_both_ends_or_become_facts():
 
 def test_relations_of_1x_are_found_afterwards(tmp_path, monkeypatch):
     edges = [{"source": "alice", "relationship": "likes", "target": "tea", "user_id": "alice"}]
-    monkeypatch.setattr("commonplace_mem0.importing.read_points", lambda _: iter([held(1)]))
-    monkeypatch.setattr("commonplace_mem0.importing.read_edges", lambda _: edges)
+    monkeypatch.setattr("commonplace_mem0.migrate.read_points", lambda _: iter([held(1)]))
+    monkeypatch.setattr("commonplace_mem0.migrate.read_relations", lambda _: edges)
     graph = {"provider": "embedded", "config": {}}
     with Memory(config(tmp_path, graph_store=graph, embedder=HashEmbedder())) as m:
         import_mem0(m.core, Source(folder="x"), dry_run=False)

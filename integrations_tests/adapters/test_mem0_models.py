@@ -302,4 +302,4 @@ def test_mem0s_own_configuration_object_is_read_for_what_was_set(tmp_path, monke
 
         assert str(tmp_path / "m") in m.core.location
         assert str(tmp_path / "other") in n.core.location
-        assert "Only food." == n._setup.instructions
+        assert "Only food." == n._settings.instructions

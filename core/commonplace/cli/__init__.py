@@ -1,8 +1,42 @@
-"""The command line, `commonplace`; its packages come with the extra `cli`."""
+"""The command line, `commonplace`; its packages come with the extra `cli`.
+
+What an adapter's own command needs is imported from here; it loads those packages when it is first
+asked for.
+"""
 
 import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ..errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from .app import SENTENCE, EmbedderName, PlaceName
+    from .arguments import embedder_of, opened
+    from .output import answer, progress, say
+
+__all__ = [
+    "SENTENCE",
+    "EmbedderName",
+    "PlaceName",
+    "answer",
+    "embedder_of",
+    "main",
+    "opened",
+    "progress",
+    "say",
+]
+
+_LAZY = {
+    "SENTENCE": ".app",
+    "EmbedderName": ".app",
+    "PlaceName": ".app",
+    "answer": ".output",
+    "embedder_of": ".arguments",
+    "opened": ".arguments",
+    "progress": ".output",
+    "say": ".output",
+}
 
 
 def main() -> None:
@@ -13,3 +47,14 @@ def main() -> None:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(2) from None
     app()
+
+
+if not TYPE_CHECKING:  # a type checker shall still miss a name that is not there
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        found = getattr(import_module(_LAZY[name], __name__), name)
+        globals()[name] = found
+        return found

@@ -1,33 +1,34 @@
-"""`AsyncMemory`: the same as `Memory`, awaited; nothing of it blocks the event loop."""
+"""mem0's class `AsyncMemory`: as `Memory`, awaited; nothing of it blocks the event loop."""
 
+import asyncio
+import threading
 import uuid
 from collections.abc import Awaitable, Generator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from . import changing, reading
-from .calls import UNSET, Unset, asked, clean_query, refuse_unknown
-from .closing import Closing, ready
-from .faces import (
-    SEARCHED,
-    Face,
-    addition,
-    owner_of,
+from . import operations
+from .arguments import (
+    UNSET,
+    Unset,
+    add_request,
+    clean_query,
+    erase_scope,
+    merge_filters,
+    read_request,
     refuse_hosted,
-    text_of_update,
-    with_more,
+    refuse_unknown,
 )
-from .steps import arun
+from .config import CoreHandle
+from .memory import Mem0Base
+from .operations import arun
 
-if TYPE_CHECKING:
-    from commonplace import Memory as Core
 
-
-class AsyncMemory(Face):
+class AsyncMem0Memory(Mem0Base):
     """Remembers for users, agents and runs; every call is awaited.
 
-    Calls written for mem0 0.1, 1.x and 2.x mean what they meant there: see `calls` for how the
-    two shapes are told apart, `filters` for the filter language, `results` for the answers.
+    Calls written for mem0 0.1, 1.x and 2.x mean what they meant there: see `arguments` for how the
+    two shapes are distinguished, `filters` for the filter language, `results` for the answers.
     """
 
     _awaits = True
@@ -57,13 +58,20 @@ class AsyncMemory(Face):
         Args:
             llm: a model for `memory_type="procedural_memory"` in place of the configured one.
         """
-        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        step = addition(
-            self._setup, messages, ids, filters, metadata=metadata, infer=infer, prompt=prompt,
-            memory_type=memory_type, timestamp=timestamp, expiration_date=expiration_date,
-            wait=wait, llm=llm,
-        )  # fmt: skip
-        return self._setup.shaped(await arun(step, self._core))
+        request = add_request(
+            messages,
+            {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
+            filters,
+            compat=self._settings.compat,
+            metadata=metadata,
+            infer=infer,
+            prompt=prompt,
+            memory_type=memory_type,
+            timestamp=timestamp,
+            expiration_date=expiration_date,
+            wait=wait,
+        )
+        return await arun(operations.add(self._settings, request, llm), self._handle.aget)
 
     async def search(
         self,
@@ -83,23 +91,27 @@ class AsyncMemory(Face):
         metadata_filters: Mapping[str, Any] | None = None,
         **unknown: Any,
     ) -> Any:
-        """Find memories that answer a question, best first, none below the threshold."""
-        refuse_unknown("search", unknown, SEARCHED)
+        """Find memories that answer a query, best first, none below the threshold."""
+        refuse_unknown("search", unknown)
         refuse_hosted("reference_date", reference_date)
-        filters = with_more(filters, metadata_filters)
-        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        what = asked(
-            "search", ids, filters, compat=self._setup.compat, limit=limit, top_k=top_k,
-            threshold=threshold, rerank=rerank,
-        )  # fmt: skip
-        step = reading.search(
-            self._setup, clean_query(query), what, explain=explain, hidden=show_expired
+        request = read_request(
+            "search",
+            {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
+            merge_filters(filters, metadata_filters),
+            compat=self._settings.compat,
+            limit=limit,
+            top_k=top_k,
+            threshold=threshold,
+            rerank=rerank,
         )
-        return self._setup.shaped(await arun(step, self._core))
+        plan = operations.search(
+            self._settings, clean_query(query), request, explain=explain, show_expired=show_expired
+        )
+        return await arun(plan, self._handle.aget)
 
     async def get(self, memory_id: str | uuid.UUID) -> dict[str, Any] | None:
         """Read one memory; None if there is none with this id."""
-        return await arun(reading.get(memory_id), self._core)
+        return await arun(operations.get(memory_id), self._handle.aget)
 
     async def get_all(
         self,
@@ -115,11 +127,13 @@ class AsyncMemory(Face):
         **unknown: Any,
     ) -> Any:
         """List memories, newest first; a `cursor` in the answer asks for the next ones."""
-        refuse_unknown("get_all", unknown, SEARCHED)
+        refuse_unknown("get_all", unknown)
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-        what = asked("get_all", ids, filters, compat=self._setup.compat, limit=limit, top_k=top_k)
-        step = reading.get_all(self._setup, what, hidden=show_expired, cursor=cursor)
-        return self._setup.shaped(await arun(step, self._core))
+        request = read_request(
+            "get_all", ids, filters, compat=self._settings.compat, limit=limit, top_k=top_k
+        )
+        plan = operations.get_all(self._settings, request, show_expired=show_expired, cursor=cursor)
+        return await arun(plan, self._handle.aget)
 
     async def update(
         self,
@@ -134,8 +148,8 @@ class AsyncMemory(Face):
         Raises:
             MemoryNotFoundError: there is none with this id.
         """
-        said = text_of_update(self._setup, text, data)
-        return await arun(changing.update(memory_id, said, metadata, expiration_date), self._core)
+        plan = operations.update(self._settings, memory_id, text, metadata, expiration_date, data)
+        return await arun(plan, self._handle.aget)
 
     async def delete(self, memory_id: str | uuid.UUID) -> dict[str, str]:
         """Delete a memory.
@@ -143,30 +157,31 @@ class AsyncMemory(Face):
         Raises:
             MemoryNotFoundError: there is none with this id.
         """
-        return await arun(changing.delete(memory_id), self._core)
+        return await arun(operations.delete(memory_id), self._handle.aget)
 
     async def delete_all(
         self, user_id: Any = None, agent_id: Any = None, run_id: Any = None
     ) -> dict[str, str]:
         """Erase all memories of a user, agent or run, with their history and relations."""
-        scope = owner_of(self._setup, user_id, agent_id, run_id)
-        return await arun(changing.delete_all(scope), self._core)
+        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+        scope = erase_scope(ids, compat=self._settings.compat)
+        return await arun(operations.delete_all(scope), self._handle.aget)
 
     async def history(self, memory_id: str | uuid.UUID) -> list[dict[str, Any]]:
         """Read every change of a memory, oldest first."""
-        return await arun(reading.history(memory_id), self._core)
+        return await arun(operations.history(memory_id), self._handle.aget)
 
     async def reset(self) -> None:
         """Erase everything in this store, and nothing else."""
-        await arun(changing.reset(), self._core)
+        await arun(operations.reset(), self._handle.aget)
 
     async def flush(self, timeout: float = 30.0) -> dict[str, Any]:
-        """Wait for what was added without waiting; tell what is pending and what failed, and why.
+        """Wait for what was added without waiting; return what is pending, what failed and why.
 
         Args:
             timeout: seconds.
         """
-        return await arun(changing.flush(timeout), self._core)
+        return await arun(operations.flush(timeout), self._handle.aget)
 
     async def chat(self, query: str) -> None:
         """Do nothing, as in mem0.
@@ -177,12 +192,12 @@ class AsyncMemory(Face):
         raise NotImplementedError("Chat function not implemented yet.")
 
     def close(self) -> Awaitable[None]:
-        """Let go, without waiting if the answer is not awaited; repeating it does nothing."""
-        return Closing(self._opening)
+        """Close, in the background unless the result is awaited; repeating it does nothing."""
+        return _Closing(self._handle)
 
     def __await__(self) -> Generator[Any, None, Self]:
-        """Answer itself: `from_config` was awaited in some versions."""
-        return ready(self).__await__()
+        """Return itself: `from_config` was awaited in some versions."""
+        return self._itself().__await__()
 
     async def __aenter__(self) -> Self:
         return self
@@ -191,7 +206,19 @@ class AsyncMemory(Face):
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        await self._opening.aclose()
+        await self._handle.aclose()
 
-    async def _core(self) -> "Core":
-        return await self._opening.aget()
+    async def _itself(self) -> Self:
+        return self
+
+
+class _Closing:
+    """A closing under way in a thread, which may be awaited and need not be, as in mem0."""
+
+    def __init__(self, handle: CoreHandle) -> None:
+        self._thread = threading.Thread(target=handle.close, name="commonplace-mem0-close")
+        self._thread.start()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Wait until the location can be opened again."""
+        return asyncio.to_thread(self._thread.join).__await__()

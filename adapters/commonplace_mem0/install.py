@@ -1,6 +1,6 @@
-"""Stand in for the package `mem0` itself, for code that imports it and takes no client.
+"""Installation as the package `mem0` itself, for code that imports it and takes no client.
 
-Only ever done when it is called: it changes what `import mem0` means for the whole process.
+It is done only when it is called: it changes what `import mem0` means for the whole process.
 """
 
 import importlib
@@ -11,15 +11,15 @@ from types import ModuleType
 from typing import Any
 
 from . import exceptions
-from .awaiting import AsyncMemory
+from .async_memory import AsyncMem0Memory
 from .config import MemoryConfig
 from .exceptions import ConfigurationError
-from .memory import Memory
+from .memory import Mem0Memory
 
 _VERSION = "2.2.1"
 
 
-class _Hosted:
+class _HostedClient:
     def __init__(self, *_: Any, **__: Any) -> None:
         raise ConfigurationError(
             "mem0's hosted client is not part of this. Use Memory, or import mem0 without "
@@ -35,13 +35,14 @@ def install_as_mem0() -> None:
     Raises:
         ConfigurationError: mem0 was imported before; then some code has its classes already.
     """
-    held = sys.modules.get("mem0")
-    if held is not None and getattr(held, "Memory", None) is not Memory:
+    imported = sys.modules.get("mem0")
+    if imported is not None and getattr(imported, "Memory", None) is not Mem0Memory:
         raise ConfigurationError("mem0 is imported already. Call install_as_mem0() before that.")
     os.environ["MEM0_TELEMETRY"] = "False"
-    package = _module("mem0", Memory=Memory, AsyncMemory=AsyncMemory, __version__=_VERSION)
+    classes = {"Memory": Mem0Memory, "AsyncMemory": AsyncMem0Memory}
+    package = _module("mem0", **classes, __version__=_VERSION)
     for name in ("MemoryClient", "AsyncMemoryClient"):
-        setattr(package, name, type(name, (_Hosted,), {}))
+        setattr(package, name, type(name, (_HostedClient,), {}))
     sys.modules.pop("mem0")
     found = importlib.util.find_spec("mem0")
     package.__path__ = list(found.submodule_search_locations or ()) if found else []
@@ -52,12 +53,12 @@ def install_as_mem0() -> None:
         _module("mem0.configs")
         _module("mem0.configs.base", MemoryConfig=MemoryConfig)
     importlib.import_module("mem0.memory")
-    _module("mem0.memory.main", Memory=Memory, AsyncMemory=AsyncMemory)
+    _module("mem0.memory.main", **classes)
 
 
-def _module(name: str, **held: Any) -> ModuleType:
+def _module(name: str, **members: Any) -> ModuleType:
     module = ModuleType(name, "Stands in for mem0's module of this name.")
-    module.__dict__.update({key: value for key, value in held.items() if key != "__name__"})
+    module.__dict__.update({key: value for key, value in members.items() if key != "__name__"})
     module.__name__ = name
     sys.modules[name] = module
     parent, _, leaf = name.rpartition(".")

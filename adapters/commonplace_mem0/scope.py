@@ -5,16 +5,16 @@ from typing import Any
 
 from commonplace import InvalidScopeError, Scope
 
-from .exceptions import NOBODY, ValidationError
+from .exceptions import NO_IDS, ValidationError
 
 IDS = ("user_id", "agent_id", "run_id")
 
 
-def clean_id(name: str, value: object, *, spaces: bool = True) -> str | None:
-    """Bring an id into its form; None when it is None.
+def clean_id(name: str, value: object, *, allow_spaces: bool = True) -> str | None:
+    """Trim an id and write a whole number as text; None stays None.
 
     Args:
-        spaces: allow them inside.
+        allow_spaces: inside the id.
 
     Raises:
         ValidationError: it is empty, or neither a string nor a whole number.
@@ -25,7 +25,7 @@ def clean_id(name: str, value: object, *, spaces: bool = True) -> str | None:
         return str(value)
     if not isinstance(value, str):
         raise ValidationError(
-            f"Invalid {name}: {value!r} is no string. Give the literal id of one {name[:-3]}.",
+            f"Invalid {name}: {value!r} must be a string. Give the literal id of one {name[:-3]}.",
             details={name: repr(value)},
         )
     trimmed = value.strip()
@@ -33,25 +33,25 @@ def clean_id(name: str, value: object, *, spaces: bool = True) -> str | None:
         raise ValidationError(
             f"Invalid {name}: cannot be empty or whitespace-only. Provide a valid identifier."
         )
-    if not spaces and any(char.isspace() for char in trimmed):
+    if not allow_spaces and any(char.isspace() for char in trimmed):
         raise ValidationError(
             f"Invalid {name}: cannot contain whitespace. Provide a valid identifier without spaces."
         )
     return trimmed
 
 
-def to_scope(ids: Mapping[str, Any], *, spaces: bool = True) -> Scope:
-    """Make the scope that these ids name; ids that are None or missing count as not given.
+def to_scope(ids: Mapping[str, Any], *, allow_spaces: bool = True) -> Scope:
+    """Make the scope of these ids; those that are None or missing count as not given.
 
     Raises:
         ValidationError: none is given (`VALIDATION_001`), or one cannot be an id.
     """
-    given = {name: clean_id(name, ids.get(name), spaces=spaces) for name in IDS}
+    given = {name: clean_id(name, ids.get(name), allow_spaces=allow_spaces) for name in IDS}
     if not any(given.values()):
         raise ValidationError(
             "At least one of 'user_id', 'agent_id', or 'run_id' must be provided, as an argument "
             "or in `filters` at the top.",
-            NOBODY,
+            NO_IDS,
             {"provided_ids": given},
             "Please provide at least one identifier to scope the memory operation.",
         )

@@ -1,0 +1,392 @@
+"""Arguments of mem0's calls, checked and normalised, whichever version they were written for.
+
+Code for 0.1 and 1.x gives ids as arguments, code for 2.x inside `filters`; each version refuses the
+other way, so where the ids are shows which defaults the caller expects:
+
+- ids as arguments: 100 memories, no threshold, reranked if there is a reranker.
+- ids only in `filters`: 20 memories, threshold 0.1, not reranked.
+
+Messages may be a text, a dict, or a list that mixes both:
+
+- content in parts is reduced to its texts, joined by a space; an image is logged once.
+- a message without text, such as a tool call, is left out.
+- roles by other names are those of chat models: `human`, `ai`, `function`, `developer`.
+"""
+
+import difflib
+import logging
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Literal, get_args
+
+from commonplace import Message, Role, Scope
+
+from .exceptions import BAD_MEMORY_TYPE, BAD_MESSAGES, ValidationError
+from .filters import CompiledFilter, compile_filter
+from .metadata import expiry_of, parse_time, promoted_key, to_stored
+from .scope import IDS, clean_id, to_scope
+
+logger = logging.getLogger("commonplace_mem0")
+Compat = Literal["auto", "v1", "v2"]
+Era = Literal["v1", "v2"]
+LIMITS: Mapping[Era, int] = {"v1": 100, "v2": 20}
+THRESHOLD = 0.1
+PROCEDURAL = "procedural_memory"
+_SEARCH_ARGUMENTS = (
+    *IDS, "limit", "top_k", "filters", "threshold", "rerank", "explain", "reference_date",
+    "show_expired", "cursor",
+)  # fmt: skip
+_OUT_OF_RANGE = "Invalid {name}: {value!r}. Must be {what}."
+_ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
+_logged_kinds: set[str] = set()
+
+
+class Unset(Enum):
+    """Marker of an argument that was not given, where None means something."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET = Unset.UNSET
+
+
+# -- add ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputMessage:
+    """One message of `add`; `role` is as it was given."""
+
+    text: str
+    role: str
+    name: str | None = None
+
+    @property
+    def chat_role(self) -> str:
+        """The role as a chat model knows it."""
+        role = _ROLES.get(self.role.lower(), self.role.lower())
+        return role if role in get_args(Role) else "user"
+
+    def to_message(self, at: datetime | None) -> Message:
+        """Write it as a message of the core."""
+        name = self.name.strip()[:256] if self.name and self.name.strip() else None
+        return Message(text=self.text, role=self.chat_role, name=name, at=at)  # type: ignore[arg-type]  # one of Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRequest:
+    """A checked call of `add`.
+
+    Attributes:
+        metadata: as records store it.
+        infer: None when the caller did not give it.
+        at: when it was said; None for now.
+        is_procedural: a model shall write down how a task went.
+    """
+
+    messages: Sequence[InputMessage]
+    scope: Scope
+    metadata: Mapping[str, Any]
+    infer: bool | None
+    prompt: str | None
+    at: datetime | None
+    wait: bool
+    is_procedural: bool
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the memories will be hidden."""
+        return expiry_of(self.metadata.get(promoted_key("expiration_date")))
+
+
+def add_request(
+    messages: Any,
+    ids: Mapping[str, Any],
+    filters: Mapping[str, Any] | None,
+    *,
+    compat: Compat,
+    metadata: Mapping[str, Any] | None,
+    infer: bool | str | Unset,
+    prompt: str | None,
+    memory_type: str | None,
+    timestamp: Any,
+    expiration_date: Any,
+    wait: bool,
+) -> AddRequest:
+    """Check a call of `add`.
+
+    Raises:
+        ValidationError: no id is given, or something cannot be stored.
+    """
+    if isinstance(infer, str):  # before there was `infer`, the prompt stood in its place
+        prompt = infer
+        infer = True
+    if memory_type is not None and memory_type != PROCEDURAL:
+        raise ValidationError(
+            f"Invalid 'memory_type'. Please pass {PROCEDURAL} to create procedural memories.",
+            BAD_MEMORY_TYPE,
+            {"provided_type": memory_type, "valid_type": PROCEDURAL},
+        )
+    filter_ids = top_ids(filters)
+    parsed = to_messages(messages)
+    scope = to_scope(_merge_ids(_given(ids), filter_ids), allow_spaces=compat != "v2")
+    given = dict(metadata) if isinstance(metadata, Mapping) else metadata
+    if expiration_date is not None:
+        given = {**(given or {}), "expiration_date": expiration_date}
+    stored = to_stored(given, scope=scope)
+    at = parse_time(timestamp) if timestamp is not None else None
+    if at is None and promoted_key("created_at") in stored:
+        at = parse_time(stored[promoted_key("created_at")])
+    return AddRequest(
+        messages=parsed,
+        scope=scope,
+        metadata=stored,
+        infer=None if isinstance(infer, Unset) else bool(infer),
+        prompt=prompt,
+        at=at,
+        wait=bool(wait),
+        is_procedural=memory_type is not None,
+    )
+
+
+def to_messages(messages: object) -> list[InputMessage]:
+    """Read messages, in order, those with a text; the caller's objects are not changed.
+
+    Raises:
+        ValidationError: they are of another type (`VALIDATION_003`).
+    """
+    if isinstance(messages, str | Mapping):
+        messages = [messages]
+    if not isinstance(messages, list | tuple):
+        raise ValidationError(
+            f"messages must be str, dict, or list[dict], not {type(messages).__name__}",
+            BAD_MESSAGES,
+            {"provided_type": type(messages).__name__, "valid_types": ["str", "dict", "list"]},
+            "Convert your input to a string, dictionary, or list of dictionaries.",
+        )
+    return [parsed for one in messages if (parsed := _message(one)) is not None]
+
+
+def _message(given: object) -> InputMessage | None:
+    if isinstance(given, str):
+        return InputMessage(text=given, role="user") if given.strip() else None
+    if not isinstance(given, Mapping):
+        raise ValidationError(
+            f"The message {given!r} must be a text or a dict with role and content.",
+            BAD_MESSAGES,
+        )
+    text = _text(given.get("content"))
+    role, name = given.get("role") or "user", given.get("name")
+    if not text.strip():
+        return None
+    return InputMessage(text=text, role=str(role), name=None if name is None else str(name))
+
+
+def _text(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, Mapping):
+        content = [content]
+    if not isinstance(content, Sequence):
+        raise ValidationError(f"The content {content!r} must be a text or a list.", BAD_MESSAGES)
+    texts = []
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        else:
+            kind = str(part.get("type")) if isinstance(part, Mapping) else type(part).__name__
+            if kind not in _logged_kinds:
+                _logged_kinds.add(kind)
+                logger.warning("Parts of messages that are no text are left out, here %r", kind)
+    return " ".join(texts)
+
+
+# -- search, get_all ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """A checked call of `search` or `get_all`.
+
+    Attributes:
+        limit: how many memories at most, from 0.
+        threshold: least score.
+        where: the rest of `filters`; False lets nothing through.
+    """
+
+    scope: Scope
+    era: Era
+    limit: int
+    threshold: float
+    rerank: bool
+    where: CompiledFilter
+
+
+def read_request(
+    method: str,
+    ids: Mapping[str, Any],
+    filters: Mapping[str, Any] | None,
+    *,
+    compat: Compat,
+    limit: int | None = None,
+    top_k: int | None = None,
+    threshold: float | Unset | None = UNSET,
+    rerank: bool | None = None,
+) -> ReadRequest:
+    """Check a call that reads, and find its era.
+
+    Raises:
+        ValidationError: no id is given, the two ways give different ids, or a number is out of
+            its range.
+    """
+    filter_ids, argument_ids = top_ids(filters), _given(ids)
+    era: Era = ("v1" if argument_ids else "v2") if compat == "auto" else compat
+    if compat == "v2" and argument_ids:
+        raise ValidationError(
+            f"Top-level entity parameters {set(argument_ids)} are not supported in {method}(). "
+            "Use filters={'user_id': '...'} instead."
+        )
+    scope = to_scope(_merge_ids(argument_ids, filter_ids), allow_spaces=compat != "v2")
+    rest = {name: value for name, value in (filters or {}).items() if name not in IDS}
+    return ReadRequest(
+        scope=scope,
+        era=era,
+        limit=_limit(limit, top_k, LIMITS[era]),
+        threshold=_threshold(threshold, era),
+        rerank=era == "v1" if rerank is None else bool(rerank),
+        where=compile_filter(rest, scope),
+    )
+
+
+def clean_query(query: object) -> str:
+    """Trim a query.
+
+    Raises:
+        ValidationError: it is blank or not a text.
+    """
+    if not isinstance(query, str):
+        raise ValidationError("Invalid query: must be a non-empty string.")
+    if not query.strip():
+        raise ValidationError("Invalid query: cannot be empty or whitespace-only.")
+    return query.strip()
+
+
+def merge_filters(
+    filters: Mapping[str, Any] | None, more: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """Add the second filter that mem0's asynchronous search takes; both must hold.
+
+    Raises:
+        ValidationError: the first is not a mapping.
+    """
+    if not more:
+        return filters
+    ids = top_ids(filters)
+    rest = {name: value for name, value in (filters or {}).items() if name not in ids}
+    return {**ids, "AND": [one for one in (rest, more) if one]}
+
+
+def refuse_hosted(name: str, value: object) -> None:
+    """Refuse an argument that only mem0's hosted product knows.
+
+    Raises:
+        ValidationError: it was given.
+    """
+    if value is not None:
+        raise ValidationError(f"{name}={value!r} is known to mem0's hosted product only.")
+
+
+def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
+    """Refuse keywords that mean nothing to `search` and `get_all`, naming what they resemble.
+
+    Raises:
+        TypeError: there are some.
+    """
+    for name in unknown:
+        near = difflib.get_close_matches(name, _SEARCH_ARGUMENTS, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        message = f"{method}() got an unexpected keyword argument {name!r}.{hint}"
+        raise TypeError(message)
+
+
+def _limit(limit: object, top_k: object, default: int) -> int:
+    for name, value in (("limit", limit), ("top_k", top_k)):
+        if value is not None and type(value) is not int:
+            raise ValidationError(f"{name} must be a valid integer, not {value!r}")
+        if isinstance(value, int) and value < 0:
+            raise ValidationError(
+                _OUT_OF_RANGE.format(name=name, value=value, what="a non-negative integer")
+            )
+    if limit is not None and top_k is not None and limit != top_k:
+        raise ValidationError(f"limit={limit} and top_k={top_k} differ. Give one: they are alike.")
+    found = limit if limit is not None else top_k
+    return found if isinstance(found, int) else default
+
+
+def _threshold(given: object, era: Era) -> float:
+    if given is UNSET or given is None:
+        return THRESHOLD if era == "v2" else 0.0
+    if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given):
+        raise ValidationError("threshold must be a valid number")
+    if not 0 <= given <= 1:
+        what = "between 0 and 1 (inclusive)"
+        raise ValidationError(_OUT_OF_RANGE.format(name="threshold", value=given, what=what))
+    return float(given)
+
+
+# -- ids ----------------------------------------------------------------------------------------
+
+
+def erase_scope(ids: Mapping[str, Any], *, compat: Compat) -> Scope:
+    """Make the scope that `delete_all` erases.
+
+    Raises:
+        ValidationError: no id is given.
+    """
+    if not _given(ids):
+        raise ValidationError(
+            "At least one filter is required to delete all memories. If you want to delete all "
+            "memories, use the `reset()` method."
+        )
+    return to_scope(ids, allow_spaces=compat != "v2")
+
+
+def top_ids(filters: object) -> dict[str, Any]:
+    """Read the ids at the top of a filter, as they were given.
+
+    Raises:
+        ValidationError: it is not a mapping.
+    """
+    if filters is None:
+        return {}
+    if not isinstance(filters, Mapping):
+        raise ValidationError(f"filters={filters!r} must be a mapping. Give {{'user_id': '...'}}.")
+    return {name: filters[name] for name in IDS if name in filters}
+
+
+def _given(ids: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in ids.items() if value is not None}
+
+
+def _merge_ids(argument_ids: Mapping[str, Any], filter_ids: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge the ids of both ways.
+
+    Raises:
+        ValidationError: they differ, or one in the filter is None.
+    """
+    for name, value in filter_ids.items():
+        if value is None:
+            raise ValidationError(f"filters[{name!r}] is None. Leave it out, or give an id.")
+        if name in argument_ids and clean_id(name, value) != clean_id(name, argument_ids[name]):
+            raise ValidationError(
+                f"{name}={argument_ids[name]!r} and filters[{name!r}]={value!r} differ. Give one."
+            )
+    return {**filter_ids, **argument_ids}

@@ -1,0 +1,387 @@
+"""Import of the memories of a mem0: their ids, owners, texts, metadata, times and past.
+
+    import_mem0(memory, Source(folder="/tmp/qdrant", history="~/.mem0/history.db"))  # only reports
+    import_mem0(memory, source, dry_run=False)
+
+- `data` is the text; `user_id`, `agent_id`, `run_id` the scope; `created_at` and `updated_at` the
+  times, in UTC whatever zone they were written in; `expiration_date` when it ends.
+- `role`, `actor_id` and every other key stay where the shim reads them.
+- the history's rows are the texts it had before; the owner of what was deleted is not known any
+  more, so it is counted and left out.
+- a relation of 1.x goes to a memory of its owner that names both ends, else to a fact of its own.
+- `hash`, `text_lemmatized` and the collection of entities are dropped: they are computed here.
+
+What mem0 wrote is only read. A folder of its local mode can be opened by one process at a time, so
+no program may have it open.
+"""
+
+import contextlib
+import json
+import sqlite3
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from commonplace import CommonplaceError, Memory, MissingExtraError, Record, Relation, Scope
+from commonplace.admin import Told, known, load
+
+from .exceptions import ConfigurationError
+from .metadata import expiry_of, parse_date, parse_time, promoted_key, to_stored
+from .scope import IDS, to_scope
+
+_DROPPED = ("data", "hash", "text_lemmatized", "created_at", "updated_at", *IDS)
+_PROMOTED = ("role", "actor_id", "attributed_to")
+_NAMESPACE = uuid.UUID("0f6f3b0e-3f53-5c0f-8f0b-7a4b0b6d9a35")
+_PAGE = 1_000
+# What 1.x wrote: nodes with the owner's ids, and relations without the memory that states them.
+_RELATIONS = """
+MATCH (a)-[r]->(b) WHERE a.user_id IS NOT NULL AND a.user_id = b.user_id
+RETURN a.name AS source, type(r) AS relationship, b.name AS target, a.user_id AS user_id,
+  a.agent_id AS agent_id, a.run_id AS run_id, coalesce(r.valid, true) AS valid,
+  toString(r.created_at) AS created_at, toString(r.invalidated_at) AS invalidated_at
+ORDER BY user_id, source, relationship, target
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a mem0 has its memories.
+
+    Attributes:
+        folder: of Qdrant's local mode; or
+        url: of a Qdrant server, with `api_key`.
+        collection: mem0's `collection_name`.
+        history: its `history.db`; without it every memory begins with its present text.
+        graph: the Neo4j of 1.x, such as `neo4j://user:password@host:7687/database`.
+    """
+
+    folder: str | None = None
+    url: str | None = None
+    api_key: str | None = None
+    collection: str = "mem0"
+    history: str | None = None
+    graph: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.folder is None) == (self.url is None):
+            raise ConfigurationError("Give a folder or a url: one of them has the memories.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import did, or would do.
+
+    Attributes:
+        scopes: how many memories each owner has, in the order of reading.
+        added, known, refused: how many are new here, were here, could not be imported.
+        reasons: why memories were refused, by id.
+        ownerless: histories of deleted memories, which name no owner.
+    """
+
+    scopes: Mapping[Scope, int] = field(default_factory=dict)
+    added: int = 0
+    known: int = 0
+    refused: int = 0
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    ownerless: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mem0Point:
+    """A point in mem0's collection: its id, and its payload with text, times and ids."""
+
+    id: str
+    payload: Mapping[str, Any]
+
+
+def import_mem0(
+    memory: Memory,
+    source: Source,
+    *,
+    dry_run: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> ImportReport:
+    """Import memories, owner by owner; after an interruption, call it again.
+
+    Args:
+        dry_run: only report what there is; True by default.
+        progress: is called with how many are done, of how many.
+
+    Raises:
+        ConfigurationError: the source does not exist, or cannot be read.
+        MissingExtraError: the driver of the source is not installed.
+    """
+    history = read_history(source)
+    records, reasons = convert_points(read_points(source), history, read_relations(source))
+    records.sort(key=_owner_order)
+    scopes = Counter(one.record.scope for one in records)
+    deleted = set(history) - {one.record.id for one in records} - set(reasons)
+    counts: Counter[str] = Counter(refused=len(reasons))
+    done = 0
+    for _, group in groupby(records, key=lambda one: one.record.scope):
+        some = list(group)
+        if dry_run:
+            here = len(known(memory, some))
+            counts.update(added=len(some) - here, known=here)
+        else:  # also what is here already: an interruption may have left it out of the index
+            loaded = load(memory, some, progress=_offset(progress, done, len(records)))
+            counts.update(added=loaded.added, known=loaded.known, refused=loaded.refused)
+        done += len(some)
+        if progress is not None:
+            progress(done, len(records))
+    return ImportReport(scopes=scopes, reasons=reasons, ownerless=len(deleted), **counts)
+
+
+def _owner_order(one: Told) -> tuple[str, ...]:
+    ids = one.record.scope
+    return (*(name or "" for name in (ids.user_id, ids.agent_id, ids.session_id)), one.record.id)
+
+
+def _offset(
+    progress: Callable[[int, int], None] | None, done: int, total: int
+) -> Callable[[int], None] | None:
+    return None if progress is None else lambda some: progress(done + some, total)
+
+
+# -- conversion ---------------------------------------------------------------------------------
+
+
+def convert_points(
+    points: Iterator[Mem0Point],
+    history: Mapping[str, Sequence[Mapping[str, Any]]],
+    relations: Sequence[Mapping[str, Any]] = (),
+) -> tuple[list[Told], dict[str, str]]:
+    """Convert what mem0 had; return also why some of it cannot be stored, by id."""
+    records: list[Told] = []
+    reasons: dict[str, str] = {}
+    for one in points:
+        try:
+            records.append(_convert_point(one, history.get(one.id, ())))
+        except CommonplaceError as error:
+            reasons[one.id] = str(error)
+    assigner = _RelationAssigner(records)
+    for number, row in enumerate(relations):
+        try:
+            assigner.assign(row)
+        except CommonplaceError as error:
+            reasons[f"relation {number}"] = str(error)
+    return records, reasons
+
+
+def _convert_point(point: Mem0Point, history: Sequence[Mapping[str, Any]]) -> Told:
+    payload = point.payload
+    scope = to_scope(payload)
+    created = (
+        _time_or_none(payload.get("created_at"))
+        or _time_or_none(payload.get("updated_at"))
+        or datetime.now(UTC)
+    )
+    updated = max(created, _time_or_none(payload.get("updated_at")) or created)
+    left_out = (*_DROPPED, *_PROMOTED)
+    metadata = {name: value for name, value in payload.items() if name not in left_out}
+    stored = to_stored(metadata, scope=scope)
+    stored |= {
+        promoted_key(name): payload[name] for name in _PROMOTED if payload.get(name) is not None
+    }
+    record = Record(
+        id=point.id,
+        text=str(payload.get("data") or ""),
+        scope=scope,
+        kind="procedure" if payload.get("memory_type") == "procedural_memory" else "fact",
+        metadata=stored,
+        origin="import",
+        created_at=created,
+        updated_at=updated,
+        occurred_at=created,
+        expires_at=expiry_of(parse_date(payload.get("expiration_date"))),
+    )
+    return Told(record=record, past=_past_texts(history, created))
+
+
+def _past_texts(
+    history: Sequence[Mapping[str, Any]], created: datetime
+) -> tuple[tuple[str, datetime], ...]:
+    """List the texts that a memory had before its present one."""
+    writes = [one for one in history if one["event"] in ("ADD", "UPDATE") and one["new_memory"]]
+    times = [
+        created if one["event"] == "ADD" else _time_or_none(one.get("updated_at")) or created
+        for one in writes
+    ]
+    texts = [(str(one["new_memory"]), at) for one, at in zip(writes, times, strict=True)]
+    return tuple(sorted(texts, key=lambda one: one[1])[:-1])
+
+
+class _RelationAssigner:
+    """Gives relations of 1.x to memories that name them: mem0 did not store which one states it.
+
+    The text of each memory is folded once for all relations.
+    """
+
+    def __init__(self, records: list[Told]) -> None:
+        self._records = records
+        self._texts: dict[Scope, list[tuple[int, str]]] = {}
+        for place, one in enumerate(records):
+            self._add_text(place, one.record)
+
+    def assign(self, row: Mapping[str, Any]) -> None:
+        """Give a relation to a memory of its owner that names both ends, else to a new fact."""
+        scope = to_scope(row)
+        relation = _relation(row)
+        ends = [relation.subject.casefold(), relation.object.casefold()]
+        for place, text in self._texts.get(scope.owner, ()):
+            if all(end in text for end in ends):
+                one = self._records[place]
+                self._records[place] = replace(one, relations=(*one.relations, relation))
+                return
+        words = _spaced(row["relationship"]).lower()
+        record = _fact(scope, f"{relation.subject} {words} {relation.object}", row)
+        self._records.append(Told(record=record, relations=(relation,)))
+        self._add_text(len(self._records) - 1, record)
+
+    def _add_text(self, place: int, record: Record) -> None:
+        self._texts.setdefault(record.scope.owner, []).append((place, record.text.casefold()))
+
+
+def _relation(row: Mapping[str, Any]) -> Relation:
+    since = _time_or_none(row.get("created_at"))
+    until = (
+        None
+        if row.get("valid", True)
+        else _time_or_none(row.get("invalidated_at")) or datetime.now(UTC)
+    )
+    return Relation(
+        subject=_spaced(row["source"]),
+        predicate=str(row["relationship"]).lower(),
+        object=_spaced(row["target"]),
+        valid_from=since if until is None or since is None or since < until else None,
+        valid_to=until,
+    )
+
+
+def _fact(scope: Scope, text: str, row: Mapping[str, Any]) -> Record:
+    at = _time_or_none(row.get("created_at")) or datetime.now(UTC)
+    return Record(
+        id=str(uuid.uuid5(_NAMESPACE, f"{scope.key}\x1f{text}")),
+        text=text,
+        scope=scope,
+        metadata=to_stored(None, scope=scope),
+        origin="import",
+        created_at=at,
+        updated_at=at,
+        occurred_at=at,
+    )
+
+
+def _spaced(name: object) -> str:
+    return str(name).replace("_", " ").strip()
+
+
+def _time_or_none(value: object) -> datetime | None:
+    return None if not value else parse_time(value)
+
+
+# -- reading what mem0 wrote --------------------------------------------------------------------
+
+
+def read_points(source: Source) -> Iterator[Mem0Point]:
+    """Read all memories of the collection, in the order of their ids.
+
+    Raises:
+        MissingExtraError: qdrant-client is not installed.
+        ConfigurationError: there is no such folder or collection, or it cannot be read.
+    """
+    try:
+        from qdrant_client import QdrantClient  # noqa: PLC0415 -- on first use
+        from qdrant_client.http.exceptions import ApiException  # noqa: PLC0415 -- as above
+    except ImportError as error:
+        raise MissingExtraError(package="qdrant-client", extra="qdrant") from error
+    # Without its check of the version, which would warn from a thread of its own.
+    server = {"url": source.url, "api_key": source.api_key, "check_compatibility": False}
+    options: dict[str, Any] = server
+    name = "Qdrant server"
+    if source.folder is not None:
+        folder = Path(source.folder).expanduser()
+        if not (folder / "meta.json").is_file():
+            raise ConfigurationError(f"The folder {source.folder!r} has no memories of mem0.")
+        options, name = {"path": str(folder)}, f"folder {source.folder!r}"
+    # The client raises a RuntimeError for a folder that is open elsewhere.
+    failures = (ApiException, RuntimeError, sqlite3.Error, json.JSONDecodeError)
+    with _reading(name, *failures), contextlib.closing(QdrantClient(**options)) as client:
+        if not client.collection_exists(source.collection):
+            names = [one.name for one in client.get_collections().collections]
+            raise ConfigurationError(f"No collection {source.collection!r}. There are: {names}.")
+        offset: Any = None
+        while True:
+            points, offset = client.scroll(
+                source.collection, limit=_PAGE, offset=offset, with_payload=True, with_vectors=False
+            )
+            yield from (Mem0Point(id=str(one.id), payload=one.payload or {}) for one in points)
+            if offset is None:
+                return
+
+
+def read_history(source: Source) -> dict[str, list[dict[str, Any]]]:
+    """Read the changes of every memory, oldest first, by id; empty without a history.
+
+    Raises:
+        ConfigurationError: there is no such file, or it is not a history.
+    """
+    if source.history is None:
+        return {}
+    path = Path(source.history).expanduser()
+    if not path.is_file():
+        raise ConfigurationError(f"There is no history in {source.history!r}.")
+    found: dict[str, list[dict[str, Any]]] = {}
+    uri = f"file:{quote(str(path.resolve()))}?mode=ro"
+    with (
+        _reading(f"history {source.history!r}", sqlite3.Error),
+        contextlib.closing(sqlite3.connect(uri, uri=True)) as connection,
+    ):
+        connection.row_factory = sqlite3.Row
+        for row in connection.execute("SELECT * FROM history ORDER BY rowid"):
+            change = {name: row[name] for name in row.keys()}  # noqa: SIM118 -- a Row iterates values
+            change.setdefault("new_memory", change.get("new_value"))
+            found.setdefault(str(change["memory_id"]), []).append(change)
+    return found
+
+
+def read_relations(source: Source) -> list[dict[str, Any]]:
+    """Read the relations of 1.x; empty without a graph.
+
+    Raises:
+        MissingExtraError: the driver is not installed.
+        ConfigurationError: the server cannot be read.
+    """
+    if source.graph is None:
+        return []
+    try:
+        from neo4j import GraphDatabase  # noqa: PLC0415 -- on first use
+        from neo4j.exceptions import DriverError, Neo4jError  # noqa: PLC0415 -- as above
+    except ImportError as error:
+        raise MissingExtraError(package="neo4j", extra="neo4j") from error
+    parts = urlsplit(source.graph)
+    auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
+    url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    with (
+        _reading(f"Neo4j server {url!r}", DriverError, Neo4jError),
+        GraphDatabase.driver(url, auth=auth) as driver,
+    ):
+        answer = driver.execute_query(_RELATIONS, database_=parts.path.strip("/") or None)
+        return [dict(one) for one in answer.records]
+
+
+@contextlib.contextmanager
+def _reading(name: str, *failures: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except failures as error:
+        raise ConfigurationError(
+            f"The {name} cannot be read: {error}. Nothing was imported; make sure that it is "
+            "whole, reachable and not in use, and call again."
+        ) from error

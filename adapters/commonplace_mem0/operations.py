@@ -1,0 +1,442 @@
+"""Operations of mem0's classes as sans-IO plans, so that each is written once for both of them.
+
+A plan yields calls of the core and of models; `run` makes them on this thread, `arun` awaits them.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from commonplace import (
+    CommonplaceError,
+    Extraction,
+    Fact,
+    Match,
+    Origin,
+    RecordNotFoundError,
+    Relation,
+    Scope,
+    WriteResult,
+)
+from commonplace.agents import Plan, aon, arun_plan, call, on, run_plan, shorten
+
+from .arguments import PROCEDURAL, UNSET, AddRequest, InputMessage, ReadRequest, Unset
+from .config import Mem0Settings
+from .exceptions import (
+    BAD_MEMORY_TYPE,
+    ConfigurationError,
+    LLMError,
+    MemoryNotFoundError,
+    ValidationError,
+    VectorStoreError,
+    as_mem0,
+)
+from .metadata import expiry_of, parse_date, promoted_key, to_stored
+from .models import as_model, reply_text, rerank
+from .results import (
+    relations_of,
+    superseded_ids,
+    to_add_item,
+    to_added_relations,
+    to_history,
+    to_item,
+    to_search_item,
+    to_triples,
+)
+
+if TYPE_CHECKING:
+    from commonplace import Memory
+
+T = TypeVar("T")
+UPDATED = {"message": "Memory updated successfully!"}
+DELETED = {"message": "Memory deleted successfully!"}
+ERASED = {"message": "Memories deleted successfully!"}
+RESET_TIMEOUT = 30.0  # seconds
+MAX_RELATIONS = 100
+_MAX_MATCHES = 1_000
+_PAGE = 1_000
+_NO_MODEL = (
+    "infer=True needs a language model and none is configured. Configure one, such as "
+    '{"llm": {"provider": "openai", "config": {"model": "..."}}}, or pass infer=False.'
+)
+_PROCEDURE_PROMPT = """\
+You keep the records of an agent's work. Write down how this task went so that another agent could
+go on: the goal, each step in order with what was done and what came of it word by word where it
+matters, what failed, and where things stand. Answer with the text only."""
+_PROCEDURE_REQUEST = "Write the record of the conversation above."
+
+
+# -- running a plan -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A call of a model: blocking, or a coroutine function."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+
+
+def run(plan: Plan[T], open_memory: "Callable[[], Memory]") -> T:
+    """Run a plan on this thread; its first call of the core opens the memory."""
+
+    def perform(step: Any) -> Any:
+        if isinstance(step, ModelCall):
+            return step.function(*step.args)  # an asynchronous model was refused
+        return on(open_memory())(step)
+
+    with as_mem0():
+        return run_plan(plan, perform)
+
+
+async def arun(plan: Plan[T], open_memory: "Callable[[], Awaitable[Memory]]") -> T:
+    """Run a plan on the running loop, as `run`; a blocking model runs in a thread."""
+
+    async def perform(step: Any) -> Any:
+        if not isinstance(step, ModelCall):
+            return await aon(await open_memory())(step)
+        if inspect.iscoroutinefunction(step.function):
+            return await step.function(*step.args)
+        return await asyncio.to_thread(step.function, *step.args)
+
+    with as_mem0():
+        return await arun_plan(plan, perform)
+
+
+# -- add ----------------------------------------------------------------------------------------
+
+
+def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[Any]:
+    """Remember messages in one transaction: the facts in them if there is a model, or their texts.
+
+    Args:
+        llm: a model in place of the configured one.
+    """
+    model = settings.model if llm is None else as_model(llm)
+    if request.is_procedural:
+        return settings.shape((yield from _add_procedure(settings, request, model)))
+    messages = [one for one in request.messages if one.chat_role != "system"]
+    infer = request.infer
+    if infer is None:
+        infer = model is not None
+        if not infer and not settings.has_core:
+            settings.warn_once("no_model")
+    elif infer and model is None and not settings.has_core:
+        raise ConfigurationError(_NO_MODEL)
+    if not messages:
+        return settings.shape({"results": []})
+    if infer:
+        return settings.shape((yield from _add_inferred(settings, request, messages)))
+    return settings.shape((yield from _add_verbatim(settings, request, messages)))
+
+
+def _add_inferred(
+    settings: Mem0Settings, request: AddRequest, messages: Sequence[InputMessage]
+) -> Plan[dict[str, Any]]:
+    extraction = Extraction(
+        instructions=request.prompt or settings.instructions,
+        metadata=request.metadata,
+        expires_at=request.expires_at,
+        keep_messages=False,
+    )
+    converted = [one.to_message(request.at) for one in messages]
+    written = yield call("add", converted, request.scope, infer=extraction, wait=request.wait)
+    return (yield from _added(settings, request, written, []))
+
+
+def _add_verbatim(
+    settings: Mem0Settings, request: AddRequest, messages: Sequence[InputMessage]
+) -> Plan[dict[str, Any]]:
+    extras = [{"actor_id": one.name, "role": one.role} for one in messages]
+    facts = [
+        _fact(
+            request, one.text, {promoted_key(name): value for name, value in extra.items() if value}
+        )
+        for one, extra in zip(messages, extras, strict=True)
+    ]
+    origin = _origin(messages)
+    written = yield call("add", facts, request.scope, wait=request.wait, origin=origin)
+    shown = extras if request.infer is False else []
+    return (yield from _added(settings, request, written, shown))
+
+
+def _add_procedure(
+    settings: Mem0Settings, request: AddRequest, model: Callable[..., Any] | None
+) -> Plan[dict[str, Any]]:
+    """Remember how a task went, as one memory that a model writes."""
+    if request.scope.agent_id is None:
+        raise ValidationError(
+            f"memory_type={PROCEDURAL!r} needs an agent_id: it is an agent that works.",
+            BAD_MEMORY_TYPE,
+        )
+    if model is None:
+        raise ConfigurationError(_NO_MODEL)
+    conversation = [{"role": one.chat_role, "content": one.text} for one in request.messages]
+    prompt = [
+        {"role": "system", "content": request.prompt or _PROCEDURE_PROMPT},
+        *conversation,
+        {"role": "user", "content": _PROCEDURE_REQUEST},
+    ]
+    try:
+        reply = yield ModelCall(model, (prompt,))
+    except CommonplaceError:
+        raise
+    except Exception as error:
+        raise LLMError(f"The model failed to summarise: {error!r}. Call again.") from error
+    text = reply_text(reply)
+    if not text.strip():
+        raise LLMError("The model returned no summary. Call again, or choose another model.")
+    fact = _fact(request, text, {"memory_type": PROCEDURAL}, kind="procedure")
+    written = yield call("add", [fact], request.scope, wait=request.wait, origin="assistant")
+    return (yield from _added(settings, request, written, []))
+
+
+def _fact(request: AddRequest, text: str, more: Mapping[str, Any], **options: Any) -> Fact:
+    return Fact(
+        text=text,
+        metadata={**request.metadata, **more},
+        at=request.at,
+        expires_at=request.expires_at,
+        **options,
+    )
+
+
+def _origin(messages: Sequence[InputMessage]) -> Origin:
+    """Return the least trusted origin of all speakers."""
+    roles = {one.chat_role for one in messages}
+    if "tool" in roles:
+        return "tool"
+    return "assistant" if roles == {"assistant"} else "user"
+
+
+def _added(
+    settings: Mem0Settings,
+    request: AddRequest,
+    written: WriteResult,
+    extras: Sequence[Mapping[str, Any]],
+) -> Plan[dict[str, Any]]:
+    if written.pending:
+        return {"results": [], "ticket": written.operation}
+    changes = written.changes
+    more = extras if len(extras) == len(changes) else [{}] * len(changes)
+    answer: dict[str, Any] = {
+        "results": [to_add_item(one, extra) for one, extra in zip(changes, more, strict=True)]
+    }
+    added = [one.id for one in changes if one.event == "ADD"]
+    if settings.compat == "v1" and added:
+        answer["results"] += yield from _superseded(request.scope, added)
+    if settings.shows_relations:
+        stated: Sequence[Relation] = ()
+        if added:
+            stated = yield call("relations", request.scope, records=added)
+        answer["relations"] = to_added_relations(stated, added)
+    return answer
+
+
+def _superseded(scope: Scope, added: Sequence[str]) -> Plan[list[dict[str, Any]]]:
+    """List what is no longer true since these memories were added, as 1.x did."""
+    stated = yield call("relations", scope, include_superseded=True)
+    found = []
+    for one in superseded_ids(stated, added):
+        record = yield call("get", one, scope, include_expired=True)
+        if record is not None and record.valid_to is not None:
+            found.append({"id": record.id, "memory": record.text, "event": "DELETE"})
+    return found
+
+
+# -- search, get, get_all, history --------------------------------------------------------------
+
+
+def search(
+    settings: Mem0Settings, query: str, request: ReadRequest, *, explain: bool, show_expired: bool
+) -> Plan[Any]:
+    """Find memories that answer a query, best first."""
+    matches: Sequence[Match] = ()
+    if request.limit and request.where is not False:
+        if request.limit > _MAX_MATCHES:
+            settings.warn_once("limit")
+        # The core orders by comparison; by relevance alone one may stand somewhat further down.
+        matches = yield call(
+            "search",
+            shorten(query.replace("\x00", " ")),
+            request.scope,
+            top_k=min(request.limit + 20, _MAX_MATCHES),
+            where=None if request.where is True else request.where,
+            include_superseded=show_expired,
+            include_expired=show_expired,
+        )
+    found = [one for one in matches if one.relevance >= request.threshold]
+    found.sort(key=lambda one: -one.relevance)
+    items = [to_search_item(one, explain=explain) for one in found[: request.limit]]
+    if request.rerank and settings.reranker is not None and items:
+        items = yield ModelCall(rerank, (settings.reranker, query, items, request.limit))
+    answer: dict[str, Any] = {"results": items}
+    if settings.shows_relations:
+        ids = [one["id"] for one in items]
+        stated = (yield call("relations", request.scope, records=ids)) if ids else ()
+        limit = min(request.limit, MAX_RELATIONS)
+        answer["relations"] = to_triples(relations_of(stated, ids), limit)
+    return settings.shape(answer)
+
+
+def get_all(
+    settings: Mem0Settings, request: ReadRequest, *, show_expired: bool, cursor: str | None
+) -> Plan[Any]:
+    """List memories, newest first; the answer has a `cursor` when there are more."""
+    items: list[dict[str, Any]] = []
+    more = cursor or None
+    while len(items) < request.limit and request.where is not False:
+        page = yield call(
+            "list",
+            request.scope,
+            where=None if request.where is True else request.where,
+            limit=min(_PAGE, request.limit - len(items)),
+            cursor=more,
+            include_superseded=show_expired,
+            include_expired=show_expired,
+        )
+        items += [to_item(record) for record in page.records]
+        more = page.cursor
+        if more is None:
+            break
+    answer: dict[str, Any] = {"results": items}
+    if more is not None and items:
+        answer["cursor"] = more
+    if settings.shows_relations:
+        stated: Sequence[Relation] = yield call("relations", request.scope)
+        answer["relations"] = to_triples(stated, request.limit)
+    return settings.shape(answer)
+
+
+def get(memory_id: object) -> Plan[dict[str, Any] | None]:
+    """Read one memory, expired or not; None if there is none."""
+    scope = yield from _scope_of(memory_id)
+    if scope is None:
+        return None
+    record = yield call("get", str(memory_id), scope, include_expired=True)
+    return None if record is None else to_item(record, None)
+
+
+def history(memory_id: object) -> Plan[list[dict[str, Any]]]:
+    """Read every change of a memory, oldest first; an empty list if there never was one."""
+    scope = yield from _scope_of(memory_id)
+    if scope is None:
+        return []
+    versions = yield call("history", str(memory_id), scope)
+    return to_history(versions)
+
+
+def _scope_of(memory_id: object) -> Plan[Scope | None]:
+    """Find the scope of a memory; None if there is none, or no memory can have this id."""
+    name = str(memory_id)
+    if memory_id is None or not name.isprintable() or not 1 <= len(name) <= 256:
+        return None
+    if not name.strip():
+        return None
+    scope: Scope | None = yield call("scope_of", name)
+    return scope
+
+
+# -- update, delete, reset ----------------------------------------------------------------------
+
+
+def update(
+    settings: Mem0Settings,
+    memory_id: object,
+    text: str | None,
+    metadata: Mapping[str, Any] | None,
+    expiration_date: Any,
+    data: str | None,
+) -> Plan[dict[str, str]]:
+    """Change a memory; metadata is added to what it has, and never moves it to another owner.
+
+    Args:
+        data: the old name of `text`.
+    """
+    if data is not None:
+        if text is not None and text != data:
+            raise ValidationError("text and data differ. Give text alone.")
+        settings.warn_once("data")
+        text = data
+    if text is None and metadata is None and expiration_date is UNSET:
+        raise ValidationError(
+            "At least one of text, metadata, or expiration_date must be provided."
+        )
+    options: dict[str, Any] = {}
+    stored = to_stored(metadata)
+    expiration_key = promoted_key("expiration_date")
+    if not isinstance(expiration_date, Unset):
+        stored[expiration_key] = parse_date(expiration_date)
+    if expiration_key in stored:
+        options["expires_at"] = expiry_of(stored[expiration_key])
+    if stored:
+        options |= {"metadata": stored, "merge": True}
+    try:
+        scope = yield from _existing_scope(memory_id)
+        if text is not None or options:
+            yield call("update", str(memory_id), text, scope, **options)
+    except RecordNotFoundError as error:
+        raise MemoryNotFoundError(
+            f"Memory with id {memory_id} not found. Please provide a valid 'memory_id'"
+        ) from error
+    return dict(UPDATED)
+
+
+def delete(memory_id: object) -> Plan[dict[str, str]]:
+    """Delete a memory; its history shows that."""
+    try:
+        scope = yield from _existing_scope(memory_id)
+        yield call("delete", str(memory_id), scope)
+    except RecordNotFoundError as error:
+        raise MemoryNotFoundError(f"Memory with id {memory_id} not found") from error
+    return dict(DELETED)
+
+
+def delete_all(scope: Scope) -> Plan[dict[str, str]]:
+    """Erase all that a scope covers, with its history and relations."""
+    yield call("forget", scope)
+    return dict(ERASED)
+
+
+def reset() -> Plan[None]:
+    """Erase every scope of this store, and nothing else in its database.
+
+    Raises:
+        VectorStoreError: what was added without waiting is not finished, and will still be added.
+    """
+    backlog = yield call("flush", RESET_TIMEOUT)  # an addition has its scope once it is written
+    dead = yield call("dead_letters")
+    scopes = {*(yield call("list_scopes")), *(one.scope for one in dead)}
+    users = {one.user_id for one in scopes if one.user_id is not None}
+    whole = [Scope(user_id=user) for user in sorted(users)]
+    for scope in [*whole, *(one for one in scopes if one.user_id is None)]:
+        yield call("forget", scope)
+    if backlog.pending:
+        raise VectorStoreError(
+            f"{backlog.pending} additions are still on their way. See flush() for what they wait "
+            "for, and call reset() again."
+        )
+
+
+def flush(timeout: float) -> Plan[dict[str, Any]]:
+    """Wait for additions on their way; return how many are pending, and which failed and why."""
+    backlog = yield call("flush", timeout)
+    failed = []
+    if backlog.dead:
+        dead = yield call("dead_letters")
+        failed = [{"ticket": one.operation, "reason": one.reason} for one in dead]
+    return {"pending": backlog.pending, "failed": failed}
+
+
+def _existing_scope(memory_id: object) -> Plan[Scope]:
+    """Find the scope of a memory.
+
+    Raises:
+        RecordNotFoundError: there is none with this id.
+    """
+    scope = yield from _scope_of(memory_id)
+    if scope is None:
+        raise RecordNotFoundError(record_id=str(memory_id))
+    return scope
