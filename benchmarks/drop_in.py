@@ -47,7 +47,7 @@ BUDGETS: dict[str, tuple[str, float]] = {
 }
 
 
-class Embedder:
+class CheapEmbedder:
     """A direction for every text, all in one quadrant; for both libraries."""
 
     id, dimensions = "cheap", SIZE
@@ -63,7 +63,7 @@ class Embedder:
         return list((found / np.linalg.norm(found)).tolist())
 
 
-class Model:
+class SlowModel:
     """Answers after a while that there is nothing to remember; keeps the last prompt's length."""
 
     def __init__(self, config: Any = None, seconds: float = 1.0) -> None:
@@ -82,7 +82,7 @@ def make(which: str, folder: str, *, awaits: bool = False, model: Any = None) ->
         import commonplace_mem0  # noqa: PLC0415 -- the import is measured
 
         ours = commonplace_mem0.AsyncMemory if awaits else commonplace_mem0.Memory
-        return ours({"vector_store": store, "embedder": Embedder(), "llm": model})
+        return ours({"vector_store": store, "embedder": CheapEmbedder(), "llm": model})
     import mem0  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 -- as above
     from mem0.configs.embeddings.base import BaseEmbedderConfig  # noqa: PLC0415
     from mem0.embeddings.base import EmbeddingBase  # noqa: PLC0415
@@ -93,7 +93,7 @@ def make(which: str, folder: str, *, awaits: bool = False, model: Any = None) ->
             super().__init__(config or BaseEmbedderConfig())
 
         def embed(self, text: str, memory_action: Any = None) -> Any:
-            return Embedder().vector(text)
+            return CheapEmbedder().vector(text)
 
     sys.modules["drop_in_fake"] = type(sys)("drop_in_fake")
     sys.modules["drop_in_fake"].Fake = Fake  # type: ignore[attr-defined]
@@ -172,7 +172,7 @@ def awaited(which: str, rows: int) -> dict[str, float]:
 async def _awaited(which: str, rows: int) -> dict[str, float]:
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        model = Model()
+        model = SlowModel()
         m = make(which, folder, awaits=True, model=model)
         for at in range(0, rows, 500):
             turns = [{"role": "user", "content": f"note {n}"} for n in range(at, at + 500)]
@@ -268,9 +268,7 @@ def measured(python: str, which: str, rows: int) -> dict[str, float]:
 def main(
     peer: Annotated[Path, typer.Option(help="an interpreter with mem0ai")] = Path(sys.executable),
     rows: int = 5000,
-    task: Annotated[
-        str, typer.Option("--child", include_superseded=True, include_expired=True)
-    ] = "",
+    task: Annotated[str, typer.Option("--child", hidden=True)] = "",
 ) -> None:
     """Measure both and print them beside the budgets."""
     if task:
