@@ -195,7 +195,7 @@ def test_an_import_gives_back_what_an_export_took(run, lived: Path, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("", "is no export"), ('{"commonplace":1}\n{"record":{}}\n', "is of no export")],
+    [("", "is no export"), ('{"commonplace":1}\n{"record":{}}\n', "must be a line of an export")],
     ids=["empty", "broken"],
 )
 def test_an_import_of_something_else_is_bad_usage(run, tmp_path: Path, text: str, word: str):

@@ -8,7 +8,7 @@ import pytest
 
 from commonplace import Memory, Scope
 from commonplace.ingest.crash_points import POINTS
-from commonplace.runtime import Store
+from commonplace.runtime import Runtime
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")
@@ -65,9 +65,9 @@ def test_a_crash_at_any_point_leaves_every_accepted_write_once(
         left = memory.flush()
         found = texts_of(memory)
         searched = sorted(m.record.text for m in memory.search("Alice", ALICE, top_k=100))
-        store: Store = memory._store
-        known = dict(store.engines.graph.versions(ALICE))
-        indexed = dict(store.engines.index.versions(ALICE))
+        runtime: Runtime = memory._runtime
+        known = dict(runtime.engines.graph.versions(ALICE))
+        indexed = dict(runtime.engines.index.versions(ALICE))
 
     assert (left.pending, left.dead) == (0, 0)
     before = {HENS, CELLO} if action == "reopen" else {BEES, CELLO}
@@ -84,11 +84,11 @@ def test_a_crash_while_recovering_changes_nothing_either(tmp_path: Path, point: 
 
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
         memory.flush()
-        store: Store = memory._store
+        runtime: Runtime = memory._runtime
 
         assert texts_of(memory) == [BEES, VIOLA]
-        assert dict(store.engines.graph.versions(ALICE)) == dict(
-            store.engines.index.versions(ALICE)
+        assert dict(runtime.engines.graph.versions(ALICE)) == dict(
+            runtime.engines.index.versions(ALICE)
         )
 
 

@@ -1,86 +1,52 @@
-"""What a graph store keeps as lines of JSON, one to each piece, and back, exactly."""
+"""Rows of a graph store's snapshot as lines of JSON, exactly."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import datetime
-from typing import Any
+import msgspec
 
 from ..errors import InvalidRecordError
-from ..ingest.codec import record_from_json, record_to_json, relation_from_json, relation_to_json
-from ..model import Entity, Scope, Version
+from ..ingest.codec import to_plain
 from ..ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 
-TABLES = ("fence", "session", "entity", "relation", "record")
+
+class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """One row, under the name of its table."""
+
+    fence: FenceRow | None = None
+    session: SessionRow | None = None
+    entity: EntityRow | None = None
+    relation: RelationRow | None = None
+    record: RecordRow | None = None
 
 
-def table_of(one: SnapshotRow) -> str:
-    """Name the table that a piece belongs to, one of `TABLES`."""
-    return type(one).__name__.removesuffix("Row").lower()
+TABLES = _Line.__struct_fields__
+_encoder = msgspec.json.Encoder(enc_hook=to_plain)
+_decoder = msgspec.json.Decoder(_Line)
 
 
-def to_line(one: SnapshotRow) -> str:
-    """Write a piece as JSON on one line, equal for equal pieces."""
-    return json.dumps({table_of(one): _values(one)}, ensure_ascii=False, separators=(",", ":"))
+def table_of(row: SnapshotRow) -> str:
+    """Name the table that a row belongs to, one of `TABLES`."""
+    return type(row).__name__.removesuffix("Row").lower()
+
+
+def to_line(row: SnapshotRow) -> str:
+    """Encode a row as JSON on one line; equal rows give equal lines."""
+    return _encoder.encode({table_of(row): row}).decode()
 
 
 def from_line(line: str) -> SnapshotRow:
-    """Read what `to_line` wrote.
+    """Decode what `to_line` encoded.
 
     Raises:
-        InvalidRecordError: it is no such line.
+        InvalidRecordError: it is not such a line.
     """
+    reason = "must be a line of an export"
+    hint = "Give a file that `commonplace export` wrote."
     try:
-        [(table, given)] = json.loads(line).items()
-        return _piece(table, given)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        hint = "Give a file that `commonplace export` wrote."
+        decoded = _decoder.decode(line)
+    except msgspec.DecodeError as error:
         raise InvalidRecordError(
-            field="line", value=line, reason=f"is of no export ({error})", hint=hint
+            field="line", value=line, reason=f"{reason} ({error})", hint=hint
         ) from error
-
-
-def _values(one: SnapshotRow) -> dict[str, Any]:
-    match one:
-        case FenceRow():
-            return {"key": one.key, "version": one.version}
-        case SessionRow():
-            return {"scope": asdict(one.scope), "next": one.next}
-        case EntityRow():
-            return {"owner": asdict(one.owner), "entity": asdict(one.entity)}
-        case RelationRow():
-            return {"owner": asdict(one.owner), "relation": relation_to_json(one.relation)}
-        case RecordRow():
-            return {
-                "record": record_to_json(one.record),
-                "live": one.live,
-                "versions": [asdict(v) | {"at": v.at.isoformat()} for v in one.versions],
-                "states": [relation_to_json(said) for said in one.states],
-                "recalls": [at.isoformat() for at in one.recalls],
-            }
-
-
-def _piece(table: str, given: Mapping[str, Any]) -> SnapshotRow:
-    match table:
-        case "fence":
-            return FenceRow(key=given["key"], version=given["version"])
-        case "session":
-            return SessionRow(scope=Scope(**given["scope"]), next=given["next"])
-        case "entity":
-            return EntityRow(owner=Scope(**given["owner"]), entity=Entity(**given["entity"]))
-        case "relation":
-            relation = relation_from_json(given["relation"])
-            return RelationRow(owner=Scope(**given["owner"]), relation=relation)
-        case "record":
-            return RecordRow(
-                record=record_from_json(given["record"]),
-                live=given["live"],
-                versions=tuple(map(_version, given["versions"])),
-                states=tuple(map(relation_from_json, given["states"])),
-                recalls=tuple(map(datetime.fromisoformat, given["recalls"])),
-            )
-    raise KeyError(table)
-
-
-def _version(given: Mapping[str, Any]) -> Version:
-    return Version(**{**given, "at": datetime.fromisoformat(given["at"])})
+    rows: list[SnapshotRow] = [one for name in TABLES if (one := getattr(decoded, name))]
+    if len(rows) != 1:
+        raise InvalidRecordError(field="line", value=line, reason=reason, hint=hint)
+    return rows[0]

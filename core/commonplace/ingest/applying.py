@@ -3,21 +3,17 @@
 MERGED FROM commonplace.pipeline.reflect: Bring into the index what the graph store has made of changes."""
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from ..model import Change, Record, Scope
 from ..ports.stores import GraphStore, Operation, Outcome, Point, Put, Remove, Terms, VectorIndex
-from .codec import thaw
+from .codec import PlannedPuts, decode_delete, decode_plan
 from .crash_points import crash_point
-
-Planned = Sequence[tuple[Put, Sequence[float] | None]]
 
 
 def apply(
-    work: Sequence[tuple[Operation, Planned | Remove]],
+    work: Sequence[tuple[Operation, PlannedPuts | Remove]],
     *,
     graph: GraphStore,
     index: VectorIndex,
@@ -109,21 +105,18 @@ def _says(held: Record, told: Record) -> bool:
     return held.text == told.text and not (held.valid_to and held.valid_to <= told.occurred_at)
 
 
-def planned(op: Operation) -> Planned | Remove:
+def planned(op: Operation) -> PlannedPuts | Remove:
     """Read what an operation does: its frozen plan, or its removal."""
     if op.kind == "delete":
-        given = json.loads(op.body)
-        at = datetime.fromisoformat(given["at"])
-        spare = given["spare_pinned"]
-        return Remove(id=given["id"], scope=op.scope, version=op.version, at=at, spare_pinned=spare)
-    return thaw(op.plan or b"[]")
-
-
-def targets(op: Operation) -> set[str]:
-    """Read the ids of the records that an accepted operation names."""
-    given = json.loads(op.body)
-    named = {put["record"]["id"] for put in given.get("puts", ())}
-    return named | ({given["id"]} if "id" in given else set())
+        body = decode_delete(op)
+        return Remove(
+            id=body.id,
+            scope=op.scope,
+            version=op.version,
+            at=body.at,
+            spare_pinned=body.spare_pinned,
+        )
+    return decode_plan(op.plan) if op.plan else []
 
 
 def reflect(

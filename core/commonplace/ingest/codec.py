@@ -1,116 +1,160 @@
-"""Records and changes as JSON and back, exactly: what the journal keeps of a write."""
+"""Codec of the journal: accepted operations as JSON, their plans as MessagePack.
 
-import base64
-import json
+An operation keeps the time zones that its caller gave, for the extraction shows them to a model. A
+plan keeps moments in UTC, and each vector as little-endian 32-bit floats.
+"""
+
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
-from datetime import datetime
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, cast
 
+import msgspec
 import numpy as np
 
-from ..model import Message, Record, Relation, Scope
-from ..ports.stores import Put
-from ..validation import SCOPE_FIELDS
+from ..errors import InvalidRecordError
+from ..model import Extraction, Message, Origin, Record, Relation
+from ..ports.stores import Operation, Put
 
-_SPAN = ("valid_from", "valid_to", "created_at", "expired_at")
-_TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
-_RECORD = tuple(one.name for one in fields(Record))
-
-
-def put_to_json(put: Put) -> dict[str, Any]:
-    """Write a change as JSON values; times as ISO 8601 with their zone."""
-    return {
-        "record": record_to_json(put.record),
-        "relations": put.relations and [relation_to_json(one) for one in put.relations],
-        "replace": put.replace,
-        "upsert": put.upsert,
-        "in_session": put.in_session,
-        "fields": put.fields,
-        "merge": put.merge,
-    }
+PlannedPuts = list[tuple[Put, Sequence[float] | None]]
+T = TypeVar("T", Record, Relation, Message, Extraction)
+_MINUTE = timedelta(minutes=1)
+_RECORD_TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
+_RELATION_TIMES = ("valid_from", "valid_to", "created_at", "expired_at")
 
 
-def put_from_json(given: Mapping[str, Any]) -> Put:
-    """Read what `put_to_json` wrote."""
-    return Put(
-        record=record_from_json(given["record"]),
-        relations=None
-        if given["relations"] is None
-        else tuple(relation_from_json(one) for one in given["relations"]),
-        replace=given["replace"],
-        upsert=given.get("upsert", False),  # of a journal that was written before there were any
-        in_session=given["in_session"],
-        fields=tuple(given["fields"]),
-        merge=given.get("merge", False),  # of a journal that was written before there was any
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBody:
+    """An accepted add or update.
+
+    Attributes:
+        puts: changes that need no chat model.
+        messages: to extract facts from, in the order in which they were said.
+        extraction: how; None for the defaults.
+    """
+
+    puts: tuple[Put, ...]
+    at: datetime
+    origin: Origin
+    messages: tuple[Message, ...] = ()
+    extraction: Extraction | None = None
 
 
-def record_to_json(record: Record) -> dict[str, Any]:
-    """Write a record as JSON values."""
-    out = {name: getattr(record, name) for name in _RECORD}
-    out["scope"] = {name: getattr(record.scope, name) for name in SCOPE_FIELDS}
-    out["metadata"] = dict(record.metadata)
-    return out | {name: _iso(out[name]) for name in _TIMES}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteBody:
+    """An accepted deletion."""
+
+    id: str
+    at: datetime
+    spare_pinned: bool
 
 
-def record_from_json(given: Mapping[str, Any]) -> Record:
-    """Read what `record_to_json` wrote."""
-    times = {name: _time(given[name]) for name in _TIMES}
-    conflicts = tuple(given["conflicts"])
-    scope = Scope(**given["scope"])
-    return Record(**{**given, **times, "scope": scope, "conflicts": conflicts})
+class _Identified(msgspec.Struct):
+    id: str
 
 
-def message_to_json(message: Message) -> dict[str, Any]:
-    """Write a message as JSON values."""
-    return asdict(message) | {"at": _iso(message.at)}
+class _PutOutline(msgspec.Struct):
+    record: _Identified
 
 
-def message_from_json(given: Mapping[str, Any]) -> Message:
-    """Read what `message_to_json` wrote."""
-    return Message(**{**given, "at": _time(given["at"])})
+class _Outline(msgspec.Struct):
+    """The few fields of any body that are read often; the rest is skipped unread."""
+
+    id: str | None = None
+    puts: tuple[_PutOutline, ...] = ()
+    messages: tuple[msgspec.Raw, ...] = ()
 
 
-def freeze(puts: Sequence[Put], vectors: Sequence[Sequence[float] | None]) -> bytes:
-    """Write a plan: changes with a vector each, float32, or None."""
-    rows = [
-        put_to_json(put) | {"vector": None if vector is None else _packed(vector)}
-        for put, vector in zip(puts, vectors, strict=True)
-    ]
-    return json.dumps(rows, ensure_ascii=False).encode()
+def to_plain(value: Any) -> Any:
+    """Turn what msgspec does not encode by itself into what it does."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, datetime):  # of a subclass, as the string below
+        return datetime.fromisoformat(value.isoformat())
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(type(value).__name__)
 
 
-def thaw(plan: bytes) -> "list[tuple[Put, Sequence[float] | None]]":
-    """Read what `freeze` wrote."""
+_json = msgspec.json.Encoder(enc_hook=to_plain)
+_msgpack = msgspec.msgpack.Encoder(enc_hook=to_plain)
+_outline = msgspec.json.Decoder(_Outline)
+_write = msgspec.json.Decoder(WriteBody)
+_delete = msgspec.json.Decoder(DeleteBody)
+_plan = msgspec.msgpack.Decoder(list[tuple[Put, bytes | None]])
+
+
+def encode_body(body: WriteBody | DeleteBody) -> str:
+    """Encode what was accepted."""
+    if isinstance(body, WriteBody):
+        how = body.extraction
+        body = replace(
+            body,
+            puts=tuple(map(_in_whole_minutes, body.puts)),
+            messages=tuple(_zoned(one, ("at",)) for one in body.messages),
+            extraction=how and _zoned(how, ("expires_at",)),
+        )
+    return _json.encode(body).decode()
+
+
+def decode_write(op: Operation) -> WriteBody:
+    """Decode the body of an add or an update.
+
+    Raises:
+        InvalidRecordError: it holds what no record can.
+    """
+    try:
+        return _write.decode(op.body)
+    except msgspec.DecodeError as error:
+        raise InvalidRecordError(
+            field="operation", value=op.id, reason=f"cannot be read: {error}"
+        ) from error
+
+
+def decode_delete(op: Operation) -> DeleteBody:
+    """Decode the body of a deletion."""
+    return _delete.decode(op.body)
+
+
+def record_ids(op: Operation) -> set[str]:
+    """Decode the ids of the records that an operation names."""
+    outline = _outline.decode(op.body)
+    named = {put.record.id for put in outline.puts}
+    return named if outline.id is None else named | {outline.id}
+
+
+def has_messages(op: Operation) -> bool:
+    """Tell whether planning an operation extracts facts from messages."""
+    return bool(_outline.decode(op.body).messages)
+
+
+def encode_plan(puts: Sequence[Put], vectors: Sequence[Sequence[float] | None]) -> bytes:
+    """Encode changes with a vector each, or None for one whose text is in the index already."""
+    packed = (one if one is None else np.asarray(one, dtype="<f4").tobytes() for one in vectors)
+    return _msgpack.encode(list(zip(puts, packed, strict=True)))
+
+
+def decode_plan(plan: bytes) -> PlannedPuts:
+    """Decode what `encode_plan` encoded."""
     return [
-        (put_from_json(row), row["vector"] and cast("Sequence[float]", _floats(row["vector"])))
-        for row in json.loads(plan)
+        (put, None if packed is None else cast("Sequence[float]", np.frombuffer(packed, "<f4")))
+        for put, packed in _plan.decode(plan)
     ]
 
 
-def _packed(vector: Sequence[float]) -> str:
-    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode()
+def _in_whole_minutes(put: Put) -> Put:
+    record = _zoned(put.record, _RECORD_TIMES)
+    relations = put.relations and tuple(_zoned(one, _RELATION_TIMES) for one in put.relations)
+    return replace(put, record=record, relations=relations)
 
 
-def _floats(encoded: str) -> np.ndarray[Any, np.dtype[np.float32]]:
-    return np.frombuffer(base64.b64decode(encoded), dtype="<f4")
-
-
-def relation_to_json(relation: Relation) -> dict[str, Any]:
-    """Write a relation as JSON values."""
-    return asdict(relation) | {name: _iso(getattr(relation, name)) for name in _SPAN}
-
-
-def relation_from_json(given: Mapping[str, Any]) -> Relation:
-    """Read what `relation_to_json` wrote."""
-    times = {name: _time(given[name]) for name in _SPAN}
-    return Relation(**{**given, **times, "supports": tuple(given["supports"])})
-
-
-def _iso(value: datetime | None) -> str | None:
-    return None if value is None else value.isoformat()
-
-
-def _time(value: str | None) -> datetime | None:
-    return None if value is None else datetime.fromisoformat(value)
+def _zoned(value: T, times: Sequence[str]) -> T:
+    """Bring a time into UTC if its zone is not whole minutes away: JSON has no such zones."""
+    odd = {
+        name: at.astimezone(UTC)
+        for name in times
+        if (at := getattr(value, name)) is not None
+        and at.tzinfo is not UTC
+        and at.utcoffset() % _MINUTE
+    }
+    return replace(value, **odd) if odd else value

@@ -1,6 +1,5 @@
 """Validated write requests as operations, ready for the journal."""
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,8 +30,8 @@ from ..ports.stores import Engines, Operation, OperationKind, Put
 from ..settings import Settings
 from ..validation import check_choice, check_metadata, check_name
 from .changes import dated, fact_put, message_put
+from .codec import DeleteBody, WriteBody, encode_body
 from .pending import check_keys, find_known
-from .planning import body
 
 MAX_ITEMS = 1_000
 # What a `Fact` says of a record; the rest of it stays when another takes its place.
@@ -104,9 +103,11 @@ class Operations:
                 put = replace(put, record=replace(put.record, metadata=dict(metadata)))
             puts.append(put)
         check_keys(self._engines, keyed, upsert=upsert)
-        messages = [item for item in items if isinstance(item, Message)] if infer else []
-        accepted = body(puts, at=at, origin=origin, extract=messages, how=how)
-        return _operation("add", scope, accepted)
+        messages = (item for item in items if isinstance(item, Message)) if infer else ()
+        body = WriteBody(
+            puts=tuple(puts), at=at, origin=origin, messages=tuple(messages), extraction=how
+        )
+        return _operation("add", scope, encode_body(body))
 
     def update(
         self,
@@ -203,8 +204,8 @@ class Operations:
             fields=tuple(given),
             merge=merge,
         )
-        accepted = body([put], at=at, origin=record.origin)
-        return _operation("update", record.scope, accepted, after=record.version)
+        body = WriteBody(puts=(put,), at=at, origin=record.origin)
+        return _operation("update", record.scope, encode_body(body), after=record.version)
 
 
 def _items(content: Content | Sequence[Content]) -> list[Content]:
@@ -222,14 +223,14 @@ def _items(content: Content | Sequence[Content]) -> list[Content]:
 def _deletion(
     record_id: str, scope: Scope, *, spare_pinned: bool = False, after: int = 0
 ) -> Operation:
-    given = {"id": record_id, "at": now().isoformat(), "spare_pinned": spare_pinned}
-    return _operation("delete", scope, json.dumps(given), after=after)
+    body = DeleteBody(id=record_id, at=now(), spare_pinned=spare_pinned)
+    return _operation("delete", scope, encode_body(body), after=after)
 
 
-def _operation(kind: OperationKind, scope: Scope, accepted: str, *, after: int = 0) -> Operation:
+def _operation(kind: OperationKind, scope: Scope, body: str, *, after: int = 0) -> Operation:
     """Make an operation with a new id.
 
     Args:
         after: the version of the record that it changes, as another host's clock may have made it.
     """
-    return Operation(id=str(uuid.uuid4()), kind=kind, scope=scope, body=accepted, version=after)
+    return Operation(id=str(uuid.uuid4()), kind=kind, scope=scope, body=body, version=after)

@@ -1,14 +1,12 @@
 """What a store knows of a record: what is stored, and what is accepted and on its way."""
 
-import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ..errors import IdempotencyConflictError, RecordNotFoundError
 from ..model import Record, Scope
 from ..ports.stores import Engines, Operation
 from ..validation import check_name
-from .codec import put_from_json
+from .codec import decode_write, record_ids
 
 _EVERYTHING = 1_000_000
 
@@ -26,12 +24,14 @@ def find_known(
         RecordNotFoundError: there is none, or it is about to be deleted.
     """
     check_name("record_id", record_id)
-    for op, accepted in _accepted(engines, scope):
+    for op in _accepted(engines, scope):
         if op.kind == "forget" and op.scope.covers(scope):
             break
-        if accepted.get("id") == record_id:
+        if record_id not in record_ids(op):
+            continue
+        if op.kind == "delete":
             break
-        for put in map(put_from_json, accepted.get("puts", [])):
+        for put in decode_write(op).puts:
             if put.record.id == record_id and scope.covers(put.record.scope):
                 return put.record
     else:
@@ -58,16 +58,16 @@ def check_keys(
         return
     scope = keyed[0][1].scope
     texts = {one: {version.text for version in engines.graph.history(scope, one)} for one in told}
-    for _, accepted in _accepted(engines, scope):
-        for put in map(put_from_json, accepted.get("puts", [])):
-            if put.record.id in texts:
-                texts[put.record.id].add(put.record.text)
+    for op in _accepted(engines, scope):
+        if op.kind != "delete" and not record_ids(op).isdisjoint(texts):
+            for put in decode_write(op).puts:
+                if put.record.id in texts:
+                    texts[put.record.id].add(put.record.text)
     for key, record in keyed:
         if texts[record.id] and record.text not in texts[record.id]:
             raise IdempotencyConflictError(key=key)
 
 
-def _accepted(engines: Engines, scope: Scope) -> Iterator[tuple[Operation, dict[str, Any]]]:
+def _accepted(engines: Engines, scope: Scope) -> Iterator[Operation]:
     """Read what the scope's partition has accepted, newest first."""
-    for op in reversed(engines.journal.pending(scope.partition, limit=_EVERYTHING)):
-        yield op, json.loads(op.body)
+    return reversed(engines.journal.pending(scope.partition, limit=_EVERYTHING))

@@ -7,23 +7,22 @@ steps serve a thread with synchronous models and an event loop with asynchronous
 """
 
 import asyncio
-import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
 from ..errors import CommonplaceError, ModelFailedError, ModelUnreadableError
-from ..model import Extraction, Fact, Message, Origin
+from ..model import Extraction, Fact, Message
 from ..ports.models import ChatModel, Embedder
-from ..ports.stores import AskChat, AskVectors, Operation, Put
+from ..ports.stores import AskChat, AskVectors, Operation
 from ..settings import Settings
 from .changes import IsSingle, fact_put
-from .codec import freeze, message_from_json, message_to_json, put_from_json, put_to_json
+from .codec import decode_write, encode_plan, has_messages
 from .embedding import aembed, embed, is_async
 from .extraction import extract
 
@@ -47,13 +46,13 @@ class Models:
             return True
         if self.chat is None or not is_async(self.chat.complete):
             return False
-        return bool(json.loads(op.body)["extract"])
+        return has_messages(op)
 
     def are_quick(self, op: Operation) -> bool:
         """Tell whether a synchronous embedder is all that planning this change asks."""
         if op.kind not in ("add", "update") or self.need_loop(op):
             return False
-        return self.chat is None or not json.loads(op.body)["extract"]
+        return self.chat is None or not has_messages(op)
 
 
 def plan_batch(
@@ -224,53 +223,23 @@ def plan(
     Raises:
         ModelFailedError, ModelUnreadableError: nothing was extracted and the messages are not kept.
     """
-    body = json.loads(op.body)
-    puts = [put_from_json(one) for one in body["puts"]]
-    if body["extract"]:
-        at = datetime.fromisoformat(body["at"])
-        messages = [message_from_json(one) for one in body["extract"]]
-        how = _extraction(body.get("how"))
-        facts = yield from extract(messages, at, how.instructions)
+    body = decode_write(op)
+    puts = [*body.puts]
+    if body.messages:
+        how = body.extraction or Extraction()
+        facts = yield from extract(body.messages, body.at, how.instructions)
         if not isinstance(facts, list) and not how.keep_messages:
             raise _failure(facts)
         known = {put.record.id for put in puts}
         for fact in facts if isinstance(facts, list) else ():
             said = replace(fact, metadata=how.metadata, expires_at=how.expires_at)
-            put = fact_put(said, op.scope, at=at, origin=body["origin"], is_single=is_single)
+            put = fact_put(said, op.scope, at=body.at, origin=body.origin, is_single=is_single)
             if put.record.id not in known:
                 known.add(put.record.id)
                 puts.append(put)
     told = [put.record.indexed_text for put in puts if put.is_told]
     vectors = iter((yield AskVectors(texts=tuple(told))))
-    return freeze(puts, [next(vectors) if put.is_told else None for put in puts])
-
-
-def body(
-    puts: Sequence[Put],
-    *,
-    at: datetime,
-    origin: Origin,
-    extract: Sequence[Message] = (),
-    how: Extraction | None = None,
-) -> str:
-    """Write what was accepted, for the journal."""
-    accepted: dict[str, Any] = {
-        "puts": [put_to_json(put) for put in puts],
-        "extract": [message_to_json(one) for one in extract],
-        "at": at.isoformat(),
-        "origin": origin,
-    }
-    if how is not None:
-        ends = how.expires_at and how.expires_at.isoformat()
-        accepted["how"] = asdict(how) | {"expires_at": ends, "metadata": dict(how.metadata)}
-    return json.dumps(accepted, ensure_ascii=False)
-
-
-def _extraction(given: Mapping[str, Any] | None) -> Extraction:
-    if given is None:
-        return Extraction()
-    ends = given["expires_at"] and datetime.fromisoformat(given["expires_at"])
-    return Extraction(**{**given, "expires_at": ends})
+    return encode_plan(puts, [next(vectors) if put.is_told else None for put in puts])
 
 
 def _failure(fault: str | None) -> ModelFailedError:

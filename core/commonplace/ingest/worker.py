@@ -26,7 +26,8 @@ from ..errors import (
 from ..model import Backlog, EraseReceipt, WriteResult
 from ..ports.stores import Engines, Journal, Operation, Terms
 from ..settings import Settings
-from .applying import apply, planned, targets
+from .applying import apply, planned
+from .codec import record_ids
 from .crash_points import crash_point
 from .erasure import erase
 from .executor import KeyedExecutor
@@ -233,9 +234,10 @@ class IngestWorker:
         named: set[str] = set()  # the records of those that are passed
         for op in waiting:
             rests = op.id in self._backing_off or self._models_of(op).need_loop(op)
-            if rests or (passed and not named.isdisjoint(targets(op))):
+            ids = record_ids(op) if rests or passed else set()
+            if rests or (passed and not named.isdisjoint(ids)):
                 passed.append(op)
-                named.update(targets(op))
+                named.update(ids)
             else:
                 ready.append(op)
         return ready
