@@ -4,10 +4,10 @@
     ├── InvalidScopeError          (also ValueError)         fix the call
     ├── InvalidFilterError         (also ValueError)         fix the call
     ├── InvalidRecordError         (also ValueError)         fix the call
-    │   ├── IdempotencyConflictError                         one key, two bodies
-    │   └── InvalidVectorError                               the embedder answered nonsense
+    │   ├── IdempotencyConflictError                         one key, two texts
+    │   └── InvalidVectorError                               the embedder returned a wrong vector
     ├── RecordNotFoundError        (also LookupError)        fix the call
-    ├── LoopRequiredError          (also RuntimeError)       call the async twin
+    ├── LoopRequiredError          (also RuntimeError)       await the async method
     ├── CannotMoveError            (also RuntimeError)       prepare source or target
     ├── MemoryClosedError          (also RuntimeError)       open it again
     ├── MissingExtraError          (also ImportError)        install something
@@ -17,26 +17,26 @@
     ├── StoreUnavailableError      (also ConnectionError)    retrying may help
     ├── StoreRefusedError          (also PermissionError)    give the right user, password or key
     ├── ModelFailedError           (also RuntimeError)       the user's model failed
-    │   └── ModelUnreadableError                             it answered nonsense, twice
-    └── MemoryTimeoutError               (also TimeoutError)       it may still happen
+    │   └── ModelUnreadableError                             its answer was unreadable twice
+    └── MemoryTimeoutError         (also TimeoutError)       it may still happen
 
-Each constructor takes data; the sentence ends with the way out.
+Each constructor takes data, not prose; each message ends with what to do.
 """
 
 
 class CommonplaceError(Exception):
-    """The root: catch it to catch everything this library raises on purpose."""
+    """The base class: catch it to catch every error that this library raises on purpose."""
 
 
 class InvalidScopeError(CommonplaceError, ValueError):
-    """A scope names nobody, or names somebody in a way that could be misread."""
+    """A scope has no id, or an id that could be misread."""
 
     def __init__(self, *, field: str, value: object, reason: str) -> None:
         self.field = field
         self.value = value
         super().__init__(
             f"{field}={_short(value)} {reason}. Give a string of 1 to 256 characters without "
-            "control characters and not '*', and at least one of user_id, agent_id, session_id."
+            "control characters, not '*', and at least one of user_id, agent_id, session_id."
         )
 
 
@@ -52,7 +52,7 @@ class InvalidFilterError(CommonplaceError, ValueError):
 
 
 class InvalidRecordError(CommonplaceError, ValueError):
-    """A text, its metadata or an option cannot be stored or asked as given."""
+    """A text, its metadata or an argument is outside what can be stored or asked."""
 
     def __init__(self, *, field: str, value: object, reason: str, hint: str = "") -> None:
         self.field = field
@@ -61,7 +61,7 @@ class InvalidRecordError(CommonplaceError, ValueError):
 
 
 class IdempotencyConflictError(InvalidRecordError):
-    """One idempotency key came with two different bodies."""
+    """One idempotency key was used for two different texts."""
 
     def __init__(self, *, key: str) -> None:
         super().__init__(
@@ -85,7 +85,7 @@ class InvalidVectorError(InvalidRecordError):
 
 
 class RecordNotFoundError(CommonplaceError, LookupError):
-    """No live record has this id in this scope; whether another scope has it is not told."""
+    """No live record has this id in this scope; whether another scope has it is not revealed."""
 
     def __init__(self, *, record_id: str) -> None:
         self.record_id = record_id
@@ -95,7 +95,7 @@ class RecordNotFoundError(CommonplaceError, LookupError):
 
 
 class LoopRequiredError(CommonplaceError, RuntimeError):
-    """A model is asynchronous and the caller is not."""
+    """A synchronous call needs an asynchronous model."""
 
     def __init__(self, *, call: str, model: str) -> None:
         super().__init__(
@@ -112,7 +112,7 @@ class MemoryClosedError(CommonplaceError, RuntimeError):
 
 
 class CannotMoveError(CommonplaceError, RuntimeError):
-    """A store is not in a state in which it could be copied, filled or rebuilt."""
+    """A store is not in a state in which it can be copied, filled or rebuilt."""
 
     def __init__(self, *, store: str, reason: str, hint: str) -> None:
         super().__init__(f"{store} {reason}. {hint}")
@@ -122,11 +122,13 @@ class MissingExtraError(CommonplaceError, ImportError):
     """A package that an optional feature needs is not installed."""
 
     def __init__(self, *, package: str, extra: str) -> None:
-        super().__init__(f"{package!r} is not installed. Run: pip install 'commonplace[{extra}]'")
+        super().__init__(
+            f"{package!r} is not installed. Run: pip install 'commonplace-memory[{extra}]'"
+        )
 
 
 class SchemaMismatchError(CommonplaceError, ValueError):
-    """A store was made by another schema version or another embedder."""
+    """A store was made with another schema version or another embedder."""
 
     def __init__(self, *, what: str, stored: object, wanted: object) -> None:
         super().__init__(
@@ -152,12 +154,12 @@ class BackpressureError(CommonplaceError, BlockingIOError):
         self.retry_after = retry_after
         super().__init__(
             f"{pending} writes are pending and the limit is {limit}. Nothing was accepted: write "
-            f"again in {retry_after:g} s, await drain(), or raise Settings.max_pending."
+            f"again in {retry_after:g} s, flush(), or raise Settings.max_pending."
         )
 
 
 class StoreUnavailableError(CommonplaceError, ConnectionError):
-    """A store did not answer or failed in a way that may pass."""
+    """A store did not answer, or failed in a way that may pass."""
 
     def __init__(self, *, store: str, reason: str) -> None:
         super().__init__(
@@ -166,12 +168,12 @@ class StoreUnavailableError(CommonplaceError, ConnectionError):
 
 
 class StoreRefusedError(CommonplaceError, PermissionError):
-    """A store answers and does not let us in; only its operator can change that."""
+    """A store answers and refuses access; only its operator can change that."""
 
     def __init__(self, *, store: str, reason: str) -> None:
         super().__init__(
-            f"The store {store!r} does not let us in: {reason}. Accepted writes are kept: give the "
-            "right user, password or key, and open again, or drain() when the server was mended."
+            f"The store {store!r} refuses access: {reason}. Accepted writes are kept: give the "
+            "right user, password or key, and open again, or flush() once the server grants access."
         )
 
 
@@ -186,16 +188,16 @@ class ModelFailedError(CommonplaceError, RuntimeError):
 
 
 class ModelUnreadableError(ModelFailedError):
-    """A chat model answered twice what cannot be read; the write is a dead letter."""
+    """A chat model gave an unreadable answer twice; the write is a dead letter."""
 
 
 class MemoryTimeoutError(CommonplaceError, TimeoutError):
-    """The time given was over before the work was done."""
+    """The work took longer than the given time."""
 
     def __init__(self, *, call: str, seconds: float) -> None:
         super().__init__(
             f"{call} took longer than {seconds:g} s. An accepted write goes on in the background; "
-            "drain() waits for it."
+            "flush() waits for it."
         )
 
 

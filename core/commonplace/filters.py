@@ -1,13 +1,11 @@
-"""The filter language: what `parsing` makes of a mapping from outside, a small typed tree.
+"""Filter language: its parser for mappings from outside, and the typed tree that engines compile.
 
 `{"city": "Lyon"}` equals, `{"city": ["Lyon", "Nice"]}` is one of, `{"year": {"gte": 2020}}`
 compares, `{"AND" | "OR" | "NOT": [ {...}, ... ]}` combines; keys of one mapping are AND-ed.
 Keys are metadata keys, or one of `FIELDS`. Scope is never part of a filter. Metadata under the key
-`under`, a string or a list of them, says in which folders a record is; to ask for one with equals
-costs no more than to ask for the whole scope.
-
-
-MERGED FROM commonplace.parsing: A filter from outside becomes a tree (`filters`), or an error that shows the part at fault."""
+`under`, a string or a list of them, names the folders of a record; an equals on it costs no more
+than a search of the whole scope.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +21,12 @@ Operator = Literal["eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains"
 Scalar = str | int | float | bool
 
 FIELDS = ("kind", "role", "name", "origin", "created_at", "updated_at", "occurred_at")
-FOLDERS = "under"  # a metadata key: as quick to ask for as the scope, also where most records fit
+FOLDERS = "under"  # a metadata key that is indexed as the scope is
 TIMES = ("created_at", "updated_at", "occurred_at")
+_RANGES = ("gt", "gte", "lt", "lte")
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_MAX_CONDITIONS = 64
+_MAX_DEPTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,15 @@ class Where:
 
     def matches(self, record: Record) -> bool:
         """Tell whether the record satisfies the condition."""
-        held = field_value(record, self.field)
-        if held is None:
+        stored = field_value(record, self.field)
+        if stored is None:
             return False
-        options = held if isinstance(held, list | tuple) else (held,)
+        options = stored if isinstance(stored, list | tuple) else (stored,)
         if self.operator == "eq" and type(self.values[0]) is str:
             return self.values[0] in options
         if self.operator in ("ne", "nin"):
             return not any(_same(one, value) for one in options for value in self.values)
-        return any(_holds(self.operator, one, value) for one in options for value in self.values)
+        return any(_compares(self.operator, one, value) for one in options for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +65,22 @@ class Group:
         """Tell whether the record satisfies the combination."""
         if self.combine == "AND":
             return all(part.matches(record) for part in self.parts)
-        held = any(part.matches(record) for part in self.parts)
-        return held if self.combine == "OR" else not held
+        is_any = any(part.matches(record) for part in self.parts)
+        return is_any if self.combine == "OR" else not is_any
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
-    """A condition that only the caller can judge; an engine asks it about every candidate."""
+class Predicate:
+    """A condition in the caller's code; an engine calls it with every candidate."""
 
-    judge: Callable[[Record], bool]
+    predicate: Callable[[Record], bool]
 
     def matches(self, record: Record) -> bool:
         """Tell whether the caller wants the record."""
-        return bool(self.judge(record))
+        return bool(self.predicate(record))
 
 
-Filter = Where | Group | Test
+Filter = Where | Group | Predicate
 
 
 def field_value(record: Record, field: str) -> Any:
@@ -89,63 +91,57 @@ def field_value(record: Record, field: str) -> Any:
     return value.timestamp() if isinstance(value, datetime) else value
 
 
-def _same(held: object, value: Scalar) -> bool:
-    return held == value and isinstance(held, bool) == isinstance(value, bool)
+def _same(stored: object, value: Scalar) -> bool:
+    return stored == value and isinstance(stored, bool) == isinstance(value, bool)
 
 
-def _holds(operator: Operator, held: object, value: Scalar) -> bool:
+def _compares(operator: Operator, stored: object, value: Scalar) -> bool:
     if operator in ("eq", "in"):
-        return _same(held, value)
+        return _same(stored, value)
     if isinstance(value, str):
-        if not isinstance(held, str):
+        if not isinstance(stored, str):
             return False
         if operator == "contains":
-            return value in held
+            return value in stored
         if operator == "icontains":
-            return value.casefold() in held.casefold()
-    elif not isinstance(held, int | float) or isinstance(held, bool):
+            return value.casefold() in stored.casefold()
+    elif not isinstance(stored, int | float) or isinstance(stored, bool):
         return False
     return {
-        "gt": held > value,  # type: ignore[operator]  # both strings or both numbers
-        "gte": held >= value,  # type: ignore[operator]  # both strings or both numbers
-        "lt": held < value,  # type: ignore[operator]  # both strings or both numbers
-        "lte": held <= value,  # type: ignore[operator]  # both strings or both numbers
+        "gt": stored > value,  # type: ignore[operator]  # both strings or both numbers
+        "gte": stored >= value,  # type: ignore[operator]  # both strings or both numbers
+        "lt": stored < value,  # type: ignore[operator]  # both strings or both numbers
+        "lte": stored <= value,  # type: ignore[operator]  # both strings or both numbers
     }[operator]
 
 
-_RANGES = ("gt", "gte", "lt", "lte")
-_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_MAX_CONDITIONS = 64
-_MAX_DEPTH = 8
-
-
 def parse_filter(
-    given: Mapping[str, Any] | None, judge: Callable[[Record], bool] | None = None
+    given: Mapping[str, Any] | None, predicate: Callable[[Record], bool] | None = None
 ) -> Filter | None:
-    """Turn a filter from outside into a tree; None when there is nothing to filter.
+    """Parse a filter from outside; None when there is nothing to filter.
 
     Args:
-        judge: has the last word on what the filter lets through.
+        predicate: a further condition, in code; see `Predicate`.
 
     Raises:
-        InvalidFilterError: an unknown operator, a key that is no identifier, a value of a wrong type,
-            an empty list, more than 64 conditions, or nesting deeper than 8.
+        InvalidFilterError: an unknown operator, a key that is not an identifier, a value of a wrong
+            type, an empty list, more than 64 conditions, or nesting deeper than 8.
     """
     is_empty = given is None or given == {}
-    said = None if is_empty else _group("AND", [given], [_MAX_CONDITIONS], 0)
-    if judge is None:
-        return said
-    if not callable(judge):
-        raise InvalidFilterError(part=judge, reason="is no function of a record")
-    if said is None:
-        return Test(judge)
-    parts = said.parts if isinstance(said, Group) and said.combine == "AND" else (said,)
-    return Group("AND", (*parts, Test(judge)))
+    parsed = None if is_empty else _group("AND", [given], [_MAX_CONDITIONS], 0)
+    if predicate is None:
+        return parsed
+    if not callable(predicate):
+        raise InvalidFilterError(part=predicate, reason="must be a function of a record")
+    if parsed is None:
+        return Predicate(predicate)
+    parts = parsed.parts if isinstance(parsed, Group) and parsed.combine == "AND" else (parsed,)
+    return Group("AND", (*parts, Predicate(predicate)))
 
 
 def _mapping(given: object, budget: list[int], depth: int) -> Filter:
     if not isinstance(given, Mapping) or not given:
-        raise InvalidFilterError(part=given, reason="is no mapping with at least one key")
+        raise InvalidFilterError(part=given, reason="must be a mapping with at least one key")
     parts = [_entry(key, value, budget, depth) for key, value in given.items()]
     return parts[0] if len(parts) == 1 else Group("AND", tuple(parts))
 
@@ -154,10 +150,12 @@ def _group(
     combine: Literal["AND", "OR", "NOT"], given: object, budget: list[int], depth: int
 ) -> Filter:
     if depth > _MAX_DEPTH:
-        raise InvalidFilterError(part=combine, reason=f"is nested deeper than {_MAX_DEPTH}")
+        raise InvalidFilterError(
+            part=combine, reason=f"must not be nested deeper than {_MAX_DEPTH}"
+        )
     if not isinstance(given, Sequence) or isinstance(given, str) or not given:
         raise InvalidFilterError(
-            part={combine: given}, reason="needs a list of at least one filter"
+            part={combine: given}, reason="must have a list of at least one filter"
         )
     parts = tuple(_mapping(part, budget, depth + 1) for part in given)
     return parts[0] if combine == "AND" and len(parts) == 1 else Group(combine, parts)
@@ -167,13 +165,13 @@ def _entry(key: object, value: object, budget: list[int], depth: int) -> Filter:
     if key in ("AND", "OR", "NOT"):
         return _group(key, value, budget, depth)
     if type(key) is not str or not _KEY.fullmatch(key):
-        raise InvalidFilterError(part=key, reason="is not a key: letters, digits, _ and -")
+        raise InvalidFilterError(part=key, reason="must be a key of letters, digits, _ and -")
     if key in ("user_id", "agent_id", "session_id"):
-        raise InvalidFilterError(part=key, reason="belongs to the scope, not to the filter")
+        raise InvalidFilterError(part=key, reason="must be in the scope, not in the filter")
     if isinstance(value, Mapping):
         if not value:
-            raise InvalidFilterError(part={key: value}, reason="has no operator")
-        parts = tuple(_where(key, op, held, budget) for op, held in value.items())
+            raise InvalidFilterError(part={key: value}, reason="must have an operator")
+        parts = tuple(_where(key, op, operand, budget) for op, operand in value.items())
         return parts[0] if len(parts) == 1 else Group("AND", parts)
     operator = "in" if isinstance(value, list | tuple | set | frozenset) else "eq"
     return _where(key, operator, value, budget)
@@ -181,14 +179,14 @@ def _entry(key: object, value: object, budget: list[int], depth: int) -> Filter:
 
 def _where(key: str, operator: object, value: object, budget: list[int]) -> Where:
     if operator not in get_args(Operator):
-        raise InvalidFilterError(part={key: {operator: value}}, reason="has an unknown operator")
+        raise InvalidFilterError(part={key: {operator: value}}, reason="must have a known operator")
     many = operator in ("in", "nin")
     if many and (not isinstance(value, list | tuple | set | frozenset) or not value):
-        raise InvalidFilterError(part={key: {operator: value}}, reason="needs a list of values")
+        raise InvalidFilterError(part={key: {operator: value}}, reason="must have a list of values")
     values = tuple(cast("Sequence[object]", value)) if many else (value,)
     budget[0] -= len(values)
     if budget[0] < 0:
-        raise InvalidFilterError(part=key, reason=f"exceeds {_MAX_CONDITIONS} conditions")
+        raise InvalidFilterError(part=key, reason=f"must have at most {_MAX_CONDITIONS} conditions")
     return Where(key, operator, tuple(_scalar(key, operator, one) for one in values))  # type: ignore[arg-type]  # one of them
 
 
@@ -199,17 +197,17 @@ def _scalar(key: str, operator: object, value: object) -> Scalar:
             try:
                 value = datetime.fromisoformat(value)
             except ValueError:
-                raise InvalidFilterError(part=part, reason="is no ISO date") from None
+                raise InvalidFilterError(part=part, reason="must be an ISO date") from None
         if isinstance(value, datetime):
             if value.tzinfo is None:
-                raise InvalidFilterError(part=part, reason="is a time without a zone")
+                raise InvalidFilterError(part=part, reason="must be a time with a zone")
             value = value.timestamp()
     if type(value) not in (str, int, float, bool) or value != value:  # noqa: PLR0124 -- NaN
-        raise InvalidFilterError(part=part, reason="is no string, number or boolean")
+        raise InvalidFilterError(part=part, reason="must be a string, number or boolean")
     if type(value) is str and not is_sound(value):
-        raise InvalidFilterError(part=part, reason="has a lone surrogate")
+        raise InvalidFilterError(part=part, reason="must not have a lone surrogate")
     if operator in ("contains", "icontains") and type(value) is not str:
-        raise InvalidFilterError(part=part, reason="needs a string")
+        raise InvalidFilterError(part=part, reason="must have a string")
     if operator in _RANGES and type(value) is bool:
-        raise InvalidFilterError(part=part, reason="compares booleans")
+        raise InvalidFilterError(part=part, reason="must not compare booleans")
     return value  # type: ignore[return-value]  # a scalar by now

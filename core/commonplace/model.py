@@ -35,12 +35,12 @@ NAMESPACE = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whose memory: literal ids, compared whole.
+    """Owner of records, or the owners that a request covers: literal ids, compared whole.
 
-    As the scope of a record it says who owns it. As the scope of a question it covers the records
+    As the scope of a record it names its owner. As the scope of a request it covers the records
     whose ids equal every id that is given here. A missing `agent_id` or `session_id` covers all
-    of them; a missing `user_id` covers only records that belong to no user, so that forgetting
-    to say who asks never shows somebody's memory.
+    of them; a missing `user_id` covers only records that belong to no user, so that a request
+    without one never shows somebody's memory.
 
     Raises:
         InvalidScopeError: an id is not a plain string of 1 to 256 characters, has control or
@@ -58,36 +58,37 @@ class Scope:
             if value is not None:
                 check_id(name, value)
         if self.user_id is None and self.agent_id is None and self.session_id is None:
-            raise InvalidScopeError(field="scope", value=None, reason="names nobody")
+            raise InvalidScopeError(field="scope", value=None, reason="must have an id")
 
     @property
-    @lru_cache(4096)  # noqa: B019 -- a scope is no more than its ids
+    @lru_cache(4096)  # noqa: B019 -- a scope holds nothing but its ids
     def key(self) -> str:
-        """A hash of the three ids, 32 hexadecimal digits: equal for equal scopes only."""
+        """Hash of the three ids, 32 hexadecimal digits; equal for equal scopes only."""
         ids = json.dumps([self.user_id, self.agent_id, self.session_id])
         return hashlib.sha256(ids.encode()).hexdigest()[:32]
 
     @property
     def partition(self) -> str:
-        """The owner's partition: its writes are applied in the order of acceptance.
+        """Partition whose writes are applied in the order of acceptance.
 
-        A scope and every scope that it covers are in one partition; all that has no user shares one.
+        A scope and every scope that it covers are in one partition. All scopes without a user
+        share one.
         """
         return "-" if self.user_id is None else Scope(user_id=self.user_id).key
 
     @property
     def owner(self) -> "Scope":
-        """The scope whose relationship graph its records share: of all sessions, if it can be."""
+        """Scope whose relationship graph its records share: without the session, if possible."""
         if self.session_id is None or (self.user_id is None and self.agent_id is None):
             return self
         return Scope(user_id=self.user_id, agent_id=self.agent_id)
 
     def record_id(self, kind: str, key: str) -> str:
-        """Derive the UUID of the record that `key` names in this very scope and kind."""
+        """Derive the UUID of the record that `key` names in exactly this scope and kind."""
         return str(uuid.uuid5(NAMESPACE, json.dumps([self.key, kind, key])))
 
     def covers(self, other: "Scope") -> bool:
-        """Tell whether a question in this scope may see a record of `other`."""
+        """Tell whether a request in this scope may see a record of `other`."""
         return (
             self.user_id == other.user_id
             and self.agent_id in (None, other.agent_id)
@@ -110,8 +111,8 @@ class Message:
 
     Attributes:
         text: what was said; not empty.
-        role: who spoke, as a chat model knows it.
-        name: the speaker's own name, stored in front of the text so that it can be found.
+        role: of the speaker, as in chat models.
+        name: of the speaker; indexed in front of the text so that it can be found.
         at: when it was said, with a time zone; the time of writing when missing.
         id: the framework's id of the turn. Two turns with the same id are one record.
     """
@@ -133,23 +134,22 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One thing to remember that the caller states himself, without a model.
+    """One thing to remember, stated by the caller and not extracted by a model.
 
     Attributes:
         text: one sentence that stands alone.
-        kind: what it is.
+        kind: of the record.
         metadata: JSON values under keys like identifiers; at most 32.
         key: idempotency key inside the scope; the text itself when missing.
         at: when it became true, with a time zone; the earliest `valid_from` of its relations
             when missing, else the time of writing.
         expires_at: hidden from reads from then on.
-        importance: 0..1; what matters more fades later. pinned: never fades and is never pruned.
-        situation: of a procedure, when to use it; it is found by this and not by its text, which
-            says what to do. outcome: what came of it.
-        relations: what it says about whom. A later value of a single-valued one, such as where
-            somebody lives, ends what an earlier record said.
-        indexed: False keeps it from `search`, and no model is asked for its vector; `get` and
-            `list` read it.
+        importance: 0..1; a higher one decays more slowly. pinned: never decays and is never pruned.
+        situation: of a procedure, when to use it; a search finds this and not its text, which is
+            what to do. outcome: of a procedure, its result.
+        relations: that it states. A later value of a single-valued one, such as where somebody
+            lives, supersedes an earlier record's.
+        indexed: False keeps it from `search`, and it is not embedded; `get` and `list` read it.
     """
 
     text: str
@@ -176,18 +176,18 @@ class Fact:
                 check_text(getattr(self, name), name)
                 if self.kind != "procedure":
                     raise InvalidRecordError(
-                        field=name, value=self.kind, reason="is for procedures"
+                        field=name, value=self.kind, reason="must be given for a procedure only"
                     )
         check_metadata(self.metadata)
         check_time("at", self.at)
         check_time("expires_at", self.expires_at)
         if self.key is not None:
             check_name("key", self.key)
-        stated = self.relations
-        said = tuple(stated) if isinstance(stated, Iterable) else (None,)
-        if not all(isinstance(one, Relation) for one in said):
-            raise InvalidRecordError(field="relations", value=stated, reason="are no Relations")
-        object.__setattr__(self, "relations", said)
+        given = self.relations
+        relations = tuple(given) if isinstance(given, Iterable) else (None,)
+        if not all(isinstance(one, Relation) for one in relations):
+            raise InvalidRecordError(field="relations", value=given, reason="must be Relations")
+        object.__setattr__(self, "relations", relations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,20 +197,20 @@ class Record:
     Attributes:
         id: a UUID, derived from scope, kind and key, so that the same write is the same record.
         text: what is remembered.
-        scope: who owns it.
+        scope: of its owner.
         role, name: of the turn it comes from; None for a stated or extracted fact.
         metadata: JSON values.
-        origin: who said it.
+        origin: where the text comes from.
         trust: 0..1; text from tools and documents starts low.
         position: the turn's number in its session from 0; None outside a session.
         created_at, updated_at: system time.
         occurred_at, valid_to: world time, from when and until when it is true; `valid_to` is None
-            while nothing ended it. It ends when all single-valued relations that it states have.
+            until something ends it. It ends when all single-valued relations that it states have.
         conflicts: ids of records that give another value to the same single-valued relation from
-            the same moment on; nothing tells which is right.
+            the same moment on; which is right is unknown.
         expires_at: hidden from reads from then on; None for never.
         importance, pinned, situation, outcome: as of a `Fact`.
-        votes: how often somebody said that it helped, less how often that it did not.
+        votes: positive feedback less negative.
         indexed: as of a `Fact`; a message always is.
         version: grows with every change, below 2**53.
     """
@@ -247,10 +247,10 @@ class Record:
         include_superseded: bool = False,
         include_expired: bool = False,
     ) -> bool:
-        """Tell whether a reader at the moment `at` is shown it.
+        """Tell whether a reader at the moment `at` sees it.
 
-        What has expired is not, unless `include_expired`; of the rest what was true at `as_of`,
-        or without it what has not ended by `at`, or everything with `include_superseded`.
+        An expired record is hidden, unless `include_expired`. Of the rest a reader sees what was
+        true at `as_of`; without it what has not ended by `at`, or all with `include_superseded`.
         """
         if not include_expired and self.expires_at is not None and self.expires_at <= at:
             return False
@@ -260,27 +260,27 @@ class Record:
 
     @property
     def indexed_text(self) -> str:
-        """The text that is embedded and searched: the speaker's name goes in front.
+        """Text that is embedded and searched: the situation of a procedure, the text of all else.
 
-        Of a procedure it is the situation in which to use it.
+        The speaker's name goes in front.
         """
         text = self.situation or self.text
         return f"{self.name}: {text}" if self.name else text
 
     @property
     def turn(self) -> str | None:
-        """The key of this turn's place in its session; None outside a session."""
+        """Key of this turn's position in its session; None outside a session."""
         return None if self.position is None else turn_key(self.scope, self.position)
 
 
 def turn_key(scope: Scope, position: int) -> str:
-    """Name the place `position` of the session of `scope`."""
+    """Make the key of the turn at `position` of the session of `scope`."""
     return f"{scope.key}:{position}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One change in a record's life.
+    """One change in a record's history.
 
     Attributes:
         text: after the change; None when it was deleted.
@@ -301,8 +301,8 @@ class Entity:
     """A node of the relationship graph: a name inside one scope, with its type.
 
     Attributes:
-        name: as it was first said. Names are compared in Unicode form NFKC and case-folded.
-        type: such as person, place, organisation; `thing` when nobody said.
+        name: as it was first written. Names are compared in Unicode form NFKC and case-folded.
+        type: such as person, place, organisation; `thing` when unknown.
     """
 
     name: str
@@ -319,10 +319,10 @@ class Relation:
         valid_from, valid_to: world time; None for unknown and for still true. What is read back
             ends where the next value of a single-valued relation begins.
         single_valued: a later value ends the earlier one; None: as `Settings.single_valued` says.
-        created_at, expired_at: system time, when it was first said and when nobody said it any
-            more, for records that were changed; given by the store.
+        created_at, expired_at: system time, when a record first asserted it and when the last one
+            retracted it; given by the store.
         conflict: another value begins at the same moment; given by the store.
-        supports: ids of the records that say so; given by the store.
+        supports: ids of the records that assert it; given by the store.
     """
 
     subject: str
@@ -342,25 +342,27 @@ class Relation:
         for name in ("subject", "predicate", "object", "subject_type", "object_type"):
             check_name(name, getattr(self, name))
             if not fold(getattr(self, name)):
-                raise InvalidRecordError(field=name, value=getattr(self, name), reason="is no name")
+                raise InvalidRecordError(
+                    field=name, value=getattr(self, name), reason="must be a name"
+                )
         check_choice("single_valued", self.single_valued, (True, False, None))
         check_time("valid_from", self.valid_from)
         check_time("valid_to", self.valid_to)
         if self.valid_from and self.valid_to and self.valid_to <= self.valid_from:
             raise InvalidRecordError(
-                field="valid_to", value=self.valid_to, reason="is not after valid_from"
+                field="valid_to", value=self.valid_to, reason="must be after valid_from"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A record that answers a question.
+    """A record that a search found.
 
     Attributes:
-        score: 0..1, higher answers better; 0 says that nothing speaks for it.
+        score: 0..1, higher is better; 0 when no signal supports it.
         score_details: what each signal added to the score; they sum to it.
-        relevance: 0..1, how far it answers by itself: the cosine, raised by shared words and relations.
-            Unlike the score it compares with no other record.
+        relevance: 0..1, how well it fits by itself: the cosine, raised by shared words and
+            relations. Unlike the score it does not depend on the other candidates.
     """
 
     record: Record
@@ -369,20 +371,9 @@ class Match:
     relevance: float = 0.0
 
 
-def fold(name: str) -> str:
-    """Bring a name into the form in which names are compared."""
-    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    return " ".join(plain.split())
-
-
-def now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a write did to one record. `NONE`: it was known already."""
+    """What a write did to one record; `NONE` if it was stored already."""
 
     id: str
     text: str | None
@@ -392,10 +383,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """The answer to a write.
+    """Result of a write.
 
     Attributes:
-        operation: the accepted change's id in the journal.
+        operation: id of the accepted operation in the journal.
         changes: one per record touched, in the order given; empty while `pending`.
         pending: accepted and safe, not yet searchable.
     """
@@ -407,7 +398,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseReceipt:
-    """What an erasure removed, store by store, and what it saw when it looked again.
+    """What an erasure removed, store by store, and what it counted afterwards.
 
     Attributes:
         removed: rows removed, by store and table, such as `{"graph.records": 12}`.
@@ -427,7 +418,7 @@ class EraseReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some records, newest first; `cursor` asks for the next page and is None on the last."""
+    """Some records, newest first; `cursor` reads the next page and is None on the last."""
 
     records: tuple[Record, ...]
     cursor: str | None
@@ -435,7 +426,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """An accepted change that cannot be applied, and why; `retry` replays it."""
+    """An accepted operation that cannot be applied, and why; `Memory.retry` replays it."""
 
     operation: str
     scope: Scope
@@ -447,7 +438,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """How many accepted writes are pending, and how many are dead letters.
+    """Numbers of accepted writes that are pending, and of dead letters.
 
     Both are zero when everything that was accepted is in every store.
     """
@@ -459,32 +450,16 @@ class Backlog:
         return Backlog(pending=self.pending + other.pending, dead=self.dead + other.dead)
 
 
-def check_scope(scope: object) -> None:
-    """Raise `InvalidRecordError` unless this is a `Scope`."""
-    if type(scope) is not Scope:
-        raise InvalidRecordError(
-            field="scope", value=scope, reason="must be a Scope", hint="Give Scope(user_id=...)."
-        )
-
-
-def check_kinds(kinds: object) -> None:
-    """Raise `InvalidRecordError` unless this is a list of kinds."""
-    if isinstance(kinds, str) or not isinstance(kinds, Collection):
-        raise InvalidRecordError(field="kinds", value=kinds, reason="must be a list of kinds")
-    for kind in kinds:
-        check_choice("kind", kind, KINDS)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """How facts are taken out of messages.
+    """Options of the extraction of facts from messages.
 
     Attributes:
-        instructions: what the model is told beyond what it always is, such as what to leave out.
+        instructions: added to the model's prompt, such as what to leave out.
         metadata, expires_at: of the facts.
         keep_messages: keep the messages verbatim too; True by default. Without them a model that
-            fails is an error, because nothing would be left: `ModelFailedError`, and tried again, or
-            `ModelUnreadableError`.
+            fails is an error, because nothing would be left: `ModelFailedError`, which is retried,
+            or `ModelUnreadableError`.
 
     Raises:
         InvalidRecordError: one of them cannot be stored.
@@ -504,9 +479,9 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upsert:
-    """Write facts, at most 1,000; one that has a key takes the place of what the key named.
+    """Write facts, at most 1,000; one with a key replaces the record that the key names.
 
-    Two facts of one key must not differ in their text.
+    Two facts with one key must have the same text.
     """
 
     facts: Sequence[Fact]
@@ -515,7 +490,7 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Delete a record of this very scope; an id that the scope does not have is ignored."""
+    """Delete a record of exactly this scope; an id that the scope does not have is ignored."""
 
     record_id: str
     scope: Scope
@@ -536,3 +511,30 @@ Content = str | Message | Fact
 
 Command = Upsert | Delete | Revise
 """One write of `Memory.batch`."""
+
+
+def fold(name: str) -> str:
+    """Normalise a name to the form in which names are compared."""
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    return " ".join(plain.split())
+
+
+def now() -> datetime:
+    """Read the current time, in UTC."""
+    return datetime.now(UTC)
+
+
+def check_scope(scope: object) -> None:
+    """Raise `InvalidRecordError` unless this is a `Scope`."""
+    if type(scope) is not Scope:
+        raise InvalidRecordError(
+            field="scope", value=scope, reason="must be a Scope", hint="Give Scope(user_id=...)."
+        )
+
+
+def check_kinds(kinds: object) -> None:
+    """Raise `InvalidRecordError` unless this is a list of kinds."""
+    if isinstance(kinds, str) or not isinstance(kinds, Collection):
+        raise InvalidRecordError(field="kinds", value=kinds, reason="must be a list of kinds")
+    for kind in kinds:
+        check_choice("kind", kind, KINDS)

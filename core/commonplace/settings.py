@@ -1,8 +1,7 @@
-"""What can be set; `from_env` is the only reader of the environment.
+"""Settings, the location of a memory's engines, and the URLs of servers.
 
-MERGED FROM commonplace.location: Where the engines of a memory are: folders for the embedded ones, URLs for servers.
-
-MERGED FROM commonplace.backends.urls: What the URL of a server says: where it is, as whom to ask it, and options of the engine."""
+`Settings.from_env` is the only reader of the environment.
+"""
 
 import os
 import re
@@ -15,18 +14,21 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from .errors import InvalidRecordError
 from .model import Relation, fold
 
-_MOST = 10**9  # seconds or rows; threads and databases take no more of some
+VECTOR_URLS = ("qdrant", "http", "https")
+GRAPH_URLS = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 SINGLE_VALUED = (
     "lives_in", "works_at", "works_for", "works_as", "job_title", "studies_at",
     "born_in", "born_on", "age", "phone", "email", "address", "status", "current_*", "favourite_*",
     "favorite_*", "prefers_*",
     "住在", "居住在", "现居", "就职于", "任职于", "职业", "最喜欢*", "偏好*",
 )  # fmt: skip
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_MAX_NUMBER = 10**9  # threads and databases take no more seconds or rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Limits and places.
+    """Location, limits and defaults of a memory.
 
     Attributes:
         path: the folder of the embedded engines and of the journal.
@@ -35,13 +37,13 @@ class Settings:
         qdrant_api_key, neo4j_user, neo4j_password: for URLs that have none in them.
         max_pending: accepted writes that may wait, over all scopes.
         max_attempts: of a write that fails for an unknown reason, before it is a dead letter.
-        retry_after: seconds before the first new attempt; doubles up to 60.
-        max_embed_chars: of a text that are embedded; all of it is stored and searched by terms.
+        retry_after: seconds before the first retry; doubles up to 60.
+        max_embed_chars: characters of a text that are embedded; all of it is searched by terms.
         model_timeout: seconds for one call of a chat or embedding model.
-        single_valued: relations that have one value at a time, so that a later one ends the
-            earlier; `prefers_*` stands for all that begin so. In the environment, commas between.
-        half_life: days after which what was remembered counts half, when a search asks for decay.
-        decay: whether every search does; recalls are recorded only then.
+        single_valued: predicates with one value at a time, so that a later value ends an earlier;
+            `prefers_*` stands for all with this prefix. In the environment, separated by commas.
+        half_life: days after which a record counts half, in searches with decay.
+        decay: apply decay to every search; accesses are logged only by searches with decay.
         flush_every: writes after which the embedded index is made power-safe in idle time.
 
     Raises:
@@ -71,9 +73,11 @@ class Settings:
             wanted = (int, float) if type(one.default) in (int, float) else (type(one.default),)
             if type(value) not in wanted:
                 kind = type(one.default).__name__
-                raise InvalidRecordError(field=one.name, value=value, reason=f"is no {kind}")
-            if type(value) in (int, float) and not 0 < value <= _MOST:
-                reason = f"is not above zero and at most {_MOST}"
+                raise InvalidRecordError(
+                    field=one.name, value=value, reason=f"must be of type {kind}"
+                )
+            if type(value) in (int, float) and not 0 < value <= _MAX_NUMBER:
+                reason = f"must be above zero and at most {_MAX_NUMBER}"
                 raise InvalidRecordError(field=one.name, value=value, reason=reason)
 
     def is_single_valued(self, relation: Relation) -> bool:
@@ -100,7 +104,7 @@ class Settings:
                     raise InvalidRecordError(
                         field=f"COMMONPLACE_{one.name.upper()}",
                         value=raw,
-                        reason="is no number or switch",
+                        reason="must be a number or a switch",
                     ) from None
         return cls(**given)
 
@@ -118,14 +122,9 @@ def _switch(raw: str) -> bool:
 _READ = {"single_valued": _list, "decay": _switch}
 
 
-VECTOR_URLS = ("qdrant", "http", "https")
-GRAPH_URLS = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Location:
-    """Where one memory is; equal places are one memory.
+    """Location of one memory's engines; equal locations are one memory.
 
     Attributes:
         vectors, graph: the URL of a server, or the absolute path of a folder.
@@ -146,10 +145,10 @@ class Location:
         graph: str | None = None,
         journal: str | None = None,
     ) -> Self:
-        """Work out a place: what is not given is as the settings say, and else in the folder.
+        """Find the location; what is not given is taken from the settings, else it is the folder.
 
         Raises:
-            InvalidRecordError: a URL is of no server that we know, or cannot be read.
+            InvalidRecordError: a URL is not one of a supported server, or cannot be read.
         """
         folder = _folder(path or settings.path or Settings().path)
         return cls(
@@ -160,30 +159,30 @@ class Location:
 
     @property
     def shares_vectors(self) -> bool:
-        """Other hosts see the index."""
+        """Other hosts use the index too."""
         return is_url(self.vectors)
 
     @property
     def shares_graph(self) -> bool:
-        """Other hosts see the graph store."""
+        """Other hosts use the graph store too."""
         return is_url(self.graph)
 
     def __str__(self) -> str:
-        """Name the stores, without a password; the same on every host that shares them."""
+        """Name the stores without secrets; the same on every host that shares them."""
         return " + ".join(dict.fromkeys((without_secret(self.graph), without_secret(self.vectors))))
 
     def __repr__(self) -> str:
-        """Show no password either."""
+        """Show no secrets either."""
         return f"Location({str(self)!r}, journal={self.journal!r})"
 
 
 def is_url(where: str) -> bool:
-    """Tell a server from a folder."""
+    """Tell whether this is a URL and not a folder."""
     return _SCHEME.match(where) is not None
 
 
 def without_secret(where: str) -> str:
-    """Take user, password and key out of a URL."""
+    """Remove user, password and key from a URL."""
     return re.sub(r"(?<=://).*@", "", where, flags=re.DOTALL)
 
 
@@ -195,20 +194,23 @@ def _engine(field: str, where: str, schemes: tuple[str, ...]) -> str:
         hint = "Give a folder, or a URL that begins with " + ", ".join(f"{x}://" for x in schemes)
         shown = without_secret(where)
         raise InvalidRecordError(
-            field=field, value=shown, reason="is no such server", hint=f"{hint}."
+            field=field,
+            value=shown,
+            reason="must be the URL of a supported server",
+            hint=f"{hint}.",
         )
     if not _is_clear(where):
         raise InvalidRecordError(
             field=field,
-            value=f"{scheme[0]}…",  # what cannot be read may have its secret anywhere
-            reason="is no URL with a host and, if any, a port",
-            hint="Put a user, password or key through urllib.parse.quote(..., safe='').",
+            value=f"{scheme[0]}…",  # the secret may be anywhere in what cannot be read
+            reason="must be a URL with a host and, if any, a port",
+            hint="Quote a user, password or key by urllib.parse.quote(..., safe='').",
         )
     return where
 
 
 def _is_clear(url: str) -> bool:
-    """Tell whether all of a URL is what it seems; a secret that is not quoted moves the host."""
+    """Tell whether a URL is unambiguous: a secret that is not quoted may move the host."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -222,14 +224,14 @@ def _folder(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Server:
-    """A URL taken apart, shown to nobody.
+class ServerUrl:
+    """The parts of a server's URL, without a `repr` because of the password.
 
     Attributes:
         url: scheme, host and port.
-        user, password: what stands before an `@`; empty when nothing does.
-        name: the path, of a database or a collection; empty when there is none.
-        options: what stands behind a `?`, by name.
+        user, password: before an `@`; empty when missing.
+        name: the path, of a database or a collection; empty when missing.
+        options: behind a `?`, by name.
     """
 
     url: str
@@ -239,24 +241,26 @@ class Server:
     options: Mapping[str, Any]
 
 
-def parse(field: str, url: str, known: Mapping[str, type]) -> Server:
-    """Take a URL apart.
+def parse_server_url(field: str, url: str, known: Mapping[str, type]) -> ServerUrl:
+    """Parse the URL of a server.
 
     Args:
-        field: what it was given for.
-        known: the options that there are, with their types.
+        field: the argument that it was given as, for errors.
+        known: the options of the engine, with their types.
 
     Raises:
-        InvalidRecordError: there is no such option, or its value is not of its type.
+        InvalidRecordError: an option is unknown, or its value is not of its type.
     """
     parts = urlsplit(url)
     options: dict[str, Any] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in known:
-            hint = f"There are: {', '.join(known)}."
-            raise InvalidRecordError(field=field, value=name, reason="is no option", hint=hint)
-        options[name] = _value(name, value, known[name])
-    return Server(
+            hint = f"The options are {', '.join(known)}."
+            raise InvalidRecordError(
+                field=field, value=name, reason="must be a known option", hint=hint
+            )
+        options[name] = _option(name, value, known[name])
+    return ServerUrl(
         url=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
         user=unquote(parts.username or ""),
         password=unquote(parts.password or ""),
@@ -265,9 +269,9 @@ def parse(field: str, url: str, known: Mapping[str, type]) -> Server:
     )
 
 
-def _value(name: str, value: str, kind: type) -> Any:
+def _option(name: str, value: str, kind: type) -> Any:
     if kind is bool and value not in ("true", "false"):
-        raise InvalidRecordError(field=name, value=value, reason="is not true or false")
+        raise InvalidRecordError(field=name, value=value, reason="must be true or false")
     if kind is int and not (value.isascii() and value.isdigit() and int(value)):
-        raise InvalidRecordError(field=name, value=value, reason="is no whole number above zero")
+        raise InvalidRecordError(field=name, value=value, reason="must be an integer above zero")
     return value == "true" if kind is bool else kind(value)

@@ -1,4 +1,4 @@
-"""What may be stored at all: the rules for ids, texts, names, times and metadata."""
+"""Rules for what may be stored: ids, texts, names, times and metadata."""
 
 import json
 import math
@@ -18,90 +18,96 @@ _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 def check_id(name: str, value: object) -> None:
-    """Refuse what is no id of an owner: it is compared whole and shown to people."""
+    """Refuse an id that could be misread: ids are compared whole and shown to people.
+
+    Raises:
+        InvalidScopeError: with the reason.
+    """
     if type(value) is not str:
-        raise InvalidScopeError(field=name, value=value, reason="is not a string")
+        raise InvalidScopeError(field=name, value=value, reason="must be a string")
     if not 1 <= len(value) <= 256:
-        raise InvalidScopeError(
-            field=name, value=value, reason="is empty or longer than 256 characters"
-        )
+        raise InvalidScopeError(field=name, value=value, reason="must have 1 to 256 characters")
     if value == "*":
-        raise InvalidScopeError(
-            field=name, value=value, reason="is not a wildcard and no id either"
-        )
+        raise InvalidScopeError(field=name, value=value, reason="must not be a wildcard")
     if not unicodedata.is_normalized("NFC", value):
         # Two spellings of one name would be two half-memories that look the same.
-        raise InvalidScopeError(field=name, value=value, reason="is not in the Unicode form NFC")
+        raise InvalidScopeError(field=name, value=value, reason="must be in the Unicode form NFC")
     if value != value.strip():
-        raise InvalidScopeError(field=name, value=value, reason="begins or ends with a space")
+        raise InvalidScopeError(
+            field=name, value=value, reason="must not begin or end with a space"
+        )
     if value.isprintable():
-        return  # as nearly every id; looking at each character takes far longer
+        return  # as nearly every id; to look at each character takes far longer
     # Cc: control, Cs: surrogate, Zl/Zp: line breaks; the explicit ones reverse or hide text.
     if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in value) or re.search(
         "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]", value
     ):
         raise InvalidScopeError(
-            field=name, value=value, reason="has a control, invisible or surrogate character"
+            field=name,
+            value=value,
+            reason="must not have a control, invisible or surrogate character",
         )
 
 
 def check_text(text: object, field: str = "text") -> None:
-    """Refuse what is no text: empty, too long, or not encodable.
+    """Refuse a text that is empty, too long or not encodable.
 
     Raises:
         InvalidRecordError: with the reason.
     """
     if type(text) is not str:
-        raise InvalidRecordError(field=field, value=text, reason="is not a string")
+        raise InvalidRecordError(field=field, value=text, reason="must be a string")
     if not any(unicodedata.category(c)[0] not in "ZC" for c in text):
-        raise InvalidRecordError(field=field, value=text, reason="has no visible character")
+        raise InvalidRecordError(field=field, value=text, reason="must have a visible character")
     if "\x00" in text:
-        raise InvalidRecordError(field=field, value=text, reason="has a NUL character")
+        raise InvalidRecordError(field=field, value=text, reason="must not have a NUL character")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise InvalidRecordError(field=field, value=text, reason="has a lone surrogate") from None
+        raise InvalidRecordError(
+            field=field, value=text, reason="must not have a lone surrogate"
+        ) from None
     if size > MAX_TEXT_BYTES:
         raise InvalidRecordError(
             field=field,
             value=text,
-            reason=f"has {size} bytes, the limit is {MAX_TEXT_BYTES}",
+            reason=f"must have at most {MAX_TEXT_BYTES} bytes, not {size}",
             hint="Split it into several texts.",
         )
 
 
 def check_name(field: str, value: object) -> None:
-    """Refuse what is no name: a text of 1 to 256 characters."""
+    """Refuse a name that is not a text of 1 to 256 characters."""
     if type(value) is not str or not value.strip() or len(value) > 256:
         raise InvalidRecordError(
-            field=field, value=value, reason="is no text of 1 to 256 characters"
+            field=field, value=value, reason="must be a text of 1 to 256 characters"
         )
     check_text(value)
 
 
 def check_ids(field: str, ids: object) -> None:
-    """Refuse what is no list of ids.
+    """Refuse what is not a list of ids.
 
     Raises:
-        InvalidRecordError: it is not, or one of them is no name.
+        InvalidRecordError: it is not, or one of them is not a name.
     """
     if isinstance(ids, str) or not isinstance(ids, Collection):
-        raise InvalidRecordError(field=field, value=ids, reason="is no list of ids")
+        raise InvalidRecordError(field=field, value=ids, reason="must be a list of ids")
     for one in ids:
         check_name(field, one)
 
 
 def check_choice(field: str, value: object, options: Sequence[object]) -> None:
-    """Refuse what is none of the options."""
+    """Refuse a value that is none of the options."""
     if not any(value is one or (isinstance(one, str) and value == one) for one in options):
         known = ", ".join(map(str, options))
-        raise InvalidRecordError(field=field, value=value, reason=f"is none of {known}")
+        raise InvalidRecordError(field=field, value=value, reason=f"must be one of {known}")
 
 
 def check_share(field: str, value: object) -> None:
-    """Refuse what is no number of 0 to 1."""
+    """Refuse what is not a number in 0..1."""
     if type(value) not in (int, float) or not 0 <= cast("float", value) <= 1:
-        raise InvalidRecordError(field=field, value=value, reason="is not in 0..1")
+        raise InvalidRecordError(field=field, value=value, reason="must be in 0..1")
 
 
 def check_time(name: str, value: object) -> None:
@@ -110,50 +116,52 @@ def check_time(name: str, value: object) -> None:
         return
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidRecordError(
-            field=name, value=value, reason="is not a datetime with a time zone"
+            field=name, value=value, reason="must be a datetime with a time zone"
         )
     try:
         value.astimezone(UTC)
     except OverflowError:
         raise InvalidRecordError(
-            field=name, value=value, reason="is outside the calendar"
+            field=name, value=value, reason="must be within the years 1 to 9999 in UTC"
         ) from None
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> None:
-    """Refuse metadata that JSON, a filter or another engine could not hold.
+    """Refuse metadata that JSON, a filter or an engine cannot hold.
 
     Raises:
         InvalidRecordError: naming the path of the value.
     """
     if not isinstance(metadata, Mapping) or len(metadata) > MAX_METADATA_KEYS:
         raise InvalidRecordError(
-            field="metadata", value=metadata, reason=f"is no mapping of ≤ {MAX_METADATA_KEYS} keys"
+            field="metadata",
+            value=metadata,
+            reason=f"must be a mapping of at most {MAX_METADATA_KEYS} keys",
         )
     for key, value in metadata.items():
         if type(key) is not str or not _METADATA_KEY.fullmatch(key) or key in SCOPE_FIELDS:
             raise InvalidRecordError(
-                field="metadata key", value=key, reason="is no identifier or names a scope"
+                field="metadata key",
+                value=key,
+                reason="must be an identifier, and not an id of a scope",
             )
         _check_json(f"metadata[{key!r}]", value, depth=0)
     size = len(json.dumps(dict(metadata), ensure_ascii=False).encode())
     if size > MAX_METADATA_BYTES:
-        reason = f"exceeds {MAX_METADATA_BYTES} bytes"
+        reason = f"must have at most {MAX_METADATA_BYTES} bytes"
         raise InvalidRecordError(field="metadata", value=size, reason=reason)
 
 
 def _check_json(path: str, value: object, depth: int) -> None:
     if depth > 8:
-        raise InvalidRecordError(field=path, value="…", reason="is nested deeper than 8")
+        raise InvalidRecordError(field=path, value="…", reason="must not be nested deeper than 8")
     if type(value) in (list, tuple):
         for place, one in enumerate(cast("Sequence[object]", value)):
             _check_json(f"{path}[{place}]", one, depth + 1)
     elif type(value) is dict:
         for key, one in value.items():
             if type(key) is not str:
-                raise InvalidRecordError(
-                    field=path, value=key, reason="has a key that is no string"
-                )
+                raise InvalidRecordError(field=path, value=key, reason="must have strings as keys")
             _check_json(f"{path}[{key!r}]", key, depth + 1)
             _check_json(f"{path}[{key!r}]", one, depth + 1)
     elif (fault := _fault(value)) is not None:
@@ -161,7 +169,7 @@ def _check_json(path: str, value: object, depth: int) -> None:
 
 
 def is_sound(text: str) -> bool:
-    """Tell whether a text can be encoded; looking at each character takes far longer."""
+    """Tell whether a text can be encoded, that is, has no lone surrogate."""
     if text.isascii():
         return True
     try:
@@ -176,9 +184,9 @@ def _fault(value: object) -> str | None:
         return None
     if type(value) is str:
         bad = "\x00" in value or not is_sound(value)
-        return "has a NUL or lone surrogate" if bad else None
+        return "must not have a NUL or lone surrogate" if bad else None
     if type(value) is int:
-        return "is not below 2**53" if abs(value) >= 2**53 else None
+        return "must be below 2**53" if abs(value) >= 2**53 else None
     if type(value) is float:
-        return None if math.isfinite(value) else "is not a finite number"
-    return "is not a JSON value"
+        return None if math.isfinite(value) else "must be a finite number"
+    return "must be a JSON value"

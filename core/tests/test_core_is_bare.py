@@ -59,7 +59,7 @@ def test_every_core_module_imports_or_names_its_extra(module: str):
         assert importlib.import_module(module).__doc__
     except MissingExtraError as error:
         assert module.startswith(("commonplace.backends.", "commonplace.cli."))
-        assert "pip install 'commonplace[" in str(error)  # noqa: PT017 -- either may be
+        assert "pip install 'commonplace-memory[" in str(error)  # noqa: PT017 -- either may be
 
 
 def test_every_public_name_is_there_and_sorted():

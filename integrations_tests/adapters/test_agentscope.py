@@ -558,7 +558,7 @@ def test_without_agentscope_the_import_says_what_to_install():
 
     assert run.returncode == 1
     assert "MissingExtraError" in run.stderr
-    assert "pip install 'commonplace[agentscope]'" in run.stderr
+    assert "pip install 'commonplace-memory[agentscope]'" in run.stderr
 
 
 async def test_a_search_for_several_keywords_lists_each_memory_once(memory):

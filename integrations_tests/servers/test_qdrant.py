@@ -221,7 +221,7 @@ def test_the_missing_driver_is_named():
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, check=True)
 
-    assert b"commonplace[qdrant]" in told.stdout
+    assert b"commonplace-memory[qdrant]" in told.stdout
 
 
 @pytest.mark.parametrize("key", ["schl\u00fcssel", "hush\n"])

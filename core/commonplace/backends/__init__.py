@@ -11,7 +11,7 @@ from ..errors import SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
 from ..ports.models import Embedder
 from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
-from ..settings import Location, Settings, is_url, parse, without_secret
+from ..settings import Location, Settings, is_url, parse_server_url, without_secret
 
 SCHEMA = "2"
 _GRAPH_OPTIONS = {"prefix": str}
@@ -95,7 +95,7 @@ def _open_graph(
     from .neo4j.checkpoints import Neo4jCheckpoints  # noqa: PLC0415 -- drivers load on first use
     from .neo4j.graph import Neo4jGraph  # noqa: PLC0415 -- drivers load on first use
 
-    server = parse("graph", place.graph, _GRAPH_OPTIONS)
+    server = parse_server_url("graph", place.graph, _GRAPH_OPTIONS)
     password = server.password or settings.neo4j_password
     graph = Neo4jGraph(
         server.url,
@@ -144,7 +144,7 @@ def _vectors(place: Location, generation: int) -> Path:
 
 
 def _collection(place: Location, settings: Settings, generation: int) -> dict[str, Any]:
-    server = parse("vectors", place.vectors, _INDEX_OPTIONS)
+    server = parse_server_url("vectors", place.vectors, _INDEX_OPTIONS)
     name = server.name or "commonplace"
     return {
         "url": server.url,

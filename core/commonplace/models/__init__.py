@@ -1,1 +1,1 @@
-"""Models that ship with the library; each module is imported only by those who want it."""
+"""Embedders and chat models that ship with the library; each module is imported on demand."""

@@ -1,4 +1,4 @@
-"""Any model of fastembed as an embedder, on this machine; the extra is `local`."""
+"""Embedder of fastembed's models, on this machine; the extra is `local`."""
 
 import threading
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ MULTILINGUAL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
 class FastEmbed:
-    """Embeds with a model of fastembed; the first use ever downloads it, later ones are offline.
+    """Embeds with a model of fastembed, which is downloaded once; later uses are offline.
 
     Raises:
         MissingExtraError: fastembed is not installed.
-        ValueError: fastembed does not know the model.
+        ValueError: the model is unknown to fastembed.
     """
 
     def __init__(self, model: str = MULTILINGUAL, *, folder: str | None = None) -> None:
         """Look the model up, without loading it.
 
         Args:
-            folder: where model files are kept; fastembed's own place when None.
+            folder: of model files; fastembed's default when None.
         """
         try:
             import fastembed
@@ -38,7 +38,7 @@ class FastEmbed:
     def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
     ) -> list[list[float]]:
-        """Embed texts, one vector each, in their order; some models tell the purposes apart."""
+        """Embed texts, one vector each, in their order; some models distinguish the purposes."""
         model = self._load()
         run = model.query_embed if purpose == "query" else model.passage_embed
         return [vector.tolist() for vector in run(list(texts))]
@@ -49,10 +49,10 @@ class FastEmbed:
                 from fastembed import TextEmbedding
 
                 try:
-                    # Asking the network first makes an offline machine wait for half a minute.
+                    # A request to the network makes an offline machine wait for half a minute.
                     self._model = TextEmbedding(
                         self._name, cache_dir=self._folder, local_files_only=True
                     )
-                except Exception:  # noqa: BLE001 -- what it raises for "not here" differs by version
+                except Exception:  # noqa: BLE001 -- its error for a missing file differs by version
                     self._model = TextEmbedding(self._name, cache_dir=self._folder)
             return self._model

@@ -1,6 +1,6 @@
-"""Models behind OpenAI's HTTP interface, OpenAI's own or compatible; the extra is `openai`.
+"""Embedder and chat model of OpenAI or a compatible server; the extra is `openai`.
 
-Synchronous clients, so that background writes need nobody's event loop.
+The clients are synchronous, so that background writes need no event loop.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,18 +27,18 @@ class OpenAIEmbedder:
         base_url: str | None = None,
         api_key: str | None = None,
     ) -> None:
-        """Name the model; nothing is sent yet.
+        """Configure the model; nothing is sent yet.
 
         Args:
-            dimensions: the length of the model's vectors, or one that it can shorten them to.
+            dimensions: length of the model's vectors, or one that it can shorten them to.
             base_url: of a compatible server; OpenAI's when None.
-            api_key: as the openai package finds it when None.
+            api_key: found by the openai package when None.
         """
         self.dimensions = dimensions
         self.id = f"openai/{model}/{dimensions}"
         self._model = model
         self._client = _client(base_url, api_key)
-        self._shortens = True
+        self._takes_dimensions = True
 
     def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
@@ -48,17 +48,17 @@ class OpenAIEmbedder:
 
         if not texts:
             return []
-        if self._shortens:
+        if self._takes_dimensions:
             try:
-                return self._ask(texts, {"dimensions": self.dimensions})
+                return self._request(texts, {"dimensions": self.dimensions})
             except BadRequestError:
-                # Models of one fixed length refuse to be told their length.
-                vectors = self._ask(texts, {})
-                self._shortens = False
+                # Models of one fixed length refuse the parameter.
+                vectors = self._request(texts, {})
+                self._takes_dimensions = False
                 return vectors
-        return self._ask(texts, {})
+        return self._request(texts, {})
 
-    def _ask(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[list[float]]:
+    def _request(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[list[float]]:
         answer = self._client.embeddings.create(
             model=self._model, input=list(texts), encoding_format="float", **options
         )
@@ -75,35 +75,35 @@ class OpenAIChat:
     def __init__(
         self, model: str, *, base_url: str | None = None, api_key: str | None = None
     ) -> None:
-        """Name the model; nothing is sent yet. `base_url` and `api_key` as for the embedder."""
+        """Configure the model; nothing is sent yet. The other arguments are as for the embedder."""
         self.id = f"openai/{model}"
         self._model = model
         self._client = _client(base_url, api_key)
-        self._knows_schemas = True
+        self._takes_schemas = True
 
     def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text; empty when the model refuses.
 
-        A server without schemas is asked for any JSON object from then on.
+        From a server without support for schemas it requests any JSON object from then on.
         """
         from openai import BadRequestError, UnprocessableEntityError
 
-        shaped = {
+        schema_format = {
             "type": "json_schema",
             "json_schema": {"name": "answer", "schema": dict(schema), "strict": False},
         }
-        if self._knows_schemas:
+        if self._takes_schemas:
             try:
-                return self._ask(system, user, shaped)
+                return self._request(system, user, schema_format)
             except (BadRequestError, UnprocessableEntityError):
-                answer = self._ask(system, user, {"type": "json_object"})
-                self._knows_schemas = False
+                answer = self._request(system, user, {"type": "json_object"})
+                self._takes_schemas = False
                 return answer
-        return self._ask(system, user, {"type": "json_object"})
+        return self._request(system, user, {"type": "json_object"})
 
-    def _ask(self, system: str, user: str, shape: Mapping[str, Any]) -> str:
+    def _request(self, system: str, user: str, answer_format: Mapping[str, Any]) -> str:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        options: dict[str, Any] = {"messages": messages, "response_format": shape}
+        options: dict[str, Any] = {"messages": messages, "response_format": answer_format}
         answer = self._client.chat.completions.create(model=self._model, **options)
         return answer.choices[0].message.content or "" if answer.choices else ""
 

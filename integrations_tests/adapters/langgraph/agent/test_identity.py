@@ -121,7 +121,7 @@ def test_a_part_says_what_to_install_when_its_library_is_missing(missing):
 
     assert run.stdout.strip() == "imported"
     assert run.returncode == 1
-    assert "pip install 'commonplace[langgraph]'" in run.stderr
+    assert "pip install 'commonplace-memory[langgraph]'" in run.stderr
 
 
 def test_importing_the_package_imports_no_framework():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import InvalidRecordError, Settings
-from commonplace.settings import Location, parse
+from commonplace.settings import Location, parse_server_url
 
 SERVERS = Settings(vectors="qdrant://q:6333", graph="neo4j://n:7687")
 
@@ -54,14 +54,16 @@ def test_a_password_is_in_no_name() -> None:
     [{"vectors": "neo4j://n"}, {"graph": "qdrant://q"}, {"graph": "postgres://me:secret@p/d"}],
 )
 def test_a_url_of_no_such_server_is_refused_without_its_password(given: dict[str, str]) -> None:
-    with pytest.raises(InvalidRecordError, match="is no such server") as caught:
+    with pytest.raises(InvalidRecordError, match="must be the URL of a supported server") as caught:
         Location.find(None, Settings(), **given)
     assert "secret" not in str(caught.value)
 
 
 def test_a_url_says_as_whom_to_ask_and_how() -> None:
     known = {"shards": int, "quantize": bool}
-    server = parse("vectors", "qdrant://:k%40y@host:6333/notes?shards=2&quantize=true", known)
+    server = parse_server_url(
+        "vectors", "qdrant://:k%40y@host:6333/notes?shards=2&quantize=true", known
+    )
     assert (server.url, server.password, server.name) == ("qdrant://host:6333", "k@y", "notes")
     assert server.options == {"shards": 2, "quantize": True}
 
@@ -69,7 +71,7 @@ def test_a_url_says_as_whom_to_ask_and_how() -> None:
 @pytest.mark.parametrize("query", ["shard=2", "shards=0", "shards=many", "quantize=yes"])
 def test_an_option_that_is_none_is_refused(query: str) -> None:
     with pytest.raises(InvalidRecordError):
-        parse("vectors", f"qdrant://host?{query}", {"shards": int, "quantize": bool})
+        parse_server_url("vectors", f"qdrant://host?{query}", {"shards": int, "quantize": bool})
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_an_option_that_is_none_is_refused(query: str) -> None:
     ],
 )
 def test_a_url_that_cannot_be_read_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(InvalidRecordError, match="is no URL") as caught:
+    with pytest.raises(InvalidRecordError, match="must be a URL") as caught:
         Location.find(None, Settings(graph=url))
     assert "sec" not in str(caught.value)
     assert "ret" not in str(caught.value)
