@@ -46,7 +46,7 @@ from .model import (
 )
 from .ports.checkpoints import Checkpoints
 from .ports.models import ChatModel, Embedder
-from .retrieval.decay import Limits, records_beyond
+from .retrieval.decay import RetentionLimits, records_over_limits
 from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.search import SearchRequest, search, search_request
 from .runtime import Runtime
@@ -469,9 +469,11 @@ class Memory:
         """
         self._check_open(scope)
         check_kinds(kinds)
-        limits = Limits(keep=keep, older_than=older_than, unused_for=unused_for)
+        limits = RetentionLimits(keep=keep, older_than=older_than, unused_for=unused_for)
         engines, log = self._runtime.engines, self._runtime.access_log
-        found = records_beyond(limits, scope, kinds, engines.graph, log, self._settings.half_life)
+        found = records_over_limits(
+            limits, scope, kinds, engines.graph, log, self._settings.half_life
+        )
         for one in () if dry_run else found:
             with contextlib.suppress(RecordNotFoundError):  # somebody else was quicker
                 deletion = self._operations.delete(one.id, scope, spare_pinned=True)

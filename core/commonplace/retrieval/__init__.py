@@ -1,1 +1,4 @@
-"""TODO retrieval."""
+"""The read path: `search` gets candidates from index and graph, `ranking` orders them.
+
+The signals come from `lexical` terms, `cooccurrence`, relations and, if wanted, `decay`.
+"""

@@ -1,4 +1,4 @@
-"""What is spoken of together: candidates gain for rare words that they share with the best ones.
+"""Co-occurrence boost: candidates gain for rare words that they share with the best ones.
 
 Apart because it reads texts where ranking reads numbers. No index is asked: rarity is counted among
 the candidates, where the question's own words are common and so weigh little.
@@ -14,14 +14,14 @@ from ..ports.stores import Hit
 from .lexical import CJK
 
 # The best candidates are read, and the beginning of each, so that the cost has a bound.
-_READ = 96
-_CHARACTERS = 384
+_MAX_READ = 96
+_MAX_CHARACTERS = 384
 # The best of those lead: what others share with them counts.
 _LEADING = 12
-# How much a leading candidate's own mention counts for itself.
+# How much a leading candidate's own words count for itself.
 _OWN = 0.5
-# A smaller share would move nothing.
-_LEAST = 0.01
+# A smaller share would change no order.
+_MIN_SHARE = 0.01
 
 # Six letters stand for a word: a stemmer takes five times as long and finds no more.
 _ASCII = re.compile(r"([a-z0-9]{3,6})[a-z0-9]*")
@@ -29,28 +29,28 @@ _WORD = re.compile(rf"([^\W_{CJK}]{{3,6}})[^\W_{CJK}]*")
 _RUN = re.compile(rf"[{CJK}]{{2,}}")
 
 
-def spread(hits: Sequence[Hit], total: Sequence[float], share: float) -> list[float]:
-    """Tell what each candidate gains for being spoken of together with the best ones.
+def cooccurrence_boost(hits: Sequence[Hit], total: Sequence[float], share: float) -> list[float]:
+    """Compute what each candidate gains for words that it shares with the best ones.
 
     Args:
-        hits: the candidates; what is said counts, not who says it.
+        hits: the candidates; their texts count, not their speakers.
         total: their scores so far, 0 or more, one per hit.
-        share: the most that a candidate gains, as a part of its own score, so that what answers
-            nothing gains nothing.
+        share: the most that a candidate gains, as a part of its own score, so that a score of 0
+            stays 0.
 
     Returns:
         One gain per hit, in their order; 0 for one that shares no word.
     """
-    found = [0.0] * len(hits)
-    order = sorted(range(len(hits)), key=lambda i: (-total[i], hits[i].record.id))[:_READ]
-    if share < _LEAST or len(order) < 2 or total[order[0]] <= 0:
-        return found
-    said = [_words(hits[i].record.text[:_CHARACTERS].lower()) for i in order]
-    known = set(chain.from_iterable(said[:_LEADING]))
-    shared = [known.intersection(words) for words in said]
+    boosts = [0.0] * len(hits)
+    order = sorted(range(len(hits)), key=lambda i: (-total[i], hits[i].record.id))[:_MAX_READ]
+    if share < _MIN_SHARE or len(order) < 2 or total[order[0]] <= 0:
+        return boosts
+    words_of = [_words(hits[i].record.text[:_MAX_CHARACTERS].lower()) for i in order]
+    leading = set(chain.from_iterable(words_of[:_LEADING]))
+    shared = [leading.intersection(words) for words in words_of]
     rarity = _rarity(shared)
 
-    pull = dict.fromkeys(known, 0.0)
+    pull = dict.fromkeys(leading, 0.0)
     own = [0.0] * len(order)
     for place, words in enumerate(shared[:_LEADING]):
         trust = (total[order[place]] / total[order[0]]) ** 2
@@ -65,16 +65,16 @@ def spread(hits: Sequence[Hit], total: Sequence[float], share: float) -> list[fl
     most = max(gains)
     if most > 0:
         for i, gain in zip(order, gains, strict=True):
-            found[i] = share * total[i] * max(0.0, gain) / most
-    return found
+            boosts[i] = share * total[i] * max(0.0, gain) / most
+    return boosts
 
 
 def _rarity(shared: Sequence[set[str]]) -> dict[str, float]:
-    # The fewer hold a word, the more it says, and the fewer share it; alone it joins nothing.
+    # The fewer texts have a word, the more it weighs; a word of one text connects nothing.
     count = len(shared)
     return {
-        word: math.log1p((count - held + 0.5) / (held + 0.5)) / held if held > 1 else 0.0
-        for word, held in Counter(chain.from_iterable(shared)).items()
+        word: math.log1p((count - n + 0.5) / (n + 0.5)) / n if n > 1 else 0.0
+        for word, n in Counter(chain.from_iterable(shared)).items()
     }
 
 

@@ -1,16 +1,12 @@
-"""Decay of scores with age and disuse, and the access log it reads.
+"""Decay of scores with age and disuse, limits on what is retained, and the access log of both.
 
-Each touch, its writing or a recall, is as if it were forgotten with a half-life; what is left is
-that not all of them are:
+Every use of a record, that is its writing and each access, decays with a half-life, as the chance
+that it is still remembered. The strength is the chance that at least one is:
 
-    strength = 1 - product over the touches of (1 - 2 ** (-age / half-life))
+    strength = 1 - product over the uses of (1 - 2 ** (-age / half-life))
 
 The half-life grows with importance. As a factor on a score it stays in 0.3..1.5, the bounds that
 mem0 publishes for its own.
-
-
-Accesses are gathered in memory and written in the background, so a search never waits for them; a
-crash loses those of the last moments.
 """
 
 import math
@@ -23,38 +19,41 @@ from ..errors import InvalidRecordError
 from ..model import Kind, Match, Record, Scope, now
 from ..ports.stores import GraphStore
 
-WEAKEST, STRONGEST = 0.3, 1.5
+MIN_FACTOR, MAX_FACTOR = 0.3, 1.5
+_GATHERED = 32
 
 
-def strength(record: Record, recalls: Sequence[datetime], now: datetime, half_life: float) -> float:
-    """Tell how strongly a record is remembered, 0..1.
+def strength(
+    record: Record, accesses: Sequence[datetime], now: datetime, half_life: float
+) -> float:
+    """Compute how strongly a record is remembered, 0..1.
 
     Args:
-        recalls: when it was recalled; later than `now` counts as now.
-        half_life: days; at importance 0.5 a touch of that age counts half.
+        accesses: times of access; later than `now` counts as now.
+        half_life: days; at importance 0.5 a use of that age counts half.
     """
     days = half_life * (0.5 + record.importance)
     forgotten = 1.0
-    for at in (record.updated_at, *recalls):
+    for at in (record.updated_at, *accesses):
         age = max(0.0, (now - at).total_seconds() / 86_400)
         forgotten *= -math.expm1(-math.log(2) * age / days)
     return 1.0 - forgotten
 
 
-def faded(
+def decayed(
     matches: Sequence[Match],
-    recalls: Mapping[str, Sequence[datetime]],
+    accesses: Mapping[str, Sequence[datetime]],
     now: datetime,
     half_life: float,
 ) -> list[Match]:
     """Multiply each score by 0.3..1.5 for the strength of its record; best first, ties by id.
 
-    What is pinned does not fade. `Match.score_details` gets what this adds or takes away as `decay`.
+    A pinned record loses nothing. `Match.score_details` gets the difference as `decay`.
     """
     weighed = []
     for match in matches:
-        held = strength(match.record, recalls.get(match.record.id, ()), now, half_life)
-        factor = WEAKEST + (STRONGEST - WEAKEST) * held
+        remembered = strength(match.record, accesses.get(match.record.id, ()), now, half_life)
+        factor = MIN_FACTOR + (MAX_FACTOR - MIN_FACTOR) * remembered
         if match.record.pinned:
             factor = max(1.0, factor)
         weighed.append((match.score * factor, match))
@@ -63,18 +62,18 @@ def faded(
 
 
 def _rescored(match: Match, score: float) -> Match:
-    parts = {**match.score_details, "decay": score - match.score}
-    return replace(match, score=score, score_details=parts)
+    details = {**match.score_details, "decay": score - match.score}
+    return replace(match, score=score, score_details=details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a scope may keep; None for no limit.
+class RetentionLimits:
+    """Limits on the records of a scope; None for no limit.
 
     Attributes:
-        keep: so many records, those remembered most strongly.
-        older_than, unused_for: since the writing, and since the last recall; where both are given
-            a record goes when it exceeds both.
+        keep: number of records, those with the greatest strength.
+        older_than, unused_for: time since the writing, and since the last use; with both a record
+            is over the limit when it exceeds both.
 
     Raises:
         InvalidRecordError: there is no limit, or one is below zero.
@@ -87,78 +86,80 @@ class Limits:
     def __post_init__(self) -> None:
         if self.keep is not None and (type(self.keep) is not int or self.keep < 0):
             raise InvalidRecordError(
-                field="keep", value=self.keep, reason="must be an integer that is not negative"
+                field="keep", value=self.keep, reason="must be an integer of at least 0"
             )
         spans = {"older_than": self.older_than, "unused_for": self.unused_for}
         for name, span in spans.items():
             if span is not None and (not isinstance(span, timedelta) or span < timedelta(0)):
                 raise InvalidRecordError(
-                    field=name, value=span, reason="must be a timedelta that is not negative"
+                    field=name, value=span, reason="must be a timedelta of at least 0"
                 )
         if self.keep is None and not any(span is not None for span in spans.values()):
             hint = "Give keep, older_than or unused_for."
-            raise InvalidRecordError(field="keep", value=None, reason="sets no limit", hint=hint)
+            raise InvalidRecordError(
+                field="keep", value=None, reason="must not be None without another limit", hint=hint
+            )
 
 
-def excess(
+def over_limits(
     records: Sequence[Record],
-    recalls: Mapping[str, Sequence[datetime]],
-    limits: Limits,
+    accesses: Mapping[str, Sequence[datetime]],
+    limits: RetentionLimits,
     now: datetime,
     half_life: float,
 ) -> list[Record]:
-    """Choose the records beyond the limits, weakest first, ties by id, and all that have expired.
+    """Choose the records over the limits and all expired ones, weakest first, ties by id.
 
-    What is pinned stays until it expires.
+    A pinned record stays until it expires.
     """
-    weak: list[tuple[float, str, Record]] = []
-    strong: list[tuple[float, str, Record]] = []
+    over: list[tuple[float, str, Record]] = []
+    within: list[tuple[float, str, Record]] = []
     for record in records:
-        times = recalls.get(record.id, ())
-        place = (strength(record, times, now, half_life), record.id, record)
-        tests = []
+        times = accesses.get(record.id, ())
+        ranked = (strength(record, times, now, half_life), record.id, record)
+        exceeds = []
         if limits.older_than is not None:
-            tests.append(now - record.updated_at > limits.older_than)
+            exceeds.append(now - record.updated_at > limits.older_than)
         if limits.unused_for is not None:
-            tests.append(now - max((record.updated_at, *times)) > limits.unused_for)
-        is_over = (bool(tests) and all(tests) and not record.pinned) or not record.holds(
+            exceeds.append(now - max((record.updated_at, *times)) > limits.unused_for)
+        is_over = (bool(exceeds) and all(exceeds) and not record.pinned) or not record.holds(
             now, include_superseded=True
         )
-        (weak if is_over else strong).append(place)
+        (over if is_over else within).append(ranked)
     if limits.keep is not None:
-        loose = sorted(one for one in strong if not one[2].pinned)
-        weak += loose[: max(0, len(strong) - limits.keep)]
-    return [record for _, _, record in sorted(weak, key=lambda one: one[:2])]
-
-
-_GATHERED = 32
+        loose = sorted(one for one in within if not one[2].pinned)
+        over += loose[: max(0, len(within) - limits.keep)]
+    return [record for _, _, record in sorted(over, key=lambda one: one[:2])]
 
 
 class AccessLog:
-    """The recalls of an open store.
+    """Access times of the records of an open memory.
+
+    They are gathered and written in the background, so that a search never waits for it; a crash
+    loses the latest.
 
     Args:
-        later: runs a call on another thread.
+        submit: runs a call on another thread.
     """
 
-    def __init__(self, graph: GraphStore, later: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(self, graph: GraphStore, submit: Callable[[Callable[[], None]], object]) -> None:
         self._graph = graph
-        self._later = later
+        self._submit = submit
         self._lock = threading.Lock()
         self._gathered: list[tuple[Scope, tuple[str, ...], datetime]] = []
 
-    def note(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
-        """Remember that these records were recalled, soon."""
+    def add(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
+        """Log an access to these records; it is written soon."""
         if not ids:
             return
         with self._lock:
             self._gathered.append((scope, tuple(ids), at))
-            is_much = len(self._gathered) == _GATHERED
-        if is_much:
-            self._later(self.flush)
+            is_full = len(self._gathered) == _GATHERED
+        if is_full:
+            self._submit(self.flush)
 
-    def of(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
-        """Read when these records were recalled, also what is not written yet."""
+    def get(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
+        """Read the access times of these records, newest first; one without any is missing."""
         found = self._graph.access_log(scope, ids)
         wanted = set(ids)
         with self._lock:
@@ -169,29 +170,29 @@ class AccessLog:
         return found
 
     def flush(self) -> None:
-        """Write what is gathered."""
+        """Write the gathered accesses."""
         with self._lock:
             gathered, self._gathered = self._gathered, []
         for scope, ids, at in gathered:
             self._graph.log_access(scope, ids, at)
 
 
-def records_beyond(
-    limits: Limits,
+def records_over_limits(
+    limits: RetentionLimits,
     scope: Scope,
     kinds: Sequence[Kind],
     graph: GraphStore,
     access_log: AccessLog,
     half_life: float,
 ) -> list[Record]:
-    """Read the records of a scope beyond the limits, weakest first."""
+    """Read the records of a scope that are over the limits, weakest first."""
     records: list[Record] = []
     accesses: dict[str, list[datetime]] = {}
     cursor: str | None = None
     while True:
         page = graph.page(scope, kinds=kinds, limit=1000, cursor=cursor, include_expired=True)
         records += page.records
-        accesses |= access_log.of(scope, [one.id for one in page.records])
+        accesses |= access_log.get(scope, [one.id for one in page.records])
         cursor = page.cursor
         if cursor is None:
-            return excess(records, accesses, limits, now(), half_life)
+            return over_limits(records, accesses, limits, now(), half_life)

@@ -1,4 +1,4 @@
-"""The relationship graph for people: lines of text, or a Mermaid flowchart."""
+"""Diagrams of the relationship graph: lines of text, or a Mermaid flowchart."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from ..model import Relation, fold
 
-# What Mermaid would read as its own inside a quoted label.
+# Characters with a meaning for Mermaid inside a quoted label.
 _MARKS = re.compile(r'["<>&#`\\|\[\]{}()]')
 
 
@@ -18,7 +18,7 @@ def as_text(relations: Sequence[Relation]) -> str:
 def as_mermaid(relations: Sequence[Relation]) -> str:
     """Write a flowchart with a node for each entity, numbered in the order of appearance.
 
-    What ended or expired is dotted. No name, whatever it holds, can add to the chart.
+    What ended or expired is dotted. Names are escaped, so that none can add to the chart.
     """
     nodes: dict[str, str] = {}
     lines = ["flowchart LR"]
@@ -37,8 +37,8 @@ def as_mermaid(relations: Sequence[Relation]) -> str:
 
 def _line(one: Relation) -> str:
     dates = _dates(one)
-    said = " ".join(" ".join(part.split()) for part in (one.subject, one.predicate, one.object))
-    return f"{said} ({', '.join(dates)})" if dates else said
+    text = " ".join(" ".join(part.split()) for part in (one.subject, one.predicate, one.object))
+    return f"{text} ({', '.join(dates)})" if dates else text
 
 
 def _dates(one: Relation) -> list[str]:
@@ -48,7 +48,7 @@ def _dates(one: Relation) -> list[str]:
     if one.valid_to:
         found.append(f"until {_day(one.valid_to)}")
     if one.expired_at:
-        found.append(f"taken back {_day(one.expired_at)}")
+        found.append(f"retracted {_day(one.expired_at)}")
     if one.conflict:
         found.append("contradicted")
     return found

@@ -1,10 +1,9 @@
-"""Words of a text as weighted, hashed terms; apart because every index must agree on them.
+"""Weighted, hashed terms of texts, and entity mentions in questions.
 
-Words are folded to stems, so that "hikes" finds "hiking"; Chinese, Japanese and Korean runs, which
-have no spaces, become single characters and overlapping pairs.
-
-
-MERGED FROM commonplace.pipeline.mentions: What a question may name: runs of words, and in scripts without spaces runs of characters."""
+Apart because every index must agree on the terms. Words are reduced to stems, so that "hikes" finds
+"hiking"; Chinese, Japanese and Korean runs, which have no spaces, become single characters and
+overlapping pairs.
+"""
 
 import functools
 import itertools
@@ -24,7 +23,7 @@ STOP_WORDS = frozenset(
     "a an the and or of to in on at for is are was were be been do does did what when where who "
     "which how why with his her their its it he she they i we you my your that this".split()
 )
-# Term weights are stored, so the length that a text is compared with is a constant, not the mean.
+# Term weights are stored, so texts are compared with a constant length and not with the mean.
 AVERAGE_LENGTH = 32
 SATURATION = 1.5
 LENGTH_SHARE = 0.4
@@ -37,7 +36,7 @@ _MARKS = "\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff"
 _PARTS = re.compile(rf"[{CJK}]+|(?![{CJK}])[^\W_](?:(?![{CJK}])(?:[^\W_]|[{_MARKS}]))*")
 _CJK_CHARACTER = re.compile(rf"[{CJK}]")
 _SPACES = re.compile(rf"[{CJK}]|\s+")
-_own = threading.local()
+_thread = threading.local()
 
 
 def tokens(text: str) -> list[str]:
@@ -69,7 +68,7 @@ def document_terms(text: str) -> Terms:
 
 
 def query_terms(text: str) -> Terms:
-    """Weigh the terms of a question: as often as it says them."""
+    """Weigh the terms of a question by their number of occurrences."""
     return _terms({word: float(count) for word, count in Counter(tokens(text)).items()})
 
 
@@ -93,21 +92,21 @@ def _terms(weights: dict[str, float]) -> Terms:
 
 @functools.lru_cache(maxsize=32_768)
 def _stem(word: str) -> str:
-    # A stemmer keeps the word in work in itself, so each thread has its own.
-    if not hasattr(_own, "stemmer"):
-        _own.stemmer = snowballstemmer.stemmer("english")
-    stem: str = _own.stemmer.stemWord(word)
+    # A stemmer is not thread-safe, so each thread has its own.
+    if not hasattr(_thread, "stemmer"):
+        _thread.stemmer = snowballstemmer.stemmer("english")
+    stem: str = _thread.stemmer.stemWord(word)
     return stem
 
 
 _NAME_PARTS = re.compile(rf"[{CJK}]+|(?:(?![{CJK}])[^\W_])+(?:['’.&-](?:(?![{CJK}])[^\W_])+)*")
-_OWNING = re.compile(r"['’]s$")
-_MOST_WORDS = 4
-_MOST_CHARACTERS = 8
-_MOST_NAMES = 600
+_POSSESSIVE = re.compile(r"['’]s$")
+_MAX_MENTION_WORDS = 4
+_MAX_MENTION_CHARACTERS = 8
+_MAX_MENTIONS = 600
 
 
-def names_in(text: str) -> list[str]:
+def entity_mentions(text: str) -> list[str]:
     """List every run of a text that may be a name, in the form of `model.fold`; at most 600.
 
     Up to four words, or up to eight characters of Chinese, Japanese or Korean. Runs that begin or
@@ -117,21 +116,22 @@ def names_in(text: str) -> list[str]:
     words: list[str] = []
     for part in [*_NAME_PARTS.findall(fold(text)), ""]:
         if part and not re.match(rf"[{CJK}]", part):
-            words.append(_OWNING.sub("", part))
+            words.append(_POSSESSIVE.sub("", part))
             continue
-        found |= dict.fromkeys(" ".join(run) for run in _runs(words, _MOST_WORDS) if _is_name(run))
-        found |= dict.fromkeys("".join(run) for run in _runs(list(part), _MOST_CHARACTERS))
+        runs = _runs(words, _MAX_MENTION_WORDS)
+        found |= dict.fromkeys(" ".join(run) for run in runs if _may_be_name(run))
+        found |= dict.fromkeys("".join(run) for run in _runs(list(part), _MAX_MENTION_CHARACTERS))
         words = []
-    return list(found)[:_MOST_NAMES]
+    return list(found)[:_MAX_MENTIONS]
 
 
-def _runs(parts: list[str], most: int) -> list[list[str]]:
+def _runs(parts: list[str], longest: int) -> list[list[str]]:
     return [
         parts[start : start + length]
-        for length in range(1, most + 1)
+        for length in range(1, longest + 1)
         for start in range(len(parts) - length + 1)
     ]
 
 
-def _is_name(run: list[str]) -> bool:
+def _may_be_name(run: list[str]) -> bool:
     return run[0] not in STOP_WORDS and run[-1] not in STOP_WORDS

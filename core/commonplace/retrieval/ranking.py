@@ -1,13 +1,10 @@
-"""From raw scores to an order and one score in 0..1; pure, so that it can be measured alone.
+"""Ranking: fuses the signals of all candidates into one order and one score in 0..1.
 
-Both signals are stretched to 0..1 over the union of candidates and added; turns next to good turns
-and in good sessions gain. What the session adds fades as turns get longer, because a long message
-stands alone. Last, the order is scaled by how sure it is that anything answers at all.
-
-
-MERGED FROM commonplace.pipeline.signals: What speaks for a candidate, signal by signal: one number for each hit, in their order.
-
-MERGED FROM commonplace.pipeline.weights: How much each signal counts; apart so that a benchmark can vary it."""
+Pure functions, so that it can be measured alone. Dense and lexical scores are normalised to 0..1
+over the union of candidates and added; turns next to good turns and in good sessions gain. The
+session's share falls as turns get longer, because a long message stands alone. Last, all scores are
+scaled by the confidence that anything fits the question at all.
+"""
 
 import re
 from collections.abc import Sequence
@@ -16,28 +13,28 @@ from datetime import datetime
 
 from ..model import Match, Scope, turn_key
 from ..ports.stores import Expansion, Hit
-from .cooccurrence import spread
+from .cooccurrence import cooccurrence_boost
 from .lexical import tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """What counts how much.
+    """Weight of each signal.
 
     Attributes:
         dense: of the cosine among short turns; terms get the rest.
         dense_long: the same among facts and long messages.
-        speaker: for a speaker whom the question names.
+        speaker: of a speaker whom the question names.
         graph: of the record that is nearest to the question by relations.
-        carried: of how far the record that states the first relation fits the question, for what
-            lies behind it, which has none of the words that name where to begin.
-        behind: of that record's own score, the most that what lies behind it gets.
+        carried: for a record at two relations, of the score without the graph of the record that
+            states the first one; its own text has no word of the entity that the question names.
+        behind: the most that it gets, as a part of that record's score.
         neighbours: of the turns at distance 1 and 2, each side.
         session: of the best turn of the same session.
-        mention: of a candidate's own score that it gains at most for what it shares with the best.
+        mention: of a candidate's own score, the most that co-occurrence adds.
         short: words per turn up to which turns count as short.
-        fade: how steeply the session's share falls beyond, as a power.
-        sure, unsure: cosines of the best candidate that say "answers" and "says nothing".
+        fade: power with which the session's share falls for longer turns.
+        sure, unsure: cosines of the best candidate at which the confidence is 1 and 0.
     """
 
     dense: float = 0.4
@@ -57,25 +54,26 @@ class Weights:
 
 DEFAULT = Weights()
 
-# Candidates whose neighbours are looked at, and whose words are compared with the question's.
+EPSILON = 1e-9
+# Candidates whose neighbours are read, and whose words decide the confidence.
 _EXPANDED = 12
 _EXAMINED = 5
 
 
 def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
-    """Name the places (`Record.turn`) up to two turns away from a good hit that are no hits.
+    """List the turns (`Record.turn`) up to two positions away from a good hit that are not hits.
 
-    Good are the dozen best by plain fusion: to look around all of them finds no more and takes
+    Good are the dozen best by plain fusion: the neighbours of all hits improve nothing and take
     several times as long.
     """
-    places: dict[Scope, set[int]] = {}
+    positions: dict[Scope, set[int]] = {}
     for hit in hits:
         if hit.record.position is not None:
-            places.setdefault(hit.record.scope, set()).add(hit.record.position)
-    if not places:
+            positions.setdefault(hit.record.scope, set()).add(hit.record.position)
+    if not positions:
         return set()
-    dense = stretched([hit.dense for hit in hits], DEFAULT.dense)
-    lexical = stretched([hit.lexical for hit in hits], 1 - DEFAULT.dense)
+    dense = normalized([hit.dense for hit in hits], DEFAULT.dense)
+    lexical = normalized([hit.lexical for hit in hits], 1 - DEFAULT.dense)
     good = sorted(range(len(hits)), key=lambda i: (-dense[i] - lexical[i], hits[i].record.id))[
         :_EXPANDED
     ]
@@ -83,7 +81,7 @@ def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
     for record in (hits[i].record for i in good):
         if record.position is not None:
             near = {record.position + step for step in (-2, -1, 1, 2)}
-            around.setdefault(record.scope, set()).update(near - places[record.scope])
+            around.setdefault(record.scope, set()).update(near - positions[record.scope])
     return {turn_key(scope, at) for scope, near in around.items() for at in near if at >= 0}
 
 
@@ -91,7 +89,7 @@ def rank(
     question: str,
     hits: Sequence[Hit],
     neighbours: Sequence[Hit] = (),
-    reached: Sequence[Expansion] = (),
+    expansions: Sequence[Expansion] = (),
     *,
     now: datetime | None,
     limit: int | None = None,
@@ -100,16 +98,16 @@ def rank(
     """Order candidates, best first, ties by id; a record that comes twice counts once.
 
     Args:
-        question: as it was asked.
+        question: the text of the search.
         hits: the union of what each signal found, each with both raw scores.
         neighbours: turns next to them, and records that relations lead to; they are ranked too.
-        reached: how near the relationship graph is to the question for some of them.
+        expansions: of the relationship graph, for some of these records.
         now: records expired by then are left out; None leaves out none.
-        limit: answer only that many of the best; all when None.
+        limit: return only that many of the best; all when None.
 
     Returns:
-        Matches whose `score_details` sum to `score`: dense, lexical, speaker, graph, neighbour, session,
-        mention.
+        Matches whose `score_details` sum to `score`: dense, lexical, speaker, graph, neighbour,
+        session, mention.
     """
     seen: dict[str, Hit] = {}
     for hit in (*hits, *neighbours):
@@ -120,32 +118,32 @@ def rank(
         return []
     every = list(seen.values())
     sessions = sessions_of(every)
-    fade = fade_of(every, weights) if sessions else 0.0
+    brevity = brevity_of(every, weights) if sessions else 0.0
 
-    share = weights.dense * fade + weights.dense_long * (1 - fade)
-    dense = stretched([hit.dense for hit in every], share, [hit.dense for hit in hits])
-    lexical = stretched([hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits])
-    speaker = named_speakers(question, every, weights)
+    share = weights.dense * brevity + weights.dense_long * (1 - brevity)
+    dense = normalized([hit.dense for hit in every], share, [hit.dense for hit in hits])
+    lexical = normalized([hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits])
+    speaker = speaker_scores(question, every, weights)
     alone = [a + b + c for a, b, c in zip(dense, lexical, speaker, strict=True)]
-    graph = related(alone, every, reached, weights)
+    graph = graph_scores(alone, every, expansions, weights)
     own = [a + b for a, b in zip(alone, graph, strict=True)]
-    near = nearby(own, sessions, weights, fade)
+    near = neighbour_scores(own, sessions, weights, brevity)
     smooth = [a + b for a, b in zip(own, near, strict=True)]
-    session = of_session(smooth, sessions, weights, fade)
-    apart = [a + b for a, b in zip(smooth, session, strict=True)]
-    mention = spread(every, apart, weights.mention * fade)
-    total = [a + b for a, b in zip(apart, mention, strict=True)]
+    session = session_scores(smooth, sessions, weights, brevity)
+    fused = [a + b for a, b in zip(smooth, session, strict=True)]
+    mention = cooccurrence_boost(every, fused, weights.mention * brevity)
+    total = [a + b for a, b in zip(fused, mention, strict=True)]
 
     order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
-    asked = set(tokens(question))
+    words = set(tokens(question))
     examined = order[:_EXAMINED]
-    covered = {i: _covered(asked, every[i]) for i in {*examined, *order[:limit]}}
-    said = max(covered[i] for i in examined)
-    scale = _confidence(said, every, weights) / max(total[order[0]], EPSILON)
-    led = {one.id: one.weight for one in reached}
+    coverage = {i: _coverage(words, every[i]) for i in {*examined, *order[:limit]}}
+    best = max(coverage[i] for i in examined)
+    scale = _confidence(best, every, weights) / max(total[order[0]], EPSILON)
+    graph_weights = {one.id: one.weight for one in expansions}
     matches = []
     for i in order[:limit]:
-        parts = {
+        details = {
             "dense": dense[i] * scale,
             "lexical": lexical[i] * scale,
             "speaker": speaker[i] * scale,
@@ -155,37 +153,36 @@ def rank(
             "mention": mention[i] * scale,
         }
         score = min(1.0, total[i] * scale)
-        relevance = _relevance(covered[i], every[i], led.get(every[i].record.id, 0.0), weights)
+        graph_weight = graph_weights.get(every[i].record.id, 0.0)
+        relevance = _relevance(coverage[i], every[i], graph_weight, weights)
         matches.append(
-            Match(record=every[i].record, score=score, score_details=parts, relevance=relevance)
+            Match(record=every[i].record, score=score, score_details=details, relevance=relevance)
         )
     return matches
 
 
-def _covered(asked: set[str], hit: Hit) -> float:
-    """Tell how much of what is asked a record says: the share of its words, squared."""
-    if not asked:
+def _coverage(words: set[str], hit: Hit) -> float:
+    """Compute the share of the question's words that a record has, squared."""
+    if not words:
         return 0.0
-    return (len(asked.intersection(tokens(hit.record.indexed_text))) / len(asked)) ** 2
+    return (len(words.intersection(tokens(hit.record.indexed_text))) / len(words)) ** 2
 
 
-def _relevance(covered: float, hit: Hit, led: float, weights: Weights) -> float:
-    """Judge a record alone: its cosine, raised by shared words and by how relations lead to it."""
-    apart = (1 - max(0.0, min(1.0, hit.dense))) * (1 - covered) * (1 - weights.graph * led)
-    return max(0.0, 1 - apart)
+def _relevance(coverage: float, hit: Hit, graph_weight: float, weights: Weights) -> float:
+    """Score a record by itself: its cosine, raised by shared words and by relations."""
+    similarity = max(0.0, min(1.0, hit.dense))
+    distance = (1 - similarity) * (1 - coverage) * (1 - weights.graph * graph_weight)
+    return max(0.0, 1 - distance)
 
 
-def _confidence(covered: float, every: Sequence[Hit], weights: Weights) -> float:
-    near = max(hit.dense for hit in every)
-    alike = (near - weights.unsure) / (weights.sure - weights.unsure)
-    return 1 - (1 - max(0.0, min(1.0, alike))) * (1 - covered)
-
-
-EPSILON = 1e-9
+def _confidence(coverage: float, every: Sequence[Hit], weights: Weights) -> float:
+    nearest = max(hit.dense for hit in every)
+    certainty = (nearest - weights.unsure) / (weights.sure - weights.unsure)
+    return 1 - (1 - max(0.0, min(1.0, certainty))) * (1 - coverage)
 
 
 def sessions_of(hits: Sequence[Hit]) -> list[dict[int, int]]:
-    """Tell, for each session, where in `hits` the turn at a position is."""
+    """Map, for each session, the positions of its turns to their indices in `hits`."""
     found: dict[Scope, dict[int, int]] = {}
     for i, hit in enumerate(hits):
         if hit.record.position is not None:
@@ -193,8 +190,8 @@ def sessions_of(hits: Sequence[Hit]) -> list[dict[int, int]]:
     return list(found.values())
 
 
-def fade_of(hits: Sequence[Hit], weights: Weights) -> float:
-    """Tell how short the turns are, 1 down to 0: long ones need no company."""
+def brevity_of(hits: Sequence[Hit], weights: Weights) -> float:
+    """Compute how short the turns are on average, 1 down to 0: long ones need no context."""
     lengths = [hit.words for hit in hits if hit.record.position is not None]
     if not lengths:
         return 0.0
@@ -202,13 +199,13 @@ def fade_of(hits: Sequence[Hit], weights: Weights) -> float:
     return float(min(1.0, weights.short / mean) ** weights.fade)
 
 
-def stretched(
+def normalized(
     values: Sequence[float], weight: float, union: Sequence[float] | None = None
 ) -> list[float]:
-    """Stretch scores to 0..`weight` over `union`, or over themselves.
+    """Scale scores linearly to 0..`weight` over `union`, or over themselves.
 
-    A zero is among them, for a record that says nothing: without it the worst of two good
-    candidates would score nothing, and so would a single one.
+    A zero is always among them: without it the worse of two good candidates would score nothing,
+    and so would a single one.
     """
     span = values if union is None else union
     low = min((0.0, *span))
@@ -217,70 +214,71 @@ def stretched(
     return [(value - low) * factor if value > low else 0.0 for value in values]
 
 
-def named_speakers(question: str, hits: Sequence[Hit], weights: Weights) -> list[float]:
-    """Favour what was said by somebody whom the question names."""
-    asked = question.casefold()
-    known: dict[str | None, float] = {None: 0.0}
+def speaker_scores(question: str, hits: Sequence[Hit], weights: Weights) -> list[float]:
+    """Score turns of a speaker whom the question names."""
+    folded = question.casefold()
+    scores: dict[str | None, float] = {None: 0.0}
     for name in {hit.record.name for hit in hits if hit.record.name}:
         words = name.casefold().split() or [""]
-        named = words[0] and re.search(rf"(?<![a-z0-9]){re.escape(words[0])}(?![a-z0-9])", asked)
-        known[name] = weights.speaker if named else 0.0
-    return [known.get(hit.record.name, 0.0) for hit in hits]
+        named = words[0] and re.search(rf"(?<![a-z0-9]){re.escape(words[0])}(?![a-z0-9])", folded)
+        scores[name] = weights.speaker if named else 0.0
+    return [scores.get(hit.record.name, 0.0) for hit in hits]
 
 
-def related(
-    alone: Sequence[float], hits: Sequence[Hit], reached: Sequence[Expansion], weights: Weights
+def graph_scores(
+    alone: Sequence[float], hits: Sequence[Hit], expansions: Sequence[Expansion], weights: Weights
 ) -> list[float]:
-    """Favour what relations lead to, the nearest with the graph's whole weight.
+    """Score records by the relations that lead to them, the nearest with the graph's whole weight.
 
-    What lies behind two relations counts as far as a record that states the first one fits the
-    question; `alone` is how far each does.
+    A record at two relations scores in proportion to a record that states the first one.
+
+    Args:
+        alone: scores without the graph, one per hit.
     """
-    if not reached:
+    if not expansions:
         return [0.0] * len(hits)
-    fits = {hit.record.id: value for hit, value in zip(hits, alone, strict=True)}
+    scores = {hit.record.id: value for hit, value in zip(hits, alone, strict=True)}
     top = max(*alone, EPSILON)
-    most = max(*(one.weight for one in reached), EPSILON)
+    heaviest = max(*(one.weight for one in expansions), EPSILON)
     found: dict[str, float] = {}
-    for one in sorted(reached, key=lambda one: one.hops):
-        share, own = one.weight / most, fits.get(one.id, 0.0)
+    for one in sorted(expansions, key=lambda one: one.hops):
+        share, own = one.weight / heaviest, scores.get(one.id, 0.0)
         if not one.via:
             found[one.id] = weights.graph * share
             continue
-        fit, stands = max((fits.get(record, 0.0), found.get(record, 0.0)) for record in one.via)
-        led = share * (weights.graph * fit / top + weights.carried * fit)
-        found[one.id] = max(0.0, min(led, weights.behind * (fit + stands) - own))
+        first, gain = max((scores.get(id_, 0.0), found.get(id_, 0.0)) for id_ in one.via)
+        carried = share * (weights.graph * first / top + weights.carried * first)
+        found[one.id] = max(0.0, min(carried, weights.behind * (first + gain) - own))
     return [found.get(hit.record.id, 0.0) for hit in hits]
 
 
-def nearby(
-    own: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, fade: float
+def neighbour_scores(
+    own: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, brevity: float
 ) -> list[float]:
-    """Favour turns beside good ones of the same session."""
-    # The last place of `padded` is nobody's.
+    """Score turns next to good ones of the same session."""
     padded = [*own, 0.0]
-    nobody = len(own)
-    close, far = (weight * fade for weight in weights.neighbours)
+    missing = len(own)  # the index of the padding
+    near, far = (weight * brevity for weight in weights.neighbours)
     found = [0.0] * len(own)
-    for held in sessions:
-        at = held.get
-        for place, i in held.items():
-            found[i] = close * (
-                padded[at(place - 1, nobody)] + padded[at(place + 1, nobody)]
-            ) + far * (padded[at(place - 2, nobody)] + padded[at(place + 2, nobody)])
+    for turns in sessions:
+        at = turns.get
+        for position, i in turns.items():
+            found[i] = near * (
+                padded[at(position - 1, missing)] + padded[at(position + 1, missing)]
+            ) + far * (padded[at(position - 2, missing)] + padded[at(position + 2, missing)])
     return found
 
 
-def of_session(
-    smooth: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, fade: float
+def session_scores(
+    smooth: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, brevity: float
 ) -> list[float]:
-    """Favour all turns of a session by its best one.
+    """Score all turns of a session by its best one.
 
-    A fact is a session of its own, so that turns do not pass it for having company.
+    A fact is a session of its own, so that turns do not overtake it for having company.
     """
-    found = [weights.session * fade * value for value in smooth]
-    for held in sessions:
-        best = max(found[i] for i in held.values())
-        for i in held.values():
+    found = [weights.session * brevity * value for value in smooth]
+    for turns in sessions:
+        best = max(found[i] for i in turns.values())
+        for i in turns.values():
             found[i] = best
     return found

@@ -1,4 +1,4 @@
-"""Search: a checked request, its candidates from index and graph, ranked into matches."""
+"""Search: a validated request, its candidates from index and graph, ranked into matches."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +11,8 @@ from ..model import Kind, Match, Record, Scope, check_kinds, check_scope, now
 from ..ports.stores import GraphStore, Query, VectorIndex
 from ..settings import Settings
 from ..validation import check_share, check_text, check_time
-from .decay import AccessLog, faded
-from .lexical import names_in, query_terms
+from .decay import AccessLog, decayed
+from .lexical import entity_mentions, query_terms
 from .ranking import neighbour_turns, rank
 
 MAX_TOP_K = 1_000
@@ -22,7 +22,7 @@ _CANDIDATES = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A checked search; the fields are the arguments of `Memory.search`."""
+    """A validated search; the fields are the arguments of `Memory.search`."""
 
     text: str
     scope: Scope
@@ -50,17 +50,17 @@ def search_request(
     as_of: datetime | None,
     decay: bool | None,
 ) -> SearchRequest:
-    """Check the arguments of a search.
+    """Validate the arguments of a search.
 
     Raises:
         InvalidRecordError: an argument is out of its range, or the text is empty or above 8 KiB.
-        InvalidFilterError: the filter is not in the language.
+        InvalidFilterError: the filter is not in the filter language.
     """
     check_scope(scope)
     check_text(text)
     if len(text.encode()) > MAX_QUERY_BYTES:
         raise InvalidRecordError(
-            field="text", value=text, reason=f"exceeds {MAX_QUERY_BYTES} bytes"
+            field="text", value=text, reason=f"must have at most {MAX_QUERY_BYTES} bytes"
         )
     if type(top_k) is not int or not 1 <= top_k <= MAX_TOP_K:
         raise InvalidRecordError(
@@ -92,7 +92,7 @@ def search(
     access_log: AccessLog,
     settings: Settings,
 ) -> list[Match]:
-    """Find the records that answer a request, best first; ties by id.
+    """Find the records that fit a request, best first; ties by id.
 
     Args:
         vector: of the request's text, `dimensions` floats of unit length.
@@ -111,25 +111,25 @@ def search(
     )
     decays = settings.decay if request.decay is None else request.decay
     hits = index.search(query, max((3 if decays else 2) * request.top_k, _CANDIDATES))
-    names = names_in(request.text)
+    names = entity_mentions(request.text)
     related = graph.expand(request.scope, names, request.as_of or at) if names else []
     turns = neighbour_turns(hits)
     found = {hit.record.id for hit in hits}
     others = [one.id for one in related if one.id not in found]
     more = index.score(query, turns, others) if turns or others else []
     limit = max(3 * request.top_k, _CANDIDATES) if decays else request.top_k
-    judged_at = None if request.include_expired else at
-    matches = rank(request.text, hits, more, related, now=judged_at, limit=limit)
+    expired_by = None if request.include_expired else at
+    matches = rank(request.text, hits, more, related, now=expired_by, limit=limit)
     matches = [one for one in matches if one.score >= request.threshold]
     if decays:
-        accesses = access_log.of(request.scope, [one.record.id for one in matches])
-        matches = faded(matches, accesses, now(), settings.half_life)[: request.top_k]
-        access_log.note(request.scope, [one.record.id for one in matches], now())
-    return [_with_own_metadata(one) for one in matches]
+        accesses = access_log.get(request.scope, [one.record.id for one in matches])
+        matches = decayed(matches, accesses, now(), settings.half_life)[: request.top_k]
+        access_log.add(request.scope, [one.record.id for one in matches], now())
+    return [_with_copied_metadata(one) for one in matches]
 
 
-def _with_own_metadata(match: Match) -> Match:
-    """Copy the metadata: a caller may change it without changing what others are given."""
+def _with_copied_metadata(match: Match) -> Match:
+    """Copy the metadata, so that callers may change theirs without an effect on others."""
     if not match.record.metadata:
         return match
     metadata = _copy(match.record.metadata)

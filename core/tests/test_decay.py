@@ -9,7 +9,14 @@ from hypothesis import strategies as some
 
 from commonplace.errors import InvalidRecordError
 from commonplace.model import Match, Record, Scope
-from commonplace.retrieval.decay import STRONGEST, WEAKEST, Limits, excess, faded, strength
+from commonplace.retrieval.decay import (
+    MAX_FACTOR,
+    MIN_FACTOR,
+    RetentionLimits,
+    decayed,
+    over_limits,
+    strength,
+)
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAYS = some.floats(0, 4000)
@@ -89,13 +96,15 @@ def test_a_score_changes_inside_its_bounds_and_none_is_lost(
         )
         for n, (days, score, pinned) in enumerate(given)
     ]
-    found = faded(matches, {}, NOW, half_life)
+    found = decayed(matches, {}, NOW, half_life)
     former = {match.record.id: match.score for match in matches}
 
     assert {match.record.id for match in found} == former.keys()
     for match in found:
         held = former[match.record.id]
-        assert min(1.0, WEAKEST * held) - 1e-9 <= match.score <= min(1.0, STRONGEST * held) + 1e-9
+        assert (
+            min(1.0, MIN_FACTOR * held) - 1e-9 <= match.score <= min(1.0, MAX_FACTOR * held) + 1e-9
+        )
         assert not match.record.pinned or match.score >= held
         assert match.score == pytest.approx(sum(match.score_details.values()))
 
@@ -104,9 +113,9 @@ def test_between_equal_scores_the_fresher_comes_first() -> None:
     matches = [Match(record=remembered(days, name=name), score=0.5) for days, name in
                ((90, "a"), (1, "b"), (10, "c"))]  # fmt: skip
 
-    assert ["b", "c", "a"] == [match.record.id for match in faded(matches, {}, NOW, 30)]
+    assert ["b", "c", "a"] == [match.record.id for match in decayed(matches, {}, NOW, 30)]
     recalled = {"a": ago(0)}
-    assert "a" == faded(matches, recalled, NOW, 30)[0].record.id
+    assert "a" == decayed(matches, recalled, NOW, 30)[0].record.id
 
 
 def test_what_exceeds_the_limits_goes_weakest_first_and_never_what_is_pinned() -> None:
@@ -115,7 +124,7 @@ def test_what_exceeds_the_limits_goes_weakest_first_and_never_what_is_pinned() -
     recalls = {"300": ago(2)}
 
     def chosen(**limits: object) -> list[str]:
-        found = excess(records, recalls, Limits(**limits), NOW, 30)  # type: ignore[arg-type]
+        found = over_limits(records, recalls, RetentionLimits(**limits), NOW, 30)  # type: ignore[arg-type]
         return [record.id for record in found]
 
     with pytest.raises(InvalidRecordError):

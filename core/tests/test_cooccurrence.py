@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from commonplace.model import Record, Scope
 from commonplace.ports.stores import Hit
-from commonplace.retrieval.cooccurrence import spread
+from commonplace.retrieval.cooccurrence import cooccurrence_boost
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ def hit(n: int, text: str) -> Hit:
 def test_sharing_a_rare_word_with_the_best_is_a_gain(best: str, friend: str, other: str) -> None:
     hits = [hit(0, best), hit(1, friend), hit(2, other)]
 
-    gains = spread(hits, [1.0, 0.3, 0.3], 0.2)
+    gains = cooccurrence_boost(hits, [1.0, 0.3, 0.3], 0.2)
 
     assert gains[1] > gains[2]
 
@@ -39,15 +39,15 @@ def test_sharing_a_rare_word_with_the_best_is_a_gain(best: str, friend: str, oth
 def test_what_everybody_says_or_only_one_is_no_gain() -> None:
     hits = [hit(n, f"hello alone{n}") for n in range(9)]
 
-    assert len(set(spread(hits, [0.5] * 9, 0.2))) == 1
+    assert len(set(cooccurrence_boost(hits, [0.5] * 9, 0.2))) == 1
 
 
 def test_nothing_gains_without_a_share_or_a_score() -> None:
     hits = [hit(0, "cello lesson"), hit(1, "cello lesson")]
 
-    assert [0.0, 0.0] == spread(hits, [1.0, 0.5], 0.0)
-    assert [0.0, 0.0] == spread(hits, [0.0, 0.0], 0.2)
-    assert [] == spread([], [], 0.2)
+    assert [0.0, 0.0] == cooccurrence_boost(hits, [1.0, 0.5], 0.0)
+    assert [0.0, 0.0] == cooccurrence_boost(hits, [0.0, 0.0], 0.2)
+    assert [] == cooccurrence_boost([], [], 0.2)
 
 
 @given(some.lists(some.tuples(some.text(max_size=30), some.floats(0, 1)), min_size=1, max_size=40))
@@ -55,5 +55,5 @@ def test_no_gain_exceeds_its_share(given: list[tuple[str, float]]) -> None:
     hits = [hit(n, text) for n, (text, _) in enumerate(given)]
     total = [score for _, score in given]
 
-    for gain, score in zip(spread(hits, total, 0.2), total, strict=True):
+    for gain, score in zip(cooccurrence_boost(hits, total, 0.2), total, strict=True):
         assert 0.0 <= gain <= 0.2 * score + 1e-12
