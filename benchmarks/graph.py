@@ -23,7 +23,7 @@ from rich.table import Table
 
 from commonplace import Fact, Memory, Message, Relation, Scope
 from commonplace.model import now
-from commonplace.retrieval.lexical import names_in
+from commonplace.retrieval.lexical import entity_mentions
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
 ALICE = Scope(user_id="alice")
@@ -326,7 +326,7 @@ def cost(small: bool) -> Iterator[Table]:  # noqa: FBT001 -- passed on as it cam
         hub = "Whom does Hub know?"
 
         def expand(text: str) -> object:
-            return graph.expand(ALICE, names_in(text), now())
+            return graph.expand(ALICE, entity_mentions(text), now())
 
         def tell(number: int) -> object:
             text = f"Newcomer {number} arrived."
@@ -394,9 +394,9 @@ def calls() -> Table:
             ("forget", lambda: memory.forget(ALICE)),
         )
         for name, work in works:
-            before = len(chat.asked)
+            before = len(chat.calls)
             work()
-            table.add_row(name, str(len(chat.asked) - before))
+            table.add_row(name, str(len(chat.calls) - before))
     return table
 
 

@@ -51,7 +51,7 @@ def main(
         answer = call(*args)
         seconds = time.perf_counter() - began
         table.add_row(name, f"{seconds:.1f}", f"{records / seconds:.0f}")
-        if isinstance(answer, admin.Copied) and not answer.complete:
+        if isinstance(answer, admin.CopyReport) and not answer.complete:
             raise SystemExit(f"{name} is not complete")
 
     with tempfile.TemporaryDirectory() as folder:

@@ -307,7 +307,7 @@ def test_a_write_that_cannot_succeed_is_a_dead_letter_and_can_be_retried(tmp_pat
             memory.add("Alice keeps bees", ALICE)
         [letter] = memory.dead_letters(ALICE)
 
-        assert "not finite" in letter.reason
+        assert "must be finite" in letter.reason
         assert memory.dead_letters(Scope(user_id="bob")) == []
         assert memory.retry([letter.operation]) == 1
         memory.flush()

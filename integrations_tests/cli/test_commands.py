@@ -38,7 +38,7 @@ def test_a_copy_answers_every_read_as_the_source_does(run, lived: Path, tmp_path
 
     assert done.exit_code == 0, done.output
     assert "record: 90 identical" in done.stdout
-    assert "vectors: 85 taken over, 0 embedded anew" in done.stdout
+    assert "vectors: 85 reused, 0 embedded" in done.stdout
     with opened(lived) as one, opened(tmp_path / "copy") as other:
         assert reads(other) == reads(one)
 
@@ -102,7 +102,7 @@ def test_a_copy_that_is_complete_may_be_run_again(run, lived: Path, tmp_path: Pa
     again = run("copy", lived, tmp_path / "copy")
 
     assert again.exit_code == 0
-    assert "vectors: 0 taken over, 0 embedded anew" in again.stdout
+    assert "vectors: 0 reused, 0 embedded" in again.stdout
 
 
 def test_a_copy_into_somebody_elses_memory_is_refused(run, lived: Path, tmp_path: Path):
@@ -111,7 +111,7 @@ def test_a_copy_into_somebody_elses_memory_is_refused(run, lived: Path, tmp_path
     done = run("copy", lived, tmp_path / "other")
 
     assert done.exit_code == 1
-    assert "holds memories already. Copy into an empty place." in done.stderr
+    assert "holds memories already. Copy into an empty location." in done.stderr
     with opened(tmp_path / "other") as memory:
         assert [one.text for one in memory.list(ALICE).records] == ["of somebody else"]
 
@@ -152,7 +152,7 @@ def test_a_copy_says_when_the_target_went_its_own_way(run, lived: Path, tmp_path
 def test_a_copy_refuses_while_writes_of_the_source_wait(
     run, lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(importlib.import_module("commonplace.admin.copy"), "_SECONDS", 0.01)
+    monkeypatch.setattr(importlib.import_module("commonplace.admin.copy"), "_FLUSH_SECONDS", 0.01)
     monkeypatch.setattr(arguments, "embedder_of", lambda _: Absent())
     hold(lived)
     done = run("copy", lived, tmp_path / "copy")
@@ -187,7 +187,7 @@ def test_an_import_gives_back_what_an_export_took(run, lived: Path, tmp_path: Pa
     run("export", tmp_path / "back", "back.jsonl")
 
     assert done.exit_code == 0, done.output
-    assert "vectors: 0 taken over, 85 embedded anew" in done.stdout
+    assert "vectors: 0 reused, 85 embedded" in done.stdout
     assert (tmp_path / "back.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
     with opened(lived) as one, opened(tmp_path / "back") as other:
         assert reads(other) == reads(one)
@@ -195,7 +195,10 @@ def test_an_import_gives_back_what_an_export_took(run, lived: Path, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("", "is no export"), ('{"commonplace":1}\n{"record":{}}\n', "must be a line of an export")],
+    [
+        ("", "must be an export"),
+        ('{"commonplace":1}\n{"record":{}}\n', "must be a line of an export"),
+    ],
     ids=["empty", "broken"],
 )
 def test_an_import_of_something_else_is_bad_usage(run, tmp_path: Path, text: str, word: str):
@@ -226,7 +229,7 @@ def test_an_adapter_brings_its_own_import(run, monkeypatch: pytest.MonkeyPatch):
     assert (refused.exit_code, "is too few" in refused.stderr) == (2, True)
     monkeypatch.setattr(EntryPoint, "load", lack)
     lacking = run("import", "elsewhere", "a")
-    assert (lacking.exit_code, "pip install 'commonplace[x]'" in lacking.stderr) == (2, True)
+    assert (lacking.exit_code, "pip install 'commonplace-memory[x]'" in lacking.stderr) == (2, True)
 
 
 def lack(_: EntryPoint):
@@ -363,8 +366,8 @@ def test_a_rebuilt_index_knows_what_happened_since_it_was_begun(run, lived: Path
     """What the first attempt left behind is brought up to date by the second."""
     rebuilding = importlib.import_module("commonplace.admin.reindex")
 
-    whole = rebuilding.fill
-    monkeypatch.setattr(rebuilding, "fill", lambda *a, **k: (whole(*a, **k), 1 / 0))
+    whole = rebuilding.backfill
+    monkeypatch.setattr(rebuilding, "backfill", lambda *a, **k: (whole(*a, **k), 1 / 0))
     assert isinstance(run("reembed", lived, "--embedder", SMALL).exception, ZeroDivisionError)
     user = users(1)[0]
     with opened(lived) as memory:
@@ -372,7 +375,7 @@ def test_a_rebuilt_index_knows_what_happened_since_it_was_begun(run, lived: Path
         memory.delete(page.records[-1].id, user)
         memory.update(page.records[-3].id, "changed meanwhile", user)
         memory.forget(users(2)[1])
-    monkeypatch.setattr(rebuilding, "fill", whole)
+    monkeypatch.setattr(rebuilding, "backfill", whole)
     done = run("reembed", lived, "--embedder", SMALL)
 
     assert done.exit_code == 0, done.output
@@ -424,7 +427,7 @@ def test_doctor_shows_dead_letters_and_retry_brings_them_back(run, lived: Path):
     assert "`commonplace retry`" in ill.stderr
     assert run("retry", lived, "unknown").exit_code == 1
     done = run("retry", lived)
-    assert (done.exit_code, done.stdout) == (0, "1 tried again, 0 are dead, 0 wait.\n")
+    assert (done.exit_code, done.stdout) == (0, "1 retried, 0 dead, 0 pending.\n")
     with opened(lived) as memory:
         assert "waits" in [one.text for one in memory.list(ALICE).records]
 
@@ -526,7 +529,7 @@ def test_without_its_packages_the_command_names_the_extra(tmp_path: Path):
     )
 
     assert done.returncode == 2
-    assert done.stderr == "'typer' is not installed. Run: pip install 'commonplace[cli]'\n"
+    assert done.stderr == "'typer' is not installed. Run: pip install 'commonplace-memory[cli]'\n"
 
 
 def test_every_tombstone_is_carried(run, lived: Path, tmp_path: Path):

@@ -11,7 +11,7 @@ from commonplace.cli import arguments
 
 from ..servers.places import empty_graph, empty_index
 from .lives import SMALL, embedder_of, opened, reads, users
-from .test_cut import kill
+from .test_interruptions import kill
 
 pytestmark = pytest.mark.external_service
 
@@ -37,8 +37,8 @@ def test_to_servers_and_back_every_export_and_every_read_is_equal(
     back = run("copy", servers, tmp_path / "back")
 
     assert (there.exit_code, back.exit_code) == (0, 0), there.output + back.output
-    assert "85 taken over, 0 embedded anew" in there.stdout
-    assert "85 taken over, 0 embedded anew" in back.stdout
+    assert "85 reused, 0 embedded" in there.stdout
+    assert "85 reused, 0 embedded" in back.stdout
     for name, place in (("a", lived), ("b", servers), ("c", tmp_path / "back")):
         assert run("doctor", place).exit_code == 0
         run("export", place, f"{name}.jsonl")
@@ -57,7 +57,7 @@ def test_a_copy_to_servers_killed_half_way_goes_on(run, lived: Path, servers: st
     done = run("copy", lived, servers)
 
     assert done.exit_code == 0, done.output
-    assert "21 taken over, 0 embedded anew" in done.stdout
+    assert "21 reused, 0 embedded" in done.stdout
     assert run("doctor", servers).exit_code == 0
 
 
@@ -68,7 +68,7 @@ def test_on_servers_who_reads_reads_on_while_vectors_are_made_anew(
 
     run("copy", lived, servers)
     other = servers.partition(",journal=")[0] + f",journal={lived.parent / 'other'}"
-    whole = rebuilding.fill
+    whole = rebuilding.backfill
     with on(servers) as memory:
         seen = reads(memory)
 
@@ -77,10 +77,10 @@ def test_on_servers_who_reads_reads_on_while_vectors_are_made_anew(
             assert reads(memory) == seen
             return filled
 
-        monkeypatch.setattr(rebuilding, "fill", watched)
+        monkeypatch.setattr(rebuilding, "backfill", watched)
         done = run("reembed", other, "--embedder", SMALL, "--keep")
         assert reads(memory) == seen
-    monkeypatch.setattr(rebuilding, "fill", whole)
+    monkeypatch.setattr(rebuilding, "backfill", whole)
 
     assert done.exit_code == 0, done.output
     assert run("doctor", other, "--embedder", SMALL).exit_code == 0
@@ -97,7 +97,7 @@ def test_what_is_written_while_vectors_are_made_is_caught_up_with(
 
     run("copy", lived, servers)
     other = servers.partition(",journal=")[0] + f",journal={lived.parent / 'other'}"
-    whole, rounds = rebuilding.fill, []
+    whole, rounds = rebuilding.backfill, []
     with on(servers) as memory:
 
         def disturbed(*args, **kwargs):
@@ -107,7 +107,7 @@ def test_what_is_written_while_vectors_are_made_is_caught_up_with(
             rounds.append(filled)
             return filled
 
-        monkeypatch.setattr(rebuilding, "fill", disturbed)
+        monkeypatch.setattr(rebuilding, "backfill", disturbed)
         done = run("reembed", other, "--embedder", SMALL)
 
     assert done.exit_code == 0, done.output

@@ -1,29 +1,29 @@
-"""An operator's view of a store, over all scopes: copied, written out, rebuilt, filled from others.
+"""Administration of a whole memory, over all scopes: copy, export, restore, rebuild, import, check.
 
-Nothing of this is reachable from what an agent is given; it is for the command line and importers.
+Agents are never given anything of this; it is for the command line and for importers.
 """
 
-from ..admin.copy import Copied, Digest, copy, digest
-from ..admin.doctor import Health, examine
-from ..admin.import_records import Loaded, Told, known, load
-from ..admin.jsonl import export, restore
-from ..admin.reindex import reembed, reindex
-from .backfill import Filled, fill
+from .backfill import BackfillReport, backfill
+from .copy import CopyReport, SnapshotDigest, copy, digest
+from .doctor import Health, examine
+from .import_records import ImportedRecord, ImportReport, find_existing, import_records
+from .jsonl import export, restore
+from .reindex import reembed, reindex
 
 __all__ = [
-    "Copied",
-    "Digest",
-    "Filled",
+    "BackfillReport",
+    "CopyReport",
     "Health",
-    "Loaded",
-    "Told",
+    "ImportReport",
+    "ImportedRecord",
+    "SnapshotDigest",
+    "backfill",
     "copy",
     "digest",
     "examine",
     "export",
-    "fill",
-    "known",
-    "load",
+    "find_existing",
+    "import_records",
     "reembed",
     "reindex",
     "restore",

@@ -1,4 +1,4 @@
-"""What waits in a memory, what cannot be applied, and whether its stores agree."""
+"""Health check of a memory: its backlog, its dead letters, and whether its stores agree."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ from .serialization import TABLES, table_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """The state of a memory.
+    """State of a memory.
 
     Attributes:
         pending: accepted writes that are not applied. dead: those that cannot be, oldest first.
-        counts: pieces in the graph store by table; `live` are the records that are no tombstones.
+        counts: rows in the graph store by table; `live` counts the records without tombstones.
         indexed: records in the index.
-        missing, outdated, orphans: ids of records that the index lacks, holds in another version,
-            or holds and the graph store does not; sorted.
+        missing, outdated, orphans: ids of records that the index lacks, has in another version,
+            or has without the graph store; sorted.
     """
 
     pending: int
@@ -30,34 +30,34 @@ class Health:
     orphans: Sequence[str]
 
     @property
-    def agree(self) -> bool:
-        """The index holds exactly what the graph store knows."""
+    def is_consistent(self) -> bool:
+        """The index holds exactly the live records of the graph store."""
         return not (self.missing or self.outdated or self.orphans)
 
     @property
-    def well(self) -> bool:
-        """There is nothing to be done."""
-        return self.agree and not self.pending and not self.dead
+    def is_healthy(self) -> bool:
+        """The stores agree, nothing is pending and nothing is dead."""
+        return self.is_consistent and not self.pending and not self.dead
 
 
-def examine(memory: Memory, *, patience: float = 10.0) -> Health:
-    """Look at everything that a memory holds, over all scopes.
+def examine(memory: Memory, *, timeout: float = 10.0) -> Health:
+    """Examine all that a memory holds, over all scopes.
 
     Args:
-        patience: seconds for accepted writes to be applied before.
+        timeout: seconds to wait for accepted writes before.
     """
-    left = memory.flush(patience)
+    left = memory.flush(timeout)
     engines = memory._runtime.engines  # noqa: SLF001 -- the operator's way in
     counts: Counter[str] = Counter(dict.fromkeys((*TABLES, "live"), 0))
     counts.update(map(table_of, engines.graph.dump()))
-    known, held = dict(engines.graph.versions(None)), dict(engines.index.versions(None))
-    counts["live"] = len(known)
+    live, indexed = dict(engines.graph.versions(None)), dict(engines.index.versions(None))
+    counts["live"] = len(live)
     return Health(
         pending=left.pending,
         dead=memory.dead_letters(),
         counts=counts,
-        indexed=len(held),
-        missing=sorted(known.keys() - held.keys()),
-        outdated=sorted(one for one in known.keys() & held.keys() if known[one] != held[one]),
-        orphans=sorted(held.keys() - known.keys()),
+        indexed=len(indexed),
+        missing=sorted(live.keys() - indexed.keys()),
+        outdated=sorted(one for one in live.keys() & indexed.keys() if live[one] != indexed[one]),
+        orphans=sorted(indexed.keys() - live.keys()),
     )

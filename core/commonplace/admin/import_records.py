@@ -1,7 +1,7 @@
-"""Memories of another system, with their own ids, times and past, brought into a store of ours.
+"""Import of another system's memories with their own ids, times and history.
 
-They go through the rules of every write, as the changes that they once were, so that relations
-settle, and what was changed or forgotten here since stays so.
+They pass the rules of every write, as the changes that they once were, so that relations are
+resolved, and what was changed or erased here since stays so.
 """
 
 import uuid
@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 from ..errors import InvalidRecordError
-from ..ingest.changes import dated
+from ..ingest.changes import dated_relations
 from ..memory import Memory
-from ..model import Fact, Record, Relation, Scope, now
+from ..model import ORIGINS, Fact, Record, Relation, Role, Scope, now
 from ..ports.stores import Outcome, Put, Remove
 from ..settings import Settings
-from ..validation import check_text, check_time
+from ..validation import check_choice, check_text, check_time
 from .backfill import batches, points_of
 
 _BATCH = 64
@@ -25,20 +26,20 @@ _COUNTER_BITS = 11  # as the journal counts, so that an old change is older than
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ImportedRecord:
     """A memory of another system.
 
     Attributes:
-        record: as it is now, or was before it was deleted. Its `id` is a UUID; `created_at` and
-            `updated_at` are when it was first written and when it got this text; `version` and
-            `position` are given out by the store.
-        past: the texts that it had before, oldest first, each with the moment it was written.
-        relations: that it states; those of one value hold from `occurred_at` on if they do not
-            say since when.
-        deleted_at: when it was deleted; None while it lives.
+        record: as it is now, or was before its deletion. Its `id` is a UUID; `created_at` and
+            `updated_at` are when it was first written and when it got this text; the store sets
+            `version` and `position`.
+        past: its earlier texts, oldest first, each with the time of its writing.
+        relations: that it states; single-valued ones hold from `occurred_at` on if they have no
+            `valid_from`.
+        deleted_at: time of its deletion; None while it is live.
 
     Raises:
-        InvalidRecordError: something of it cannot be stored.
+        InvalidRecordError: a part of it cannot be stored.
     """
 
     record: Record
@@ -51,9 +52,11 @@ class Told:
             uuid.UUID(self.record.id)
         except (AttributeError, TypeError, ValueError):
             raise InvalidRecordError(
-                field="id", value=self.record.id, reason="is no UUID"
+                field="id", value=self.record.id, reason="must be a UUID"
             ) from None
-        self.fact()
+        self.to_fact()
+        check_choice("origin", self.record.origin, ORIGINS)
+        check_choice("role", self.record.role, (*get_args(Role), None))
         for text, at in self.past:
             check_text(text)
             check_time("at", at)
@@ -61,8 +64,8 @@ class Told:
             check_time(name, getattr(self.record, name))
         check_time("deleted_at", self.deleted_at)
 
-    def fact(self) -> Fact:
-        """Say it as a caller would, by the rules for what may be said."""
+    def to_fact(self) -> Fact:
+        """Convert it to the fact that a caller would state, which validates it."""
         one = self.record
         return Fact(
             text=one.text,
@@ -79,52 +82,55 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    """What became of the memories, each counted once.
+class ImportReport:
+    """What became of the imported records, each counted once.
 
     Attributes:
         added: new here, and live.
-        known: live here already, as they were or as they were changed since.
-        deleted: only their history is kept.
-        refused: were deleted or erased here since, or their id is another owner's.
+        existing: live here before, unchanged or changed since.
+        deleted: only their history is stored.
+        refused: deleted or erased here since, or their id belongs to another owner.
     """
 
     added: int = 0
-    known: int = 0
+    existing: int = 0
     deleted: int = 0
     refused: int = 0
 
 
-def load(
-    memory: Memory, told: Iterable[Told], *, progress: Callable[[int], None] | None = None
-) -> Loaded:
-    """Bring memories of another system into an open memory, 64 at a time.
+def import_records(
+    memory: Memory,
+    records: Iterable[ImportedRecord],
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> ImportReport:
+    """Import records of another system into an open memory, 64 at a time.
 
-    They do not pass through the journal: what was interrupted is simply loaded again, which
-    changes nothing of what is there.
+    They do not pass through the journal: an interrupted import is repeated, which changes nothing
+    of what is there.
 
     Args:
-        told: in the order in which they take their places in sessions.
-        progress: is told after each batch how many are done.
+        records: in the order of their positions in sessions.
+        progress: is called after each batch with the number of records that are done.
 
     Raises:
-        LoopRequiredError: the memory's embedder is asynchronous.
-        ModelFailedError: the embedder failed; earlier batches are there.
+        LoopRequiredError: the embedder is asynchronous.
+        ModelFailedError: the embedder failed; earlier batches are stored.
     """
     counts: Counter[str] = Counter()
-    for batch in batches(iter(told), _BATCH):
-        counts.update(_bring(memory, batch))
+    for batch in batches(iter(records), _BATCH):
+        counts.update(_import_batch(memory, batch))
         if progress:
             progress(counts.total())
     memory._runtime.engines.index.flush()  # noqa: SLF001 -- the operator's way in
-    return Loaded(**counts)
+    return ImportReport(**counts)
 
 
-def known(memory: Memory, told: Iterable[Told]) -> set[str]:
-    """Tell which memories of another system are live here, expired or not, by id."""
+def find_existing(memory: Memory, records: Iterable[ImportedRecord]) -> set[str]:
+    """Find the ids of those records that are live here, expired or not."""
     graph = memory._runtime.engines.graph  # noqa: SLF001 -- the operator's way in
     found: set[str] = set()
-    for batch in batches(iter(told), _BATCH):
+    for batch in batches(iter(records), _BATCH):
         by_scope: dict[Scope, list[str]] = {}
         for one in batch:
             by_scope.setdefault(one.record.scope, []).append(one.record.id)
@@ -133,65 +139,65 @@ def known(memory: Memory, told: Iterable[Told]) -> set[str]:
     return found
 
 
-def _bring(memory: Memory, batch: Sequence[Told]) -> list[str]:
-    """Apply a batch, the graph first; answer what became of each."""
+def _import_batch(memory: Memory, batch: Sequence[ImportedRecord]) -> list[str]:
+    """Apply a batch, the graph first; return the counter of `ImportReport` for each record."""
     engines = memory._runtime.engines  # noqa: SLF001 -- the operator's way in
-    before = known(memory, batch)
-    steps = [_changes(one, memory._settings) for one in batch]  # noqa: SLF001 -- as above
-    answers = iter(engines.graph.apply([step for some in steps for step in some]))
-    outcomes = [[next(answers) for _ in some] for some in steps]
-    ends = [some[-1] for some in outcomes]
-    fresh = [
+    existing = find_existing(memory, batch)
+    changes = [_changes(one, memory._settings) for one in batch]  # noqa: SLF001 -- as above
+    remaining = iter(engines.graph.apply([change for some in changes for change in some]))
+    outcomes = [[next(remaining) for _ in some] for some in changes]
+    last = [some[-1] for some in outcomes]
+    indexed = [
         end.record
-        for one, end in zip(batch, ends, strict=True)
+        for one, end in zip(batch, last, strict=True)
         if end.record is not None and end.record.indexed_text == one.record.indexed_text
     ]
     limit = memory._settings.max_embed_chars  # noqa: SLF001 -- as above
-    vectors = engines.index.vectors(fresh)  # of an earlier load
-    engines.index.upsert(points_of(fresh, memory.embedder, limit=limit, known=vectors))
+    vectors = engines.index.vectors(indexed)  # of an earlier import
+    engines.index.upsert(points_of(indexed, memory.embedder, limit=limit, vectors=vectors))
     touched = {one.id: one for some in outcomes for end in some for one in end.touched}
     engines.index.amend(list(touched.values()))
-    for one, end in zip(batch, ends, strict=True):
+    for one, end in zip(batch, last, strict=True):
         if end.record is None:
             engines.index.delete(one.record.scope, [one.record.id])
-    return [_verdict(*pair, before) for pair in zip(batch, ends, strict=True)]
+    return [_counter_of(*pair, existing) for pair in zip(batch, last, strict=True)]
 
 
-def _verdict(one: Told, end: Outcome, before: Collection[str]) -> str:
-    if end.change.event == "DELETE":
+def _counter_of(one: ImportedRecord, last: Outcome, existing: Collection[str]) -> str:
+    if last.change.event == "DELETE":
         return "deleted"
-    if end.record is None:
+    if last.record is None:
         return "refused"
-    return "known" if one.record.id in before else "added"
+    return "existing" if one.record.id in existing else "added"
 
 
-def _changes(one: Told, settings: Settings) -> list[Put | Remove]:
-    """Say a memory as the changes that led to it, each with the version of its moment."""
+def _changes(one: ImportedRecord, settings: Settings) -> list[Put | Remove]:
+    """List the changes that led to a record, each with the version of its time."""
     record = one.record
     texts = [text for text, _ in one.past] + [record.text]
-    moments = [at for _, at in one.past] + [record.updated_at]
-    moments[0] = record.created_at
+    times = [at for _, at in one.past] + [record.updated_at]
+    times[0] = record.created_at
     versions: list[int] = []
-    for at in moments + ([one.deleted_at] if one.deleted_at else []):
+    for at in times + ([one.deleted_at] if one.deleted_at else []):
         versions.append(max(_version(at), versions[-1] + 1 if versions else 1))
-    said = dated(one.fact(), record.created_at, settings.is_single_valued)
-    turns = record.kind == "episode" and record.scope.session_id is not None
+    relations = dated_relations(one.to_fact(), record.created_at, settings.is_single_valued)
+    is_turn = record.kind == "episode" and record.scope.session_id is not None
     puts = [
         Put(
             record=replace(record, text=text, version=version, updated_at=at, position=None),
-            relations=None if n else said,
+            relations=None if n else relations,
             replace=n > 0,
-            in_session=turns and not n,
+            in_session=is_turn and not n,
             fields=("text",) if n else (),
         )
-        for n, (text, version, at) in enumerate(zip(texts, versions, moments, strict=False))
+        for n, (text, version, at) in enumerate(zip(texts, versions, times, strict=False))
     ]
     if one.deleted_at is None:
         return [*puts]
-    gone = Remove(id=record.id, scope=record.scope, version=versions[-1], at=one.deleted_at)
-    return [*puts, gone]
+    removal = Remove(id=record.id, scope=record.scope, version=versions[-1], at=one.deleted_at)
+    return [*puts, removal]
 
 
 def _version(at: datetime) -> int:
-    """Count as the journal does, never past the present: a change after this one must win."""
+    """Compute the journal's version of a time, never in the future: a later change must win."""
     return max(1, (min(at, now()) - _YEAR_2020) // timedelta(milliseconds=1) << _COUNTER_BITS)

@@ -1,4 +1,4 @@
-"""A whole memory written to a file of lines, and read from it."""
+"""Export of a whole memory to a file of JSON lines, and its restoration."""
 
 import hashlib
 import itertools
@@ -9,32 +9,32 @@ from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..ports.snapshot import SnapshotRow
 from .backfill import Progress
-from .copy import BATCH, Copied, settle, take_over
+from .copy import BATCH, CopyReport, copy_rows, finish_writes
 from .serialization import from_line, to_line
 
 HEADER = '{"commonplace":1}'
 
 
 def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> int:
-    """Write all that a memory keeps to a file of lines; equal memories give equal files.
+    """Write all rows of a memory to a file; equal memories give equal files.
 
-    Vectors are not among it. The file appears when it is complete, for its owner alone.
+    Vectors are left out. The file appears when it is complete, readable for its owner only.
 
     Returns:
-        The number of pieces.
+        The number of rows.
 
     Raises:
         CannotMoveError: writes are not finished.
     """
-    settle(memory)
+    finish_writes(memory)
     done = 0
     draft = file.with_name(f"{file.name}.part")
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600)
     with draft.open("w", encoding="utf-8", newline="\n") as lines:
         lines.write(f"{HEADER}\n")
-        for one in memory._runtime.engines.graph.dump():  # noqa: SLF001 -- the operator's way in
-            lines.write(f"{to_line(one)}\n")
+        for row in memory._runtime.engines.graph.dump():  # noqa: SLF001 -- the operator's way in
+            lines.write(f"{to_line(row)}\n")
             done += 1
             if progress and done % BATCH == 0:
                 progress("export", done)
@@ -42,27 +42,27 @@ def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> i
     return done
 
 
-def restore(file: Path, target: Memory, *, progress: Progress | None = None) -> Copied:
-    """Read what `export` wrote into an empty place, or go on with what was cut.
+def restore(file: Path, target: Memory, *, progress: Progress | None = None) -> CopyReport:
+    """Read what `export` wrote into an empty location, or go on with such a restoration.
 
     Raises:
         CannotMoveError: the target holds something else.
-        InvalidRecordError: a line is of no export.
+        InvalidRecordError: the file is not an export.
     """
     with file.open(encoding="utf-8") as lines:
         if next(lines, "").rstrip("\n") != HEADER:
             hint = "Give a file that `commonplace export` wrote."
             raise InvalidRecordError(
-                field="file", value=str(file), reason="is no export", hint=hint
+                field="file", value=str(file), reason="must be an export", hint=hint
             )
 
     def read(since: str = "") -> Iterator[SnapshotRow]:
         with file.open(encoding="utf-8") as lines:
             for line in itertools.islice(lines, 1, None):
-                one = from_line(line)
-                if not one.partition or one.partition >= since:
-                    yield one
+                row = from_line(line)
+                if not row.partition or row.partition >= since:
+                    yield row
 
-    with file.open("rb") as whole:
-        name = hashlib.file_digest(whole, "sha256").hexdigest()
-    return take_over(f"the file {name}", read, target, progress=progress)
+    with file.open("rb") as content:
+        name = hashlib.file_digest(content, "sha256").hexdigest()
+    return copy_rows(f"the file {name}", read, target, progress=progress)

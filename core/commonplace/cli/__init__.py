@@ -1,6 +1,6 @@
-"""The command line, `commonplace`; its packages come with the extra `cli`.
+"""Command line `commonplace`; its packages come with the extra `cli`.
 
-What an adapter's own command needs is imported from here; it loads those packages when it is first
+What an adapter's own command needs is imported from here; those packages load when it is first
 asked for.
 """
 

@@ -1,4 +1,4 @@
-"""What a command is given: where a memory is, and which embedder it was made with."""
+"""Arguments of the commands: the location of a memory, and the embedder it was made with."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from ..memory import Memory
 from ..ports.models import Embedder
 from ..settings import Location, Settings
 
-_SECONDS = 1.0  # for what is on its way when a command ends
+_CLOSE_SECONDS = 1.0  # each command has waited for the writes that it needs
 _PARTS = ("graph", "vectors", "journal")
 _SIZES = {
     "text-embedding-3-small": 1536,
@@ -20,35 +20,35 @@ _SIZES = {
 
 
 def find(given: str) -> Location:
-    """Read a place: a folder, or `graph=URL,vectors=URL`, with `,journal=FOLDER` if need be.
+    """Parse a place: a folder, or `graph=URL,vectors=URL`, perhaps with `,journal=FOLDER`.
 
     Raises:
-        InvalidRecordError: a part has another name, comes twice or is missing.
+        InvalidRecordError: a part is unknown, comes twice or is missing.
     """
-    said = _read(given)
-    return Location.find(settings=_settings(said) or Settings(), **said)
+    parts = _parse(given)
+    return Location.find(settings=_settings(parts) or Settings(), **parts)
 
 
 @contextmanager
 def opened(given: str, embedder: Embedder) -> Iterator[Memory]:
-    """Open the memory in a place, for a command that has waited itself for what it needs."""
-    said = _read(given)
-    memory = Memory.open(embedder=embedder, settings=_settings(said), **said)
+    """Open the memory in a place, and close it without a long wait."""
+    parts = _parse(given)
+    memory = Memory.open(embedder=embedder, settings=_settings(parts), **parts)
     try:
         yield memory
     finally:
-        memory.close(_SECONDS)
+        memory.close(_CLOSE_SECONDS)
 
 
 def embedder_of(name: str) -> Embedder:
-    """Make the embedder of this name; the model is loaded on first use.
+    """Make an embedder by name; its model is loaded on first use.
 
     Args:
         name: `sentence-encoder`, `fastembed:MODEL` or `openai:MODEL`, with `@DIMENSIONS` behind a
             model whose dimensions are not known here.
 
     Raises:
-        InvalidRecordError: there is no such embedder.
+        InvalidRecordError: the name is unknown.
         MissingExtraError: its package is not installed.
     """
     family, _, model = name.partition(":")
@@ -65,31 +65,35 @@ def embedder_of(name: str) -> Embedder:
 
         plain, _, size = model.partition("@")
         if not (size.isascii() and size.isdigit()) and plain not in _SIZES:
-            hint = f"Say how long its vectors are: openai:{plain}@1024."
-            raise InvalidRecordError(field="embedder", value=name, reason="is not known", hint=hint)
+            hint = f"Add the length of its vectors, such as openai:{plain}@1024."
+            raise InvalidRecordError(
+                field="embedder", value=name, reason="must name its dimensions", hint=hint
+            )
         return OpenAIEmbedder(plain, dimensions=int(size or _SIZES[plain]))
     hint = "Give sentence-encoder, fastembed:MODEL or openai:MODEL."
-    raise InvalidRecordError(field="embedder", value=name, reason="is none of ours", hint=hint)
+    raise InvalidRecordError(
+        field="embedder", value=name, reason="must be a known embedder", hint=hint
+    )
 
 
-def _settings(said: Mapping[str, Any]) -> Settings | None:
+def _settings(parts: Mapping[str, Any]) -> Settings | None:
     # The environment may add passwords and a journal to URLs, and nothing to a folder.
-    return None if said["path"] else Settings.from_env()
+    return None if parts["path"] else Settings.from_env()
 
 
-def _read(given: str) -> dict[str, Any]:
+def _parse(given: str) -> dict[str, Any]:
     if not re.match(rf"({'|'.join(_PARTS)})=", given):
         return {"path": given}
-    said: dict[str, Any] = {"path": None}
+    parts: dict[str, Any] = {"path": None}
     for part in re.split(rf",(?=(?:{'|'.join(_PARTS)})=)", given):
         name, _, where = part.partition("=")
-        if name in said or not where:
-            reason = f"names {name} twice, or not where it is"
+        if name in parts or not where:
+            reason = f"must have {name} once, with a value"
             raise InvalidRecordError(field="place", value=given, reason=reason)
-        said[name] = where
-    if missing := [name for name in ("graph", "vectors") if name not in said]:
-        hint = "Give graph=URL,vectors=URL, and journal=FOLDER if need be; or one folder for all."
+        parts[name] = where
+    if missing := [name for name in ("graph", "vectors") if name not in parts]:
+        hint = "Give graph=URL,vectors=URL, perhaps with journal=FOLDER; or one folder for all."
         raise InvalidRecordError(
-            field="place", value=given, reason=f"has no {' and no '.join(missing)}", hint=hint
+            field="place", value=given, reason=f"must have {' and '.join(missing)}", hint=hint
         )
-    return said
+    return parts

@@ -1,4 +1,4 @@
-"""What a command shows: progress and sentences on stderr, what was asked for on stdout."""
+"""Output of the commands: results on stdout, progress and messages on stderr."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -22,21 +22,21 @@ except ImportError as error:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-WRONG, USAGE = 1, 2
+FAILURE, USAGE = 1, 2
 
 
 def say(sentence: str, *, style: str = "") -> None:
-    """Show a sentence beside the answer."""
+    """Print a message to stderr."""
     Console(stderr=True).print(sentence, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def answer(sentence: str) -> None:
-    """Show what was asked for."""
+    """Print a result to stdout."""
     Console().print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-def told(command: Callable[P, T]) -> Callable[P, T]:
-    """Let a command end with a sentence and an exit code where it would raise an error of ours."""
+def exit_on_error(command: Callable[P, T]) -> Callable[P, T]:
+    """Make a command print an error of ours and exit with a code, where it would raise it."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -45,17 +45,17 @@ def told(command: Callable[P, T]) -> Callable[P, T]:
         except CommonplaceError as error:
             say(str(error), style="red")
             is_usage = isinstance(error, (InvalidRecordError, MissingExtraError))
-            raise typer.Exit(USAGE if is_usage else WRONG) from None
+            raise typer.Exit(USAGE if is_usage else FAILURE) from None
         except OSError as error:
             say(str(error), style="red")
-            raise typer.Exit(WRONG) from None
+            raise typer.Exit(FAILURE) from None
 
     return run
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int], None]]:
-    """Show how far each stage of a long command is, where somebody looks."""
+    """Show the progress of each stage of a long command, on a terminal."""
     bars = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -66,9 +66,9 @@ def progress() -> Iterator[Callable[[str, int], None]]:
     stages: dict[str, TaskID] = {}
     with bars:
 
-        def told(stage: str, done: int) -> None:
+        def show(stage: str, done: int) -> None:
             if stage not in stages:
                 stages[stage] = bars.add_task(stage, total=None)
             bars.update(stages[stage], completed=done)
 
-        yield told
+        yield show

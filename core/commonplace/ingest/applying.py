@@ -1,6 +1,7 @@
-"""Bring planned changes into the graph store, then into the index; repeating it changes nothing.
+"""Application of planned operations: to the graph store, then to the index.
 
-MERGED FROM commonplace.pipeline.reflect: Bring into the index what the graph store has made of changes."""
+Applying an operation again changes nothing, so that whatever a crash cut off is simply repeated.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -11,198 +12,202 @@ from ..ports.stores import GraphStore, Operation, Outcome, Point, Put, Remove, T
 from .codec import PlannedPuts, decode_delete, decode_plan
 from .crash_points import crash_point
 
+Describe = Callable[[str], tuple[Terms, int]]
+
 
 def apply(
-    work: Sequence[tuple[Operation, PlannedPuts | Remove]],
+    operations: Sequence[Operation],
     *,
     graph: GraphStore,
     index: VectorIndex,
-    describe: Callable[[str], tuple[Terms, int]],
+    describe: Describe,
     shared: bool = False,
 ) -> list[tuple[Change, ...]]:
-    """Apply operations in order: the graph, in one transaction where it can be, then the index.
+    """Apply planned operations in order: the graph, in one transaction if possible, then the index.
 
     Args:
-        work: an operation with its planned changes, each with its vector if its text is told, or
-            its removal.
         describe: gives a text's terms and its length in words.
         shared: another process may change both stores meanwhile.
 
     Returns:
         The changes of each operation, in order.
     """
-    steps: list[Put | Remove] = []
-    vectors: list[Sequence[float] | None] = []
-    for op, planned in work:
-        if isinstance(planned, Remove):
-            steps.append(planned)
-            vectors.append(None)
-            continue
-        for put, vector in planned:
-            steps.append(replace(put, record=replace(put.record, version=op.version)))
-            vectors.append(vector)
+    work = [_changes_of(op) for op in operations]
+    changes = [change for some in work for change, _ in some]
+    vectors = [vector for some in work for _, vector in some]
     crash_point("before_graph")
     outcomes: list[Outcome] = []
-    for part in _parts(steps):
+    for part in _parts(changes):
         done = graph.apply(part)
-        _tell_again(part, done, graph)
-        steps[len(outcomes) : len(outcomes) + len(part)] = part
+        _add_revived_texts(part, done, graph)
+        changes[len(outcomes) : len(outcomes) + len(part)] = part
         outcomes += done
     crash_point("after_graph")
-    written = reflect(steps, vectors, outcomes, index, describe, shared=shared)
+    written = _sync_index(changes, vectors, outcomes, index, describe, shared=shared)
     if shared:
-        look_again(written, graph, index)
+        _verify_index(written, graph, index)
     crash_point("after_index")
-    answers = iter(outcomes)
-    return [
-        tuple(next(answers).change for _ in ([0] if isinstance(planned, Remove) else planned))
-        for _, planned in work
-    ]
+    remaining = iter(outcomes)
+    return [tuple(next(remaining).change for _ in some) for some in work]
 
 
-def _parts(steps: Sequence[Put | Remove]) -> Iterator[list[Put | Remove]]:
-    """Cut before each change of a record that is added in the same part.
-
-    Whether a text must be told again is judged after its part: nothing may have changed its record
-    in between, also when a crash makes the judgement late.
-    """
-    part: list[Put | Remove] = []
-    added: set[str] = set()
-    for step in steps:
-        one = step.id if isinstance(step, Remove) else step.record.id
-        if one in added:
-            yield part
-            part, added = [], set()
-        part.append(step)
-        if isinstance(step, Put) and not step.replace:
-            added.add(one)
-    if part:
-        yield part
-
-
-def _tell_again(steps: list[Put | Remove], outcomes: list[Outcome], graph: GraphStore) -> None:
-    """Add texts anew that were found known, but are changed or no longer true by now."""
-    for n, step in enumerate(steps):
-        if isinstance(step, Remove) or step.replace:
-            continue
-        told = step.record
-        key = told.text.strip()
-        if told.id != told.scope.record_id(told.kind, key):
-            continue  # the caller named it himself
-        for again in itertools.count(1):
-            held = outcomes[n].record
-            if outcomes[n].change.event != "NONE" or held is None or _says(held, told):
-                break
-            # Counted, so that repeating the operation walks to the same record.
-            other = told.scope.record_id(told.kind, f"{key}\x00{again}")
-            if held.version > told.version and not graph.get(told.scope, [other]):
-                break  # repeated after a later change; the first time it was no news
-            steps[n] = replace(step, record=replace(told, id=other))
-            [outcomes[n]] = graph.apply([steps[n]])
-
-
-def _says(held: Record, told: Record) -> bool:
-    return held.text == told.text and not (held.valid_to and held.valid_to <= told.occurred_at)
-
-
-def planned(op: Operation) -> PlannedPuts | Remove:
-    """Read what an operation does: its frozen plan, or its removal."""
+def _changes_of(op: Operation) -> Sequence[tuple[Put | Remove, Sequence[float] | None]]:
+    """Read what an operation does: its removal, or its frozen plan with a vector per new text."""
     if op.kind == "delete":
         body = decode_delete(op)
-        return Remove(
+        removal = Remove(
             id=body.id,
             scope=op.scope,
             version=op.version,
             at=body.at,
             spare_pinned=body.spare_pinned,
         )
-    return decode_plan(op.plan) if op.plan else []
+        return [(removal, None)]
+    plan: PlannedPuts = decode_plan(op.plan) if op.plan else []
+    return [
+        (replace(put, record=replace(put.record, version=op.version)), vector)
+        for put, vector in plan
+    ]
 
 
-def reflect(
-    steps: Sequence[Put | Remove],
+def _parts(changes: Sequence[Put | Remove]) -> Iterator[list[Put | Remove]]:
+    """Split before each change of a record that is added in the same part.
+
+    Whether a text must be added again is decided after its part: nothing may have changed its
+    record in between, also when a crash delays the decision.
+    """
+    part: list[Put | Remove] = []
+    added: set[str] = set()
+    for change in changes:
+        record_id = change.id if isinstance(change, Remove) else change.record.id
+        if record_id in added:
+            yield part
+            part, added = [], set()
+        part.append(change)
+        if isinstance(change, Put) and not change.replace:
+            added.add(record_id)
+    if part:
+        yield part
+
+
+def _add_revived_texts(
+    changes: list[Put | Remove], outcomes: list[Outcome], graph: GraphStore
+) -> None:
+    """Add under a new id each text whose record exists, but was changed or has ended since."""
+    for n, change in enumerate(changes):
+        if isinstance(change, Remove) or change.replace:
+            continue
+        added = change.record
+        key = added.text.strip()
+        if added.id != added.scope.record_id(added.kind, key):
+            continue  # the caller chose its key
+        for attempt in itertools.count(1):
+            stored = outcomes[n].record
+            if outcomes[n].change.event != "NONE" or stored is None or _still_states(stored, added):
+                break
+            # Counted, so that repeating the operation arrives at the same record.
+            other = added.scope.record_id(added.kind, f"{key}\x00{attempt}")
+            if stored.version > added.version and not graph.get(added.scope, [other]):
+                break  # repeated after a later change; the first time it was stored already
+            changes[n] = replace(change, record=replace(added, id=other))
+            [outcomes[n]] = graph.apply([changes[n]])
+
+
+def _still_states(stored: Record, added: Record) -> bool:
+    has_ended = stored.valid_to is not None and stored.valid_to <= added.occurred_at
+    return stored.text == added.text and not has_ended
+
+
+def _sync_index(
+    changes: Sequence[Put | Remove],
     vectors: Sequence[Sequence[float] | None],
     outcomes: Sequence[Outcome],
     index: VectorIndex,
-    describe: Callable[[str], tuple[Terms, int]],
+    describe: Describe,
     *,
     shared: bool,
 ) -> list[Record]:
-    """Bring the outcomes into the index; answer what may be there now, as it was written.
+    """Write the graph's outcomes to the index; return the records that it may hold now.
 
     Args:
-        shared: another process may have put something newer there, which stays.
+        shared: another process may have written something newer, which stays.
     """
-    change = _Change(describe=describe, shared=shared)
-    for step, vector, outcome in zip(steps, vectors, outcomes, strict=True):
-        change.touched |= {one.id: one for one in outcome.touched}
-        if not isinstance(step, Remove):
-            change.put(step, vector, outcome.record)
+    batch = _IndexBatch(describe=describe, shared=shared)
+    for change, vector, outcome in zip(changes, vectors, outcomes, strict=True):
+        batch.amended |= {one.id: one for one in outcome.touched}
+        if not isinstance(change, Remove):
+            batch.put(change, vector, outcome.record)
         elif outcome.record is None:
-            change.remove(step.id, step.scope, step.version)
-    removals: dict[tuple[Scope, int | None], list[str]] = {}
-    for one, of in change.gone.items():
-        removals.setdefault(of, []).append(one)
-    for (scope, version), ids in removals.items():
-        index.delete(scope, ids, version)
-    if change.points:
-        index.upsert(list(change.points.values()))
-    if change.touched:
-        index.amend(list(change.touched.values()))
-    return list((change.written | change.touched).values())
+            batch.remove(change.id, change.scope, change.version)
+    batch.write(index)
+    return list((batch.written | batch.amended).values())
 
 
 @dataclass(slots=True, kw_only=True)
-class _Change:
-    describe: Callable[[str], tuple[Terms, int]]
+class _IndexBatch:
+    """What a batch of changes does to the index; a later change of a record replaces an earlier."""
+
+    describe: Describe
     shared: bool
     points: dict[str, Point] = field(default_factory=dict)
-    gone: dict[str, tuple[Scope, int | None]] = field(default_factory=dict)
-    touched: dict[str, Record] = field(default_factory=dict)
+    removed: dict[str, tuple[Scope, int | None]] = field(default_factory=dict)
+    amended: dict[str, Record] = field(default_factory=dict)
     written: dict[str, Record] = field(default_factory=dict)
 
     def remove(self, record_id: str, scope: Scope, version: int) -> None:
-        self.points.pop(record_id, None)  # it may be of this very batch
-        self.gone[record_id] = scope, version if self.shared else None
+        self.points.pop(record_id, None)
+        self.removed[record_id] = scope, version if self.shared else None
 
-    def put(self, step: Put, vector: Sequence[float] | None, record: Record | None) -> None:
-        self.written[step.record.id] = record or step.record
+    def put(self, put: Put, vector: Sequence[float] | None, record: Record | None) -> None:
+        self.written[put.record.id] = record or put.record
         if record is None:
             return
         if not record.indexed:
             self.remove(record.id, record.scope, record.version)
-        elif vector is not None and _is_of(step.record, record):
+        elif vector is not None and _has_text_of(put.record, record):
             terms, words = self.describe(record.indexed_text)
-            self.gone.pop(record.id, None)
+            self.removed.pop(record.id, None)
             self.points[record.id] = Point(record=record, vector=vector, terms=terms, words=words)
-        elif step.replace:
-            self.touched[record.id] = record  # its text is of another change, the rest of this one
+        elif put.replace:
+            self.amended[record.id] = record  # its text is of another change, the rest of this one
+
+    def write(self, index: VectorIndex) -> None:
+        ids: dict[tuple[Scope, int | None], list[str]] = {}
+        for record_id, limits in self.removed.items():
+            ids.setdefault(limits, []).append(record_id)
+        for (scope, version), some in ids.items():
+            index.delete(scope, some, version)
+        if self.points:
+            index.upsert(list(self.points.values()))
+        if self.amended:
+            index.amend(list(self.amended.values()))
 
 
-def _is_of(told: Record, held: Record) -> bool:
-    # A later change may have ended what this one told: then it is indexed as it is now.
-    return held.version >= told.version and held.indexed_text == told.indexed_text
+def _has_text_of(added: Record, stored: Record) -> bool:
+    # A later change may have ended what this one states: then it is indexed as it is now.
+    return stored.version >= added.version and stored.indexed_text == added.indexed_text
 
 
-def look_again(written: Sequence[Record], graph: GraphStore, index: VectorIndex) -> None:
-    """Bring into the index what another process has made of records since the graph had them.
+def _verify_index(written: Sequence[Record], graph: GraphStore, index: VectorIndex) -> None:
+    """Correct the index where another process has changed records since the graph wrote them.
 
-    Its erasure was perhaps here before they were. Whoever gives a record another version brings it.
+    Its erasure may have reached the index before they did. A record with another version is left
+    to the process that gave it this version.
     """
     while written:
-        owners: dict[Scope, list[Record]] = {}
+        by_owner: dict[Scope, list[Record]] = {}
         for one in written:
             user = one.scope.user_id
-            owners.setdefault(one.scope if user is None else Scope(user_id=user), []).append(one)
+            by_owner.setdefault(one.scope if user is None else Scope(user_id=user), []).append(one)
         changed: list[Record] = []
-        for owner, records in owners.items():
+        for owner, records in by_owner.items():
             found = graph.get(owner, [one.id for one in records], include_expired=True)
-            held = {one.id: one for one in found}
+            stored = {one.id: one for one in found}
             for one in records:
-                now = held.get(one.id)
-                if now is None:
+                current = stored.get(one.id)
+                if current is None:
                     index.delete(owner, [one.id], one.version)
-                elif now != one and now.version == one.version:
-                    changed.append(now)
+                elif current != one and current.version == one.version:
+                    changed.append(current)
         index.amend(changed)
         written = changed

@@ -1,4 +1,4 @@
-"""What a caller states or says, as the changes that add it."""
+"""Changes that add what a caller gives: facts with dated relations, and conversation turns."""
 
 import json
 from collections.abc import Callable
@@ -10,17 +10,17 @@ from ..ports.stores import Put
 
 IsSingle = Callable[[Relation], bool]
 
-# Text that came from tools or documents may be anybody's.
+# Anybody may have written the text of tools and documents.
 _TRUST = {"tool": 0.3, "document": 0.3}
 
 
 def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_single: IsSingle) -> Put:
-    """Make the change that adds a stated fact."""
-    relations = dated(fact, at, is_single)
+    """Make the change that adds a fact."""
+    relations = dated_relations(fact, at, is_single)
     begins = _begins(fact)
     key = fact.text.strip()
     if begins and any(one.single_valued for one in relations):
-        # To say again later what somebody's value is, is news: it may have changed in between.
+        # The same value again at a later time is news: it may have changed in between.
         key = json.dumps([key, begins.astimezone(UTC).isoformat()])
     record = Record(
         id=scope.record_id(fact.kind, fact.key or key),
@@ -43,20 +43,19 @@ def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_singl
     return Put(record=record, relations=relations)
 
 
-def dated(fact: Fact, at: datetime, is_single: IsSingle) -> tuple[Relation, ...]:
-    """Give each value the moment from which it holds: without one it could not be put in order."""
+def dated_relations(fact: Fact, at: datetime, is_single: IsSingle) -> tuple[Relation, ...]:
+    """Give each single-valued relation of a fact the moment from which it holds, to order them."""
     since = _begins(fact) or at
-    stated = []
+    dated = []
     for one in fact.relations:
         single = is_single(one)
-        begins = one.valid_from
-        if fact.expires_at and (one.valid_to is None or one.valid_to > fact.expires_at):
-            # What nobody shows any more must not stand as true either.
-            one = replace(one, valid_to=fact.expires_at)  # noqa: PLW2901 -- the same, bounded
-        if single and begins is None and (one.valid_to is None or one.valid_to > since):
+        begins, ends = one.valid_from, one.valid_to
+        if fact.expires_at and (ends is None or ends > fact.expires_at):
+            ends = fact.expires_at  # a relation must not hold longer than its record is shown
+        if single and begins is None and (ends is None or ends > since):
             begins = since
-        stated.append(replace(one, single_valued=single, valid_from=begins))
-    return tuple(stated)
+        dated.append(replace(one, single_valued=single, valid_from=begins, valid_to=ends))
+    return tuple(dated)
 
 
 def _begins(fact: Fact) -> datetime | None:
@@ -67,9 +66,9 @@ def _begins(fact: Fact) -> datetime | None:
 
 def message_put(message: Message, scope: Scope, *, at: datetime, origin: Origin) -> Put:
     """Make the change that adds a turn of a conversation, verbatim."""
-    spoken: Origin = "tool" if message.role == "tool" else origin
+    speaker: Origin = "tool" if message.role == "tool" else origin
     if origin == "user" and message.role in ("assistant", "system"):
-        spoken = "assistant" if message.role == "assistant" else "system"
+        speaker = "assistant" if message.role == "assistant" else "system"
     key = message.id or json.dumps([message.role, message.name, message.text.strip()])
     record = Record(
         id=scope.record_id("episode", key),
@@ -78,8 +77,8 @@ def message_put(message: Message, scope: Scope, *, at: datetime, origin: Origin)
         kind="episode",
         role=message.role,
         name=message.name,
-        origin=spoken,
-        trust=_TRUST.get(spoken, 1.0),
+        origin=speaker,
+        trust=_TRUST.get(speaker, 1.0),
         created_at=at,
         updated_at=at,
         occurred_at=message.at or at,

@@ -107,7 +107,7 @@ def decode_write(op: Operation) -> WriteBody:
         return _write.decode(op.body)
     except msgspec.DecodeError as error:
         raise InvalidRecordError(
-            field="operation", value=op.id, reason=f"cannot be read: {error}"
+            field="operation", value=op.id, reason=f"must be decodable: {error}"
         ) from error
 
 

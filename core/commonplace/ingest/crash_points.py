@@ -1,4 +1,4 @@
-"""Named points in the write path at which a test may stop the process; nothing in production."""
+"""Named crash points of the write path, at which a test may stop the process."""
 
 from collections.abc import Callable
 

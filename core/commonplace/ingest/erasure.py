@@ -1,4 +1,4 @@
-"""Remove a scope from every store, then look again; repeating it removes what is left."""
+"""Erasure of a scope from every store, with a count of what is left; repeating it removes that."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Keyed executor: one step at a time for each key, on threads of its own."""
+"""Keyed executor: a thread pool that runs one step at a time for each key."""
 
 import threading
 from collections.abc import Callable
@@ -8,35 +8,35 @@ _THREADS = 8
 
 
 class KeyedExecutor:
-    """Calls `step` for a key until it has nothing to do.
+    """Calls `step` for a key until it has nothing left to do.
 
     Args:
-        step: does some of a key's work; answers None when there is none, 0.0 when there may be
+        step: does some of a key's work; returns None when there is none, 0.0 when there may be
             more, or the seconds to wait before the next step. Never two at once for one key.
-        idle: called when no key runs.
+        on_idle: called when no key runs.
     """
 
-    def __init__(self, step: Callable[[str], float | None], idle: Callable[[], None]) -> None:
+    def __init__(self, step: Callable[[str], float | None], on_idle: Callable[[], None]) -> None:
         self._step = step
-        self._idle = idle
+        self._on_idle = on_idle
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="commonplace-ingest")
         self._changed = threading.Condition()
         self._running: set[str] = set()
         self._again: set[str] = set()
+        self._delayed: set[str] = set()
         self._timers: set[threading.Timer] = set()
-        self._gathering: set[str] = set()
-        self._elsewhere = 0
+        self._external = 0
         self.closed = False
 
     def schedule(self, key: str, *, after: float = 0.0) -> None:
-        """Run a key, `after` seconds; one that runs already looks once more before it stops."""
+        """Run a key in `after` seconds; if it is running, it takes at least one more step."""
         if after:
             with self._changed:
-                if key in self._gathering or key in self._running:
+                if key in self._delayed or key in self._running:
                     self._again.add(key)
                     return
-                self._gathering.add(key)
-            self.schedule_later(key, after, lambda: self._gathering.discard(key))
+                self._delayed.add(key)
+            self.schedule_later(key, after, lambda: self._delayed.discard(key))
             return
         with self._changed:
             if self.closed:
@@ -68,26 +68,26 @@ class KeyedExecutor:
                 self._timers.add(timer)
                 timer.start()
 
-    def elsewhere(self, change: int) -> None:
-        """Count work that will kick a key when it ends: +1 when it begins, -1 when it has."""
+    def count_external(self, change: int) -> None:
+        """Count work elsewhere that ends with `schedule`: +1 at its start, -1 at its end."""
         with self._changed:
-            self._elsewhere += change
+            self._external += change
             self._changed.notify_all()
 
-    def wait(self, timeout: float, *, own: bool) -> bool:
-        """Wait until no key runs or is to run; False when `timeout` seconds were over before.
+    def wait(self, timeout: float, *, external: bool) -> bool:
+        """Wait until no key runs or is scheduled; False if `timeout` seconds pass before.
 
         Args:
-            own: wait for keys only, not for work elsewhere.
+            external: wait for work elsewhere too.
         """
         with self._changed:
             return self._changed.wait_for(
-                lambda: not (self._running or self._timers or (self._elsewhere and not own)),
+                lambda: not (self._running or self._timers or (self._external and external)),
                 timeout,
             )
 
     def close(self) -> None:
-        """Finish the steps that run, start no more."""
+        """Finish the running steps and start no more."""
         with self._changed:
             self.closed = True
             for timer in self._timers:
@@ -104,12 +104,12 @@ class KeyedExecutor:
                 if pause is None and key in self._again:
                     pause = 0.0
                 if pause != 0.0 or self.closed:
-                    # Inside the lock: whoever kicks after this starts the key anew.
+                    # Inside the lock: a later `schedule` starts the key again.
                     self._running.discard(key)
-                    quiet = not self._running
+                    is_idle = not self._running
         if pause:
             self.schedule_later(key, pause, lambda: None)
-        if quiet:
-            self._idle()
+        if is_idle:
+            self._on_idle()
         with self._changed:
             self._changed.notify_all()

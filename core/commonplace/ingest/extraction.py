@@ -1,7 +1,7 @@
-"""Facts out of a conversation, by one call of a chat model and at most one repair.
+"""Extraction of facts from a conversation, by one call of a chat model and at most one repair.
 
-The model sees numbers, never ids. What it answers is data: validated, capped, and dropped where it
-does not fit; the conversation itself is kept verbatim by the caller whatever happens here.
+The model sees numbers, never ids. Its answer is data: validated, capped, and dropped where it does
+not fit; the conversation itself is kept verbatim by the caller whatever happens here.
 """
 
 import json
@@ -68,11 +68,11 @@ Answer with JSON only: {"facts": [...]}; an empty list if nothing is worth keepi
 def extract(
     messages: Sequence[Message], at: datetime, instructions: str | None = None
 ) -> Generator[AskChat, str | None, list[Fact] | str | None]:
-    """Plan an extraction: yields what to ask, is sent the answers, returns the facts.
+    """Extract facts: yields requests to a chat model, is sent its answers, None for a failure.
 
-    An answer of None means that the model failed, and so does a result of None. An empty list
-    means that nothing was worth keeping, a text that the answer stayed unreadable after one
-    repair, and why.
+    Returns:
+        The facts, at most 32; empty if nothing was worth keeping. None if the model failed. A text,
+        the reason, if its answer stayed unreadable after one repair.
     """
     lines = [
         f"[{number}] {message.name or message.role}: {message.text}"
@@ -82,18 +82,18 @@ def extract(
     user = f"Time: {when:%A %Y-%m-%d %H:%M}\nConversation:\n" + "\n".join(lines)
     system = f"{_SYSTEM}\n\nFor this application:\n{instructions}" if instructions else _SYSTEM
     answer = yield AskChat(system=system, user=user, schema=SCHEMA)
-    facts, fault = _read(answer, when)
+    facts, fault = _parse(answer, when)
     if facts is None and answer is not None:
         repair = f"{user}\n\nYour last answer was refused: {fault}. Answer again, JSON only."
         answer = yield AskChat(system=system, user=repair, schema=SCHEMA)
-        facts, fault = _read(answer, when)
+        facts, fault = _parse(answer, when)
     if facts is not None:
         return facts
     return None if answer is None else fault
 
 
-def _read(answer: str | None, when: datetime) -> tuple[list[Fact] | None, str]:
-    """Read an answer; the facts are None if it is no such JSON, then the fault says why."""
+def _parse(answer: str | None, when: datetime) -> tuple[list[Fact] | None, str]:
+    """Parse an answer; the facts are None if it does not fit the schema, and the text says why."""
     if answer is None:
         return None, "no answer"
     bare = re.sub(r"^\s*```(?:json)?|```\s*$", "", answer).strip()
@@ -132,9 +132,9 @@ def _fact(row: object, when: datetime) -> Fact | None:
 def _relation(given: object, since: datetime | None) -> Relation | None:
     if not isinstance(given, dict):
         return None
-    said: dict[str, Any] = {name: given[name] for name in _ENDS if given.get(name)}
+    parts: dict[str, Any] = {name: given[name] for name in _ENDS if given.get(name)}
     try:
-        return Relation(**{"subject": "", "predicate": "", "object": "", **said}, valid_from=since)
+        return Relation(**{"subject": "", "predicate": "", "object": "", **parts}, valid_from=since)
     except CommonplaceError:
         return None
 

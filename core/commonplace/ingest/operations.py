@@ -1,4 +1,4 @@
-"""Validated write requests as operations, ready for the journal."""
+"""Operations for the journal, made of validated write requests."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -29,20 +29,20 @@ from ..model import (
 from ..ports.stores import Engines, Operation, OperationKind, Put
 from ..settings import Settings
 from ..validation import check_choice, check_metadata, check_name
-from .changes import dated, fact_put, message_put
+from .changes import dated_relations, fact_put, message_put
 from .codec import DeleteBody, WriteBody, encode_body
-from .pending import check_keys, find_known
+from .pending import check_keys, find_record
 
 MAX_ITEMS = 1_000
-# What a `Fact` says of a record; the rest of it stays when another takes its place.
-_STATED = (
+# The fields of a record that a `Fact` gives; an upsert keeps the others as stored.
+_FACT_FIELDS = (
     "text", "metadata", "origin", "trust", "occurred_at", "expires_at", "importance", "pinned",
     "situation", "outcome", "indexed",
 )  # fmt: skip
 
 
 class Operations:
-    """Makes the operations of one open memory; each method checks what a caller gave.
+    """Makes the operations of one open memory; each method checks what its caller gives.
 
     Every method raises `InvalidRecordError` for what cannot be stored.
     """
@@ -94,7 +94,7 @@ class Operations:
                 if fact.key is not None:
                     keyed.append((fact.key, put.record))
                     if upsert:
-                        put = replace(put, replace=True, upsert=True, fields=_STATED)
+                        put = replace(put, replace=True, upsert=True, fields=_FACT_FIELDS)
             else:
                 raise InvalidRecordError(
                     field="content", value=item, reason="must be a text, a Message or a Fact"
@@ -129,8 +129,8 @@ class Operations:
             RecordNotFoundError: no live record has this id in this scope.
         """
         check_scope(scope)
-        # What has expired may be given a later end.
-        record = find_known(self._engines, record_id, scope, include_expired=expires_at is not ...)
+        # An expired record may get a later end.
+        record = find_record(self._engines, record_id, scope, include_expired=expires_at is not ...)
         return self._revision(
             record, text, metadata=metadata, merge=merge, relations=relations,
             importance=importance, pinned=pinned, expires_at=expires_at, votes=votes,
@@ -143,7 +143,7 @@ class Operations:
             RecordNotFoundError: no live record has this id in this scope.
         """
         check_scope(scope)
-        found = find_known(self._engines, record_id, scope, include_expired=True)
+        found = find_record(self._engines, record_id, scope, include_expired=True)
         return _deletion(record_id, found.scope, spare_pinned=spare_pinned, after=found.version)
 
     def command(self, command: Command) -> Operation:
@@ -191,15 +191,17 @@ class Operations:
         given |= {"importance": importance, "pinned": pinned}
         given = {name: value for name, value in given.items() if value is not None}
         given |= {} if expires_at is ... else {"expires_at": expires_at}
-        stated = () if relations is None else relations
-        fact = Fact(**{"text": record.text, **given}, relations=stated)  # type: ignore[arg-type]  # Fact checks it
+        fact = Fact(
+            **{"text": record.text, **given},
+            relations=() if relations is None else relations,  # type: ignore[arg-type]  # Fact checks it
+        )
         if merge and metadata is not None:
             check_metadata({**record.metadata, **metadata})
         given |= {"votes": votes} if votes else {}
-        says_as_before = relations is None and fact.text == record.text
+        keeps_relations = relations is None and fact.text == record.text
         put = Put(
             record=replace(record, **{**given, "updated_at": at}),
-            relations=None if says_as_before else dated(fact, at, self._is_single),
+            relations=None if keeps_relations else dated_relations(fact, at, self._is_single),
             replace=True,
             fields=tuple(given),
             merge=merge,
@@ -231,6 +233,6 @@ def _operation(kind: OperationKind, scope: Scope, body: str, *, after: int = 0) 
     """Make an operation with a new id.
 
     Args:
-        after: the version of the record that it changes, as another host's clock may have made it.
+        after: the version of the record that it changes; another host's clock may be ahead.
     """
     return Operation(id=str(uuid.uuid4()), kind=kind, scope=scope, body=body, version=after)

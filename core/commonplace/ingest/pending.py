@@ -1,4 +1,4 @@
-"""What a store knows of a record: what is stored, and what is accepted and on its way."""
+"""Pending lookup: records as they are stored, or as accepted operations will leave them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,20 +11,20 @@ from .codec import decode_write, record_ids
 _EVERYTHING = 1_000_000
 
 
-def find_known(
+def find_record(
     engines: Engines, record_id: str, scope: Scope, *, include_expired: bool = False
 ) -> Record:
-    """Find a live record that the scope covers, stored or on its way.
+    """Find a live record that the scope covers, stored or pending.
 
     Args:
-        expired: also one that has expired, to delete it.
+        include_expired: also a stored one that has expired.
 
     Raises:
-        InvalidRecordError: the id is no string.
-        RecordNotFoundError: there is none, or it is about to be deleted.
+        InvalidRecordError: the id is not a string.
+        RecordNotFoundError: there is none, or its deletion is pending.
     """
     check_name("record_id", record_id)
-    for op in _accepted(engines, scope):
+    for op in _pending_newest_first(engines, scope):
         if op.kind == "forget" and op.scope.covers(scope):
             break
         if record_id not in record_ids(op):
@@ -43,22 +43,23 @@ def find_known(
 def check_keys(
     engines: Engines, keyed: Sequence[tuple[str, Record]], *, upsert: bool = False
 ) -> None:
-    """Refuse a key that was used for another text: just now, or, unless it may, before.
+    """Refuse a key that names two texts: here, or, without `upsert`, here and in an earlier write.
 
-    All records are of one scope.
+    Args:
+        keyed: each record of a write with its key; all are of one scope.
 
     Raises:
-        IdempotencyConflictError: it was.
+        IdempotencyConflictError: it does.
     """
-    told: dict[str, str] = {}
+    given: dict[str, str] = {}
     for key, record in keyed:
-        if told.setdefault(record.id, record.text) != record.text:
+        if given.setdefault(record.id, record.text) != record.text:
             raise IdempotencyConflictError(key=key)
     if upsert or not keyed:
         return
     scope = keyed[0][1].scope
-    texts = {one: {version.text for version in engines.graph.history(scope, one)} for one in told}
-    for op in _accepted(engines, scope):
+    texts = {one: {version.text for version in engines.graph.history(scope, one)} for one in given}
+    for op in _pending_newest_first(engines, scope):
         if op.kind != "delete" and not record_ids(op).isdisjoint(texts):
             for put in decode_write(op).puts:
                 if put.record.id in texts:
@@ -68,6 +69,5 @@ def check_keys(
             raise IdempotencyConflictError(key=key)
 
 
-def _accepted(engines: Engines, scope: Scope) -> Iterator[Operation]:
-    """Read what the scope's partition has accepted, newest first."""
+def _pending_newest_first(engines: Engines, scope: Scope) -> Iterator[Operation]:
     return reversed(engines.journal.pending(scope.partition, limit=_EVERYTHING))

@@ -1,29 +1,28 @@
-"""Submission of one memory's operations, from a thread or from an event loop."""
+"""Submission of one memory's operations to the ingest worker, from a thread or an event loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from ..errors import LoopRequiredError
-from ..model import Backlog, EraseReceipt, WriteResult
+from ..model import Backlog, WriteResult
 from ..ports.stores import Operation
-from .planning import Models
-from .worker import IngestWorker
-
-Result = WriteResult | EraseReceipt
-Run = Callable[..., Awaitable[Any]]
+from .planning import Models, RunInThread
+from .worker import IngestWorker, OperationResult
 
 
 class Submission:
-    """Hands operations to the worker and waits for their results.
+    """Submits operations to the worker and waits for their results.
 
     Args:
         models: plan what is submitted here.
-        run: awaits a blocking call on the threads of reads.
-        run_write: the same on threads that no read needs; the call may wait for an embedder.
+        run: runs blocking calls on the threads of reads.
+        run_write: the same on threads that no read needs; a call may wait for an embedder.
     """
 
-    def __init__(self, worker: IngestWorker, models: Models, run: Run, run_write: Run) -> None:
+    def __init__(
+        self, worker: IngestWorker, models: Models, run: RunInThread, run_write: RunInThread
+    ) -> None:
         self._worker = worker
         self._models = models
         self._run = run
@@ -41,11 +40,11 @@ class Submission:
 
     async def asubmit(self, operations: Sequence[Operation], *, wait: bool) -> list[Any]:
         """Accept operations as `submit`; asynchronous models are awaited on the running loop."""
-        # Once the journal has been asked, a cancelled caller must not leave a write half claimed.
+        # Once the journal has accepted, a cancelled caller must not leave a write half claimed.
         return await asyncio.shield(asyncio.ensure_future(self._accept(operations, wait=wait)))
 
     def adopt_orphans(self) -> None:
-        """Plan on the running loop what the loops that accepted it left behind."""
+        """Plan on the running loop the operations that dead loops orphaned."""
         if self._worker.async_models.has_orphans:
             self._spawn(self._worker.async_models.plan_orphans(self._run))
 
@@ -61,7 +60,9 @@ class Submission:
         left: Backlog = await self._run(self._worker.flush, max(0.0, until - loop.time()))
         return left
 
-    async def _accept(self, operations: Sequence[Operation], *, wait: bool) -> list[Result]:
+    async def _accept(
+        self, operations: Sequence[Operation], *, wait: bool
+    ) -> list[OperationResult]:
         run = self._run_write if wait else self._run
         accepted = await run(
             self._worker.accept, operations, self._models, claimed=True, urgent=wait

@@ -40,7 +40,7 @@ def test_a_copy_killed_anywhere_goes_on(run, lived: Path, tmp_path: Path, stage:
     done = run("copy", lived, tmp_path / "copy")
 
     assert done.exit_code == 0, done.output
-    assert "0 embedded anew" in done.stdout
+    assert " reused, 0 embedded" in done.stdout
     for place in ("lived", "copy"):
         run("export", tmp_path / place, f"{place}.jsonl")
     assert Path("copy.jsonl").read_bytes() == Path("lived.jsonl").read_bytes()
