@@ -234,7 +234,7 @@ def test_extraction_asks_once_repairs_once_and_always_keeps_the_turn(
     with open_memory(tmp_path, chat=chat) as memory:
         memory.add(TURN, SESSION)
 
-        assert len(chat.asked) == calls
+        assert len(chat.calls) == calls
         assert sorted(texts_of(memory)) == sorted([*facts, TURN.text])
         assert [r.object for r in memory.relations(ALICE)] == (["Lyon"] if facts else [])
 
@@ -244,7 +244,7 @@ async def test_an_asynchronous_chat_model_is_awaited_on_the_callers_loop(tmp_pat
     async with open_memory(tmp_path, chat=chat) as memory:
         await memory.aadd(TURN, SESSION)
 
-        assert len(chat.asked) == 1
+        assert len(chat.calls) == 1
         assert len(texts_of(memory)) == 2
 
 

@@ -26,7 +26,7 @@ def test_extracted_facts_may_stand_for_their_messages(tmp_path: Path, scope: Sco
     assert ["Alice has a cat."] == [one.text for one in written.changes]
     assert ("Alice has a cat.", {"topic": "pets"}) == (record.text, record.metadata)
     assert record.expires_at == how.expires_at
-    assert "Only pets." in chat.asked[0].system
+    assert "Only pets." in chat.calls[0].system
 
 
 def test_an_unreadable_extraction_without_its_messages_is_a_dead_letter(

@@ -52,6 +52,11 @@ def test_importing_the_core_loads_no_framework_driver_or_model(record_property):
     assert sorted(HEAVY.intersection(loaded)) == []
 
 
+def test_the_fakes_need_no_pytest():
+    code = "import sys; sys.modules['pytest'] = None; import commonplace.testing.fakes"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_every_core_module_imports_or_names_its_extra(module: str):
     """The engine of a server is imported when it is used, and a model's library even later."""

@@ -1,17 +1,4 @@
-"""What the project tests itself with, shipped for whoever writes an engine or an adapter.
+"""Tests for engines and adapters of other projects: `fakes`, and `contracts` to inherit from.
 
-Import from the modules: the contracts are classes to inherit from in a pytest file of your own.
+`fakes` needs nothing more than this package; `contracts` needs pytest, of the extra `testing`.
 """
-
-import pytest
-
-pytest.register_assert_rewrite(
-    "commonplace.testing.contracts.index",
-    "commonplace.testing.contracts.graph",
-    "commonplace.testing.contracts.relations",
-    "commonplace.testing.contracts.journal",
-    "commonplace.testing.contracts.moving",
-    "commonplace.testing.contracts.adapter",
-    "commonplace.testing.contracts.checkpoints",
-    "commonplace.testing.contracts.checkpoints",
-)

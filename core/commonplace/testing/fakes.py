@@ -1,4 +1,4 @@
-"""Fakes for what a test must not reach: models and time. Engines are never faked."""
+"""Fakes of models and of time, for tests; engines are never faked."""
 
 import hashlib
 import math
@@ -11,7 +11,7 @@ from ..retrieval.lexical import tokens
 
 
 class HashEmbedder:
-    """Embeds a text as the sum of random directions of its words: alike texts are near.
+    """Embeds a text as the sum of random directions of its words, so that similar texts are near.
 
     The same text has the same unit vector in every process; no text has a zero vector.
 
@@ -25,7 +25,7 @@ class HashEmbedder:
 
     @property
     def id(self) -> str:
-        """Name the space, which the number of dimensions decides."""
+        """Name the model; vectors of equal dimensions are comparable."""
         return f"hash-{self.dimensions}"
 
     def embed(
@@ -39,7 +39,7 @@ class HashEmbedder:
         vector = [0.0] * self.dimensions
         for word in tokens(text) or [text]:
             digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-            # Four places a word: enough to tell words apart, few enough to stay quick.
+            # Four components a word: enough to tell words apart, few enough to be fast.
             for start in range(0, 16, 4):
                 number = int.from_bytes(digest[start : start + 4], "big")
                 vector[(number >> 1) % self.dimensions] += 1.0 if number & 1 else -1.0
@@ -50,29 +50,29 @@ class HashEmbedder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a scripted chat model was asked."""
+class ChatCall:
+    """Arguments of one call of a scripted chat model."""
 
     system: str
     user: str
     schema: Mapping[str, Any]
 
 
-Answer = str | BaseException | Callable[[str, str], str]
+ScriptedAnswer = str | BaseException | Callable[[str, str], str]
 
 
 class _Script:
-    def __init__(self, answers: Sequence[Answer]) -> None:
+    def __init__(self, answers: Sequence[ScriptedAnswer]) -> None:
         self.id = "scripted"
-        self.asked: list[Asked] = []
+        self.calls: list[ChatCall] = []
         self._answers = list(answers)
 
     def _next(self, system: str, user: str, schema: Mapping[str, Any]) -> str:
-        place = len(self.asked)
-        self.asked.append(Asked(system=system, user=user, schema=schema))
-        if place >= len(self._answers):
-            raise AssertionError(f"Call {place + 1} has no answer; {place} were scripted.")
-        answer = self._answers[place]
+        number = len(self.calls)
+        self.calls.append(ChatCall(system=system, user=user, schema=schema))
+        if number >= len(self._answers):
+            raise AssertionError(f"Call {number + 1} has no answer; {number} were scripted.")
+        answer = self._answers[number]
         if isinstance(answer, BaseException):
             raise answer
         return answer(system, user) if callable(answer) else answer
@@ -82,41 +82,41 @@ class ScriptedChat(_Script):
     """Answers with the given texts, in order; an exception is raised, a function is called.
 
     Attributes:
-        asked: every call, oldest first.
+        calls: the arguments of every call, oldest first.
     """
 
     def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
-        """Answer with the next text of the script.
+        """Return the next answer.
 
         Raises:
-            AssertionError: the script is over.
+            AssertionError: all answers are used up.
         """
         return self._next(system, user, schema)
 
 
 class AsyncScriptedChat(_Script):
-    """The same for code that awaits its model."""
+    """The same with an asynchronous `complete`."""
 
     async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
-        """Answer with the next text of the script.
+        """Return the next answer.
 
         Raises:
-            AssertionError: the script is over.
+            AssertionError: all answers are used up.
         """
         return self._next(system, user, schema)
 
 
 class FrozenClock:
-    """A clock that stands still until it is told to move."""
+    """A clock that stands still until `advance` moves it."""
 
     def __init__(self, at: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self.at = at
 
     def __call__(self) -> datetime:
-        """Tell the time, in the zone that it was set with."""
+        """Return the time, in the zone that it was set with."""
         return self.at
 
     def advance(self, **parts: float) -> datetime:
-        """Move on by the parts of a `timedelta`, such as `days=2`, and tell the new time."""
+        """Move on by the parts of a `timedelta`, such as `days=2`, and return the new time."""
         self.at += timedelta(**parts)
         return self.at
