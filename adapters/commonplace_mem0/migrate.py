@@ -29,7 +29,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from commonplace import CommonplaceError, Memory, MissingExtraError, Record, Relation, Scope
-from commonplace.admin import Told, known, load
+from commonplace.admin import ImportedRecord, find_existing, import_records
 
 from .exceptions import ConfigurationError
 from .metadata import expiry_of, parse_date, parse_time, promoted_key, to_stored
@@ -127,18 +127,18 @@ def import_mem0(
     for _, group in groupby(records, key=lambda one: one.record.scope):
         some = list(group)
         if dry_run:
-            here = len(known(memory, some))
+            here = len(find_existing(memory, some))
             counts.update(added=len(some) - here, known=here)
         else:  # also what is here already: an interruption may have left it out of the index
-            loaded = load(memory, some, progress=_offset(progress, done, len(records)))
-            counts.update(added=loaded.added, known=loaded.known, refused=loaded.refused)
+            loaded = import_records(memory, some, progress=_offset(progress, done, len(records)))
+            counts.update(added=loaded.added, known=loaded.existing, refused=loaded.refused)
         done += len(some)
         if progress is not None:
             progress(done, len(records))
     return ImportReport(scopes=scopes, reasons=reasons, ownerless=len(deleted), **counts)
 
 
-def _owner_order(one: Told) -> tuple[str, ...]:
+def _owner_order(one: ImportedRecord) -> tuple[str, ...]:
     ids = one.record.scope
     return (*(name or "" for name in (ids.user_id, ids.agent_id, ids.session_id)), one.record.id)
 
@@ -156,9 +156,9 @@ def convert_points(
     points: Iterator[Mem0Point],
     history: Mapping[str, Sequence[Mapping[str, Any]]],
     relations: Sequence[Mapping[str, Any]] = (),
-) -> tuple[list[Told], dict[str, str]]:
+) -> tuple[list[ImportedRecord], dict[str, str]]:
     """Convert what mem0 had; return also why some of it cannot be stored, by id."""
-    records: list[Told] = []
+    records: list[ImportedRecord] = []
     reasons: dict[str, str] = {}
     for one in points:
         try:
@@ -174,7 +174,7 @@ def convert_points(
     return records, reasons
 
 
-def _convert_point(point: Mem0Point, history: Sequence[Mapping[str, Any]]) -> Told:
+def _convert_point(point: Mem0Point, history: Sequence[Mapping[str, Any]]) -> ImportedRecord:
     payload = point.payload
     scope = to_scope(payload)
     created = (
@@ -201,7 +201,7 @@ def _convert_point(point: Mem0Point, history: Sequence[Mapping[str, Any]]) -> To
         occurred_at=created,
         expires_at=expiry_of(parse_date(payload.get("expiration_date"))),
     )
-    return Told(record=record, past=_past_texts(history, created))
+    return ImportedRecord(record=record, past=_past_texts(history, created))
 
 
 def _past_texts(
@@ -223,7 +223,7 @@ class _RelationAssigner:
     The text of each memory is folded once for all relations.
     """
 
-    def __init__(self, records: list[Told]) -> None:
+    def __init__(self, records: list[ImportedRecord]) -> None:
         self._records = records
         self._texts: dict[Scope, list[tuple[int, str]]] = {}
         for place, one in enumerate(records):
@@ -241,7 +241,7 @@ class _RelationAssigner:
                 return
         words = _spaced(row["relationship"]).lower()
         record = _fact(scope, f"{relation.subject} {words} {relation.object}", row)
-        self._records.append(Told(record=record, relations=(relation,)))
+        self._records.append(ImportedRecord(record=record, relations=(relation,)))
         self._add_text(len(self._records) - 1, record)
 
     def _add_text(self, place: int, record: Record) -> None:
