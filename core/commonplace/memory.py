@@ -23,7 +23,7 @@ from .filters import parse_filter
 from .ingest.embedding import aembed, embed, is_async
 from .ingest.operations import Operations
 from .ingest.planning import Models
-from .ingest.submission import Submission
+from .ingest.worker import Submission
 from .model import (
     Backlog,
     Command,

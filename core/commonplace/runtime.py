@@ -15,9 +15,9 @@ from .backends import open_engines
 from .errors import CommonplaceError, SchemaMismatchError
 from .ingest.planning import Models
 from .ingest.worker import IngestWorker
-from .ports.stores import Engines, Terms
+from .ports.stores import Engines
 from .retrieval.decay import AccessLog
-from .retrieval.lexical import VERSION, count_words, document_terms
+from .retrieval.lexical import VERSION, describe
 from .settings import Location, Settings
 
 P = ParamSpec("P")
@@ -38,7 +38,7 @@ class Runtime:
         self._references = 0
         self.pid = os.getpid()
         self.engines = open_engines(location, settings, models.embedder, VERSION)
-        self.worker = IngestWorker(self.engines, settings, models, _describe)
+        self.worker = IngestWorker(self.engines, settings, models, describe)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
         self._writers = ThreadPoolExecutor(8, thread_name_prefix="commonplace-write")
         self.access_log = AccessLog(self.engines.graph, self._pool.submit)
@@ -108,10 +108,6 @@ def _any(walk: Iterator[object]) -> bool:
     if isinstance(walk, Generator):
         walk.close()  # and let go of what it reads from
     return found
-
-
-def _describe(text: str) -> tuple[Terms, int]:
-    return document_terms(text), count_words(text)
 
 
 def _forget_parent() -> None:

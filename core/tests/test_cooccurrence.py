@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 
 from commonplace.model import Record, Scope
 from commonplace.ports.stores import Hit
-from commonplace.retrieval.cooccurrence import cooccurrence_boost
+from commonplace.retrieval.ranking import cooccurrence_boost
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -186,10 +186,7 @@ def test_a_note_never_exceeds_its_size():
 def test_a_note_is_recognised_by_its_mark_alone():
     assert is_note(mark([match("likes tea")], "r1"))
     assert not is_note({"name": "memory"}, "memory")
-    assert (
-        mark([match("likes tea", 7)], "r1")["commonplace.note"]["records"][0]["id"]
-        == "id7"
-    )
+    assert mark([match("likes tea", 7)], "r1")["commonplace.note"]["records"][0]["id"] == "id7"
 
 
 def test_a_long_question_keeps_its_beginning_and_its_end():

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from commonplace import Fact, Memory, Relation, Scope
-from commonplace.ingest.crash_points import arm
+from commonplace.ports.stores import arm_crash_points
 from commonplace.settings import Location
 from commonplace.testing.fakes import HashEmbedder
 
@@ -31,7 +31,7 @@ def stop() -> None:
 def main(folder: str, point: str, action: str) -> None:
     """Prepare some records, arm the point, act; `recover` takes up what an earlier run left."""
     if action == "recover":
-        arm(lambda reached: stop() if reached == point else None)
+        arm_crash_points(lambda reached: stop() if reached == point else None)
     memory = Memory.open(folder, embedder=HashEmbedder())
     if action == "recover":
         memory.flush()
@@ -53,7 +53,7 @@ def act(memory: Memory, point: str, action: str) -> None:
         memory.add(hens, ALICE)
     memory.flush()  # the points of this write are passed; those to come belong to the action
     known = {one.text: one.id for one in memory.list(ALICE).records}
-    arm(lambda reached: stop() if reached == point else None)
+    arm_crash_points(lambda reached: stop() if reached == point else None)
     say("armed")
     if action == "add":
         memory.add(LATER, ALICE, wait=False)

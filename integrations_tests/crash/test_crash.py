@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import Memory, Scope
-from commonplace.ingest.crash_points import POINTS
+from commonplace.ports.stores import CRASH_POINTS
 from commonplace.runtime import Runtime
 from commonplace.testing.fakes import HashEmbedder
 
@@ -30,7 +30,7 @@ CRASHES = [
         ("neo4j+qdrant", ("update", "delete")),
     )
     for action in actions
-    for point in POINTS
+    for point in CRASH_POINTS
     # An erasure has nothing to plan.
     if not (action == "forget" and point in ("before_plan", "after_plan"))
 ]
@@ -77,7 +77,7 @@ def test_a_crash_at_any_point_leaves_every_accepted_write_once(
 
 
 @pytest.mark.every_engine("embedded", "neo4j+qdrant")
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", CRASH_POINTS)
 def test_a_crash_while_recovering_changes_nothing_either(tmp_path: Path, point: str) -> None:
     crash(tmp_path, "after_graph", "update")
     run(tmp_path, point, "recover")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commonplace import Fact, Memory, Message, Relation, SchemaMismatchError, Scope, Settings
-from commonplace.ingest.crash_points import arm
+from commonplace.ports.stores import arm_crash_points
 from commonplace.testing.fakes import HashEmbedder
 
 from .places import empty_graph, empty_index
@@ -128,7 +128,7 @@ def hosts(graph: str, vectors: str, tmp_path: Path) -> Iterator[tuple[Memory, Me
         Memory.open(journal=str(tmp_path / "two"), **given) as two,
     ):
         yield one, two
-    arm(None)
+    arm_crash_points(None)
 
 
 def between(act: Callable[[], object]) -> None:
@@ -136,10 +136,10 @@ def between(act: Callable[[], object]) -> None:
 
     def hook(name: str) -> None:
         if name == "after_graph":
-            arm(None)
+            arm_crash_points(None)
             act()
 
-    arm(hook)
+    arm_crash_points(hook)
 
 
 def texts(memory: Memory, text: str) -> list[str]:

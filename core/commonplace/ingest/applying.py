@@ -8,9 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..model import Change, Record, Scope
-from ..ports.stores import GraphStore, Operation, Outcome, Point, Put, Remove, Terms, VectorIndex
+from ..ports.stores import (
+    GraphStore,
+    Operation,
+    Outcome,
+    Point,
+    Put,
+    Remove,
+    Terms,
+    VectorIndex,
+    crash_point,
+)
 from .codec import PlannedPuts, decode_delete, decode_plan
-from .crash_points import crash_point
 
 Describe = Callable[[str], tuple[Terms, int]]
 

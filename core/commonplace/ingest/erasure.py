@@ -3,8 +3,7 @@
 from datetime import datetime
 
 from ..model import EraseReceipt
-from ..ports.stores import Engines, Operation
-from .crash_points import crash_point
+from ..ports.stores import Engines, Operation, crash_point
 
 
 def erase(op: Operation, engines: Engines, at: datetime) -> EraseReceipt:

@@ -1,26 +1,29 @@
-"""Planning: accepted operations become changes with vectors; models are asked once.
+"""Planning: what was accepted becomes changes with vectors; models are asked once.
 
 A plan is a generator that yields requests to a model and is sent the answers, so that the same
 steps serve a thread with synchronous models and an event loop with asynchronous ones.
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from ..deadlines import call_within
 from ..errors import CommonplaceError, MemoryTimeoutError, ModelFailedError, ModelUnreadableError
-from ..model import Extraction
+from ..model import Extraction, Fact, Message, Origin, Record, Relation, Scope
 from ..ports.models import ChatModel, Embedder
-from ..ports.stores import AskChat, AskVectors, Operation
+from ..ports.stores import AskChat, AskVectors, Operation, Put
 from ..settings import Settings
-from .changes import IsSingle, fact_put
 from .codec import decode_write, encode_plan, has_messages
 from .embedding import aembed, embed, is_async
 from .extraction import extract
+
+IsSingle = Callable[[Relation], bool]
 
 RunInThread = Callable[..., Awaitable[Any]]
 """Awaits a blocking call, given with its arguments, on a thread."""
@@ -209,3 +212,79 @@ async def _acomplete(
     except Exception as error:  # noqa: BLE001 -- the user's model may raise anything
         _log.warning("Extraction failed: %r", error)
         return None
+
+
+# Anybody may have written the text of tools and documents.
+_TRUST = {"tool": 0.3, "document": 0.3}
+
+
+def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_single: IsSingle) -> Put:
+    """Make the change that adds a fact."""
+    relations = dated_relations(fact, at, is_single)
+    begins = _begins(fact)
+    key = fact.text.strip()
+    if begins and any(one.single_valued for one in relations):
+        # The same value again at a later time is news: it may have changed in between.
+        key = json.dumps([key, begins.astimezone(UTC).isoformat()])
+    record = Record(
+        id=scope.record_id(fact.kind, fact.key or key),
+        text=fact.text,
+        scope=scope,
+        kind=fact.kind,
+        metadata=dict(fact.metadata),
+        origin=origin,
+        trust=_TRUST.get(origin, 1.0),
+        created_at=at,
+        updated_at=at,
+        occurred_at=begins or at,
+        expires_at=fact.expires_at,
+        importance=float(fact.importance),
+        pinned=fact.pinned,
+        situation=fact.situation,
+        outcome=fact.outcome,
+        indexed=fact.indexed,
+    )
+    return Put(record=record, relations=relations)
+
+
+def dated_relations(fact: Fact, at: datetime, is_single: IsSingle) -> tuple[Relation, ...]:
+    """Give each single-valued relation of a fact the moment from which it holds, to order them."""
+    since = _begins(fact) or at
+    dated = []
+    for one in fact.relations:
+        single = is_single(one)
+        begins, ends = one.valid_from, one.valid_to
+        if fact.expires_at and (ends is None or ends > fact.expires_at):
+            ends = fact.expires_at  # a relation must not hold longer than its record is shown
+        if single and begins is None and (ends is None or ends > since):
+            begins = since
+        dated.append(replace(one, single_valued=single, valid_from=begins, valid_to=ends))
+    return tuple(dated)
+
+
+def _begins(fact: Fact) -> datetime | None:
+    return fact.at or min(
+        (one.valid_from for one in fact.relations if one.valid_from), default=None
+    )
+
+
+def message_put(message: Message, scope: Scope, *, at: datetime, origin: Origin) -> Put:
+    """Make the change that adds a turn of a conversation, verbatim."""
+    speaker: Origin = "tool" if message.role == "tool" else origin
+    if origin == "user" and message.role in ("assistant", "system"):
+        speaker = "assistant" if message.role == "assistant" else "system"
+    key = message.id or json.dumps([message.role, message.name, message.text.strip()])
+    record = Record(
+        id=scope.record_id("episode", key),
+        text=message.text,
+        scope=scope,
+        kind="episode",
+        role=message.role,
+        name=message.name,
+        origin=speaker,
+        trust=_TRUST.get(speaker, 1.0),
+        created_at=at,
+        updated_at=at,
+        occurred_at=message.at or at,
+    )
+    return Put(record=record, in_session=scope.session_id is not None)

@@ -9,7 +9,7 @@ that carry one.
 MERGED FROM commonplace.exchange: What crosses the ports: frozen questions, changes and answers between pipeline and engines."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -510,4 +510,31 @@ class Engines:
     journal: Journal
     checkpoints: Checkpoints
     shared: bool = False
-    names: Mapping[str, str] = field(default_factory=dict)
+
+
+CRASH_POINTS = (
+    "before_journal",
+    "after_journal",
+    "before_plan",
+    "after_plan",
+    "before_graph",
+    "after_graph",
+    "after_index",
+    "after_done",
+    "before_flush",
+    "after_flush",
+    "after_prune",
+)
+
+_crash_hooks: list[Callable[[str], None]] = []
+
+
+def arm_crash_points(hook: Callable[[str], None] | None) -> None:
+    """Call `hook` with the name of every crash point passed from now on; None disarms."""
+    _crash_hooks[:] = [] if hook is None else [hook]
+
+
+def crash_point(name: str) -> None:
+    """Pass a named point of the write path, at which a test may stop the process."""
+    for hook in _crash_hooks:
+        hook(name)

@@ -72,6 +72,11 @@ def query_terms(text: str) -> Terms:
     return _terms({word: float(count) for word, count in Counter(tokens(text)).items()})
 
 
+def describe(text: str) -> tuple[Terms, int]:
+    """Return the terms of a stored text and its length in words."""
+    return document_terms(text), count_words(text)
+
+
 def count_words(text: str) -> int:
     """Count words between spaces; three characters of Chinese, Japanese, Korean count as two."""
     characters = len(_CJK_CHARACTER.findall(text))
