@@ -4,7 +4,7 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 `commonplace.admin`, and from nothing deeper.
 """
 
-from ..deadlines import await_within, call_within
+from ..concurrency import await_within, call_within
 from ..model import check_kinds, check_scope
 from ..validation import SCOPE_FIELDS, check_choice, is_sound
 from .lazy import (

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ..deadlines import MAX_THREADS as MOST_THREADS
-from ..deadlines import call_within as within
+from ..concurrency import MAX_THREADS as MOST_THREADS
+from ..concurrency import call_within as within
 from ..memory import Memory
 from ..model import Match, Scope
 from . import operations

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..deadlines import await_within as within
+from ..concurrency import await_within as within
 from ..memory import Memory
 from ..model import Match, Scope
 from . import operations

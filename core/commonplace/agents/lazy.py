@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
-from ..deadlines import await_within, call_within
+from ..concurrency import await_within, call_within
 from ..model import Scope
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..deadlines import await_within, call_within
+from ..concurrency import await_within, call_within
 from ..errors import LoopRequiredError, MemoryTimeoutError
 from ..model import Match, Message, Scope
 from .lazy import LazyMemory

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from ..deadlines import call_within
+from ..concurrency import call_within
 from ..errors import CommonplaceError, MemoryTimeoutError, ModelFailedError, ModelUnreadableError
 from ..model import Extraction, Fact, Message, Origin, Record, Relation, Scope
 from ..ports.models import ChatModel, Embedder

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ..concurrency import KeyedExecutor
 from ..errors import (
     CommonplaceError,
     InvalidRecordError,
@@ -29,7 +30,6 @@ from ..settings import Settings
 from .applying import Describe, apply
 from .codec import record_ids
 from .erasure import erase
-from .executor import KeyedExecutor
 from .planning import Models, RunInThread, plan_async, plan_batch
 
 OperationResult = WriteResult | EraseReceipt

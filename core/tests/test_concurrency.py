@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from commonplace.deadlines import MAX_THREADS, await_within, call_within
+from commonplace.concurrency import MAX_THREADS, await_within, call_within
 from commonplace.errors import MemoryTimeoutError
 
 
