@@ -336,7 +336,7 @@ class TestExtraction:
             await agent.memory_manager.flush()
 
         assert told("alice") == ["Fact: One."]
-        assert "no visible character" in caplog.text
+        assert "must have a visible character" in caplog.text
 
     async def test_what_the_manager_extracts_the_plugin_does_not_write(self, memory, make, told):
         store = CommonplaceMemoryStore(memory, extraction=True)
