@@ -16,7 +16,7 @@ from .install import install_as_mem0
 from .memory import Mem0Memory
 
 if TYPE_CHECKING:
-    from .migrate import ImportReport, Source, import_mem0
+    from .migrate import Mem0ImportReport, Source, import_mem0
 
 Memory = Mem0Memory
 AsyncMemory = AsyncMem0Memory
@@ -26,7 +26,7 @@ __all__ = [
     "AsyncMem0Memory",
     "AsyncMemory",
     "Compat",
-    "ImportReport",
+    "Mem0ImportReport",
     "Mem0Memory",
     "Memory",
     "MemoryConfig",
@@ -37,7 +37,7 @@ __all__ = [
     "install_as_mem0",
 ]
 
-_MIGRATION = ("ImportReport", "Source", "import_mem0")
+_MIGRATION = ("Mem0ImportReport", "Source", "import_mem0")
 
 
 if not TYPE_CHECKING:  # a type checker shall still miss a name that is not there

@@ -19,7 +19,7 @@ from commonplace.cli import (
     say,
 )
 
-from .migrate import ImportReport, Source, import_mem0
+from .migrate import Mem0ImportReport, Source, import_mem0
 
 _MAX_REASONS = 20
 
@@ -63,7 +63,7 @@ def _location(place: str, *, apply: bool) -> Iterator[str]:
         yield empty
 
 
-def _print(report: ImportReport, *, apply: bool) -> None:
+def _print(report: Mem0ImportReport, *, apply: bool) -> None:
     outcome = "are here now" if apply else "would come, run again with --apply"
     answer(
         f"{report.added} memories of {len(report.scopes)} owners {outcome}; {report.known} were "

@@ -239,7 +239,7 @@ class Mem0Memory(Mem0Base):
         raise NotImplementedError("Chat function not implemented yet.")
 
     def close(self) -> None:
-        """Finish what is on its way and close; repeating it does nothing."""
+        """Finish the writes under way and close; repeating it does nothing."""
         self._handle.close()
 
     def __enter__(self) -> Self:

@@ -74,7 +74,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportReport:
+class Mem0ImportReport:
     """What an import did, or would do.
 
     Attributes:
@@ -106,7 +106,7 @@ def import_mem0(
     *,
     dry_run: bool = True,
     progress: Callable[[int, int], None] | None = None,
-) -> ImportReport:
+) -> Mem0ImportReport:
     """Import memories, owner by owner; after an interruption, call it again.
 
     Args:
@@ -135,7 +135,7 @@ def import_mem0(
         done += len(some)
         if progress is not None:
             progress(done, len(records))
-    return ImportReport(scopes=scopes, reasons=reasons, ownerless=len(deleted), **counts)
+    return Mem0ImportReport(scopes=scopes, reasons=reasons, ownerless=len(deleted), **counts)
 
 
 def _owner_order(one: ImportedRecord) -> tuple[str, ...]:

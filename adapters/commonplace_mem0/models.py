@@ -319,7 +319,7 @@ class SentenceTransformersEmbedder(MeasuredEmbedder):
 
 
 class Mem0LangChainEmbedder(MeasuredEmbedder):
-    """LangChain's `Embeddings`, told documents from questions."""
+    """LangChain's `Embeddings`, which embed documents and queries differently."""
 
     def __init__(self, model: Any, wanted: int | None) -> None:
         name = getattr(model, "model", None) or getattr(model, "model_name", "")
