@@ -1,4 +1,4 @@
-"""The engines, one a file; `open_engines` is the only place that knows which there are."""
+"""Storage engines, one package each, and the registry that opens those of a location."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Every interface between the core and its engines and models, and the data they exchange."""
+"""Interfaces between the core and its engines and models, and the data they exchange."""
 
 from .checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, State, Step, TaskWrite
 from .models import ChatModel, Embedder

@@ -1,6 +1,6 @@
-"""The states of runs as they cross the `Checkpoints` port: bytes, with what is needed around them.
+"""Checkpoint port: the states of runs as bytes, with the metadata needed around them.
 
-A framework's adapter turns its states into these and back; no engine looks into the bytes.
+The adapter of a framework converts its states to these and back; no engine reads the bytes.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Interfaces of the caller's models: an embedder and a chat model."""
+"""Model ports: an embedder and a chat model that the caller provides."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable

@@ -1,8 +1,8 @@
-"""All that a graph store keeps, in pieces that any other takes over unchanged.
+"""Snapshot rows: the complete content of a graph store, which any other store can load unchanged.
 
 A store's past decides as much as its present: what was deleted or erased must not come back, and
-what a later change does depends on when things were said. So tombstones, fences, counters and the
-order of entities and relations travel too.
+the effect of a later change depends on the times of earlier ones. So tombstones, fences, counters
+and the order of entities and relations are part of a snapshot.
 """
 
 from dataclasses import dataclass

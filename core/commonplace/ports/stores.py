@@ -1,12 +1,10 @@
-"""Every interface between the pipeline, the engines and the caller's models.
+"""Storage ports (vector index, graph store, journal) and the data types that they exchange.
 
 Storage ports are synchronous and thread-safe; each method may be called from any thread. All raise
-`StoreUnavailableError` for what may pass, `StoreRefusedError` for what an operator must mend, and other
-`CommonplaceError`s for what nobody can. A method that touches a store takes a `Scope`, or things
-that carry one.
-
-
-MERGED FROM commonplace.exchange: What crosses the ports: frozen questions, changes and answers between pipeline and engines."""
+`StoreUnavailableError` for a temporary failure, `StoreRefusedError` for one that an operator must
+fix, and other `CommonplaceError`s for a permanent one. A method that touches a store takes a
+`Scope`, or things that carry one.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""TODO edge."""
+"""Embedded vector index on Qdrant's engine inside this process."""

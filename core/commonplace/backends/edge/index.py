@@ -1,11 +1,9 @@
-"""The embedded vector index: Qdrant's engine inside this process, in a folder.
+"""Embedded vector index: Qdrant's engine inside this process, in a folder.
 
-The engine keeps the interpreter's lock during every call, so calls are small (64 points) and a
-plain lock around them costs nothing. What it cannot filter exactly it filters generously; every
-row is judged again here, by the same code for all engines, before it leaves.
-
-
-MERGED FROM commonplace.backends.edge_folder: What an embedded index notes in its folder: what its vectors depend on, and who holds it."""
+The engine holds the interpreter's lock during every call, so calls are small (64 points) and a
+plain lock around them costs nothing. Filters that the engine cannot evaluate exactly are widened;
+every row is checked again here, by the code that all engines share, before it is returned.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""A question as conditions of the engine, at least as wide as asked; rows are judged once more."""
+"""Filter compiler and searches of the embedded index.
+
+Conditions are at least as wide as the query; every row is checked once more.
+"""
 
 from collections.abc import Callable, Collection
 from typing import Any

@@ -1,1 +1,1 @@
-"""TODO neo4j."""
+"""Shared graph store and checkpoint store on a Neo4j server."""

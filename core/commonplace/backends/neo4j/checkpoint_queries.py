@@ -1,10 +1,10 @@
-"""What is asked of Neo4j about checkpoints, as constant texts with parameters; see `cypher`.
+"""Cypher of the checkpoint store, as constant texts with parameters; see `queries`.
 
     (Checkpoint)-[:AFTER]->(Checkpoint)
     (Thread) (ChannelValue) (TaskWrite)
 
-Every node has the name of its thread, and an `id` that begins with it. Whoever changes something of
-a thread locks its node first. A write finds its checkpoint by key, as it may be there before it.
+Every node has the name of its thread, and an `id` that begins with it. A change to a thread locks
+its node first. A write refers to its checkpoint by key, since it may be stored before it.
 """
 
 KEYS = ("Thread", "Checkpoint", "ChannelValue", "TaskWrite")

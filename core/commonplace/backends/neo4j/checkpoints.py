@@ -1,11 +1,7 @@
-"""The store of checkpoints on a Neo4j server, which many processes and hosts may share.
+"""Checkpoint store on a Neo4j server, which many processes and hosts may share.
 
 A change locks its thread and is one transaction; a state is read in one round trip.
-
-
-MERGED FROM commonplace.backends.checkpoint_nodes: What is read of checkpoints in Neo4j: the way from nodes to what crosses the port.
-
-MERGED FROM commonplace.backends.checkpoint_properties: What is written to Neo4j of checkpoints: the properties of nodes, and their keys."""
+"""
 
 import json
 from collections import Counter

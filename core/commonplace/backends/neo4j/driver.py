@@ -1,4 +1,4 @@
-"""A connection to Neo4j: sessions, transactions, and the driver's errors in our words."""
+"""Neo4j driver with sessions, timed transactions, and this package's errors."""
 
 import contextlib
 import os

@@ -1,7 +1,7 @@
-"""The graph store on a Neo4j server, which many processes and hosts may share.
+"""Graph store on a Neo4j server, which many processes and hosts may share.
 
-A change locks its owner's partition, lets the rules of the embedded store decide on a draft, and saves
-what differs, all in one transaction of few round trips.
+A change locks the partition of its owner, applies the rules of the embedded store to an overlay of
+what it may touch, and saves the differences: one transaction of few round trips.
 """
 
 import itertools

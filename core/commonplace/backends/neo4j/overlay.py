@@ -1,13 +1,9 @@
-"""The part of a remote graph that a change may touch, in memory, for the rules to decide on.
+"""In-memory copy of the part of a remote graph that a change may touch.
 
-The rules of changes and claims are written for SQLite. A server engine locks, loads what they may
-look at into a draft, lets them run, and writes back the rows in which the draft now differs; so
-every graph store decides alike.
-
-
-MERGED FROM commonplace.backends.nodes: How the rows of a draft look as nodes: their keys, and what is saved of a difference.
-
-Keys are hashes of what makes a thing one thing, so that the database itself refuses a second one.
+The rules of changes and assertions are written for SQLite. A server engine locks, loads the rows
+that they may read into an overlay, applies them, and writes back the rows that differ; so every
+graph store decides alike. Keys of nodes are hashes of what identifies a thing, so that the database
+itself refuses a second one.
 """
 
 import hashlib

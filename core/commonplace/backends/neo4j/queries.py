@@ -1,17 +1,15 @@
-"""Every question and change that is sent to Neo4j, as constant texts with parameters.
+"""Cypher of the graph store, as constant texts with parameters, and the conditions that fill them.
 
-Nothing that a user wrote is ever part of a text: names and types of relations are properties. What
-stands in braces is filled with constants too (`clauses`); labels get the store's prefix there.
+User input is never part of a text: names and types of relations are properties. Names in braces are
+filled with constants too; labels get the store's prefix (`labelled`).
 
     (Record)-[:BECAME]->(Version)
     (Record)-[:STATES]->(Relation)-[:SUBJECT | OBJECT]->(Entity)-[:SPELT]->(Pair)
     (Partition) (Session) (Erasure) (Meta)
 
-What belongs to somebody has the `partition` of its owner. Whoever changes something of a partition locks its
-node first, so that changes of one partition never interleave, in whatever process they are.
-
-
-MERGED FROM commonplace.backends.clauses: What fills the texts of `cypher`: labels, and the conditions of a scope, a time and an order."""
+Every node of an owner has the owner's `partition`. A change locks the node of its partition first,
+so that changes of one partition never interleave, in whatever process they run.
+"""
 
 import re
 from collections.abc import Collection

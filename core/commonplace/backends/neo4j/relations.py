@@ -1,6 +1,7 @@
-"""Reading the relationship graph in Neo4j: relations, entities, and what lies near a name.
+"""Relationship graph in Neo4j: reads of relations, entities, and expansion by name.
 
-A relation is shown to a scope that covers a record that states it, and with those records only.
+A scope sees a relation if it covers a record that asserts it, and sees only those records as its
+supports.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The whole of a Neo4j graph store: read in the order that all engines have, and taken over."""
+"""Snapshot of a Neo4j graph store: dump in the order that all engines share, and load."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict

@@ -1,6 +1,6 @@
-"""What happens under the lock of a partition in Neo4j: changes, and the steps of an erasure.
+"""Write transactions of the Neo4j graph store, under the lock of a partition: changes and erasures.
 
-The rules of the embedded store decide on a draft of what they may look at; what differs is saved.
+The rules of the embedded store run on an overlay of what they may read; the differences are saved.
 """
 
 from collections.abc import Mapping, Sequence

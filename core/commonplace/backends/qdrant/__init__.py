@@ -1,1 +1,1 @@
-"""TODO qdrant."""
+"""Shared vector index on a Qdrant server."""

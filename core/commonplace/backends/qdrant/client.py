@@ -1,7 +1,7 @@
-"""The way to a Qdrant server: one client, one deadline for a call, retries, and errors of ours.
+"""Qdrant client with one deadline per call, retries, and this package's errors.
 
-The driver retries nothing, and it has one family of errors for each of its two protocols. Only
-this module imports it.
+The driver does not retry, and raises one family of errors for each of its two protocols. Only this
+module imports it.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The collection on a Qdrant server: made once, recognised afterwards, its shards found."""
+"""Qdrant collection: creation, verification of its metadata, and its shards."""
 
 import logging
 import re

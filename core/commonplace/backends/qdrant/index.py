@@ -1,4 +1,4 @@
-"""The shared vector index: a collection on a Qdrant server, cluster or cloud."""
+"""Shared vector index: a collection on a Qdrant server, cluster or cloud."""
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence

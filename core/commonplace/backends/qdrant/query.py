@@ -1,7 +1,8 @@
-"""A question as a Qdrant server reads it, at least as wide as asked; rows are judged once more.
+"""Filter compiler and search requests of the Qdrant index.
 
-Both scores of every candidate come back in one request: two queries over the same two lists of
-candidates, one that scores their union by vector, one that scores it by terms.
+Conditions are at least as wide as the query; every row is checked once more. Both scores of every
+candidate come back in one request: two queries over the same two lists of candidates, one that
+scores their union by vector, one that scores it by terms.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,1 +1,1 @@
-"""TODO shared."""
+"""Rules and formats that several engines share: rows, payloads, names, supersession, retention."""

@@ -1,7 +1,7 @@
-"""From the entities that a question names over at most two relations to records; engine-neutral.
+"""Expansion from named entities over at most two relations to records; engine-neutral.
 
-What a relation is worth falls with the number of relations that its entity has, so that a hub, such
-as the user himself, does not drown the rest; a relation whose type the question names counts fully.
+The weight of a relation falls with the number of relations of its entity, so that a hub, such as
+the user, does not drown the rest; a relation whose type the query names counts fully.
 """
 
 import math

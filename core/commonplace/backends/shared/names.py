@@ -1,4 +1,4 @@
-"""Names of entities that are alike, and that are one; apart because every graph store asks it."""
+"""Comparison of entity names: similar spelling and equality; shared by every graph store."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar

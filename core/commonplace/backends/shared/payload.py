@@ -1,12 +1,9 @@
-"""A record as a payload: what it is found by beside a text that gives it back exactly.
+"""Records as payloads of a vector index, filters over them, and checked vectors.
 
-Every record carries the keys of all scopes that cover it, once for each state in which it may be
-asked for: one condition per question is several times faster than three.
-
-
-MERGED FROM commonplace.backends.translation: A filter in the conditions of an engine, at least as wide as asked; rows are judged once more.
-
-MERGED FROM commonplace.backends.vectors: Vectors as every index takes them: checked before an engine sees them, which is too late."""
+The payload has the fields that a record is found by, beside a text that gives it back exactly. It
+carries the keys of all scopes that cover the record, once for each state in which it may be
+searched: one condition per query is several times faster than three.
+"""
 
 import hashlib
 import json

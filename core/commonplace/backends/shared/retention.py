@@ -1,4 +1,4 @@
-"""Which checkpoints of a thread may go; apart because both engines ask it.
+"""Retention rules of checkpoints: which of a thread may be removed; shared by both engines.
 
 A channel that is stored as changes takes its value from earlier checkpoints, so those stay as long
 as a later one needs them.

@@ -1,4 +1,4 @@
-"""How records, scopes, times and pages look in a graph store; apart because engines share it."""
+"""Records, scopes, times and pages as rows of a graph store; shared by the engines."""
 
 import base64
 import itertools

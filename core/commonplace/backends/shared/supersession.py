@@ -1,8 +1,8 @@
-"""Which value of a single-valued relation holds when: a pure function of what was claimed.
+"""Supersession of single-valued relations: which value holds when, as a pure function.
 
-The rule is Graphiti's, without a model: what is claimed later ends what was claimed before. Because
-the answer depends on the claims alone and never on the order in which they came, a late one finds
-its place, and one that is taken back opens what it had closed.
+The rule is Graphiti's, without a model: a later assertion ends the earlier ones. The result depends
+on the assertions alone and never on the order in which they arrived, so a late one finds its place,
+and retracting one reopens what it had ended.
 """
 
 from collections.abc import Sequence

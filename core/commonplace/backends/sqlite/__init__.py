@@ -1,1 +1,1 @@
-"""TODO sqlite."""
+"""Embedded graph store, journal and checkpoint store in SQLite files."""

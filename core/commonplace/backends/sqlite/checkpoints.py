@@ -1,9 +1,7 @@
-"""The embedded store of checkpoints, in the file of the embedded graph.
+"""Embedded checkpoint store, in the file of the embedded graph store.
 
-Values of channels are stored once for each version, so that a step costs what it changed.
-
-
-MERGED FROM commonplace.backends.checkpoint_rows: How checkpoints look in SQLite: the tables, and the way from rows to what crosses the port."""
+Channel values are stored once per version, so that a step costs only what it changed.
+"""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,12 +1,9 @@
-"""One SQLite file that the embedded graph and the journal share: one writer, many readers.
+"""Connection to an SQLite file that several engines share: one writer, many readers, one process.
 
-SQLite takes one writer at a time, so one connection writes. Who finds it at rest uses it at once;
-else a thread of ours commits what several callers wait for with a single sync to the disk.
-
-
-MERGED FROM commonplace.backends.share: One engine's part in a file that it shares; apart from the file, which knows no engine.
-
-MERGED FROM commonplace.backends.lock: The lock that keeps an embedded store to one process; apart because every system has its own."""
+SQLite allows one writer at a time, so one connection writes. A caller that finds it idle uses it
+directly; otherwise a background thread commits the changes of several callers with a single sync.
+An engine holds the connection through a `ConnectionHandle`; the last one to close closes the file.
+"""
 
 import contextlib
 import os

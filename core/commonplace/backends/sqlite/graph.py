@@ -1,6 +1,6 @@
-"""The embedded graph store: records, versions and relations in one SQLite file.
+"""Embedded graph store: records, versions and relations in one SQLite file.
 
-Every read names its index, because the planner's own choice turns with the data.
+Every read names its index, because the choice of SQLite's planner changes with the data.
 """
 
 import json

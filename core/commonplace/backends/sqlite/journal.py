@@ -1,4 +1,4 @@
-"""The journal in SQLite: every accepted change, until every store has it."""
+"""Write-ahead journal of accepted operations, in SQLite."""
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""How a change meets what is stored: fences, tombstones, repetition and history."""
+"""Rules for applying a change to a stored record: fences, tombstones, repetition and history."""
 
 from collections.abc import Sequence
 from dataclasses import replace

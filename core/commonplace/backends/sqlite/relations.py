@@ -1,12 +1,9 @@
-"""What records state: written, taken back, and settled where only one value can hold.
+"""Relationship graph in SQLite: assertions of records, supersession, and reads by name.
 
-A relation lives as long as a record states it or did before it was changed, an entity as long as a
-relation names it. Everything is counted per owner: the user and agent, over all their sessions.
-
-
-MERGED FROM commonplace.backends.relations: Reading the relationship graph: relations, entities, and what lies near a name.
-
-A relation is shown to a scope that covers a record that states it, and with those records only.
+A relation lives as long as a record asserts it, or asserted it before an update; an entity lives as
+long as a relation names it. All of it belongs to one owner: a user and agent, over all their
+sessions. A scope sees a relation if it covers a record that asserts it, and sees only those records
+as its supports.
 """
 
 import json

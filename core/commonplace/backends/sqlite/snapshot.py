@@ -1,4 +1,4 @@
-"""The whole of an embedded graph store: read in one order that all engines have, and taken over."""
+"""Snapshot of an embedded graph store: dump in the order that all engines share, and load."""
 
 import json
 from collections.abc import Iterator, Sequence

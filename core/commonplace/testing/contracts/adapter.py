@@ -1,6 +1,6 @@
-"""What every adapter promises to an agent's user; each adapter's tests subclass it.
+"""Contract of every adapter: what it promises to the user of an agent.
 
-The engines are real; only the model is scripted, and what it was shown is what is judged.
+The engines are real; only the model is scripted, and the assertions are about its prompt.
 """
 
 import asyncio

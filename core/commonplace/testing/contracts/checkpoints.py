@@ -1,6 +1,4 @@
-"""What every store of checkpoints must do: inherit `CheckpointsContract`, give `checkpoints`.
-
-MERGED FROM commonplace.testing.retention: What every store of checkpoints must do when states go, are copied, or belong to somebody."""
+"""Contracts of every checkpoint store: inherit both classes and provide `checkpoints`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What every graph store must do: inherit `GraphStoreContract` and give the fixture `graph`."""
+"""Contract of every graph store: inherit `GraphStoreContract` and provide `graph`."""
 
 from collections.abc import Sequence
 from dataclasses import replace

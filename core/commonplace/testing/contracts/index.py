@@ -1,4 +1,4 @@
-"""What every `VectorIndex` promises, as tests: inherit, and give an `index` fixture."""
+"""Contract of every vector index: inherit `VectorIndexContract` and provide `index`."""
 
 import math
 from collections.abc import Mapping

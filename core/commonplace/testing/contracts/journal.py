@@ -1,4 +1,4 @@
-"""What every journal must do: inherit `JournalContract` and give the fixture `journal`."""
+"""Contract of every journal: inherit `JournalContract` and provide `journal`."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What moving a whole graph store must keep: inherit `MovingContract`, give `graph` and `other`."""
+"""Contract of graph store snapshots: inherit `MovingContract`, provide `graph` and `other`."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How every graph store relates and keeps time: inherit `RelationContract`, give `graph`."""
+"""Contract of relations and supersession in every graph store: inherit `RelationContract`."""
 
 import random
 from collections.abc import Sequence

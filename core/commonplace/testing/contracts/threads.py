@@ -1,4 +1,4 @@
-"""Work that several threads do at once, for contracts that say what then happens."""
+"""Concurrent calls for contract tests."""
 
 import threading
 from collections.abc import Callable
