@@ -341,7 +341,7 @@ def age(memory: Memory, at: datetime) -> None:
     """Make everything as old as an import would."""
     graph = memory._runtime.engines.graph
     micros = int(at.timestamp() * 1_000_000)
-    graph._file.write(lambda c: c.execute("UPDATE record SET updated_at = ?", (micros,)).rowcount)  # type: ignore[attr-defined]
+    graph._handle.write(lambda c: c.execute("UPDATE record SET updated_at = ?", (micros,)).rowcount)  # type: ignore[attr-defined]
     memory._runtime.engines.index.amend(graph.page(ALICE, limit=1000).records)
 
 

@@ -16,9 +16,9 @@ import grpc
 import pytest
 from qdrant_client import QdrantClient, models
 
-from commonplace.backends.qdrant import client as qdrant_link
+from commonplace.backends.qdrant import client as qdrant_client_module
 from commonplace.backends.qdrant.index import QdrantIndex
-from commonplace.backends.qdrant.query import united, visible, ways
+from commonplace.backends.qdrant.query import scorers, union_requests, visible
 from commonplace.errors import (
     InvalidRecordError,
     MemoryClosedError,
@@ -35,7 +35,7 @@ from commonplace.testing.contracts.index import (
     NOW,
     VectorIndexContract,
     make_point,
-    make_probe,
+    make_query,
     make_vector,
     texts,
 )
@@ -105,7 +105,7 @@ def wired(connect):
 def pauses(monkeypatch):
     """The pauses before repeated calls, which take no time."""
     taken = []
-    monkeypatch.setattr(qdrant_link, "sleep", taken.append)
+    monkeypatch.setattr(qdrant_client_module, "sleep", taken.append)
     return taken
 
 
@@ -194,7 +194,7 @@ def test_a_server_killed_among_1000_writes_has_lost_none_and_a_retry_doubles_non
     assert found.items() >= {(p.record.id, p.record.version) for p in points[:acknowledged]}
     assert index.count(ANNA) == 1000
     assert sorted(index.versions(ANNA)) == sorted((p.record.id, p.record.version) for p in points)
-    (hit,) = [one for one in index.search(make_probe(terms=(7,)), 1) if one.lexical > 0]
+    (hit,) = [one for one in index.search(make_query(terms=(7,)), 1) if one.lexical > 0]
     assert hit.record.text == points[7].record.text
 
 
@@ -208,7 +208,7 @@ def test_processes_that_make_the_same_collection_at_once_share_it(qdrant_place, 
 
     open_together("qdrant", 3, **here, **shared)
 
-    assert sorted(texts(anew(), make_probe())) == ["k0", "k1", "k2"]
+    assert sorted(texts(anew(), make_query())) == ["k0", "k1", "k2"]
 
 
 def test_the_missing_driver_is_named():
@@ -267,7 +267,7 @@ class TestFaultsOnTheWay:
         place.asked.clear()
         place.faults.append(Fault(where))
 
-        assert texts(wired, make_probe()) == ["tea"]
+        assert texts(wired, make_query()) == ["tea"]
         assert len(place.asked) == 2
 
     @pytest.mark.parametrize("where", ["request", "answer"])
@@ -319,7 +319,7 @@ class TestFaultsOnTheWay:
 
         wired.upsert([make_point("tea")])
 
-        assert texts(wired, make_probe()) == ["tea"]
+        assert texts(wired, make_query()) == ["tea"]
 
     def test_a_server_that_stays_down_is_named(self, place, wired, pauses, protocol):
         place.asked.clear()
@@ -336,7 +336,7 @@ class TestFaultsOnTheWay:
         place.faults.append(Fault("hold"))
 
         with pytest.raises(StoreUnavailableError):
-            index.search(make_probe(), 5)
+            index.search(make_query(), 5)
         assert len(place.asked) == 1
 
     def test_a_request_that_is_wrong_is_not_repeated(self, place, wired, pauses, protocol):
@@ -396,7 +396,7 @@ class TestFaultsOnTheWay:
             raise error("Cannot invoke RPC on closed channel!")
 
         with pytest.raises(MemoryClosedError):
-            wired._link.ask(call)
+            wired._client.call(call)
 
     def test_closing_while_a_call_waits_ends_the_call(self, place, wired):
         ended = []
@@ -429,8 +429,8 @@ class TestOneServerForMany:
         other.upsert([make_point("milk"), make_point("tea", version=1, metadata={"old": True})])
         other.delete(ANNA, [make_point("milk").record.id])
 
-        assert texts(one, make_probe()) == texts(other, make_probe()) == ["tea"]
-        assert one.search(make_probe(), 5)[0].record.metadata == {}
+        assert texts(one, make_query()) == texts(other, make_query()) == ["tea"]
+        assert one.search(make_query(), 5)[0].record.metadata == {}
 
     def test_the_greatest_version_of_many_writers_wins(self, connect):
         index = connect()
@@ -440,7 +440,7 @@ class TestOneServerForMany:
         with ThreadPoolExecutor(10) as pool:
             list(pool.map(lambda point: index.upsert([point]), made))
 
-        assert index.search(make_probe(), 5)[0].record.metadata == {"n": 39}
+        assert index.search(make_query(), 5)[0].record.metadata == {"n": 39}
 
     def test_ten_processes_may_open_a_new_place_at_once(self, connect):
         with ThreadPoolExecutor(10) as pool:
@@ -514,7 +514,7 @@ class TestRoundTrips:
         wired.upsert(points)
         place.asked.clear()
 
-        found = wired.search(make_probe(ANNA, terms=(3, 9)), 5)
+        found = wired.search(make_query(ANNA, terms=(3, 9)), 5)
 
         assert len(found) == 6  # five by vector, two by terms, one of them in both
         assert sum(hit.lexical > 0 for hit in found) == 2
@@ -525,7 +525,7 @@ class TestRoundTrips:
         wired.upsert(points)
         place.asked.clear()
 
-        found = wired.score(make_probe(terms=(3,)), [], [point.record.id for point in points])
+        found = wired.score(make_query(terms=(3,)), [], [point.record.id for point in points])
 
         assert len(found) == 9
         assert len(place.asked) == 1
@@ -543,10 +543,10 @@ class TestRoundTrips:
         assert {version for _, version in wired.versions(ANNA)} == {*range(65, 131), 500}
 
     def test_every_shard_has_room_in_the_answer(self):
-        probe = make_probe(terms=(1,))
-        both = ways(probe, make_vector(), None)
+        query = make_query(terms=(1,))
+        both = scorers(query, make_vector(), None)
 
-        requests = united(both, both, visible(probe, ranges=True), 10, 3, None)
+        requests = union_requests(both, both, visible(query, ranges=True), 10, 3, None)
 
         assert [request.limit for request in requests] == [60, 60]
 
@@ -565,8 +565,8 @@ class TestLayout:
         for user in users:
             place.keys.clear()
             whole = Scope(user_id=user.user_id)
-            (hit,) = index.search(make_probe(whole), 5)
-            index.score(make_probe(user), [], [hit.record.id])
+            (hit,) = index.search(make_query(whole), 5)
+            index.score(make_query(user), [], [hit.record.id])
             index.upsert([make_point("more", user)])
             index.amend([hit.record])
             assert index.count(whole) == len(list(index.versions(whole))) == 2
@@ -615,10 +615,10 @@ class TestLayout:
 
     def test_numbers_without_an_index_are_not_asked_for_where_that_is_forbidden(self):
         where = parse_filter({"year": {"gte": 2020}, "created_at": {"lt": "2026-01-01T00:00:00Z"}})
-        probe = make_probe(where=where)
+        query = make_query(where=where)
 
         allowed, strict = (
-            visible(probe, ranges=given).model_dump_json() for given in (True, False)
+            visible(query, ranges=given).model_dump_json() for given in (True, False)
         )
 
         assert "year" in allowed
@@ -634,10 +634,10 @@ class TestLayout:
 
         for where in map(parse_filter, given):
             for more in ({}, {"include_superseded": True}, {"as_of": NOW}, {"kinds": ("fact",)}):
-                probe = make_probe(where=where, **more)
-                asked = visible(probe, ranges=True)
+                query = make_query(where=where, **more)
+                asked = visible(query, ranges=True)
                 assert place.client.count("commonplace", asked).count == 0
-                own = visible(replace(probe, scope=BEN), ranges=True)
+                own = visible(replace(query, scope=BEN), ranges=True)
                 assert place.client.count("commonplace", own).count > 0 or where
 
     def test_nobody_sees_through_a_filter_for_another_users_field(self, wired):
@@ -645,7 +645,7 @@ class TestLayout:
 
         given = parse_filter({"OR": [{"NOT": [{"a": 1}]}, {"a": {"gt": 0}}]})
 
-        assert texts(wired, make_probe(where=given)) == []
+        assert texts(wired, make_query(where=given)) == []
 
 
 def _is_tenant(index):

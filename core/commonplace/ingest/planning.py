@@ -139,9 +139,9 @@ def _plan(op: Operation, is_single: IsSingle) -> PlanSteps:
             if put.record.id not in ids:
                 ids.add(put.record.id)
                 puts.append(put)
-    texts = tuple(put.record.indexed_text for put in puts if put.is_told)
+    texts = tuple(put.record.indexed_text for put in puts if put.needs_embedding)
     vectors = iter((yield AskVectors(texts=texts)))
-    return encode_plan(puts, [next(vectors) if put.is_told else None for put in puts])
+    return encode_plan(puts, [next(vectors) if put.needs_embedding else None for put in puts])
 
 
 def _extraction_error(fault: str | None) -> ModelFailedError:

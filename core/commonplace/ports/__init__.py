@@ -4,7 +4,6 @@ from .checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, Stat
 from .models import ChatModel, Embedder
 from .snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from .stores import (
-    Ask,
     AskChat,
     AskVectors,
     Clock,
@@ -27,7 +26,6 @@ from .stores import (
 
 __all__ = [
     "Address",
-    "Ask",
     "AskChat",
     "AskVectors",
     "Blob",

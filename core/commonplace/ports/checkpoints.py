@@ -12,10 +12,10 @@ from ..model import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blob:
-    """A value as a serializer wrote it, and the name by which that serializer reads it again.
+    """A serialized value, and the type by which its serializer reads it again.
 
-    The metadata of what is no checkpoint of LangGraph has a type such as `framework/json`, so that
-    who lists all threads passes over it.
+    The metadata of a checkpoint that is not LangGraph's has a type such as `framework/json`, so
+    that a listing of all threads skips it.
     """
 
     type: str
@@ -24,11 +24,11 @@ class Blob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a checkpoint is: ids are literal strings, compared whole.
+    """Key of a checkpoint: literal strings, compared whole.
 
     Attributes:
         thread: the conversation or job that runs.
-        namespace: a line of checkpoints within it; empty for the outermost.
+        namespace: a sequence of checkpoints within it; empty for the outermost.
         id: the greatest in its namespace, by code points, is the latest.
     """
 
@@ -39,16 +39,16 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """One step's state without the values of its channels, which are stored once per version.
+    """State of one step without the values of its channels, which are stored once per version.
 
     Attributes:
         parent: the id of the checkpoint before it, in the same namespace.
         versions: of every channel at this step.
-        deltas: channels that may have no value here though they are not empty: theirs is that of
-            the nearest earlier checkpoint that has one, and what tasks wrote since.
+        deltas: channels that may have no value here though they are not empty: their value is that
+            of the nearest earlier checkpoint that has one, plus what tasks wrote since.
         run: the run that made it.
-        within: namespace and id of the checkpoint whose task opened this namespace, when it is of
-            no use without that; None for a namespace that lasts.
+        within: namespace and id of the checkpoint whose task opened this namespace, if it is
+            useless without that; None for a namespace that lasts.
     """
 
     address: Address
@@ -63,12 +63,12 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWrite:
-    """What a task wrote to a channel, kept beside the checkpoint that it started from.
+    """What a task wrote to a channel, stored beside the checkpoint that the task started from.
 
     Attributes:
-        path: the task's place in its step; writes of a step are applied in the order of path,
+        path: position of the task in its step; writes of a step are applied in the order of path,
             task and index.
-        index: its number among the task's writes; below zero for a slot that is written anew.
+        index: its number among the task's writes; below zero for one that a later write replaces.
     """
 
     task: str
@@ -88,7 +88,7 @@ class State:
     """A checkpoint with the values of its channels, the writes beside it, and the thread's owner.
 
     Attributes:
-        values: by channel; a channel that is empty is missing.
+        values: by channel; an empty channel is missing.
         writes: in the order of `TaskWrite.order`.
     """
 
@@ -100,7 +100,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What some channels had and were given at a checkpoint; shaped as `State` is."""
+    """Values and writes of some channels at a checkpoint, as in `State`."""
 
     values: Mapping[str, Blob]
     writes: tuple[TaskWrite, ...]
@@ -108,7 +108,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which checkpoints are asked for; None leaves open.
+    """Choice of checkpoints; None means any.
 
     Attributes:
         before: only ids below this one.
@@ -122,9 +122,10 @@ class Selection:
 
 @runtime_checkable
 class Checkpoints(Protocol):
-    """Keeps the states of runs exactly as they were; never searched, never ranked.
+    """Store of the states of runs, exactly as they were; not searched or ranked.
 
-    Every change is one transaction, durable when it returns. What is not there is ignored.
+    Every change is one transaction, durable when it returns. Threads, runs and checkpoints that are
+    not there are ignored.
     """
 
     def put(
@@ -133,68 +134,78 @@ class Checkpoints(Protocol):
         values: Mapping[tuple[str, str], Blob | None],
         owner: Scope | None,
     ) -> None:
-        """Write a checkpoint, or write it anew, with the values that its channels have since.
+        """Write or replace a checkpoint, with the values that its channels got in its step.
 
         Args:
             values: by channel and version; None for a channel that was emptied.
-            owner: to whom the thread belongs if it has no owner yet; None tells nothing.
+            owner: becomes the owner of the thread if it has none; None leaves it as it is.
 
         Raises:
             InvalidRecordError: the thread belongs to another owner; here and in `write` and `copy`.
         """
 
     def write(self, address: Address, writes: Sequence[TaskWrite], owner: Scope | None) -> None:
-        """Keep what a task wrote beside a checkpoint, which itself may come later.
+        """Store what a task wrote beside a checkpoint, which itself may be stored later.
 
         A write whose index is below zero replaces that of the same task and index; any other
-        leaves the one that is there.
+        is ignored if there is one.
         """
 
     def read(self, thread: str, namespace: str, id: str | None = None) -> State | None:  # noqa: A002 -- its name
         """Read one state, the latest when `id` is missing; None if there is none."""
 
     def page(
-        self, asked: Selection, *, limit: int, after: Address | None = None
+        self, selection: Selection, *, limit: int, after: Address | None = None
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace.
 
         Args:
+            limit: 1 to 1000.
             after: the last one of the page before; None for the first page.
+
+        Returns:
+            Empty list if there are no more.
+
+        Raises:
+            InvalidRecordError: the limit is not valid.
         """
 
     def states(self, addresses: Sequence[Address]) -> list[State]:
-        """Read the states at these addresses, in their order, leaving out what is not there."""
+        """Read the states at these addresses, in their order, leaving out missing ones."""
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
-        """Walk from a checkpoint's parent back to where each channel has a value, nearest first.
+        """Read back from a checkpoint's parent to where each channel has a value, nearest first.
 
         A step has the values and writes of those channels of which no nearer step has a value.
-        An empty list if the checkpoint is not there or is the first.
+        Empty list if the checkpoint is not there or is the first.
         """
 
     def delete(self, threads: Collection[str]) -> None:
         """Remove whole threads."""
 
     def delete_runs(self, runs: Collection[str]) -> None:
-        """Remove the checkpoints that these runs made, and what only they need.
+        """Remove the checkpoints of these runs, and what only those need.
 
         One that a checkpoint of another run takes a channel from (`Checkpoint.deltas`) stays.
         """
 
     def copy(self, source: str, target: str) -> None:
-        """Copy a thread with its owner into another; what is there with an id is replaced."""
+        """Copy a thread with its owner to another, replacing checkpoints with the same id."""
 
     def prune(self, threads: Collection[str]) -> None:
-        """Keep of each namespace the latest checkpoint, and those that it takes channels from.
+        """Keep the latest checkpoint of each namespace, and those that it takes channels from.
 
-        A namespace that was opened within a checkpoint that goes is removed whole.
+        A namespace that was opened within a removed checkpoint is removed as a whole.
         """
 
     def erase(self, scope: Scope) -> dict[str, int]:
-        """Remove every thread whose owner the scope covers; answer the rows removed, by table."""
+        """Remove every thread whose owner the scope covers; return the rows removed, by table.
+
+        The tables are `threads`, `checkpoints`, `values` and `writes`.
+        """
 
     def count(self, scope: Scope) -> dict[str, int]:
         """Count the rows of the threads whose owner the scope covers, by the same tables."""
 
     def close(self) -> None:
-        """Let go of files and connections; repeating it does nothing."""
+        """Release files and connections; repeating it does nothing."""

@@ -13,65 +13,65 @@ from ..model import Entity, Record, Relation, Scope, Version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceRow:
-    """An erasure: changes up to this version are refused in the scope whose key this is."""
+    """An erasure: changes up to this version are refused in the scope with this key."""
 
     key: str
     version: int
 
     @property
     def partition(self) -> str:
-        """Of nobody: fences come before every partition."""
+        """Empty: fences come before every partition."""
         return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """The next free place of a session."""
+    """The next position that a session gives out."""
 
     scope: Scope
     next: int
 
     @property
     def partition(self) -> str:
-        """Whose it is."""
+        """Belongs to this partition."""
         return self.scope.partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityRow:
-    """An entity in the graph of its owner; they come by age."""
+    """An entity in the graph of its owner; ordered by age."""
 
     owner: Scope
     entity: Entity
 
     @property
     def partition(self) -> str:
-        """Whose it is."""
+        """Belongs to this partition."""
         return self.owner.partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationRow:
-    """A relation as it is settled, without its supports; they come by age, after the entities."""
+    """A relation as supersession resolved it, without its supports; by age, after the entities."""
 
     owner: Scope
     relation: Relation
 
     @property
     def partition(self) -> str:
-        """Whose it is."""
+        """Belongs to this partition."""
         return self.owner.partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRow:
-    """A record or its tombstone, after the relations that it states.
+    """A record or its tombstone, after the relations that it asserts.
 
     Attributes:
         live: false for a tombstone, whose text is empty.
-        versions: oldest first. recalls: newest first.
-        states: relations as the record states or stated them, by age: `valid_to` is what it said,
-            `expired_at` when it said so no more.
+        versions: oldest first. recalls: times from the access log, newest first.
+        states: relations as the record asserts or asserted them, by age: `valid_to` is the end
+            that it gave, `expired_at` the time of the update that dropped the assertion.
     """
 
     record: Record
@@ -82,7 +82,7 @@ class RecordRow:
 
     @property
     def partition(self) -> str:
-        """Whose it is."""
+        """Belongs to this partition."""
         return self.record.scope.partition
 
 

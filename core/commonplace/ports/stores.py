@@ -32,12 +32,12 @@ OperationKind = Literal["add", "update", "delete", "forget"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """A sparse vector: hashed terms with their weights, equally long, indices ascending and unique.
+    """A sparse vector: hashed terms and as many weights; indices ascending and unique.
 
     Attributes:
         indices: unsigned 32-bit numbers.
-        weights: positive; the engine multiplies each with the term's rarity in the scope, which
-            is `ln(1 + (N - n + 0.5) / (n + 0.5))` for N records of which n have the term.
+        weights: positive; the engine multiplies each by the term's rarity in the scope, which is
+            `ln(1 + (N - n + 0.5) / (n + 0.5))` for N records of which n have the term.
     """
 
     indices: tuple[int, ...] = ()
@@ -46,12 +46,12 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A record as an index holds it; its times come back as the same moments, in UTC.
+    """A record as an index stores it; its times come back as the same moments, in UTC.
 
     Attributes:
         vector: `dimensions` finite floats of unit length.
         terms: of the record's indexed text.
-        words: the text's length in words, for the weights of conversational reading.
+        words: length of the text in words, which lexical ranking needs.
     """
 
     record: Record
@@ -62,16 +62,15 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A search as an index reads it.
+    """A search of an index.
 
     Attributes:
         scope: only records that it covers.
-        vector: unit length. terms: weights are repetitions in the question.
-        at: the moment for which expiry is judged; records with `expires_at <= at` are hidden.
+        vector: unit length. terms: weights are repetitions in the query.
+        at: the moment for expiry; records with `expires_at <= at` are left out.
         where: AND-ed with the scope.
         kinds: only these; empty for all.
-        include_superseded, include_expired, as_of: what is hidden because it is not true, as
-            `Record.holds` says.
+        include_superseded, include_expired, as_of: which records hold, as in `Record.holds`.
     """
 
     scope: Scope
@@ -84,8 +83,8 @@ class Query:
     include_expired: bool = False
     as_of: datetime | None = None
 
-    def shows(self, record: Record) -> bool:
-        """Judge a record; engines that ask more generously ask this at the end."""
+    def matches(self, record: Record) -> bool:
+        """Check a record; engines whose conditions are wider than the query check this last."""
         return (
             self.scope.covers(record.scope)
             and record.holds(
@@ -111,18 +110,19 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """Write a record.
+    """Change that adds or updates a record.
 
     Attributes:
-        record: its `version` is the operation's; `position` is given out by the store.
-        relations: that this record states; they replace those that it stated before, which
-            expire. None leaves them as they are.
-        replace: False adds: a live record with this id stays as it is and the change is `NONE`;
-            one that has expired when the new one is made is replaced and the change is `ADD`.
-            True updates: what is not live stays dead and is `NONE`, or with `upsert` is added.
+        record: its `version` is the operation's; the store assigns its `position`.
+        relations: that this record asserts; they replace its earlier assertions, which expire.
+            None leaves those as they are.
+        replace: False adds: a live record with this id stays as it is and the event is `NONE`; one
+            that has expired when the new one is made is replaced and the event is `ADD`.
+            True updates: without a live record the event is `NONE`, or with `upsert` the record is
+            added.
         in_session: give the record the next position of its session.
         fields: of the record that an update sets; the others stay as stored. `votes` are added.
-        merge: the metadata is added to what is stored.
+        merge: merge the metadata into the stored metadata.
     """
 
     record: Record
@@ -134,18 +134,18 @@ class Put:
     merge: bool = False
 
     @property
-    def is_told(self) -> bool:
-        """Its text may be new to the index."""
-        keeps = self.replace and not self.upsert and not {"text", "situation"} & {*self.fields}
-        return self.record.indexed and not keeps
+    def needs_embedding(self) -> bool:
+        """Its indexed text may be new to the index."""
+        keeps_text = self.replace and not self.upsert and not {"text", "situation"} & {*self.fields}
+        return self.record.indexed and not keeps_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remove:
-    """Delete a record that the scope covers; its history stays until the scope is erased.
+    """Change that deletes a record which the scope covers; its history stays until an erasure.
 
     Attributes:
-        spare_pinned: leave one that is pinned by then.
+        spare_pinned: keep a record that is pinned by then.
     """
 
     id: str
@@ -157,14 +157,12 @@ class Remove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a `Put` or `Remove` did.
-
-    Applying the same change again answers as the first time did, but for later changes.
+    """Result of a `Put` or `Remove`; the same change applied again has the same result.
 
     Attributes:
-        record: the live state afterwards, None when there is none.
-        touched: other records that the change ended, opened again or contradicted, as they are
-            now; of a repeated change there may be more. Their version stays.
+        record: the live record afterwards, as later changes left it; None if there is none.
+        touched: other records that the change ended, reopened or contradicted, in their present
+            state; of a repeated change there may be more. Their version stays.
     """
 
     change: Change
@@ -174,11 +172,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """What an erasure did in a graph store.
+    """Result of an erasure in a graph store.
 
     Attributes:
-        removed: rows, by table: `records`, `versions`, `relations`, `entities`.
-        touched: records outside the scope that it opened again, as they are now; of a repeated
+        removed: numbers of rows, by table: `records`, `versions`, `relations`, `entities`.
+        touched: records outside the scope that it reopened, in their present state; of a repeated
             erasure there may be more.
     """
 
@@ -188,12 +186,12 @@ class Erased:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """A record that states a relation near what a question names.
+    """A record that asserts a relation of a named entity, or of an entity next to one.
 
     Attributes:
-        hops: 1 when the relation is one of a named entity, 2 when of one next to it.
-        weight: 0..1; less the more relations the entities on the way have.
-        via: ids of the records that state the relation crossed before; empty for the first hop.
+        hops: 1 if the relation is one of a named entity, 2 if of an entity next to it.
+        weight: 0..1; the lower, the more relations the entities on the path have.
+        via: ids of the records that assert the first relation of the path; empty for one hop.
     """
 
     id: str
@@ -204,16 +202,16 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An accepted change.
+    """An accepted write.
 
     Attributes:
         id: equal for a repeated write.
-        body: what the caller gave, JSON.
-        seq: the order of acceptance; 0 before.
-        version: the fence, milliseconds since 2020 shifted by 11 bits plus a counter; grows with
-            `seq`; below 2**53. Before acceptance, what it must exceed.
-        plan: frozen results of the models, None before planning.
-        attempts: failed ones so far.
+        body: the caller's input, JSON.
+        seq: order of acceptance; 0 before acceptance.
+        version: milliseconds since 2020, shifted by 11 bits, plus a counter; grows with `seq`;
+            below 2**53. Before acceptance, a version that it must exceed.
+        plan: frozen results of the models; None before planning.
+        attempts: number of failed ones so far.
     """
 
     id: str
@@ -228,44 +226,46 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskVectors:
-    """A planning step wants vectors for these texts; the answer is one per text."""
+    """Request of a planning step for the vectors of these texts; the reply is one per text."""
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskChat:
-    """A planning step wants a chat model's answer; the answer is text, or None if it failed."""
+    """Request of a planning step to a chat model; the reply is its text, or None if it failed."""
 
     system: str
     user: str
     schema: Mapping[str, Any]
 
 
-Ask = AskVectors | AskChat
-
-
 @runtime_checkable
 class VectorIndex(Protocol):
-    """Finds. Derived from the graph store, can be rebuilt from it."""
+    """Index that finds records by vector and by terms; can be rebuilt from the graph store."""
 
-    def search(self, probe: Query, limit: int) -> list[Hit]:
+    def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms.
 
         Every hit has both scores, whichever list it came from. Best dense first; ties by id.
         Empty list if nothing matches.
+
+        Raises:
+            InvalidVectorError: the query's vector is not finite, is zero or has the wrong length;
+                so in `score`.
         """
 
-    def score(self, probe: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
-        """Score the records at these places of their sessions (`Record.turn`), or with these ids.
+    def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
+        """Score the records of these turns (`Record.turn`) and those with these ids.
 
-        What the probe's scope, filter or time hides is left out; the unknown is ignored.
+        Best dense first; ties by id. Only records that match the query; unknown turns and ids are
+        ignored. Empty list if nothing is left.
         """
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Write points; one with an id that is there replaces it if its version is greater.
+        """Write points; one replaces the stored point of its id if its version is greater.
 
-        An older or equal version is ignored.
+        An older or equal version is ignored, so repeating the call changes nothing.
 
         Raises:
             InvalidVectorError: a vector is not finite, is zero or has the wrong length; nothing of
@@ -273,50 +273,60 @@ class VectorIndex(Protocol):
         """
 
     def amend(self, records: Sequence[Record]) -> None:
-        """Replace what is held of these records, but for their text, vectors and terms.
+        """Replace what is stored of these records, except their text, vectors and terms.
 
-        A record that is not there, or is there with a greater version, is ignored.
+        A record that is not stored, or is stored with a greater version, is ignored.
         """
 
     def vectors(self, records: Sequence[Record]) -> "dict[str, Sequence[float]]":
-        """Read the vectors of these records, where they are held with the same text."""
+        """Read the vectors of these records by id, where they are stored with the same text."""
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
-        """Remove these where the scope covers them, those above `version` excepted, if any.
+        """Remove these records where the scope covers them; unknown ids are ignored.
 
-        No scope is an operator's, for records that no store knows to be somebody's.
+        Args:
+            scope: None for maintenance, to remove records that are in no graph store.
+            version: keep records with a greater version; None keeps none.
         """
 
     def erase(self, scope: Scope, version: int | None = None) -> int:
-        """Remove what the scope covers, what is above `version` excepted; count what went."""
+        """Remove all that the scope covers; return how many records that were.
+
+        Args:
+            version: keep records with a greater version; None keeps none.
+        """
 
     def count(self, scope: Scope) -> int:
-        """Count the records that the scope covers, hidden ones included."""
+        """Count the records that the scope covers, superseded and expired ones included."""
 
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
-        """Walk over the (id, version) of every record that the scope covers, in no order.
+        """Iterate over (id, version) of every record that the scope covers, in no order.
 
-        None is an operator's, for all.
+        Args:
+            scope: None for maintenance, to read those of all owners.
         """
 
     def flush(self) -> None:
-        """Return when everything written before survives a power loss."""
+        """Return when all earlier writes are safe from power loss."""
 
     def close(self) -> None:
-        """Flush and let go of files and connections; repeating it does nothing."""
+        """Flush, and release files and connections; repeating it does nothing.
+
+        Every other method raises `MemoryClosedError` from then on, here and in the other ports.
+        """
 
 
 @runtime_checkable
 class GraphStore(Protocol):
-    """Knows: records, versions, entities, relations. The record of truth."""
+    """Store of records, versions, entities and relations: the source of truth."""
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
-        """Apply changes in one transaction, in order; one outcome each.
+        """Apply changes in one transaction, in order; one outcome each, in the same order.
 
         A change is ignored (`NONE`) when its version is not above that of the stored record, its
-        tombstone, or an erasure that covers it, unless it is the very change that was stored.
-        After each, the claims of every single-valued relation are settled (`slots.settle`) among
-        the records of one owner (`Scope.owner`).
+        tombstone, or an erasure that covers it, unless it is the very change that was stored. After
+        each, supersession of every single-valued relation is resolved among the records of one
+        owner (`Scope.owner`): a later assertion ends the earlier ones.
         """
 
     def get(
@@ -324,7 +334,8 @@ class GraphStore(Protocol):
     ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others.
 
-        What has expired is left out, here and in `page`, unless it is asked for.
+        Args:
+            include_expired: also records that have expired; so in `page`.
         """
 
     def page(
@@ -341,21 +352,29 @@ class GraphStore(Protocol):
     ) -> Page:
         """Read live records, newest first (creation, then id); see `Record.holds`.
 
+        Each record is on one page only, even if others are written meanwhile. The last page, which
+        may be empty, has no cursor.
+
         Args:
+            limit: 1 to 1000.
+            cursor: `Page.cursor` of the page before; None for the first page.
             kinds: only these; empty for all.
+
+        Raises:
+            InvalidRecordError: the limit or the cursor is not valid.
         """
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
 
     def scope_of(self, record_id: str) -> Scope | None:
-        """Tell whose record an id is, live or deleted; None if there never was one.
+        """Read the scope of a record, live or deleted; None if there never was one.
 
-        For interfaces that know nothing but the id: what they read next takes this scope.
+        For interfaces that are given nothing but the id: their next read takes this scope.
         """
 
     def list_scopes(self) -> list[Scope]:
-        """List every scope that has records, live or deleted, in no order."""
+        """List every scope that has records, live or deleted, each once, in no order."""
 
     def relations(
         self,
@@ -367,12 +386,13 @@ class GraphStore(Protocol):
         include_superseded: bool = False,
         as_of: datetime | None = None,
     ) -> list[Relation]:
-        """Read relations of records that the scope covers, by age.
+        """Read relations of records that the scope covers, by age; empty list if there are none.
 
         Args:
-            entity: only its own, and those of entities at most `hops` - 1 relations away; of all
-                when None.
-            records: instead, only what records with these ids state; None asks for no such.
+            entity: only its own, and those of entities at most `hops` - 1 relations away; None
+                reads all.
+            records: instead, only relations that records with these ids assert; None for no
+                such restriction.
             include_superseded: also those that ended or expired.
             as_of: instead, those that held at this moment of world time and have not expired.
         """
@@ -381,119 +401,137 @@ class GraphStore(Protocol):
         """Find records by the entities that these names may mean, over at most two relations.
 
         Args:
-            names: in the form in which names are compared (`model.fold`); most are no names.
+            names: folded (`model.fold`), as names are compared; most are no names.
             at: relations that ended before are not crossed.
 
         Returns:
-            Each record once, at most 200, heaviest first; an empty list if nothing is named.
+            Each record once, at most 200, heaviest first; empty list if no entity is named.
         """
 
     def entities(self, scope: Scope) -> list[Entity]:
-        """Read the entities that those relations name, by name."""
+        """Read the entities of the relations that have not expired, each name once, by name."""
 
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
-        """Remember that live records which the scope covers were recalled; the last 20 times."""
+        """Log an access to live records that the scope covers; the last 20 of each are kept.
+
+        Unknown ids are ignored; logging the same moment again changes nothing.
+        """
 
     def access_log(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
-        """Read when records that the scope covers were recalled, newest first; never is missing."""
+        """Read when records that the scope covers were accessed, newest first.
+
+        A record that never was accessed has no entry.
+        """
 
     def erase(self, scope: Scope, version: int) -> Erased:
-        """Remove all that the scope covers up to `version`, tombstones and history too.
+        """Remove all that the scope covers up to `version`, tombstones and history included.
 
-        Later changes with a version up to `version` are refused. An engine may take several
-        transactions; the first already refuses them, and repeating the call goes on.
+        Later changes with a version up to `version` are refused. An engine may use several
+        transactions; the first already refuses such changes, and repeating the call resumes.
         """
 
     def count(self, scope: Scope) -> dict[str, int]:
-        """Count the rows that the scope covers, by the same tables, tombstones included."""
+        """Count the rows that the scope covers, by the tables of `Erased`, tombstones included."""
 
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
-        """Walk over the (id, version) of what the index should have of the scope, in no order.
+        """Iterate over (id, version) of what the index should have of the scope, in no order.
 
-        That is every live record, unless it is not to be `indexed`. None is an operator's, for all.
+        That is every live record that is to be `indexed`.
+
+        Args:
+            scope: None for maintenance, to read those of all owners.
         """
 
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
-        """Read everything, an operator's look: fences, then partition by partition in their order.
+        """Read everything, for maintenance: fences, then partition by partition in their order.
 
         In a partition sessions come first by key, entities and relations by age, and records last:
-        tombstones, then the live, by creation and id. Equal stores are read alike.
+        tombstones, then live records, by creation and id. Equal stores have equal dumps.
 
         Args:
-            since: leave out the partitions before this one (`Scope.partition`), so as to go on.
+            since: leave out the partitions before this one (`Scope.partition`), to resume.
         """
 
-    def load(self, kept: Sequence[SnapshotRow]) -> None:
-        """Take over in one transaction what another store kept, in the order in which it came.
+    def load(self, rows: Sequence[SnapshotRow]) -> None:
+        """Load rows of another store's `dump` in one transaction, in the order in which they came.
 
-        The store then answers every read, and meets every later change, as the other would.
+        The store then answers every read, and applies every later change, as the other would.
         Repeating it changes nothing; what is newer here, is deleted or was erased stays so.
         """
 
     def get_meta(self, key: str) -> str | None:
-        """Read what was noted about the whole store; None when it never was."""
+        """Read a value that describes the whole store; None if it was never set."""
 
     def set_meta(self, key: str, value: str) -> None:
-        """Note something about the whole store; noting it again replaces it."""
+        """Write a value that describes the whole store; setting it again replaces it."""
 
     def close(self) -> None:
-        """Let go of files and connections; repeating it does nothing."""
+        """Release files and connections; repeating it does nothing."""
 
 
 @runtime_checkable
 class Journal(Protocol):
-    """Never forgets an accepted change until every store has it."""
+    """Write-ahead journal: keeps an accepted operation until every store has it."""
 
-    def append(self, ops: Sequence[Operation], *, max_pending: int) -> list[Operation]:
-        """Accept changes in one transaction, durably, giving each its `seq` and `version`.
+    def append(self, operations: Sequence[Operation], *, max_pending: int) -> list[Operation]:
+        """Accept operations in one transaction, durably, and give each its `seq` and `version`.
 
-        One whose id is pending already is answered with the row that is there.
+        Returns one each, in order; for an id that is already here and not dead, the stored one.
 
         Raises:
-            BackpressureError: more than `max_pending` would wait; nothing was accepted.
+            BackpressureError: more than `max_pending` would be pending; nothing was accepted.
         """
 
     def plan(self, plans: Mapping[int, bytes]) -> None:
-        """Freeze plans by `seq`, durably; one that is frozen already stays."""
+        """Store plans by `seq`, durably; a stored plan stays, an unknown `seq` is ignored."""
 
     def pending(self, partition: str | None = None, *, limit: int = 1000) -> list[Operation]:
-        """Read changes not yet applied nor dead, of one partition or all, in order of `seq`."""
+        """Read operations neither applied nor dead, of one partition or all, in order of `seq`."""
 
     def unflushed(self) -> list[Operation]:
-        """Read applied changes that are not yet pruned, in order of `seq`."""
+        """Read applied operations that are not yet pruned, in order of `seq`."""
 
     def done(self, seqs: Collection[int]) -> None:
-        """Mark changes as applied to every store."""
+        """Mark pending operations as applied to every store; others are ignored."""
 
     def prune(self, seqs: Collection[int]) -> int:
-        """Drop those of these changes that are marked as applied; answer how many."""
+        """Drop those of these operations that are marked as applied; return how many."""
 
     def failed(self, seq: int) -> int:
-        """Count one more failed attempt; answer how many there are."""
+        """Count one more failed attempt; return how many there are, 0 if it is not pending."""
 
     def dead_letter(self, seq: int, reason: str) -> None:
-        """Move a change to the dead letters."""
+        """Move an operation to the dead letters; one that is not pending is ignored."""
 
     def dead(self, scope: Scope | None = None) -> list[DeadLetter]:
-        """Read dead letters, oldest first, that the scope covers; None for an operator's look."""
+        """Read dead letters that the scope covers, oldest first; None reads those of all owners."""
 
     def retry(self, operations: Collection[str]) -> int:
-        """Accept dead letters anew, as the newest changes; answer how many.
+        """Accept dead letters again, as the newest operations; return how many.
 
-        Each gets a new `seq` and `version`, or a change since then would stand before it.
+        Each gets a new `seq` and `version`, or a later change would win over it. Ids without a
+        dead letter are ignored.
         """
 
     def erase(self, scope: Scope, before: int) -> int:
-        """Drop rows of any state that the scope covers with `seq` below `before`."""
+        """Drop operations of any state that the scope covers with `seq` below `before`.
+
+        Returns:
+            The number of operations dropped.
+        """
 
     def count(self, scope: Scope | None = None) -> Backlog:
-        """Count what waits and what is dead, of a scope or of all."""
+        """Count pending and dead operations, of a scope or of all."""
 
     def rows(self, scope: Scope, *, before: int | None = None) -> int:
-        """Count rows of any state that the scope covers, with `seq` below `before` if given."""
+        """Count operations of any state that the scope covers, below the sequence number `before`.
+
+        Args:
+            before: None counts all.
+        """
 
     def close(self) -> None:
-        """Let go of files; repeating it does nothing."""
+        """Release files; repeating it does nothing."""
 
 
 Clock = Callable[[], datetime]
@@ -501,7 +539,7 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """The engines that one memory stands on; `shared` when others write to both meanwhile."""
+    """The engines of one memory; `shared` when other processes write to both stores."""
 
     index: VectorIndex
     graph: GraphStore

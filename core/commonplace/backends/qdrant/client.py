@@ -32,114 +32,115 @@ try:
 except ImportError as error:
     raise MissingExtraError(package="qdrant-client", extra="qdrant") from error
 
-__all__ = ["Link", "QdrantClient", "connect", "models"]
+__all__ = ["QdrantClient", "RetryingClient", "connect", "models"]
 
 T = TypeVar("T")
 
 _ATTEMPTS = 4
 _FIRST_PAUSE = 0.1
-# Between connections gRPC pauses up to two minutes, also when the server is back; our four attempts
-# must reach past that.
+# Between connections gRPC pauses up to two minutes, even if the server is back, which is longer than
+# all attempts take.
 _RECONNECT = {"grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 400}
-_TROUBLE = (
+_ERRORS = (
     *(ResponseHandlingException, UnexpectedResponse, QdrantException, grpc.RpcError),
-    json.JSONDecodeError,  # whatever answers speaks HTTP and is no Qdrant
+    json.JSONDecodeError,  # from an HTTP server that is not Qdrant
 )
-_GRPC = "is `grpc_port` right? With prefer_grpc=false only HTTP is spoken"
-# What an operator can mend: nothing that was accepted may be given up for it.
-_WITHHELD = {401, 403, "UNAUTHENTICATED", "PERMISSION_DENIED"}
+_GRPC_HINT = "is `grpc_port` right? With prefer_grpc=false only HTTP is used"
+# An operator can fix these, so accepted writes must stay pending.
+_FORBIDDEN = {401, 403, "UNAUTHENTICATED", "PERMISSION_DENIED"}
 _MISSING = {404, "NOT_FOUND"}
-_LATER = {408, 425, 429}
+_TEMPORARY = {408, 425, 429}
 _REFUSED = {"INVALID_ARGUMENT", "ALREADY_EXISTS", "OUT_OF_RANGE", "UNIMPLEMENTED"}
 
 
 def connect(
     url: str, *, api_key: str | None, prefer_grpc: bool, grpc_port: int, timeout: float
 ) -> QdrantClient:
-    """Make a client; nothing is sent yet. `qdrant://host` is `http://host`.
+    """Make a client, without sending anything yet. `qdrant://host` is `http://host`.
 
     Raises:
-        InvalidRecordError: the key could not be sent.
+        InvalidRecordError: the key cannot be sent.
     """
     if api_key and not (api_key.isascii() and api_key.isprintable()):
-        reason = "has a character that is not in printable ASCII"
+        reason = "must consist of printable ASCII"
         raise InvalidRecordError(field="api_key", value="…", reason=reason)
     return QdrantClient(
         re.sub("^qdrant://", "http://", url),
         api_key=api_key,
         prefer_grpc=prefer_grpc,
         grpc_port=grpc_port,
-        grpc_options=dict(_RECONNECT),  # the driver adds to it
+        grpc_options=dict(_RECONNECT),  # a copy, as the driver adds to it
         timeout=math.ceil(timeout),
-        check_compatibility=False,  # it would ask in a thread of its own; we ask once, ourselves
+        check_compatibility=False,  # it would use a thread of its own; `open_collection` checks
     )
 
 
-class Link:
-    """Calls of a client, each ending within about `timeout` seconds, from any thread.
+class RetryingClient:
+    """Client whose calls end within about `timeout` seconds and are retried; for any thread.
 
-    A call that failed in a way that may pass is repeated, up to three times, after the pause that
-    the server asked for or a short one; no attempt begins after `timeout` seconds, and none that
-    the server wants later than that. Every call that goes through here may be repeated safely.
+    A call that failed temporarily is repeated, up to three times, after the pause that the server
+    asked for or a short one; no attempt starts after `timeout` seconds, nor if the server asks for
+    a longer pause. Only calls that may be repeated safely go through here.
 
     Attributes:
-        local: the client is no server but the driver's own imitation, inside this process.
+        local: the client is the driver's imitation of a server, inside this process.
     """
 
-    def __init__(self, client: QdrantClient, *, store: str, timeout: float) -> None:
-        self.client = client
-        self.local = isinstance(getattr(client, "_client", None), QdrantLocal)
+    def __init__(self, driver: QdrantClient, *, store: str, timeout: float) -> None:
+        self.driver = driver
+        self.local = isinstance(getattr(driver, "_client", None), QdrantLocal)
         self._store = store
         self._timeout = timeout
         self._closed = False
-        # The imitation is not made for threads.
-        self._turn: Any = threading.RLock() if self.local else contextlib.nullcontext()
+        # The imitation is not thread-safe.
+        self._lock: Any = threading.RLock() if self.local else contextlib.nullcontext()
 
-    def ask(self, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    def call(self, method: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call a method of the client.
 
         Raises:
-            StoreRefusedError: the server does not let us in, or not do this.
-            StoreUnavailableError: no answer, too late, or the collection is away.
-            InvalidRecordError: the server refuses this very request and always will.
+            StoreRefusedError: the server denies access, or this operation.
+            StoreUnavailableError: no answer in time, or the collection is missing.
+            InvalidRecordError: the server refuses this request, and would refuse it again.
         """
-        begun = monotonic()
+        started = monotonic()
         for attempt in range(1, _ATTEMPTS + 1):
             self.check_open()
             try:
-                with self._turn:
-                    return call(*args, **kwargs)
-            except _TROUBLE as error:
+                with self._lock:
+                    return method(*args, **kwargs)
+            except _ERRORS as error:
                 self.check_open()
                 code, reason, pause = _read(error)
-                if code in _WITHHELD:
+                if code in _FORBIDDEN:
                     raise StoreRefusedError(store=self._store, reason=reason) from error
                 if _is_final(code):
-                    told = f"was refused by {self._store}: {reason}"
                     raise InvalidRecordError(
-                        field="request", value=call.__name__, reason=told
+                        field="request",
+                        value=method.__name__,
+                        reason=f"was refused by {self._store}: {reason}",
                     ) from error
                 if pause is None:
                     pause = _FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1)  # noqa: S311 -- no secret
-                late = monotonic() + pause - begun >= self._timeout
-                if late or attempt == _ATTEMPTS or code in _MISSING:
+                is_late = monotonic() + pause - started >= self._timeout
+                if is_late or attempt == _ATTEMPTS or code in _MISSING:
                     raise StoreUnavailableError(store=self._store, reason=reason) from error
-            except (ValueError, RuntimeError):  # what the driver says when somebody closed it
+            except (ValueError, RuntimeError):  # the driver's errors after another thread closed it
                 self.check_open()
                 raise
             sleep(pause)
-        raise AssertionError  # the last attempt answers or raises
+        raise AssertionError  # the last attempt returns or raises
 
-    def write(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Call a method that writes, and wait until it is applied.
+    def write(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        """Call a method that writes, and wait until the write is applied.
 
         Raises:
-            StoreUnavailableError: as above, or it was accepted and is not applied yet.
+            StoreUnavailableError: as in `call`, or it was accepted and is not applied yet.
         """
-        answer = self.ask(call, *args, wait=True, **kwargs)
-        for one in answer if isinstance(answer, list) else [answer]:
-            if one.status != models.UpdateStatus.COMPLETED:
-                reason = f"a write is not applied yet ({one.status})"
+        results = self.call(method, *args, wait=True, **kwargs)
+        for result in results if isinstance(results, list) else [results]:
+            if result.status != models.UpdateStatus.COMPLETED:
+                reason = f"a write is not applied yet ({result.status})"
                 raise StoreUnavailableError(store=self._store, reason=reason)
 
     def check_open(self) -> None:
@@ -148,40 +149,40 @@ class Link:
             raise MemoryClosedError
 
     def close(self) -> None:
-        """Let go of the connections; repeating it does nothing."""
+        """Release the connections; repeating it does nothing."""
         if not self._closed:
             self._closed = True
-            self.client.close()
+            self.driver.close()
 
 
 def _is_final(code: int | str) -> bool:
     if isinstance(code, str):
         return code in _REFUSED
-    return 400 <= code < 500 and code not in _MISSING | _LATER
+    return 400 <= code < 500 and code not in _MISSING | _TEMPORARY
 
 
 def _read(error: Exception) -> tuple[int | str, str, float | None]:
-    """Read an error of either protocol: its code, what happened, the pause that was asked for."""
+    """Read an error of either protocol: its code, its reason, the pause that the server wants."""
     if isinstance(error, ResourceExhaustedResponse):
-        return 429, f"it is asked too often: {error}", float(error.retry_after_s)
+        return 429, f"it is called too often: {error}", float(error.retry_after_s)
     if isinstance(error, UnexpectedResponse):
-        return error.status_code or 0, f"{error.status_code} {_told(error)}", None
+        return error.status_code or 0, f"{error.status_code} {_message(error)}", None
     if isinstance(error, ResponseHandlingException):
-        late = isinstance(error.source, httpx.TimeoutException)
-        said = "no answer in time" if late else "the connection failed"
-        return 0, f"{said} ({type(error.source).__name__}: {error.source})", None
+        is_late = isinstance(error.source, httpx.TimeoutException)
+        reason = "no answer in time" if is_late else "the connection failed"
+        return 0, f"{reason} ({type(error.source).__name__}: {error.source})", None
     if isinstance(error, grpc.RpcError) and isinstance(error, grpc.Call):
         code = error.code().name
-        hint = f"; {_GRPC}" if code == "UNAVAILABLE" else ""
+        hint = f"; {_GRPC_HINT}" if code == "UNAVAILABLE" else ""
         return code, f"{code} {error.details()}{hint}", None
     if isinstance(error, json.JSONDecodeError):
-        return 0, "what answers is no Qdrant server", None
+        return 0, "there is no Qdrant server at this address", None
     return 0, str(error), None
 
 
-def _told(error: UnexpectedResponse) -> str:
+def _message(error: UnexpectedResponse) -> str:
     try:
-        told = json.loads(error.content)["status"]["error"]
+        message = json.loads(error.content)["status"]["error"]
     except (ValueError, KeyError, TypeError):
-        told = error.reason_phrase
-    return str(told)[:500]
+        message = error.reason_phrase
+    return str(message)[:500]

@@ -6,65 +6,64 @@ from typing import Any
 
 from ...model import Record, Scope
 from ...ports.stores import Hit, Point, Query
-from ..shared.payload import checked, payload_of, uuids
-from ..shared.payload import read as read_row
-from .client import Link, QdrantClient, connect
+from ..shared.payload import checked, payload_of, read_row, uuids
+from .client import QdrantClient, RetryingClient, connect
 from .client import models as m
-from .collection import Layout, open_collection
+from .collection import CollectionLayout, open_collection
 from .query import (
-    alone,
-    best,
+    best_hits,
     covered,
     equals,
+    filter_requests,
     has_id,
+    matching_hits,
     older,
-    seen,
-    united,
+    scorers,
+    union_requests,
     visible,
-    ways,
     within,
 )
 
 __all__ = ["QdrantIndex"]
 
-_CALL = 64
-_DELETE = 1024
+_BATCH = 64  # points in one request
+_DELETE_BATCH = 1024
 _PAGE = 1024
 
 
 class QdrantIndex:
     """A `VectorIndex` on a Qdrant server 1.19 or newer, which any number of processes may share.
 
-    From 1.16 on a server works, but ranks words by how rare they are in the whole collection.
-    A write is there for every reader when the call returns, and durable. A search is one round
-    trip unless a filter that the server cannot say exactly hides most of what it finds; an
-    upsert is one for 64 points.
+    A server works from 1.16 on, but weights terms by their rarity in the whole collection.
+    When a call returns, its writes are durable and every reader sees them. A search is one round
+    trip unless a filter that the server cannot evaluate exactly hides most of what it finds; an
+    upsert is one round trip for 64 points.
 
-    Scopes of up to some 50,000 records are searched exactly; of a larger one that belongs to one
+    Scopes of up to some 50,000 records are searched exactly; for a larger one that belongs to one
     user Qdrant builds a graph.
 
-    With `url=":memory:"` nothing is sent: the driver imitates a server inside this process,
-    without indexes, shards or speed, calls take turns, and closing forgets everything.
+    With `url=":memory:"` nothing is sent: the driver imitates a server inside this process, without
+    indexes, shards or speed, one call at a time, and closing discards everything.
 
     Args:
         url: such as `http://localhost:6333`, `https://…` or `qdrant://host:6333`.
         api_key: sent with every request; use `https` then.
-        collection: its name; made when missing.
-        meta: what the vectors depend on (schema version, embedder); remembered when the
-            collection is made and compared at every opening, together with `dimensions`.
-        prefer_grpc: speak gRPC, on `grpc_port`, which is a little faster than HTTP.
+        collection: its name; made if missing.
+        meta: what the vectors depend on (schema version, embedder); stored when the collection is
+            made and compared at every opening, together with `dimensions`.
+        prefer_grpc: use gRPC, on `grpc_port`, which is a little faster than HTTP.
         timeout: seconds for a call with its retries; the last attempt may add as much.
         quantize: make a new collection that keeps vectors of 8-bit numbers in memory, a quarter
-            of the size, to look for candidates, and scores them by the full ones on disk.
-        shards, replicas: of a new collection; as the server is set up when None. Shards without
-            buckets spread every user over all of them, and each counts how rare a word is.
-        buckets: of a new collection; more than one puts every user as a whole under one of so
-            many shard keys, of `shards` shards each, on a cluster. It cannot change later.
+            of the size, to find candidates, and scores them by the full ones on disk.
+        shards, replicas: of a new collection; None for the server's settings. Without buckets every
+            user is spread over all shards, and each shard counts the rarity of terms by itself.
+        buckets: of a new collection; with more than one, on a cluster, all of a user is under one
+            of so many shard keys, of `shards` shards each. It cannot change later.
         client: instead of `url`, `api_key`, `prefer_grpc` and `grpc_port`; closed with the index.
 
     Raises:
-        SchemaMismatchError: the collection was made by another program or with other `meta`.
-        StoreRefusedError: the server does not let us in; give the right `api_key`.
+        SchemaMismatchError: another program made the collection, or it has other `meta`.
+        StoreRefusedError: the server denies access; give the right `api_key`.
         StoreUnavailableError: the server does not answer.
         InvalidRecordError: the server is too old or cannot make such a collection.
     """
@@ -88,8 +87,10 @@ class QdrantIndex:
     ) -> None:
         self._dimensions = dimensions
         self._name = collection
-        self._layout = Layout(quantize=quantize, shards=shards, replicas=replicas, buckets=buckets)
-        self._link = Link(
+        self._layout = CollectionLayout(
+            quantize=quantize, shards=shards, replicas=replicas, buckets=buckets
+        )
+        self._client = RetryingClient(
             client
             or connect(
                 url,
@@ -103,50 +104,50 @@ class QdrantIndex:
         )
         try:
             self._traits = open_collection(
-                self._link, collection, dimensions=dimensions, meta=meta, layout=self._layout
+                self._client, collection, dimensions=dimensions, meta=meta, layout=self._layout
             )
         except BaseException:
-            self._link.close()
+            self._client.close()
             raise
 
-    def search(self, probe: Query, limit: int) -> list[Hit]:
+    def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
-        vector = checked([probe.vector], self._dimensions)[0]
-        self._link.check_open()
+        vector = checked([query.vector], self._dimensions)[0]
+        self._client.check_open()
         if limit < 1:
             return []
-        traits, bucket = self._traits, self._layout.bucket(probe.scope)
-        shown = visible(probe, ranges=traits.ranges)
-        candidates = ways(probe, vector, traits.first_look(probe.scope))
-        scorers = ways(probe, vector, traits.last_look())
+        traits, bucket = self._traits, self._layout.bucket(query.scope)
+        conditions = visible(query, ranges=traits.ranges)
+        candidates = scorers(query, vector, traits.candidate_params(query.scope))
+        final = scorers(query, vector, traits.scoring_params())
         wanted = limit
         while True:
-            asked = united(candidates, scorers, shown, wanted, traits.parts, bucket)
-            found = best(self._query(asked), probe, wanted, limit)
+            requests = union_requests(candidates, final, conditions, wanted, traits.shards, bucket)
+            found = best_hits(self._query(requests), query, wanted, limit)
             if found is not None:
                 return found
             wanted *= 4
 
-    def score(self, probe: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
-        """Score the records at these places, or with these ids, both ways; best dense first."""
-        vector = checked([probe.vector], self._dimensions)[0]
-        self._link.check_open()
+    def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
+        """Score the records of these turns, or with these ids, both ways; best dense first."""
+        vector = checked([query.vector], self._dimensions)[0]
+        self._client.check_open()
         known = uuids(ids)
-        named: list[Any] = [equals("turn", *turns)] if turns else []
-        named += [has_id(known)] if known else []
-        if not named:
+        chosen: list[Any] = [equals("turn", *turns)] if turns else []
+        chosen += [has_id(known)] if known else []
+        if not chosen:
             return []
-        here = m.Filter(must=[m.Filter(should=named), equals("scopes", probe.scope.key)])
-        scorers = ways(probe, vector, self._traits.last_look())
-        wanted, bucket = 2 * len(turns) + len(known) + 1, self._layout.bucket(probe.scope)
+        conditions = m.Filter(must=[m.Filter(should=chosen), equals("scopes", query.scope.key)])
+        final = scorers(query, vector, self._traits.scoring_params())
+        wanted, bucket = 2 * len(turns) + len(known) + 1, self._layout.bucket(query.scope)
         while True:
-            answers = self._query(alone(scorers, here, wanted, bucket))
-            if len(answers[0].points) < wanted:
-                return seen(answers, probe)
+            responses = self._query(filter_requests(final, conditions, wanted, bucket))
+            if len(responses[0].points) < wanted:
+                return matching_hits(responses, query)
             wanted *= 4
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Write points, 64 at a time; a version that is not greater than the held is ignored."""
+        """Write points, 64 at a time; a version that is not greater than the stored is ignored."""
         vectors = checked([point.vector for point in points], self._dimensions)
         newest: dict[str, tuple[Record, m.PointStruct]] = {}
         for point, vector in zip(points, vectors, strict=True):
@@ -154,8 +155,8 @@ class QdrantIndex:
             if held is None or held[0].version < point.record.version:
                 newest[point.record.id] = (point.record, _struct(point, vector))
         for bucket, part in self._by_bucket([record for record, _ in newest.values()]):
-            self._link.write(
-                self._link.client.upsert,
+            self._client.write(
+                self._client.driver.upsert,
                 self._name,
                 [newest[record.id][1] for record in part],
                 update_filter=older(part),
@@ -164,11 +165,11 @@ class QdrantIndex:
             )
 
     def amend(self, records: Sequence[Record]) -> None:
-        """Replace the payload of records that are there and not newer: two round trips for 64."""
+        """Replace the payload of records that are stored and not newer: two round trips for 64."""
         newest = {record.id: record for record in sorted(records, key=lambda one: one.version)}
         for bucket, part in self._by_bucket(list(newest.values())):
-            held = self._link.ask(
-                self._link.client.retrieve,
+            held = self._client.call(
+                self._client.driver.retrieve,
                 self._name,
                 [record.id for record in part],
                 with_payload=["row"],
@@ -178,20 +179,20 @@ class QdrantIndex:
             kept = [one for one in part if one.id in words]
             changes = [_overwrite(one, words[one.id], bucket) for one in kept]
             if changes:
-                self._link.write(
-                    self._link.client.batch_update_points,
+                self._client.write(
+                    self._client.driver.batch_update_points,
                     self._name,
                     changes,
                     ordering=m.WriteOrdering.MEDIUM,
                 )
 
     def vectors(self, records: Sequence[Record]) -> dict[str, Sequence[float]]:
-        """Read the vectors of these records, where they are held with the same text."""
+        """Read the vectors of these records, where they are stored with the same text."""
         found: dict[str, Sequence[float]] = {}
         for bucket, part in self._by_bucket(records):
             texts = {str(uuid.UUID(one.id)): (one.id, one.indexed_text) for one in part}
-            rows: list[Any] = self._link.ask(
-                self._link.client.retrieve,
+            rows: list[Any] = self._client.call(
+                self._client.driver.retrieve,
                 self._name,
                 list(texts),
                 with_payload=["row"],
@@ -205,29 +206,29 @@ class QdrantIndex:
         return found
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
-        """Remove these records where the scope covers them, those that are newer excepted."""
+        """Remove these records where the scope covers them, except newer ones."""
         known = uuids(ids)
-        of = [covered(scope, version)] if scope else []
-        for start in range(0, len(known), _DELETE):
-            here = has_id(known[start : start + _DELETE])
-            self._remove(scope, m.Filter(must=[here, *of]))
+        conditions = [covered(scope, version)] if scope else []
+        for start in range(0, len(known), _DELETE_BATCH):
+            here = has_id(known[start : start + _DELETE_BATCH])
+            self._remove(scope, m.Filter(must=[here, *conditions]))
 
     def erase(self, scope: Scope, version: int | None = None) -> int:
-        """Remove every record that the scope covers, newer ones excepted; count them."""
+        """Remove every record that the scope covers, except newer ones; return how many."""
         erased = self._count(scope, version)
         self._remove(scope, covered(scope, version))
         return erased
 
     def count(self, scope: Scope) -> int:
-        """Count the records that the scope covers, hidden ones included."""
+        """Count the records that the scope covers, superseded and expired ones included."""
         return self._count(scope, None)
 
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
-        """Walk over the (id, version) of every record that the scope covers, in no order."""
+        """Iterate over (id, version) of every record that the scope covers, in no order."""
         after = None
         while True:
-            found, after = self._link.ask(
-                self._link.client.scroll,
+            found, after = self._client.call(
+                self._client.driver.scroll,
                 self._name,
                 covered(scope) if scope else None,
                 limit=_PAGE,
@@ -236,31 +237,31 @@ class QdrantIndex:
                 shard_key_selector=self._layout.bucket(scope) if scope else None,
             )
             for row in found:
-                held = row.payload or {}
-                if scope is None or scope.key in held["scopes"]:
-                    yield str(row.id), held["version"]
+                payload = row.payload or {}
+                if scope is None or scope.key in payload["scopes"]:
+                    yield str(row.id), payload["version"]
             if after is None:
                 return
 
     def flush(self) -> None:
-        """Do nothing: the server had everything on its disk before a write returned."""
-        self._link.check_open()
+        """Do nothing: a write returns when the server has it on its disk."""
+        self._client.check_open()
 
     def close(self) -> None:
-        """Let go of the connections; repeating it does nothing."""
-        self._link.close()
+        """Release the connections; repeating it does nothing."""
+        self._client.close()
 
     def _count(self, scope: Scope, version: int | None) -> int:
-        bucket, those = self._layout.bucket(scope), covered(scope, version)
-        count = self._link.client.count
-        return self._link.ask(count, self._name, those, shard_key_selector=bucket).count
+        bucket, chosen = self._layout.bucket(scope), covered(scope, version)
+        count = self._client.driver.count
+        return self._client.call(count, self._name, chosen, shard_key_selector=bucket).count
 
     def _query(self, requests: Sequence[m.QueryRequest]) -> Sequence[Any]:
-        return self._link.ask(self._link.client.query_batch_points, self._name, requests)
+        return self._client.call(self._client.driver.query_batch_points, self._name, requests)
 
     def _remove(self, scope: Scope | None, chosen: m.Filter) -> None:
-        self._link.write(
-            self._link.client.delete,
+        self._client.write(
+            self._client.driver.delete,
             self._name,
             m.FilterSelector(filter=chosen),
             ordering=m.WriteOrdering.STRONG,
@@ -268,13 +269,13 @@ class QdrantIndex:
         )
 
     def _by_bucket(self, records: Sequence[Record]) -> Iterator[tuple[str | None, list[Record]]]:
-        self._link.check_open()
+        self._client.check_open()
         buckets: dict[str | None, list[Record]] = {}
         for record in records:
             buckets.setdefault(self._layout.bucket(record.scope), []).append(record)
-        for bucket, held in buckets.items():
-            for start in range(0, len(held), _CALL):
-                yield bucket, held[start : start + _CALL]
+        for bucket, part in buckets.items():
+            for start in range(0, len(part), _BATCH):
+                yield bucket, part[start : start + _BATCH]
 
 
 def _struct(point: Point, vector: list[float]) -> m.PointStruct:

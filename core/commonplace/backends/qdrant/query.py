@@ -11,126 +11,129 @@ from typing import Any
 from ...filters import TIMES
 from ...model import Record, Scope
 from ...ports.stores import Hit, Query
-from ..shared.payload import Dialect, focus, tags_of, to_hits
-from ..shared.payload import read as read_row
+from ..shared.payload import FilterCompiler, focus, read_row, tags_of, to_hits
 from .client import models as m
 
-Row = tuple[Record, int]
+StoredRecord = tuple[Record, int]  # with its length in words
 
 
-def ways(probe: Query, vector: list[float], look: m.SearchParams | None) -> list[dict[str, Any]]:
-    """Say how to score by vector and, when the probe has terms, by terms.
+def scorers(
+    query: Query, vector: list[float], params: m.SearchParams | None
+) -> list[dict[str, Any]]:
+    """Build the scoring by vector and, if the query has terms, by terms.
 
     Args:
-        look: how to look at vectors.
+        params: of the scoring by vector.
     """
     found: list[dict[str, Any]] = [
-        {"query": m.NearestQuery(nearest=vector), "using": "dense", "params": look}
+        {"query": m.NearestQuery(nearest=vector), "using": "dense", "params": params}
     ]
-    if probe.terms.indices:
-        terms = m.SparseVector(indices=list(probe.terms.indices), values=list(probe.terms.weights))
-        rarity = m.SearchParams(idf=m.IdfCorpusParams(corpus=covered(probe.scope)))
+    if query.terms.indices:
+        terms = m.SparseVector(indices=list(query.terms.indices), values=list(query.terms.weights))
+        rarity = m.SearchParams(idf=m.IdfCorpusParams(corpus=covered(query.scope)))
         found.append({"query": m.NearestQuery(nearest=terms), "using": "terms", "params": rarity})
     return found
 
 
-def united(
-    candidates: Sequence[dict[str, Any]],
-    scorers: Sequence[dict[str, Any]],
-    seen_by: m.Filter,
+def union_requests(
+    candidate_scorers: Sequence[dict[str, Any]],
+    final_scorers: Sequence[dict[str, Any]],
+    conditions: m.Filter,
     limit: int,
-    parts: int,
+    shards: int,
     bucket: str | None,
 ) -> list[m.QueryRequest]:
-    """Ask for the `limit` best of each way, and for both scores of every one of them.
+    """Request the `limit` best of each candidate scorer, and both scores of all of them.
 
     Args:
-        parts: shards that the scope is spread over; each answers with its own best.
+        shards: over which the scope is spread; each returns its own best.
     """
-    lists = [m.Prefetch(**way, filter=seen_by, limit=limit) for way in candidates]
-    asked = {"prefetch": lists, "limit": len(lists) * limit * parts, "shard_key": bucket}
-    return _requests(scorers, asked)
+    lists = [m.Prefetch(**one, filter=conditions, limit=limit) for one in candidate_scorers]
+    chosen = {"prefetch": lists, "limit": len(lists) * limit * shards, "shard_key": bucket}
+    return _requests(final_scorers, chosen)
 
 
-def alone(
-    scorers: Sequence[dict[str, Any]], here: m.Filter, limit: int, bucket: str | None
+def filter_requests(
+    final_scorers: Sequence[dict[str, Any]], conditions: m.Filter, limit: int, bucket: str | None
 ) -> list[m.QueryRequest]:
-    """Ask for both scores of the records that a filter chooses, at most `limit`."""
-    return _requests(scorers, {"filter": here, "limit": limit, "shard_key": bucket})
+    """Request both scores of the records that a filter chooses, at most `limit`."""
+    chosen = {"filter": conditions, "limit": limit, "shard_key": bucket}
+    return _requests(final_scorers, chosen)
 
 
-def _requests(scorers: Sequence[dict[str, Any]], asked: dict[str, Any]) -> list[m.QueryRequest]:
-    rows: list[Any] = [["row"], *[False] * len(scorers)]
+def _requests(
+    final_scorers: Sequence[dict[str, Any]], chosen: dict[str, Any]
+) -> list[m.QueryRequest]:
+    payloads: list[Any] = [["row"], *[False] * len(final_scorers)]
     return [
-        m.QueryRequest(**way, **asked, with_payload=row)
-        for way, row in zip(scorers, rows, strict=False)
+        m.QueryRequest(**scorer, **chosen, with_payload=payload)
+        for scorer, payload in zip(final_scorers, payloads, strict=False)
     ]
 
 
-def best(answers: Sequence[Any], probe: Query, wanted: int, limit: int) -> list[Hit] | None:
-    """Unite the `limit` best of each list that the probe may see; best dense first, ties by id.
+def best_hits(responses: Sequence[Any], query: Query, wanted: int, limit: int) -> list[Hit] | None:
+    """Unite the `limit` best of each list that match the query; best dense first, ties by id.
 
     Args:
-        answers: to `united`, where `wanted` were asked for.
+        responses: to `union_requests` with the limit `wanted`.
 
     Returns:
-        None when there may be more to see than was asked for.
+        None if more records may match than were requested.
     """
-    shown = _shown(answers[0], probe)
-    keep: set[str] = set()
-    for answer in answers:
-        listed = [str(point.id) for point in answer.points[:wanted]]
-        seen = [one for one in listed if one in shown][:limit]
-        if len(seen) < limit and len(listed) == wanted:
+    matching = _matching(responses[0], query)
+    kept: set[str] = set()
+    for response in responses:
+        listed = [str(point.id) for point in response.points[:wanted]]
+        best = [one for one in listed if one in matching][:limit]
+        if len(best) < limit and len(listed) == wanted:
             return None
-        keep.update(seen)
-    return hits(answers, {key: row for key, row in shown.items() if key in keep})
+        kept.update(best)
+    return _to_hits(responses, {key: one for key, one in matching.items() if key in kept})
 
 
-def seen(answers: Sequence[Any], probe: Query) -> list[Hit]:
-    """Turn the answers to `alone` into hits, leaving out what the probe may not see."""
-    return hits(answers, _shown(answers[0], probe))
+def matching_hits(responses: Sequence[Any], query: Query) -> list[Hit]:
+    """Convert the responses to `filter_requests` to hits, leaving out what does not match."""
+    return _to_hits(responses, _matching(responses[0], query))
 
 
-def hits(answers: Sequence[Any], rows: dict[str, Row]) -> list[Hit]:
-    """Join both scores of these rows; one that shares no term with the question has 0 there."""
+def _to_hits(responses: Sequence[Any], records: dict[str, StoredRecord]) -> list[Hit]:
     dense, lexical = (
-        {str(point.id): point.score for answer in some for point in answer.points}
-        for some in (answers[:1], answers[1:])
+        {str(point.id): point.score for response in some for point in response.points}
+        for some in (responses[:1], responses[1:])
     )
-    return to_hits(rows, dense, lexical)
+    return to_hits(records, dense, lexical)
 
 
-def _shown(answer: Any, probe: Query) -> dict[str, Row]:
-    rows = {str(point.id): read_row(point.payload["row"]) for point in answer.points}
-    return {key: row for key, row in rows.items() if probe.shows(row[0])}
+def _matching(response: Any, query: Query) -> dict[str, StoredRecord]:
+    rows = {str(point.id): read_row(point.payload["row"]) for point in response.points}
+    return {key: row for key, row in rows.items() if query.matches(row[0])}
 
 
 def equals(field: str, *values: str) -> m.FieldCondition:
-    """Ask for one of these values."""
+    """Condition that a field has one of these values."""
     if len(values) == 1:
         return m.FieldCondition(key=field, match=m.MatchValue(value=values[0]))
     return m.FieldCondition(key=field, match=m.MatchAny(any=list(values)))
 
 
 def within(field: str, **bounds: float | None) -> m.FieldCondition:
-    """Ask for a number inside bounds."""
+    """Condition that a number is within bounds."""
     return m.FieldCondition(key=field, range=m.Range(**bounds))
 
 
 def has_id(ids: Iterable[str]) -> m.HasIdCondition:
-    """Ask for these ids."""
+    """Condition that the id is one of these."""
     return m.HasIdCondition(has_id=list(ids))
 
 
 def covered(scope: Scope, version: int | None = None) -> m.Filter:
-    """Ask for what a scope covers, up to a version if one is given."""
+    """Filter for what a scope covers, up to a version if one is given."""
     newest = [] if version is None else [within("version", lte=version)]
     return m.Filter(must=[equals("scopes", scope.key), *newest])
 
 
 def older(records: Iterable[Record]) -> m.Filter:
-    """Ask for those of these records that are held with a lesser version."""
+    """Filter for those of these records that are stored with a lower version."""
     by_version: dict[int, list[str]] = {}
     for record in records:
         by_version.setdefault(record.version, []).append(record.id)
@@ -142,25 +145,25 @@ def older(records: Iterable[Record]) -> m.Filter:
     )
 
 
-def visible(probe: Query, *, ranges: bool) -> m.Filter:
-    """Ask for what a probe may see.
+def visible(query: Query, *, ranges: bool) -> m.Filter:
+    """Compile the conditions of a query.
 
     Args:
-        ranges: whether numbers without an index of their own may be asked for.
+        ranges: whether conditions on numbers without an index are allowed.
     """
-    key, rest = focus(probe.scope, probe.where)
-    if probe.as_of is not None or (probe.include_superseded or probe.include_expired):
-        rest = probe.where
-        conditions: list[Any] = [equals("scopes", probe.scope.key)]
+    key, rest = focus(query.scope, query.where)
+    if query.as_of is not None or (query.include_superseded or query.include_expired):
+        rest = query.where
+        conditions: list[Any] = [equals("scopes", query.scope.key)]
     else:
-        # A thousandth of a second wider than asked: the row's own time decides.
-        ahead = within("until", gte=probe.at.timestamp() - 0.001)
+        # A millisecond wider than the query: the time in the row decides.
+        ahead = within("until", gte=query.at.timestamp() - 0.001)
         later = m.Filter(must=[equals("passing", key), ahead])
         conditions = [m.Filter(should=[equals("live", key), later])]
-    if probe.kinds:
-        conditions.append(equals("tags", *tags_of("kind", probe.kinds)))
-    dialect = Dialect(m.Filter, equals, _between if ranges else _between_times)
-    where = dialect.translate(rest) if rest else None
+    if query.kinds:
+        conditions.append(equals("tags", *tags_of("kind", query.kinds)))
+    compiler = FilterCompiler(m.Filter, equals, _between if ranges else _between_times)
+    where = compiler.compile(rest) if rest else None
     return m.Filter(must=[*conditions, where] if where else conditions)
 
 

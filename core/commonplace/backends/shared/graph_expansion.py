@@ -14,20 +14,20 @@ from ...ports.stores import Expansion
 
 Node = TypeVar("Node", int, str)
 
-ALIASES = ("also_known_as", "alias_of", "same_as", "又名", "别名")
-MOST_ALIASES = 3  # of an entity that are followed, one after the other
-MAX_REACHED = 200
-_CROSSED = 64  # entities next to the named ones from which the second relation is looked for
-_UNNAMED = 0.4  # of a relation whose type the question does not name
-_SECOND = 0.9  # of the second relation
-_BEHIND = 0.8  # of a second relation whose type the question does not name
-_ALIKE = 0.3  # of having the same value, which is no step from one to the next
-_FEW = 8  # relations of an entity that are not yet many
+ALIAS_PREDICATES = ("also_known_as", "alias_of", "same_as", "又名", "别名")
+MAX_ALIAS_HOPS = 3
+MAX_EXPANSIONS = 200
+_MAX_NEIGHBOURS = 64  # entities next to the named ones whose relations are read
+_FIRST_UNNAMED = 0.4  # weight of a first relation whose type the query does not name
+_SECOND = 0.9  # weight of a second relation
+_SECOND_UNNAMED = 0.8  # weight of a second relation whose type the query does not name
+_SHARED_VALUE = 0.3  # weight of having the same value, which does not lead from one to the other
+_FEW_RELATIONS = 8  # of an entity that is not yet a hub
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation as a walk sees it: its two ends, its folded type, the records that state it."""
+    """A relation for expansion: its two ends, its folded type, the records that assert it."""
 
     subject: int | str
     key: str
@@ -35,67 +35,71 @@ class Edge:
     records: tuple[str, ...]
 
 
-def walk(
-    named: Collection[Node], names: Sequence[str], around: Callable[[Collection[Node]], list[Edge]]
+def expand(
+    named: Collection[Node],
+    names: Sequence[str],
+    edges_of: Callable[[Collection[Node]], list[Edge]],
 ) -> list[Expansion]:
-    """Walk from the entities `named`.
+    """Expand the entities `named` over at most two relations.
 
     Args:
-        names: words of the question, folded, among them those that name a type of relation.
-        around: reads the relations that hold of some entities; equal for equal calls.
+        names: words of the query, folded, among them those that name a type of relation.
+        edges_of: reads the relations that some entities have now; equal for equal calls.
 
     Returns:
-        As `GraphStore.reach`.
+        As `GraphStore.expand`.
     """
     words = {one for one in names if len(one) > 1}
-    first = around(named)
     found: dict[str, Expansion] = {}
-    next_to: dict[int | str, tuple[float, Edge]] = {}
-    for edge, _, far, weight in _weighed(first, set(named), words, _UNNAMED):
-        _keep(found, edge.records, 1, weight, ())
-        if far not in named and (far not in next_to or weight > next_to[far][0]):
-            next_to[far] = weight, edge
-    best = sorted(next_to, key=lambda one: (-next_to[one][0], str(one)))[:_CROSSED]
+    neighbours: dict[int | str, tuple[float, Edge]] = {}
+    for edge, _, other, weight in _weighted(edges_of(named), set(named), words, _FIRST_UNNAMED):
+        _keep_heaviest(found, edge.records, 1, weight, ())
+        if other not in named and (other not in neighbours or weight > neighbours[other][0]):
+            neighbours[other] = weight, edge
+    best = sorted(neighbours, key=lambda one: (-neighbours[one][0], str(one)))[:_MAX_NEIGHBOURS]
     if best:
-        crossed = {one: next_to[one][1] for one in best}
-        for edge, near, _, weight in _weighed(around(best), crossed, words, _BEHIND):  # type: ignore[arg-type]  # they came from `around`
-            so_far, via = next_to[near]
-            _keep(found, edge.records, 2, so_far * weight * _SECOND, via.records)
+        crossed = {one: neighbours[one][1] for one in best}
+        second = edges_of(best)  # type: ignore[arg-type]  # they came from `edges_of`
+        for edge, entity, _, weight in _weighted(second, crossed, words, _SECOND_UNNAMED):
+            first_weight, via = neighbours[entity]
+            _keep_heaviest(found, edge.records, 2, first_weight * weight * _SECOND, via.records)
     order = sorted(found.values(), key=lambda one: (-one.weight, one.id))
-    return order[:MAX_REACHED]
+    return order[:MAX_EXPANSIONS]
 
 
-def _weighed(
+def _weighted(
     edges: Sequence[Edge],
-    near: Collection[int | str] | Mapping[int | str, Edge],
+    entities: Collection[int | str] | Mapping[int | str, Edge],
     words: Collection[str],
     unnamed: float,
 ) -> Iterable[tuple[Edge, int | str, int | str, float]]:
-    """Yield each edge from each of its ends that is near, the other end, and its weight.
+    """Yield each edge from each of its ends in `entities`, the other end, and its weight.
 
     Args:
-        near: entities, with the relation over which each was reached if one was. Its type, named
-            once, is not named again; and to share a value with somebody leads nowhere.
-        unnamed: what a relation counts whose type the question does not name.
+        entities: with the relation that led to each, if one did. Its type, named once, is not
+            counted as named again; and sharing a value with another entity leads nowhere.
+        unnamed: the weight of a relation whose type the query does not name.
     """
-    came = near if isinstance(near, Mapping) else {}
+    crossed = entities if isinstance(entities, Mapping) else {}
     ends = [
-        (edge, a, b, _is_named(edge.key, words) and not (a in came and came[a].key == edge.key))
+        (
+            edge,
+            a,
+            b,
+            _is_named(edge.key, words) and not (a in crossed and crossed[a].key == edge.key),
+        )
         for edge in edges
-        for a, b in _both(edge)
-        if a in near
+        for a, b in ((edge.subject, edge.object), (edge.object, edge.subject))
+        if a in entities
     ]
     degree = Counter((a, is_named) for _, a, _, is_named in ends)
     for edge, a, b, is_named in ends:
-        many = math.log2(max(1.0, degree[a, is_named] / _FEW))
-        weight = (1.0 if is_named else unnamed) / (1 + many)
-        if a in came and came[a].key == edge.key and (came[a].object == a) == (edge.object == a):
-            weight *= _ALIKE
+        excess = math.log2(max(1.0, degree[a, is_named] / _FEW_RELATIONS))
+        weight = (1.0 if is_named else unnamed) / (1 + excess)
+        first = crossed.get(a)
+        if first and first.key == edge.key and (first.object == a) == (edge.object == a):
+            weight *= _SHARED_VALUE
         yield edge, a, b, weight
-
-
-def _both(edge: Edge) -> tuple[tuple[int | str, int | str], ...]:
-    return ((edge.subject, edge.object), (edge.object, edge.subject))
 
 
 def _is_named(key: str, words: Collection[str]) -> bool:
@@ -107,14 +111,14 @@ def _is_named(key: str, words: Collection[str]) -> bool:
     )
 
 
-def _keep(
+def _keep_heaviest(
     found: dict[str, Expansion],
     records: Sequence[str],
     hops: int,
     weight: float,
     via: tuple[str, ...],
 ) -> None:
-    for one in records:
-        held = found.get(one)
+    for record in records:
+        held = found.get(record)
         if held is None or held.weight < weight:
-            found[one] = Expansion(id=one, hops=hops, weight=weight, via=via)
+            found[record] = Expansion(id=record, hops=hops, weight=weight, via=via)

@@ -11,33 +11,59 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InvalidVectorError
+from ...errors import InvalidVectorError, SchemaMismatchError
 from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Predicate, Where, field_value
-from ...model import Record, Scope
+from ...model import Kind, Origin, Record, Role, Scope
 from ...ports.stores import Hit
 from . import rows
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
-_IDS = ("user_id", "agent_id", "session_id")
-_PLAIN = ("id", "text", "kind", "role", "name", "origin", "trust", "position", "version")
-_TRAITS = ("importance", "pinned", "situation", "outcome", "votes")
-_DATES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
+
+
+class PayloadRow(NamedTuple):
+    """A record as the values of a JSON list in its payload; times in microseconds since 1970."""
+
+    id: str
+    text: str
+    kind: Kind
+    role: Role | None
+    name: str | None
+    origin: Origin
+    trust: float
+    position: int | None
+    version: int
+    created_at: int
+    updated_at: int
+    occurred_at: int
+    valid_to: int | None
+    expires_at: int | None
+    user_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    metadata: dict[str, Any]
+    words: int
+    conflicts: Sequence[str]
+    importance: float
+    pinned: bool
+    situation: str | None
+    outcome: str | None
+    votes: int
 
 
 def payload_of(record: Record, words: int) -> dict[str, Any]:
-    """Write a record of so many words, and what it is found by, as a payload."""
+    """Convert a record, `words` long, to a payload with the fields that it is found by."""
     scope = record.scope
-    keys = _keys(scope)
+    keys = _scope_keys(scope)
     under = record.metadata.get(FOLDERS) or ()
     folders = [under] if isinstance(under, str) else under
-    within = [_inside(key, one) for key in keys for one in folders if isinstance(one, str)]
+    folder_keys = [_folder_key(key, one) for key in keys for one in folders if isinstance(one, str)]
     until = min((one for one in (record.expires_at, record.valid_to) if one), default=None)
     payload: dict[str, Any] = {"scopes": keys, "version": record.version}
-    payload |= {"live" if until is None else "passing": [*keys, *within]}
+    payload |= {"live" if until is None else "passing": [*keys, *folder_keys]}
     payload |= {"user_id": scope.user_id} if scope.user_id else {}
     payload |= {"turn": record.turn} if record.turn else {}
     if until:
@@ -52,22 +78,16 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
         for key, held in lists.items()
         if (numbers := [one for one in held if type(one) in (int, float)])
     }
-    # The engine may round a number; what is given back is read from a text of our own.
-    payload["row"] = _ENCODE(
-        [getattr(record, name) for name in _PLAIN]
-        + [rows.to_micros(getattr(record, name)) for name in _DATES]
-        + [getattr(scope, name) for name in _IDS]
-        + [dict(record.metadata), words, list(record.conflicts)]
-        + [getattr(record, name) for name in _TRAITS]
-    )
+    # The engine may round a number, so a record is read back from this text.
+    payload["row"] = _ENCODE(_to_row(record, words))
     return payload
 
 
 def focus(scope: Scope, where: Filter | None) -> tuple[str, Filter | None]:
-    """Name what `live` and `passing` hold for a question, and what is left of its filter.
+    """Choose the key of a query for `live` and `passing`, and return the rest of its filter.
 
-    A folder and the scope around it have a name of their own: two conditions that each fit most
-    records take twice as long as one.
+    A folder within a scope has a key of its own: two conditions that each fit most records take
+    twice as long as one.
     """
     parts = where.parts if isinstance(where, Group) and where.combine == "AND" else (where,)
     for one in parts:
@@ -75,62 +95,115 @@ def focus(scope: Scope, where: Filter | None) -> tuple[str, Filter | None]:
             (folder,) = one.values
             rest = tuple(other for other in parts if other is not one and other is not None)
             if isinstance(folder, str):
-                return _inside(scope.key, folder), Group("AND", rest) if rest else None
+                return _folder_key(scope.key, folder), Group("AND", rest) if rest else None
     return scope.key, where
 
 
 def tags_of(field: str, values: Collection[Any]) -> list[str]:
-    """Name each scalar of a field so that equal ones, and only they, have the same name."""
-    named = []
+    """Convert each scalar of a field to a tag; equal scalars, and only they, have equal tags."""
+    tags = []
     for value in values:
         if isinstance(value, bool):
-            named.append(f"{field}=b{value}")
+            tags.append(f"{field}=b{value}")
         elif isinstance(value, int | float) and abs(value) <= 2**53:
-            named.append(f"{field}=n{float(value) + 0.0!r}")
+            tags.append(f"{field}=n{float(value) + 0.0!r}")
         elif isinstance(value, str):
             digest = hashlib.sha256(value.encode()).hexdigest() if len(value) > 64 else value
-            named.append(f"{field}=s{len(value)}:{digest}")
-    return named
+            tags.append(f"{field}=s{len(value)}:{digest}")
+    return tags
 
 
 @lru_cache(4096)
-def read(row: str) -> tuple[Record, int]:
+def read_row(text: str) -> tuple[Record, int]:
     """Read a record and its length in words from the text in its payload."""
-    held = json.loads(row)
-    plain = dict(zip(_PLAIN, held, strict=False))
+    row = PayloadRow(*json.loads(text))
     record = Record(
-        **plain,
-        created_at=rows.at_micros(held[9]),
-        updated_at=rows.at_micros(held[10]),
-        occurred_at=rows.at_micros(held[11]),
-        valid_to=rows.from_micros(held[12]),
-        expires_at=rows.from_micros(held[13]),
-        scope=rows.to_scope(*held[14:17]),
-        metadata=held[17],
-        conflicts=tuple(held[19]),
-        **dict(zip(_TRAITS, held[20:], strict=True)),
+        id=row.id,
+        scope=rows.to_scope(row.user_id, row.agent_id, row.session_id),
+        text=row.text,
+        kind=row.kind,
+        role=row.role,
+        name=row.name,
+        metadata=row.metadata,
+        origin=row.origin,
+        trust=row.trust,
+        position=row.position,
+        created_at=rows.from_micros(row.created_at),
+        updated_at=rows.from_micros(row.updated_at),
+        occurred_at=rows.from_micros(row.occurred_at),
+        valid_to=rows.from_micros(row.valid_to),
+        expires_at=rows.from_micros(row.expires_at),
+        version=row.version,
+        conflicts=tuple(row.conflicts),
+        importance=row.importance,
+        pinned=row.pinned,
+        situation=row.situation,
+        outcome=row.outcome,
+        votes=row.votes,
     )
-    return record, held[18]
+    return record, row.words
+
+
+def _to_row(record: Record, words: int) -> PayloadRow:
+    scope = record.scope
+    return PayloadRow(
+        id=record.id,
+        text=record.text,
+        kind=record.kind,
+        role=record.role,
+        name=record.name,
+        origin=record.origin,
+        trust=record.trust,
+        position=record.position,
+        version=record.version,
+        created_at=rows.to_micros(record.created_at),
+        updated_at=rows.to_micros(record.updated_at),
+        occurred_at=rows.to_micros(record.occurred_at),
+        valid_to=rows.to_micros(record.valid_to),
+        expires_at=rows.to_micros(record.expires_at),
+        user_id=scope.user_id,
+        agent_id=scope.agent_id,
+        session_id=scope.session_id,
+        metadata=dict(record.metadata),
+        words=words,
+        conflicts=record.conflicts,
+        importance=record.importance,
+        pinned=record.pinned,
+        situation=record.situation,
+        outcome=record.outcome,
+        votes=record.votes,
+    )
 
 
 def to_hits(
     found: Mapping[str, tuple[Record, int]],
-    cosine: Mapping[str, float],
+    dense: Mapping[str, float],
     lexical: Mapping[str, float],
 ) -> list[Hit]:
     """Join both scores of every record that was read; best dense first, ties by id.
 
-    One that shares no term with the question has no lexical score: 0.
+    One that shares no term with the query has the lexical score 0.
     """
     hits = [
-        Hit(record=record, dense=cosine[key], lexical=lexical.get(key, 0.0), words=words)
+        Hit(record=record, dense=dense[key], lexical=lexical.get(key, 0.0), words=words)
         for key, (record, words) in found.items()
     ]
     return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
 
+def check_meta(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+    """Compare what the vectors of an index depend on with what is wanted now.
+
+    Raises:
+        SchemaMismatchError: they differ; names the first difference by key.
+    """
+    for what in sorted({*stored, *wanted}):
+        if stored.get(what) != wanted.get(what):
+            raise SchemaMismatchError(what=what, stored=stored.get(what), wanted=wanted.get(what))
+
+
 def uuids(ids: Collection[str]) -> list[str]:
-    """Leave out what is no id of a record: an engine would refuse the whole request."""
+    """Choose the valid record ids: for an invalid one an engine would refuse the request."""
     return [one for one in dict.fromkeys(ids) if _is_uuid(one)]
 
 
@@ -143,51 +216,52 @@ def _is_uuid(text: str) -> bool:
 
 
 @lru_cache(4096)
-def _inside(key: str, folder: str) -> str:
+def _folder_key(key: str, folder: str) -> str:
     name = f"{key}:{folder}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(name).hexdigest()[:32]
 
 
 @lru_cache(4096)
-def _keys(scope: Scope) -> list[str]:
+def _scope_keys(scope: Scope) -> list[str]:
     return [one.key for one in scope.covering()]
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """How an engine says what `payload_of` makes findable.
+class FilterCompiler:
+    """Compiler of filters to the conditions of an engine, over the fields of `payload_of`.
 
     Attributes:
-        filter: makes a condition of lists of others: `must`, `should`, `must_not`.
-        equals: asks that a field is one of some texts.
-        between: asks that a number of this field is in a range, `gte` to `lte`; None if it cannot.
+        filter: combines lists of conditions: `must`, `should`, `must_not`.
+        equals: condition that a field is one of some texts.
+        between: condition that a number of this field is in a range, `gte` to `lte`; None if the
+            engine has none.
     """
 
     filter: Callable[..., Any]
     equals: Callable[..., Any]
     between: Callable[[str, float | None, float | None], Any]
 
-    def translate(self, part: Filter) -> Any:
-        """Say a filter: a condition at least as wide, None for all."""
-        return self._say(part)[0]
+    def compile(self, part: Filter) -> Any:
+        """Compile a filter to a condition that is at least as wide; None for no condition."""
+        return self._compile(part)[0]
 
-    def _say(self, part: Filter) -> tuple[Any, bool]:
-        """Say a part, and whether that is exact."""
+    def _compile(self, part: Filter) -> tuple[Any, bool]:
+        """Compile a part, and return whether the condition is exact."""
         if isinstance(part, Where):
-            return self._say_one(part)
+            return self._compile_where(part)
         if isinstance(part, Predicate):
             return None, False
-        said = [self._say(one) for one in part.parts]
-        exact = all(one for _, one in said)
+        compiled = [self._compile(one) for one in part.parts]
+        exact = all(one for _, one in compiled)
         if part.combine == "NOT":
-            sure = [condition for condition, one in said if one]
+            sure = [condition for condition, is_exact in compiled if is_exact]
             return (self.filter(must_not=sure) if sure else None), exact
-        known = [condition for condition, _ in said if condition is not None]
+        known = [condition for condition, _ in compiled if condition is not None]
         if part.combine == "AND":
             return (self.filter(must=known) if known else None), exact
-        return (self.filter(should=known) if len(known) == len(said) else None), exact
+        return (self.filter(should=known) if len(known) == len(compiled) else None), exact
 
-    def _say_one(self, part: Where) -> tuple[Any, bool]:
+    def _compile_where(self, part: Where) -> tuple[Any, bool]:
         tags = [] if part.field in TIMES else tags_of(part.field, part.values)
         if part.operator in ("eq", "in", "ne", "nin"):
             if len(tags) < len(part.values):
@@ -199,7 +273,7 @@ class Dialect:
         value = part.values[0]
         if isinstance(value, str) or not abs(value) <= 2**53:
             return None, False
-        # An engine's numbers may differ in the last digit.
+        # The numbers of an engine may differ in the last digit.
         slack = 0.001 + abs(value) * 1e-12
         low = value - slack if part.operator in ("gt", "gte") else None
         high = value + slack if part.operator in ("lt", "lte") else None
@@ -207,7 +281,7 @@ class Dialect:
 
 
 def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[float]]:
-    """Bring vectors to single precision, all or none.
+    """Check vectors and convert them to single precision, all or none.
 
     Raises:
         InvalidVectorError: one is not finite, is zero or has not `dimensions` numbers.

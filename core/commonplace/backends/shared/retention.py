@@ -10,63 +10,70 @@ from dataclasses import dataclass
 from ...errors import InvalidRecordError
 from ...model import Scope
 
-Key = tuple[str, str]  # a namespace and the id of a checkpoint in it
-Kept = tuple[str, str, str]  # a namespace, a channel and a version that has a value
+CheckpointKey = tuple[str, str]  # namespace and id
+ChannelVersion = tuple[str, str, str]  # namespace, channel and a version that has a value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """A checkpoint of a thread without its bytes; as `checkpoints.Checkpoint`."""
+class CheckpointHeader:
+    """A checkpoint of a thread without its bytes; fields as in `ports.Checkpoint`."""
 
     namespace: str
     id: str
     parent: str | None
     run: str | None
-    within: Key | None
+    within: CheckpointKey | None
     deltas: Collection[str]
     versions: Mapping[str, str]
 
     @property
-    def key(self) -> Key:
-        """Its place in the thread."""
+    def key(self) -> CheckpointKey:
+        """Identifies it in its thread."""
         return self.namespace, self.id
 
 
-def latest(heads: Iterable[Head], values: Collection[Kept]) -> set[Key]:
-    """Find what a pruned thread keeps: the latest of each living namespace, and what that needs."""
-    every = {one.key: one for one in heads}
-    tops: dict[str, Head] = {}
-    for one in every.values():
-        if one.namespace not in tops or tops[one.namespace].id < one.id:
-            tops[one.namespace] = one
-    kept: set[Key] = set()
-    for top in sorted(tops.values(), key=lambda one: len(one.namespace)):  # the enclosing first
-        if top.within is None or top.within in kept or _is_to_come(top.within, tops):
-            kept |= _needed(every, values, [top.key])
+def latest(
+    headers: Iterable[CheckpointHeader], values: Collection[ChannelVersion]
+) -> set[CheckpointKey]:
+    """Choose what pruning keeps: the latest of each live namespace, and what those need."""
+    by_key = {one.key: one for one in headers}
+    newest: dict[str, CheckpointHeader] = {}
+    for one in by_key.values():
+        if one.namespace not in newest or newest[one.namespace].id < one.id:
+            newest[one.namespace] = one
+    kept: set[CheckpointKey] = set()
+    for one in sorted(newest.values(), key=lambda one: len(one.namespace)):  # the enclosing first
+        if one.within is None or one.within in kept or _is_unstored(one.within, newest):
+            kept |= _with_dependencies(by_key, values, [one.key])
     return kept
 
 
-def without(heads: Iterable[Head], values: Collection[Kept], runs: Collection[str]) -> set[Key]:
-    """Find what a thread keeps without these runs: all of the others, and what they need."""
-    every = {one.key: one for one in heads}
-    return _needed(every, values, [key for key, one in every.items() if one.run not in runs])
+def without_runs(
+    headers: Iterable[CheckpointHeader], values: Collection[ChannelVersion], runs: Collection[str]
+) -> set[CheckpointKey]:
+    """Choose what deleting runs keeps: the checkpoints of other runs, and what those need."""
+    by_key = {one.key: one for one in headers}
+    wanted = [key for key, one in by_key.items() if one.run not in runs]
+    return _with_dependencies(by_key, values, wanted)
 
 
-def referenced(heads: Iterable[Head], kept: Collection[Key]) -> set[Kept]:
+def referenced(
+    headers: Iterable[CheckpointHeader], kept: Collection[CheckpointKey]
+) -> set[ChannelVersion]:
     """List the versions that the kept checkpoints name."""
     return {
         (one.namespace, channel, version)
-        for one in heads
+        for one in headers
         if one.key in kept
         for channel, version in one.versions.items()
     }
 
 
-def settle_owner(thread: str, stored: Scope | None, given: Scope | None) -> Scope | None:
-    """Decide whose a thread is.
+def resolve_owner(thread: str, stored: Scope | None, given: Scope | None) -> Scope | None:
+    """Decide who owns a thread: its stored owner, or the given one if it has none.
 
     Raises:
-        InvalidRecordError: it would change hands.
+        InvalidRecordError: both are there and differ.
     """
     if stored is not None and given is not None and stored != given:
         raise InvalidRecordError(
@@ -78,27 +85,32 @@ def settle_owner(thread: str, stored: Scope | None, given: Scope | None) -> Scop
     return stored or given
 
 
-def _is_to_come(within: Key, tops: Mapping[str, Head]) -> bool:
-    """Tell whether the enclosing checkpoint is of a run that has not stored it yet."""
-    top = tops.get(within[0])
-    return top is None or top.id < within[1]
+def _is_unstored(within: CheckpointKey, newest: Mapping[str, CheckpointHeader]) -> bool:
+    """Check whether the enclosing checkpoint belongs to a run that has not stored it yet."""
+    header = newest.get(within[0])
+    return header is None or header.id < within[1]
 
 
-def _needed(every: Mapping[Key, Head], values: Collection[Kept], wanted: Iterable[Key]) -> set[Key]:
+def _with_dependencies(
+    by_key: Mapping[CheckpointKey, CheckpointHeader],
+    values: Collection[ChannelVersion],
+    wanted: Iterable[CheckpointKey],
+) -> set[CheckpointKey]:
     """Add to the wanted checkpoints the earlier ones that they take channels from."""
     # A channel of changes stays one for the checkpoints of the namespace that do not say so.
     deltas: dict[str, set[str]] = {}
-    for one in every.values():
+    for one in by_key.values():
         deltas.setdefault(one.namespace, set()).update(one.deltas)
-    found: set[Key] = set()
+    found: set[CheckpointKey] = set()
     for key in wanted:
-        head: Head | None = every[key]
-        lacking = deltas[key[0]].intersection(every[key].versions)
-        seen: set[Key] = set()  # the parents come from outside: they might go in a circle
-        while head is not None and head.key not in seen:
-            seen.add(head.key)
-            has = {c for c, v in head.versions.items() if (head.namespace, c, v) in values}
-            lacking -= has
-            head = every.get((head.namespace, head.parent)) if lacking and head.parent else None
+        header: CheckpointHeader | None = by_key[key]
+        missing = deltas[key[0]].intersection(by_key[key].versions)
+        seen: set[CheckpointKey] = set()  # parents are user data: they might form a cycle
+        while header is not None and header.key not in seen:
+            seen.add(header.key)
+            namespace = header.namespace
+            missing -= {c for c, v in header.versions.items() if (namespace, c, v) in values}
+            parent = header.parent if missing else None
+            header = by_key.get((namespace, parent)) if parent else None
         found |= seen
     return found

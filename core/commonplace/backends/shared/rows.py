@@ -3,161 +3,191 @@
 import base64
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, overload
 
 from ...errors import InvalidRecordError
 from ...filters import Filter
-from ...model import Page, Record, Scope, now
+from ...model import Kind, Origin, Page, Record, Role, Scope, now
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
 _UNKNOWN = -(2**62)
-RECORD = (
-    "id, user_id, agent_id, session_id, text, kind, role, name, metadata, origin, trust, position,"
-    " created_at, updated_at, occurred_at, valid_to, expires_at, version, conflicts,"
-    " importance, pinned, situation, outcome, votes, indexed"
-)
+
+
+class RecordColumns(NamedTuple):
+    """A record, or the tombstone of one, as the columns of a row; `live` is 0 for a tombstone."""
+
+    id: str
+    user_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    text: str
+    kind: Kind
+    role: Role | None
+    name: str | None
+    metadata: str
+    origin: Origin
+    trust: float
+    position: int | None
+    created_at: int
+    updated_at: int
+    occurred_at: int
+    valid_to: int | None
+    expires_at: int | None
+    version: int
+    conflicts: str
+    importance: float
+    pinned: int
+    situation: str | None
+    outcome: str | None
+    votes: int
+    indexed: int
+    live: int
+
+
+def to_row(record: Record, *, live: bool = True) -> RecordColumns:
+    """Convert a record to a row."""
+    scope = record.scope
+    return RecordColumns(
+        id=record.id,
+        user_id=scope.user_id,
+        agent_id=scope.agent_id,
+        session_id=scope.session_id,
+        text=record.text,
+        kind=record.kind,
+        role=record.role,
+        name=record.name,
+        metadata=to_json(record.metadata),
+        origin=record.origin,
+        trust=record.trust,
+        position=record.position,
+        created_at=to_micros(record.created_at),
+        updated_at=to_micros(record.updated_at),
+        occurred_at=to_micros(record.occurred_at),
+        valid_to=to_micros(record.valid_to),
+        expires_at=to_micros(record.expires_at),
+        version=record.version,
+        conflicts=to_json(record.conflicts),
+        importance=record.importance,
+        pinned=record.pinned,
+        situation=record.situation,
+        outcome=record.outcome,
+        votes=record.votes,
+        indexed=record.indexed,
+        live=live,
+    )
+
+
+def to_record(row: RecordColumns) -> Record:
+    """Convert a row to a record."""
+    return Record(
+        id=row.id,
+        scope=scope_of(row),
+        text=row.text,
+        kind=row.kind,
+        role=row.role,
+        name=row.name,
+        metadata=json.loads(row.metadata),
+        origin=row.origin,
+        trust=row.trust,
+        position=row.position,
+        created_at=from_micros(row.created_at),
+        updated_at=from_micros(row.updated_at),
+        occurred_at=from_micros(row.occurred_at),
+        valid_to=from_micros(row.valid_to),
+        expires_at=from_micros(row.expires_at),
+        version=row.version,
+        conflicts=tuple(json.loads(row.conflicts)),
+        importance=row.importance,
+        pinned=bool(row.pinned),
+        situation=row.situation,
+        outcome=row.outcome,
+        votes=row.votes,
+        indexed=bool(row.indexed),
+    )
+
+
+def scope_of(row: RecordColumns) -> Scope:
+    """Read the scope of the record in a row."""
+    return to_scope(row.user_id, row.agent_id, row.session_id)
+
+
+@lru_cache(maxsize=4096)
+def to_scope(user_id: str | None, agent_id: str | None, session_id: str | None) -> Scope:
+    """Make a scope; cached, because validating the ids costs more than reading the row."""
+    return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
 
 
 def covered(scope: Scope, table: str = "") -> tuple[str, list[str | None]]:
-    """Write the condition that a row of `table` belongs to the scope, with its parameters."""
-    dot = f"{table}." if table else ""
-    parts, values = [f"{dot}user_id IS ?"], [scope.user_id]
+    """Build the SQL condition that a row of `table` belongs to the scope, with its parameters."""
+    prefix = f"{table}." if table else ""
+    conditions, values = [f"{prefix}user_id IS ?"], [scope.user_id]
     for field in ("agent_id", "session_id"):
         value = getattr(scope, field)
         if value is not None:
-            parts.append(f"{dot}{field} = ?")
+            conditions.append(f"{prefix}{field} = ?")
             values.append(value)
-    return " AND ".join(parts), values
+    return " AND ".join(conditions), values
 
 
 def index(scope: Scope, table: str) -> str:
-    """Name the index of `table` that reads least of others' rows for this scope."""
+    """Name the index of `table` that reads the fewest rows of other owners for this scope."""
     if scope.session_id is not None:
         return f"INDEXED BY {table}_by_session"
     return f"INDEXED BY {table}_by_{'user' if scope.agent_id is None else 'agent'}"
 
 
+@overload
+def to_micros(at: datetime) -> int: ...
+@overload
+def to_micros(at: None) -> None: ...
 def to_micros(at: datetime | None) -> int | None:
-    """Turn a time into whole microseconds since 1970."""
+    """Convert a time to whole microseconds since 1970; None stays None."""
     return None if at is None else (at - _EPOCH) // _MICROSECOND
 
 
+@overload
+def from_micros(value: int) -> datetime: ...
+@overload
+def from_micros(value: None) -> None: ...
 def from_micros(value: int | None) -> datetime | None:
-    """Turn microseconds since 1970 into a time in UTC."""
-    return None if value is None else at_micros(value)
-
-
-def at_micros(value: int) -> datetime:
-    """Turn microseconds since 1970 into a time in UTC."""
-    return _EPOCH + value * _MICROSECOND
+    """Convert microseconds since 1970 to a time in UTC; None stays None."""
+    return None if value is None else _EPOCH + value * _MICROSECOND
 
 
 def to_beginning(at: datetime | None) -> int:
-    """Turn the time from which a relation holds, which may be unknown, into a number."""
-    return _UNKNOWN if at is None else (at - _EPOCH) // _MICROSECOND
+    """Convert the beginning of a relation, None if unknown, to a number."""
+    return _UNKNOWN if at is None else to_micros(at)
 
 
 def from_beginning(value: int) -> datetime | None:
-    """Turn such a number into a time in UTC; None for one that is unknown."""
-    return None if value == _UNKNOWN else at_micros(value)
-
-
-def to_row(record: Record) -> tuple[Any, ...]:
-    """Turn a record into values in the order of `RECORD`."""
-    scope = record.scope
-    return (
-        record.id,
-        scope.user_id,
-        scope.agent_id,
-        scope.session_id,
-        record.text,
-        record.kind,
-        record.role,
-        record.name,
-        to_json(record.metadata),
-        record.origin,
-        record.trust,
-        record.position,
-        to_micros(record.created_at),
-        to_micros(record.updated_at),
-        to_micros(record.occurred_at),
-        to_micros(record.valid_to),
-        to_micros(record.expires_at),
-        record.version,
-        to_json(record.conflicts),
-        record.importance,
-        record.pinned,
-        record.situation,
-        record.outcome,
-        record.votes,
-        record.indexed,
-    )
-
-
-def from_row(row: Sequence[Any]) -> Record:
-    """Turn values in the order of `RECORD` into a record."""
-    return Record(
-        id=row[0],
-        scope=owner(row),
-        text=row[4],
-        kind=row[5],
-        role=row[6],
-        name=row[7],
-        metadata=json.loads(row[8]),
-        origin=row[9],
-        trust=row[10],
-        position=row[11],
-        created_at=at_micros(row[12]),
-        updated_at=at_micros(row[13]),
-        occurred_at=at_micros(row[14]),
-        valid_to=from_micros(row[15]),
-        expires_at=from_micros(row[16]),
-        version=row[17],
-        conflicts=tuple(json.loads(row[18])),
-        importance=row[19],
-        pinned=bool(row[20]),
-        situation=row[21],
-        outcome=row[22],
-        votes=row[23],
-        indexed=bool(row[24]),
-    )
-
-
-def owner(row: Sequence[Any]) -> Scope:
-    """Read whose record a row in the order of `RECORD` is."""
-    return to_scope(row[1], row[2], row[3])
-
-
-@lru_cache(maxsize=4096)
-def to_scope(user_id: str | None, agent_id: str | None, session_id: str | None) -> Scope:
-    """Make a scope; remembered, because checking the ids costs more than reading the row."""
-    return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
+    """Convert such a number to a time in UTC; None for an unknown beginning."""
+    return None if value == _UNKNOWN else from_micros(value)
 
 
 def to_json(value: Any) -> str:
-    """Write metadata or a list of ids as JSON."""
+    """Encode metadata or a list of ids as JSON."""
     plain = dict(value) if isinstance(value, Mapping) else list(value)
     return json.dumps(plain, ensure_ascii=False)
 
 
 def visible(
     scope: Scope,
-    found: Iterable[Record],
+    records: Iterable[Record],
     *,
     include_superseded: bool = True,
     as_of: datetime | None = None,
     include_expired: bool = False,
 ) -> Iterator[Record]:
-    """Leave out what the scope must not see, though an engine has asked for it already."""
+    """Yield the records that the scope may see, whatever an engine has filtered already."""
     at = now()
     return (
         one
-        for one in found
+        for one in records
         if scope.covers(one.scope)
         and one.holds(
             at,
@@ -168,9 +198,9 @@ def visible(
     )
 
 
-def to_page(found: Iterable[Record], where: Filter | None, limit: int) -> Page:
-    """Take the first `limit` records that a filter lets through; the cursor tells of more."""
-    matching = (one for one in found if where is None or where.matches(one))
+def to_page(records: Iterable[Record], where: Filter | None, limit: int) -> Page:
+    """Take the first `limit` records that match a filter, with a cursor if there are more."""
+    matching = (one for one in records if where is None or where.matches(one))
     page = tuple(itertools.islice(matching, limit + 1))
     if len(page) <= limit:
         return Page(records=page, cursor=None)
@@ -178,31 +208,34 @@ def to_page(found: Iterable[Record], where: Filter | None, limit: int) -> Page:
 
 
 def _to_cursor(last: Record) -> str:
-    place = [to_micros(last.created_at), last.id]
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+    position = [to_micros(last.created_at), last.id]
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
 
 
 def from_cursor(cursor: str) -> tuple[int, str]:
-    """Read the place of the last record from the cursor of a page.
+    """Read the creation time and id of the last record of a page from its cursor.
 
     Raises:
-        InvalidRecordError: it is not one of ours.
+        InvalidRecordError: it is not a cursor of a page.
     """
     try:
         created_at, record_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-        at_micros(created_at)
+        from_micros(created_at)
         record_id.encode()
+        micros = int(created_at)
     except (AttributeError, OverflowError, TypeError, ValueError):
         raise InvalidRecordError(
             field="cursor",
             value=cursor,
-            reason="is no cursor of a page",
+            reason="must be the cursor of a page",
             hint="Give back Page.cursor as it came, or None for the first page.",
         ) from None
-    return int(created_at), record_id
+    return micros, record_id
 
 
 def check_limit(limit: object) -> None:
-    """Refuse a page size that is no whole number of 1 to 1000."""
+    """Refuse a page size that is not a whole number of 1 to 1000."""
     if type(limit) is not int or not 1 <= limit <= 1000:
-        raise InvalidRecordError(field="limit", value=limit, reason="is no number of 1 to 1000")
+        raise InvalidRecordError(
+            field="limit", value=limit, reason="must be a whole number of 1 to 1000"
+        )

@@ -12,10 +12,10 @@ from itertools import groupby
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """That a slot had a value from a moment on; moments are numbers of any unit.
+    """A value of a single-valued relation from a moment on; moments are numbers of any unit.
 
     Attributes:
-        ends: when whoever claimed it said that it ended; None if he did not.
+        ends: the end that was asserted with it; None if none was.
     """
 
     value: object
@@ -25,31 +25,32 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Until when a claim holds (None: it still does), and the claims that contradict it.
+    """The moment until which an assertion holds, and the assertions that contradict it.
 
     Attributes:
-        rivals: places, in the given sequence, of claims of another value that begin at the same
-            moment: nothing tells which of them is right, so all stay.
+        ends: None while it still holds.
+        conflicts: indexes, in the given sequence, of assertions of another value that begin at the
+            same moment: nothing decides between them, so all of them hold.
     """
 
     ends: int | None
-    rivals: tuple[int, ...] = ()
+    conflicts: tuple[int, ...] = ()
 
 
-def resolve(claims: Sequence[Assertion]) -> list[Span]:
-    """Tell until when each claim holds, in the order given.
+def resolve(assertions: Sequence[Assertion]) -> list[Span]:
+    """Compute until when each assertion holds, in the order given.
 
-    A claim holds until the next later one begins, or until its own end if that is earlier.
+    An assertion holds until the next later one begins, or until its own end if that is earlier.
     """
-    spans = [Span(ends=None)] * len(claims)
-    latest_first = sorted(range(len(claims)), key=lambda place: -claims[place].begins)
+    spans = [Span(ends=None)] * len(assertions)
+    latest_first = sorted(range(len(assertions)), key=lambda index: -assertions[index].begins)
     later: int | None = None
-    for begins, group in groupby(latest_first, key=lambda place: claims[place].begins):
-        places = sorted(group)
-        for place in places:
-            own = claims[place]
+    for begins, group in groupby(latest_first, key=lambda index: assertions[index].begins):
+        indexes = sorted(group)
+        for index in indexes:
+            own = assertions[index]
             ends = [end for end in (own.ends, later) if end is not None]
-            rivals = tuple(other for other in places if claims[other].value != own.value)
-            spans[place] = Span(ends=min(ends, default=None), rivals=rivals)
+            conflicts = tuple(other for other in indexes if assertions[other].value != own.value)
+            spans[index] = Span(ends=min(ends, default=None), conflicts=conflicts)
         later = begins
     return spans

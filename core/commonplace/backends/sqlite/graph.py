@@ -15,8 +15,7 @@ from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ..shared import rows
 from . import records, relations, snapshot
-from .connection import ConnectionHandle, SqliteConnection
-from .records import LIVE, put, read, remove
+from .connection import ConnectionHandle, SqliteConnection, create_tables
 
 SCHEMA = (
     """
@@ -50,34 +49,32 @@ CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NU
 )
 _BATCH = 1000
 _SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
-_KEEP_RECALLS = (
+_KEEP_LAST_20 = (
     "DELETE FROM recall WHERE record = ? AND at <="
     " (SELECT at FROM recall WHERE record = ? ORDER BY at DESC LIMIT 1 OFFSET 20)"
 )
 
 
 class SqliteGraph:
-    """A `GraphStore` in an open file; closing it leaves the file to its other users."""
+    """A `GraphStore` on a connection that engines share; closing it releases only its part."""
 
-    def __init__(self, file: SqliteConnection) -> None:
-        self._file = ConnectionHandle(file)
-        self._file.write(lambda c: _create(c, SCHEMA))
+    def __init__(self, connection: SqliteConnection) -> None:
+        self._handle = ConnectionHandle(connection)
+        self._handle.write(lambda c: create_tables(c, SCHEMA))
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
         """Apply changes in one transaction, in order; one outcome each."""
         if not changes:
             return []
-        return self._file.write(
-            lambda c: [put(c, one) if isinstance(one, Put) else remove(c, one) for one in changes]
-        )
+        return self._handle.write(lambda c: [records.apply(c, one) for one in changes])
 
     def get(
         self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
     ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
-        with self._file.read() as connection:
-            found = [read(connection, one) for one in ids]
-        live = (rows.from_row(row) for row in found if row and row[LIVE])
+        with self._handle.read() as connection:
+            found = [records.read(connection, one) for one in ids]
+        live = (rows.to_record(row) for row in found if row and row.live)
         return list(rows.visible(scope, live, include_expired=include_expired))
 
     def page(
@@ -92,7 +89,7 @@ class SqliteGraph:
         as_of: datetime | None = None,
         include_expired: bool = False,
     ) -> Page:
-        """Read live records, newest first (creation, then id); the filter is judged row by row."""
+        """Read live records, newest first (creation, then id); filters row by row."""
         rows.check_limit(limit)
         clause, values = rows.covered(scope)
         index = rows.index(scope, "record")
@@ -104,42 +101,41 @@ class SqliteGraph:
         if cursor is not None:
             clause, after = f"{clause} AND (created_at, id) < (?, ?)", rows.from_cursor(cursor)
         sql = (
-            f"SELECT {rows.RECORD} FROM record {index} WHERE {clause} AND live = 1"  # noqa: S608 -- parts are ours
+            f"SELECT {records.COLUMNS} FROM record {index} WHERE {clause} AND live = 1"  # noqa: S608 -- parts are ours
             " ORDER BY created_at DESC, id DESC"
         )
-        with self._file.read() as connection:
-            answer = connection.execute(sql, (*values, *after))
-            records = map(rows.from_row, answer)
-            shown = rows.visible(
+        with self._handle.read() as connection:
+            found = connection.execute(sql, (*values, *after))
+            visible = rows.visible(
                 scope,
-                records,
+                (rows.to_record(rows.RecordColumns(*row)) for row in found),
                 include_superseded=include_superseded,
                 as_of=as_of,
                 include_expired=include_expired,
             )
-            page = rows.to_page(shown, where, limit)
-            answer.close()
+            page = rows.to_page(visible, where, limit)
+            found.close()
         return page
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
-        with self._file.read() as connection:
-            row = read(connection, record_id)
-            if row is None or not scope.covers(rows.owner(row)):
+        with self._handle.read() as connection:
+            row = records.read(connection, record_id)
+            if row is None or not scope.covers(rows.scope_of(row)):
                 return []
             return snapshot.versions(connection, record_id)
 
     def scope_of(self, record_id: str) -> Scope | None:
-        """Tell whose record an id is, live or deleted; None if there never was one."""
-        with self._file.read() as connection:
-            row = read(connection, record_id)
-        return None if row is None else rows.owner(row)
+        """Read the scope of a record, live or deleted; None if there never was one."""
+        with self._handle.read() as connection:
+            row = records.read(connection, record_id)
+        return None if row is None else rows.scope_of(row)
 
     def list_scopes(self) -> list[Scope]:
         """List every scope that has records, live or deleted, in no order."""
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             found = connection.execute(_SCOPES).fetchall()
-        return [Scope(user_id=one[0], agent_id=one[1], session_id=one[2]) for one in found]
+        return [rows.to_scope(*ids) for ids in found]
 
     def relations(
         self,
@@ -153,36 +149,36 @@ class SqliteGraph:
     ) -> list[Relation]:
         """Read relations of records that the scope covers, or of some of them, by age."""
         current = relations.holding(include_superseded=include_superseded, as_of=as_of)
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             if records is not None:
-                return relations.stated_by(connection, scope, records, current)
+                return relations.read_asserted(connection, scope, records, current)
             return relations.read(connection, scope, entity, hops, current)
 
     def expand(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
         """Find records by the entities that these names may mean, over at most two relations."""
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             return relations.expand(connection, scope, names, at)
 
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             return relations.entities(connection, scope)
 
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
-        """Remember that live records which the scope covers were recalled; the last 20 times."""
+        """Log an access to live records that the scope covers; the last 20 of each are kept."""
         moment = rows.to_micros(at)
 
         def write(connection: Connection) -> None:
             for one in ids:
-                row = read(connection, one)
-                if row and row[LIVE] and scope.covers(rows.owner(row)):
+                row = records.read(connection, one)
+                if row and row.live and scope.covers(rows.scope_of(row)):
                     connection.execute("INSERT OR IGNORE INTO recall VALUES (?, ?)", (one, moment))
-                    connection.execute(_KEEP_RECALLS, (one, one))
+                    connection.execute(_KEEP_LAST_20, (one, one))
 
-        self._file.write(write)
+        self._handle.write(write)
 
     def access_log(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
-        """Read when records that the scope covers were recalled, newest first."""
+        """Read when records that the scope covers were accessed, newest first."""
         clause, values = rows.covered(scope, "x")
         sql = (
             "SELECT c.record, c.at FROM recall c WHERE c.record IN (SELECT value FROM json_each(?))"  # noqa: S608 -- parts are ours
@@ -190,23 +186,23 @@ class SqliteGraph:
             " ORDER BY c.record, c.at DESC"
         )
         found: dict[str, list[datetime]] = {}
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             for one, at in connection.execute(sql, (json.dumps(list(ids)), *values)):
-                found.setdefault(one, []).append(rows.at_micros(at))
+                found.setdefault(one, []).append(rows.from_micros(at))
         return found
 
     def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too."""
-        erased = self._file.write(lambda c: records.erase(c, scope, version))
+        erased = self._handle.write(lambda c: records.erase(c, scope, version))
         if any(erased.removed.values()):
-            self._file.scrub()
+            self._handle.truncate_log()
         return erased
 
     def count(self, scope: Scope) -> dict[str, int]:
         """Count the rows that the scope covers, by the same tables, tombstones included."""
         clause, values = rows.covered(scope)
         source = f"record {rows.index(scope, 'record')} WHERE {clause}"
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             return {
                 "records": _number(connection, f"SELECT count(*) FROM {source}", values),  # noqa: S608 -- parts are ours
                 "versions": _number(
@@ -219,9 +215,9 @@ class SqliteGraph:
             }
 
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
-        """Walk over the (id, version) of what the index should have of the scope, in no order."""
+        """Iterate over (id, version) of what the index should have of the scope, in no order."""
         if scope is None:
-            with self._file.read() as connection:
+            with self._handle.read() as connection:
                 yield from connection.execute(
                     "SELECT id, version FROM record WHERE live = 1 AND indexed = 1"
                 )
@@ -234,38 +230,34 @@ class SqliteGraph:
         )
         last: tuple[int, str] = (-(2**63), "")
         while True:
-            with self._file.read() as connection:
+            with self._handle.read() as connection:
                 found = connection.execute(sql, (*values, *last, _BATCH)).fetchall()
-            yield from ((row[0], row[1]) for row in found)
+            yield from ((id_, version) for id_, version, _ in found)
             if len(found) < _BATCH:
                 return
-            last = (found[-1][2], found[-1][0])
+            id_, _, created_at = found[-1]
+            last = (created_at, id_)
 
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read everything as it is now: fences, then partition by partition from `since` on."""
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             yield from snapshot.dump(connection, since)
 
-    def load(self, kept: Sequence[SnapshotRow]) -> None:
-        """Take over, in one transaction, what another store kept; what is newer here stays."""
-        self._file.write(lambda c: snapshot.load(c, kept))
+    def load(self, rows: Sequence[SnapshotRow]) -> None:
+        """Load the snapshot of another store in one transaction; what is newer here stays."""
+        self._handle.write(lambda c: snapshot.load(c, rows))
 
     def get_meta(self, key: str) -> str | None:
         """Read a value that describes the whole store; None when it was never set."""
-        return self._file.get_meta(key)
+        return self._handle.get_meta(key)
 
     def set_meta(self, key: str, value: str) -> None:
         """Write a value that describes the whole store; setting it again replaces it."""
-        self._file.set_meta(key, value)
+        self._handle.set_meta(key, value)
 
     def close(self) -> None:
-        """Leave the file; repeating it does nothing."""
-        self._file.close()
-
-
-def _create(connection: Connection, schema: str) -> None:
-    for statement in schema.split(";"):
-        connection.execute(statement)
+        """Release the connection; repeating it does nothing."""
+        self._handle.close()
 
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:

@@ -1,25 +1,23 @@
 """Write-ahead journal of accepted operations, in SQLite."""
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import BackpressureError, StoreUnavailableError
 from ...model import Backlog, DeadLetter, Scope, now
-from ...ports.stores import Clock, Operation
+from ...ports.stores import Clock, Operation, OperationKind
 from ..shared import rows
 from .connection import ConnectionHandle, SqliteConnection
 
-# States: 1 is applied and waits for the index to be power-safe.
-_PENDING, _DEAD = 0, 2
+_PENDING, _DEAD = 0, 2  # states; 1 is applied and waits until the index is safe from power loss
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _COUNTER_BITS = 11
 _LIMIT = 2**53
 _RETRY_AFTER = 1.0
-# Triggers keep the tally, so that asking how many wait costs the same however many there are.
+# Triggers keep the tally, so that a count costs the same however many operations there are.
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS op (
       seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
@@ -44,166 +42,179 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS fence (one INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT",
     "INSERT OR IGNORE INTO fence VALUES (1, 0)",
 )
-_OP = "id, kind, user_id, agent_id, session_id, body, seq, version, plan, attempts"
 _INSERT = (
-    "INSERT INTO op (id, kind, user_id, agent_id, session_id, partition, body, version, plan, attempts,"
-    " state, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) RETURNING seq"
+    "INSERT INTO op (id, kind, user_id, agent_id, session_id, partition, body, version, plan,"
+    " attempts, state, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) RETURNING seq"
 )
 
 
+class OperationColumns(NamedTuple):
+    """An operation as a row of the table `op`."""
+
+    id: str
+    kind: OperationKind
+    user_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    body: str
+    seq: int
+    version: int
+    plan: bytes | None
+    attempts: int
+    state: int
+    reason: str | None
+    at: int
+
+    @property
+    def scope(self) -> Scope:
+        """Belongs to this scope."""
+        return rows.to_scope(self.user_id, self.agent_id, self.session_id)
+
+
+_COLUMNS = ", ".join(OperationColumns._fields)
+
+
 class SqliteJournal:
-    """A `Journal` in an open file; closing it leaves the file to its other users."""
+    """A `Journal` on a connection that engines share; closing it releases only its part."""
 
-    def __init__(self, file: SqliteConnection, *, clock: Clock = now) -> None:
-        self._file = ConnectionHandle(file)
+    def __init__(self, connection: SqliteConnection, *, clock: Clock = now) -> None:
+        self._handle = ConnectionHandle(connection)
         self._clock = clock
-        self._file.write(lambda c: [c.execute(statement).rowcount for statement in _SCHEMA])
+        self._handle.write(lambda c: [c.execute(statement).rowcount for statement in _SCHEMA])
 
-    def append(self, ops: Sequence[Operation], *, max_pending: int) -> list[Operation]:
-        """Accept changes in one transaction, durably, giving each its `seq` and `version`.
+    def append(self, operations: Sequence[Operation], *, max_pending: int) -> list[Operation]:
+        """Accept operations in one transaction, durably, and give each its `seq` and `version`.
 
-        One whose id is here already and not dead is answered with the row that is there; one that
-        is dead makes room for the new one.
+        For an id that is here already and not dead the stored operation is returned; a dead one is
+        replaced.
 
         Raises:
-            BackpressureError: more than `max_pending` would wait; nothing was accepted.
-            StoreUnavailableError: the disk fails, or the clock is past the last version; nothing was
-                accepted.
+            BackpressureError: more than `max_pending` would be pending; nothing was accepted.
+            StoreUnavailableError: the disk fails, or the clock is past the last version; nothing
+                was accepted.
         """
-        if not ops:
+        if not operations:
             return []
-        return self._file.write(lambda c: self._append(c, ops, max_pending))
+        return self._handle.write(lambda c: self._append(c, operations, max_pending))
 
     def plan(self, plans: Mapping[int, bytes]) -> None:
-        """Freeze plans by `seq`, durably; one that is frozen already stays."""
+        """Store plans by `seq`, durably; a stored plan stays."""
         if plans:
             sql = "UPDATE op SET plan = ? WHERE seq = ? AND plan IS NULL"
             values = [(plan, seq) for seq, plan in plans.items()]
-            self._file.write(lambda c: c.executemany(sql, values).rowcount)
+            self._handle.write(lambda c: c.executemany(sql, values).rowcount)
 
     def pending(self, partition: str | None = None, *, limit: int = 1000) -> list[Operation]:
-        """Read changes not yet applied nor dead, of one partition or all, in order of `seq`."""
+        """Read operations neither applied nor dead, of one partition or all, in order of `seq`."""
         if partition is None:
             return self._read("INDEXED BY op_by_state WHERE state = 0", "seq LIMIT ?", (limit,))
         source = "INDEXED BY op_by_partition WHERE state = 0 AND partition = ?"
         return self._read(source, "seq LIMIT ?", (partition, limit))
 
     def unflushed(self) -> list[Operation]:
-        """Read applied changes that are not yet pruned, in order of `seq`."""
+        """Read applied operations that are not yet pruned, in order of `seq`."""
         return self._read("INDEXED BY op_by_state WHERE state = 1", "seq", ())
 
     def done(self, seqs: Collection[int]) -> None:
-        """Mark changes as applied to every store; one that is not pending stays as it is."""
+        """Mark pending operations as applied to every store."""
         if seqs:
             sql = "UPDATE op SET state = 1 WHERE seq = ? AND state = 0"
             values = [(seq,) for seq in seqs]
-            self._file.write(lambda c: c.executemany(sql, values).rowcount)
+            self._handle.write(lambda c: c.executemany(sql, values).rowcount)
 
     def prune(self, seqs: Collection[int]) -> int:
-        """Drop those of these changes that are marked as applied; answer how many."""
+        """Drop those of these operations that are marked as applied; return how many."""
         sql = "DELETE FROM op WHERE seq = ? AND state = 1"
         values = [(seq,) for seq in seqs]
-        return self._file.write(lambda c: c.executemany(sql, values).rowcount) if values else 0
+        return self._handle.write(lambda c: c.executemany(sql, values).rowcount) if values else 0
 
     def failed(self, seq: int) -> int:
-        """Count one more failed attempt; answer how many there are, 0 for an unknown change."""
+        """Count one more failed attempt; return how many there are, 0 if it is not pending."""
         sql = "UPDATE op SET attempts = attempts + 1 WHERE seq = ? AND state = 0 RETURNING attempts"
-        row = self._file.write(lambda c: c.execute(sql, (seq,)).fetchall())
+        row = self._handle.write(lambda c: c.execute(sql, (seq,)).fetchall())
         return int(row[0][0]) if row else 0
 
     def dead_letter(self, seq: int, reason: str) -> None:
-        """Move a change that is pending to the dead letters."""
+        """Move a pending operation to the dead letters."""
         sql = "UPDATE op SET state = 2, reason = ?, at = ? WHERE seq = ? AND state = 0"
         values = (reason.encode("utf-8", "replace").decode(), rows.to_micros(self._clock()), seq)
-        self._file.write(lambda c: c.execute(sql, values).rowcount)
+        self._handle.write(lambda c: c.execute(sql, values).rowcount)
 
     def dead(self, scope: Scope | None = None) -> list[DeadLetter]:
-        """Read dead letters, oldest first, that the scope covers; None for an operator's look."""
+        """Read dead letters that the scope covers, oldest first; None reads all."""
         where, values = "INDEXED BY op_by_state WHERE state = 2", list[Any]()
         if scope is not None:
             clause, values = rows.covered(scope)
             where += f" AND {clause}"
-        sql = f"SELECT {_OP}, reason, at FROM op {where} ORDER BY at, seq"  # noqa: S608 -- parts are ours
-        with self._file.read() as connection:
-            found = connection.execute(sql, values).fetchall()
-        return [
-            DeadLetter(
-                operation=row[0],
-                kind=row[1],
-                scope=_scope(row),
-                reason=row[10],
-                attempts=row[9],
-                at=rows.at_micros(row[11]),
-            )
-            for row in found
-            if scope is None or scope.covers(_scope(row))
-        ]
+        sql = f"SELECT {_COLUMNS} FROM op {where} ORDER BY at, seq"  # noqa: S608 -- parts are ours
+        with self._handle.read() as connection:
+            found = [OperationColumns(*row) for row in connection.execute(sql, values)]
+        return [_to_dead_letter(one) for one in found if scope is None or scope.covers(one.scope)]
 
     def retry(self, operations: Collection[str]) -> int:
-        """Accept dead letters anew, as the newest changes; answer how many."""
-        return self._file.write(lambda c: self._revive(c, operations)) if operations else 0
+        """Accept dead letters again, as the newest operations; return how many."""
+        return self._handle.write(lambda c: self._retry(c, operations)) if operations else 0
 
     def erase(self, scope: Scope, before: int) -> int:
-        """Drop rows of any state that the scope covers with `seq` below `before`."""
+        """Drop operations of any state that the scope covers, with `seq` below `before`."""
         clause, values = rows.covered(scope)
         sql = f"DELETE FROM op {rows.index(scope, 'op')} WHERE {clause} AND seq < ?"  # noqa: S608 -- parts are ours
-        removed = self._file.write(lambda c: c.execute(sql, (*values, before)).rowcount)
+        removed = self._handle.write(lambda c: c.execute(sql, (*values, before)).rowcount)
         if removed:
-            self._file.scrub()
+            self._handle.truncate_log()
         return removed
 
     def count(self, scope: Scope | None = None) -> Backlog:
-        """Count what waits and what is dead, of a scope or of all."""
+        """Count pending and dead operations, of a scope or of all."""
         if scope is None:
             sql, values = "SELECT state, number FROM tally", list[Any]()
         else:
             clause, values = rows.covered(scope)
             source = f"op {rows.index(scope, 'op')} WHERE {clause}"
             sql = f"SELECT state, count(*) FROM {source} GROUP BY state"  # noqa: S608 -- parts are ours
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             found = dict(connection.execute(sql, values).fetchall())
         return Backlog(pending=found.get(_PENDING, 0), dead=found.get(_DEAD, 0))
 
     def rows(self, scope: Scope, *, before: int | None = None) -> int:
-        """Count rows of any state that the scope covers, with `seq` below `before` if given."""
+        """Count operations of any state that the scope covers, below the sequence number `before`."""
         clause, values = rows.covered(scope)
         sql = f"SELECT count(*) FROM op {rows.index(scope, 'op')} WHERE {clause} AND seq < ?"  # noqa: S608 -- parts are ours
-        with self._file.read() as connection:
+        with self._handle.read() as connection:
             seq = _LIMIT if before is None else before
             return int(connection.execute(sql, (*values, seq)).fetchone()[0])
 
     def close(self) -> None:
-        """Leave the file; repeating it does nothing."""
-        self._file.close()
+        """Release the connection; repeating it does nothing."""
+        self._handle.close()
 
     def _read(self, source: str, order: str, values: Sequence[object]) -> list[Operation]:
-        sql = f"SELECT {_OP} FROM op {source} ORDER BY {order}"  # noqa: S608 -- parts are ours
-        with self._file.read() as connection:
-            return [_op(row) for row in connection.execute(sql, values)]
+        sql = f"SELECT {_COLUMNS} FROM op {source} ORDER BY {order}"  # noqa: S608 -- parts are ours
+        with self._handle.read() as connection:
+            found = connection.execute(sql, values)
+            return [_to_operation(OperationColumns(*row)) for row in found]
 
     def _append(
-        self, connection: Connection, ops: Sequence[Operation], max_pending: int
+        self, connection: Connection, operations: Sequence[Operation], max_pending: int
     ) -> list[Operation]:
-        last = self._next(connection)
+        first = self._next_version(connection)
         accepted: list[Operation] = []
-        version = last
-        for op in ops:
-            known = connection.execute(f"SELECT {_OP}, state FROM op WHERE id = ?", (op.id,))  # noqa: S608 -- a constant
-            with closing(known):
-                row = known.fetchone()
-            if row is not None and row[10] != _DEAD:
-                accepted.append(_op(row))
+        version = first
+        for operation in operations:
+            stored = _find(connection, operation.id)
+            if stored is not None and stored.state != _DEAD:
+                accepted.append(_to_operation(stored))
                 continue
-            if row is not None:
-                connection.execute("DELETE FROM op WHERE seq = ?", (row[6],))
-            version = max(version, op.version + 1)
-            accepted.append(self._insert(connection, op, version))
+            if stored is not None:
+                connection.execute("DELETE FROM op WHERE seq = ?", (stored.seq,))
+            version = max(version, operation.version + 1)
+            accepted.append(self._insert(connection, operation, version))
             version += 1
-        if version > last:
-            waiting = connection.execute("SELECT number FROM tally WHERE state = 0").fetchone()[0]
-            if waiting > max_pending:
+        if version > first:
+            pending = connection.execute("SELECT number FROM tally WHERE state = 0").fetchone()[0]
+            if pending > max_pending:
                 raise BackpressureError(
-                    pending=waiting - (version - last), limit=max_pending, retry_after=_RETRY_AFTER
+                    pending=pending - (version - first), limit=max_pending, retry_after=_RETRY_AFTER
                 )
             if version > _LIMIT:
                 raise StoreUnavailableError(
@@ -212,54 +223,70 @@ class SqliteJournal:
             connection.execute("UPDATE fence SET last = ?", (version - 1,))
         return accepted
 
-    def _revive(self, connection: Connection, operations: Collection[str]) -> int:
-        sql = f"DELETE FROM op WHERE id = ? AND state = 2 RETURNING {_OP}"  # noqa: S608 -- a constant
-        found = [row for one in operations for row in connection.execute(sql, (one,)).fetchall()]
-        first = self._next(connection)
-        for number, row in enumerate(sorted(found, key=lambda row: row[6])):
-            self._insert(connection, replace(_op(row), attempts=0), first + number)
+    def _retry(self, connection: Connection, operations: Collection[str]) -> int:
+        sql = f"DELETE FROM op WHERE id = ? AND state = 2 RETURNING {_COLUMNS}"  # noqa: S608 -- a constant
+        found = [
+            OperationColumns(*row)
+            for one in operations
+            for row in connection.execute(sql, (one,)).fetchall()
+        ]
+        first = self._next_version(connection)
+        for number, row in enumerate(sorted(found, key=lambda row: row.seq)):
+            self._insert(connection, replace(_to_operation(row), attempts=0), first + number)
         if found:
             connection.execute("UPDATE fence SET last = ?", (first + len(found) - 1,))
         return len(found)
 
-    def _next(self, connection: Connection) -> int:
+    def _next_version(self, connection: Connection) -> int:
         elapsed = self._clock() - _YEAR_2020
         milliseconds = (elapsed.days * 86_400 + elapsed.seconds) * 1000
         milliseconds += elapsed.microseconds // 1000
         last = int(connection.execute("SELECT last FROM fence").fetchone()[0])
         return max(last + 1, milliseconds << _COUNTER_BITS)
 
-    def _insert(self, connection: Connection, op: Operation, version: int) -> Operation:
-        scope = op.scope
+    def _insert(self, connection: Connection, operation: Operation, version: int) -> Operation:
+        scope = operation.scope
         values = (
-            op.id,
-            op.kind,
+            operation.id,
+            operation.kind,
             scope.user_id,
             scope.agent_id,
             scope.session_id,
             scope.partition,
-            op.body,
+            operation.body,
             version,
-            op.plan,
-            op.attempts,
+            operation.plan,
+            operation.attempts,
             rows.to_micros(self._clock()),
         )
         seq = connection.execute(_INSERT, values).fetchone()[0]
-        return replace(op, seq=seq, version=version)
+        return replace(operation, seq=seq, version=version)
 
 
-def _scope(row: Sequence[Any]) -> Scope:
-    return rows.to_scope(row[2], row[3], row[4])
+def _find(connection: Connection, operation: str) -> OperationColumns | None:
+    found = connection.execute(f"SELECT {_COLUMNS} FROM op WHERE id = ?", (operation,)).fetchall()  # noqa: S608 -- a constant
+    return OperationColumns(*found[0]) if found else None
 
 
-def _op(row: Sequence[Any]) -> Operation:
+def _to_operation(row: OperationColumns) -> Operation:
     return Operation(
-        id=row[0],
-        kind=row[1],
-        scope=_scope(row),
-        body=row[5],
-        seq=row[6],
-        version=row[7],
-        plan=row[8],
-        attempts=row[9],
+        id=row.id,
+        kind=row.kind,
+        scope=row.scope,
+        body=row.body,
+        seq=row.seq,
+        version=row.version,
+        plan=row.plan,
+        attempts=row.attempts,
+    )
+
+
+def _to_dead_letter(row: OperationColumns) -> DeadLetter:
+    return DeadLetter(
+        operation=row.id,
+        kind=row.kind,
+        scope=row.scope,
+        reason=row.reason or "",
+        attempts=row.attempts,
+        at=rows.from_micros(row.at),
     )

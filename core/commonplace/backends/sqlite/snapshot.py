@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
+from typing import NamedTuple
 
 from ...model import Entity, Relation, Scope, Version
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
@@ -18,110 +19,120 @@ _ENTITIES = (
     "SELECT user_id, agent_id, session_id, name, type FROM entity INDEXED BY entity_by_user"
     " WHERE user_id IS ? ORDER BY id"
 )
-_NAMED = "s.name, r.predicate, o.name, r.valid_from"
-_ENDS = " CROSS JOIN entity s ON s.id = r.subject CROSS JOIN entity o ON o.id = r.object"
+_ENDS = "CROSS JOIN entity s ON s.id = r.subject CROSS JOIN entity o ON o.id = r.object"
 _RELATIONS = (
-    f"SELECT {_NAMED}, r.single, r.valid_to, r.expired_at, r.created_at, r.conflict, r.user_id,"  # noqa: S608 -- constants
-    f" r.agent_id, r.session_id FROM relation r INDEXED BY relation_by_user {_ENDS}"
-    " WHERE r.user_id IS ? ORDER BY r.id"
+    "SELECT s.name, r.predicate, o.name, r.valid_from, r.single, r.valid_to, r.expired_at,"  # noqa: S608 -- constants
+    " r.created_at, r.conflict, r.user_id, r.agent_id, r.session_id"
+    f" FROM relation r INDEXED BY relation_by_user {_ENDS} WHERE r.user_id IS ? ORDER BY r.id"
 )
 _RECORDS = (
-    f"SELECT {rows.RECORD}, live FROM record INDEXED BY record_by_user WHERE user_id IS ?"  # noqa: S608 -- a constant
+    f"SELECT {records.COLUMNS} FROM record INDEXED BY record_by_user WHERE user_id IS ?"  # noqa: S608 -- a constant
     " ORDER BY live, created_at, id"
 )
 _VERSIONS = (
     "SELECT record, version, event, text, previous, metadata, at FROM version"
     " WHERE record = ? ORDER BY version"
 )
-_STATES = (
-    f"SELECT {_NAMED}, t.single, t.valid_to, t.expired_at FROM support t"  # noqa: S608 -- constants
-    f" CROSS JOIN relation r ON r.id = t.relation {_ENDS} WHERE t.record = ? ORDER BY r.id"
+_ASSERTIONS = (
+    "SELECT s.name, r.predicate, o.name, r.valid_from, t.single, t.valid_to, t.expired_at"  # noqa: S608 -- constants
+    f" FROM support t CROSS JOIN relation r ON r.id = t.relation {_ENDS}"
+    " WHERE t.record = ? ORDER BY r.id"
 )
-_RECALLS = "SELECT at FROM recall WHERE record = ? ORDER BY at DESC"
-_PUT = f"INSERT OR REPLACE INTO record ({rows.RECORD}, live) VALUES ({'?, ' * 25}?)"  # noqa: S608 -- a constant
+_ACCESSES = "SELECT at FROM recall WHERE record = ? ORDER BY at DESC"
+
+
+class AssertionColumns(NamedTuple):
+    """A relation as a record asserts it; with the columns after `expired_at` a relation's own."""
+
+    subject: str
+    predicate: str
+    object: str
+    valid_from: int
+    single: int
+    valid_to: int | None
+    expired_at: int | None
+    created_at: int | None = None
+    conflict: int = 0
+    user_id: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+
+
+# -- dump ------------------------------------------------------------------------------------------
 
 
 def dump(connection: Connection, since: str) -> Iterator[SnapshotRow]:
     """Read everything: fences, then partition by partition from `since` on."""
     for key, version in connection.execute("SELECT key, version FROM erasure ORDER BY key"):
         yield FenceRow(key=key, version=version)
-    users = [row[0] for row in connection.execute(_USERS)]
+    users = [user for (user,) in connection.execute(_USERS)]
     partitions = sorted((Scope(user_id=user).partition if user else "-", user) for user in users)
     for partition, user in partitions:
         if partition >= since:
             yield from _partition(connection, user)
 
 
-def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow]:
-    for row in connection.execute(_SESSIONS, (user,)):
-        yield SessionRow(scope=rows.to_scope(*row[:3]), next=row[3])
-    for row in connection.execute(_ENTITIES, (user,)):
-        yield EntityRow(owner=rows.to_scope(*row[:3]), entity=Entity(name=row[3], type=row[4]))
-    for row in connection.execute(_RELATIONS, (user,)):
-        yield RelationRow(owner=rows.to_scope(*row[9:]), relation=_relation(*row[:9]))
-    for row in connection.execute(_RECORDS, (user,)):
-        yield RecordRow(
-            record=rows.from_row(row),
-            live=bool(row[records.LIVE]),
-            versions=tuple(versions(connection, row[0])),
-            states=tuple(_relation(*said) for said in connection.execute(_STATES, (row[0],))),
-            recalls=tuple(rows.at_micros(at) for (at,) in connection.execute(_RECALLS, (row[0],))),
-        )
-
-
 def versions(connection: Connection, record: str) -> list[Version]:
     """Read every version of a record, oldest first."""
     return [
         Version(
-            record_id=row[0],
-            version=row[1],
-            event=row[2],
-            text=row[3],
-            previous=row[4],
-            metadata=json.loads(row[5]),
-            at=rows.at_micros(row[6]),
+            record_id=record_id,
+            version=version,
+            event=event,
+            text=text,
+            previous=previous,
+            metadata=json.loads(metadata),
+            at=rows.from_micros(at),
         )
-        for row in connection.execute(_VERSIONS, (record,))
+        for record_id, version, event, text, previous, metadata, at in connection.execute(
+            _VERSIONS, (record,)
+        )
     ]
 
 
-def _relation(
-    subject: str,
-    predicate: str,
-    object_: str,
-    begins: int,
-    single: int,
-    ends: int | None,
-    expired: int | None,
-    created: int | None = None,
-    conflict: int = 0,
-) -> Relation:
+def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow]:
+    for *ids, next_position in connection.execute(_SESSIONS, (user,)):
+        yield SessionRow(scope=rows.to_scope(*ids), next=next_position)
+    for *ids, name, kind in connection.execute(_ENTITIES, (user,)):
+        yield EntityRow(owner=rows.to_scope(*ids), entity=Entity(name=name, type=kind))
+    for row in (AssertionColumns(*one) for one in connection.execute(_RELATIONS, (user,))):
+        owner = rows.to_scope(row.user_id, row.agent_id, row.session_id)
+        yield RelationRow(owner=owner, relation=_to_relation(row))
+    for record in (rows.RecordColumns(*one) for one in connection.execute(_RECORDS, (user,))):
+        asserted = connection.execute(_ASSERTIONS, (record.id,))
+        accesses = connection.execute(_ACCESSES, (record.id,))
+        yield RecordRow(
+            record=rows.to_record(record),
+            live=bool(record.live),
+            versions=tuple(versions(connection, record.id)),
+            states=tuple(_to_relation(AssertionColumns(*one)) for one in asserted),
+            recalls=tuple(rows.from_micros(at) for (at,) in accesses),
+        )
+
+
+def _to_relation(row: AssertionColumns) -> Relation:
     return Relation(
-        subject=subject,
-        predicate=predicate,
-        object=object_,
-        valid_from=rows.from_beginning(begins),
-        valid_to=rows.from_micros(ends),
-        single_valued=bool(single),
-        expired_at=rows.from_micros(expired),
-        created_at=rows.from_micros(created),
-        conflict=bool(conflict),
+        subject=row.subject,
+        predicate=row.predicate,
+        object=row.object,
+        valid_from=rows.from_beginning(row.valid_from),
+        valid_to=rows.from_micros(row.valid_to),
+        single_valued=bool(row.single),
+        expired_at=rows.from_micros(row.expired_at),
+        created_at=rows.from_micros(row.created_at),
+        conflict=bool(row.conflict),
     )
 
 
-# -- taking over -----------------------------------------------------------------------------------
+# -- load ------------------------------------------------------------------------------------------
 
 
-def load(connection: Connection, kept: Sequence[SnapshotRow]) -> None:
-    """Take over what another store kept; what is newer here stays."""
-    for one in kept:
+def load(connection: Connection, snapshot: Sequence[SnapshotRow]) -> None:
+    """Load the snapshot of another store; what is newer here stays."""
+    for one in snapshot:
         match one:
             case FenceRow():
-                sql = (
-                    "INSERT INTO erasure VALUES (?, ?) ON CONFLICT (key) DO UPDATE"
-                    " SET version = max(version, excluded.version)"
-                )
-                connection.execute(sql, (one.key, one.version))
+                records.fence(connection, one.key, one.version)
             case SessionRow():
                 sql = (
                     "INSERT INTO session VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
@@ -130,7 +141,7 @@ def load(connection: Connection, kept: Sequence[SnapshotRow]) -> None:
                 ids = (one.scope.user_id, one.scope.agent_id, one.scope.session_id)
                 connection.execute(sql, (one.scope.key, *ids, one.next))
             case EntityRow():
-                relations.entity(connection, one.owner, one.entity.name, one.entity.type)
+                relations.put_entity(connection, one.owner, one.entity.name, one.entity.type)
             case RelationRow():
                 _load_relation(connection, one.owner, one.relation)
             case RecordRow():
@@ -148,7 +159,7 @@ def _load_relation(connection: Connection, owner: Scope, one: Relation) -> None:
             one.conflict,
             created,
             rows.to_micros(one.expired_at),
-            relations.relate(connection, owner, one, created),
+            relations.put_relation(connection, owner, one, created),
         ),
     )
 
@@ -156,13 +167,11 @@ def _load_relation(connection: Connection, owner: Scope, one: Relation) -> None:
 def _load_record(connection: Connection, one: RecordRow) -> None:
     record = one.record
     held = records.read(connection, record.id)
-    if held is not None and record.scope != rows.owner(held):
-        return
-    if held is not None and held[records.VERSION] > record.version:
+    if held and (record.scope != rows.scope_of(held) or held.version > record.version):
         return
     if records.is_erased(connection, record.scope, record.version):
         return
-    connection.execute(_PUT, (*rows.to_row(record), one.live))
+    connection.execute(records.PUT, rows.to_row(record, live=one.live))
     connection.executemany(
         "INSERT OR IGNORE INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -179,17 +188,16 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
     )
     before = relations.relation_ids_of(connection, record.id)
     connection.execute("DELETE FROM support WHERE record = ?", (record.id,))
-    stated = {
-        relations.relate(connection, record.scope.owner, said, 0): said for said in one.states
-    }
+    owner = record.scope.owner
+    asserted = {relations.put_relation(connection, owner, each, 0): each for each in one.states}
     connection.executemany(
         "INSERT INTO support VALUES (?, ?, ?, ?, ?)",
         [
             (
-                *(key, record.id, bool(said.single_valued)),
-                *(rows.to_micros(said.valid_to), rows.to_micros(said.expired_at)),
+                *(relation_id, record.id, bool(each.single_valued)),
+                *(rows.to_micros(each.valid_to), rows.to_micros(each.expired_at)),
             )
-            for key, said in stated.items()
+            for relation_id, each in asserted.items()
         ],
     )
-    relations.drop(connection, before - stated.keys())
+    relations.drop_unsupported(connection, before - asserted.keys())

@@ -14,7 +14,7 @@ from ...model import Record, Scope, turn_key
 from ...ports.stores import Point, Query, Terms, VectorIndex
 from .threads import at_once
 
-__all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_probe"]
+__all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_query"]
 
 DIMENSIONS = 8
 NOW = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
@@ -56,18 +56,18 @@ def make_point(
     )
 
 
-def make_probe(
+def make_query(
     scope: Scope = ANNA, *weights: float, terms: tuple[int, ...] = (), **more: Any
 ) -> Query:
-    """Make a question; each of `terms` is asked once."""
+    """Make a query; each of `terms` occurs once in it."""
     asked = Terms(indices=tuple(sorted(terms)), weights=(1.0,) * len(terms))
     known: dict[str, Any] = {"scope": scope, "vector": make_vector(*weights), "at": NOW}
     return Query(**{**known, "terms": asked, **more})
 
 
-def texts(index: VectorIndex, probe: Query, limit: int = 100) -> list[str]:
+def texts(index: VectorIndex, query: Query, limit: int = 100) -> list[str]:
     """Read the texts that a search finds, best first."""
-    return [hit.record.text for hit in index.search(probe, limit)]
+    return [hit.record.text for hit in index.search(query, limit)]
 
 
 class VectorIndexContract:
@@ -84,7 +84,7 @@ class VectorIndexContract:
         )  # fmt: skip
 
         index.upsert([point])
-        (hit,) = index.search(make_probe(point.record.scope, include_superseded=True), 5)
+        (hit,) = index.search(make_query(point.record.scope, include_superseded=True), 5)
 
         assert point.record == hit.record
         assert timedelta(0) == hit.record.occurred_at.utcoffset()  # the same moment, in UTC
@@ -103,7 +103,7 @@ class VectorIndexContract:
 
         def found(folder: str, **more: Any) -> set[str]:
             where = parse_filter({"under": folder, **more.pop("where", {})})
-            return {*texts(index, make_probe(where=where, terms=(1,), **more))}
+            return {*texts(index, make_query(where=where, terms=(1,), **more))}
 
         assert found("a") == {"both", "upper", "ending"}
         assert found("a/b") == {"both"}
@@ -119,20 +119,20 @@ class VectorIndexContract:
         index.amend([replace(point.record, expires_at=soon, version=2)])
 
         for where in (None, parse_filter({"under": "a"})):
-            assert texts(index, make_probe(where=where)) == ["ending"]
-            assert texts(index, make_probe(where=where, at=soon)) == []
+            assert texts(index, make_query(where=where)) == ["ending"]
+            assert texts(index, make_query(where=where, at=soon)) == []
 
     def test_who_asks_has_the_last_word_on_every_candidate(self, index: VectorIndex) -> None:
         index.upsert([make_point(f"{n}", ANNA, 1, n / 100, metadata={"n": n}) for n in range(70)])
         where = parse_filter({"n": {"gte": 10}}, lambda record: record.metadata["n"] % 20 == 0)
 
-        found = texts(index, make_probe(where=where, terms=(1,)), 2)
+        found = texts(index, make_query(where=where, terms=(1,)), 2)
 
         assert found == ["20", "40"]
 
     def test_an_empty_index_finds_nothing(self, index: VectorIndex) -> None:
-        assert index.search(make_probe(terms=(1,)), 5) == []
-        assert index.score(make_probe(), [turn_key(ANNA, 0)]) == []
+        assert index.search(make_query(terms=(1,)), 5) == []
+        assert index.score(make_query(), [turn_key(ANNA, 0)]) == []
         assert index.count(ANNA) == index.erase(ANNA) == 0
         assert list(index.versions(ANNA)) == []
 
@@ -141,8 +141,8 @@ class VectorIndexContract:
         index.delete(ANNA, [])
         index.upsert([make_point("x")])
 
-        assert index.search(make_probe(), 0) == []
-        assert index.score(make_probe(), []) == []
+        assert index.search(make_query(), 0) == []
+        assert index.score(make_query(), []) == []
 
     def test_a_greater_version_replaces_the_record(self, index: VectorIndex) -> None:
         old = make_point("tea", terms={1: 1.0}, metadata={"a": 1})
@@ -150,7 +150,7 @@ class VectorIndexContract:
 
         index.upsert([old])
         index.upsert([replace(new, terms=Terms(), vector=make_vector(0, 1))])
-        (hit,) = index.search(make_probe(terms=(1,)), 5)
+        (hit,) = index.search(make_query(terms=(1,)), 5)
 
         assert (hit.record.text, hit.record.metadata, hit.lexical) == ("milk", {}, 0.0)
         assert hit.dense == pytest.approx(0.0, abs=1e-6)
@@ -163,7 +163,7 @@ class VectorIndexContract:
         index.upsert([held])
         index.upsert([replace(held, record=replace(held.record, text="no", version=version))])
 
-        assert texts(index, make_probe()) == ["tea"]
+        assert texts(index, make_query()) == ["tea"]
 
     def test_the_greatest_version_in_one_call_wins(self, index: VectorIndex) -> None:
         one = make_point("tea")
@@ -171,7 +171,7 @@ class VectorIndexContract:
 
         index.upsert([replace(one, record=record) for record in made])
 
-        assert texts(index, make_probe()) == ["9"]
+        assert texts(index, make_query()) == ["9"]
 
     def test_a_scope_sees_what_it_covers_and_nothing_else(self, index: VectorIndex) -> None:
         ids = ["a", "ab", "A", "a ", "á", "\uff41", "%", "a*", "None", "日本"]
@@ -187,7 +187,7 @@ class VectorIndexContract:
 
         for asked in owners:
             seen = {n for n, owner in enumerate(owners) if asked.covers(owner)}
-            assert {f"of {n}" for n in seen} == set(texts(index, make_probe(asked)))
+            assert {f"of {n}" for n in seen} == set(texts(index, make_query(asked)))
             assert len(seen) == index.count(asked) == len(list(index.versions(asked)))
 
     def test_every_hit_has_both_scores(self, index: VectorIndex) -> None:
@@ -196,7 +196,7 @@ class VectorIndexContract:
         other = [make_point(f"other {n}", ANNA, 0.0, 1.0, terms={9: 1.0}) for n in range(3)]
         index.upsert([near, worded, *other])
 
-        found = index.search(make_probe(terms=(3, 7)), 1)
+        found = index.search(make_query(terms=(3, 7)), 1)
 
         rarity = math.log(1 + (5 - 1 + 0.5) / (1 + 0.5))
         assert [hit.record.text for hit in found] == ["near", "worded"]
@@ -207,7 +207,7 @@ class VectorIndexContract:
         mine = [make_point(f"mine {n}", terms={1: 1.0} if n == 0 else {2: 1.0}) for n in range(6)]
         index.upsert([*mine, *[make_point(f"his {n}", BEN, terms={1: 1.0}) for n in range(40)]])
 
-        scores = [hit.lexical for hit in index.search(make_probe(terms=(1,)), 10)]
+        scores = [hit.lexical for hit in index.search(make_query(terms=(1,)), 10)]
 
         assert max(scores) == pytest.approx(math.log(1 + 5.5 / 1.5), rel=1e-4)
         assert sorted(scores)[:5] == [0.0] * 5
@@ -216,17 +216,17 @@ class VectorIndexContract:
         index.upsert([make_point("x", terms={1: 1.0}), make_point("no terms")])
 
         for terms in ((), (2**32 - 1,)):
-            assert [hit.lexical for hit in index.search(make_probe(terms=terms), 5)] == [0.0, 0.0]
+            assert [hit.lexical for hit in index.search(make_query(terms=terms), 5)] == [0.0, 0.0]
 
     def test_the_best_comes_first_and_ties_go_by_id(self, index: VectorIndex) -> None:
         even = [make_point(f"even {n}", ANNA, 0.0, 1.0) for n in range(20)]
         index.upsert([*even, make_point("best", ANNA, 1.0, 1.0)])
 
-        found = [hit.record.id for hit in index.search(make_probe(ANNA, 0.1, 1.0), 50)]
+        found = [hit.record.id for hit in index.search(make_query(ANNA, 0.1, 1.0), 50)]
 
         best = make_point("best").record.id
         assert sorted(point.record.id for point in even) == [one for one in found if one != best]
-        dense = [hit.dense for hit in index.search(make_probe(ANNA, 0.9, 0.2), 50)]
+        dense = [hit.dense for hit in index.search(make_query(ANNA, 0.9, 0.2), 50)]
         assert dense == sorted(dense, reverse=True)
 
     def test_every_operator_answers_as_the_filter_does(self, index: VectorIndex) -> None:
@@ -256,13 +256,13 @@ class VectorIndexContract:
         for given in asked + fields + combined:
             where = parse_filter(given)
             wanted = {p.record.text for p in points if where and where.matches(p.record)}
-            assert wanted == set(texts(index, make_probe(where=where))), given
+            assert wanted == set(texts(index, make_query(where=where))), given
 
     def test_a_filter_is_no_way_out_of_the_scope(self, index: VectorIndex) -> None:
         index.upsert([make_point("his", BEN, metadata={"f": 1, "scopes": ANNA.key})])
 
         for given in ({"OR": [{"f": 1}, {"f": {"ne": 1}}]}, {"NOT": [{"f": 2}]}):
-            assert texts(index, make_probe(where=parse_filter(given))) == []
+            assert texts(index, make_query(where=parse_filter(given))) == []
 
     def test_a_filtered_search_still_fills_its_limit(self, index: VectorIndex) -> None:
         many = [make_point(f"no {n}", ANNA, 1.0, 0.01, terms={1: 1.0}) for n in range(60)]
@@ -272,7 +272,7 @@ class VectorIndexContract:
         index.upsert([replace(p, record=replace(p.record, name="qx", version=2)) for p in many])
         index.upsert([replace(p, record=replace(p.record, name="x", version=2)) for p in few])
 
-        found = texts(index, make_probe(where=parse_filter({"AND": given}), terms=(1,)), 5)
+        found = texts(index, make_query(where=parse_filter({"AND": given}), terms=(1,)), 5)
 
         assert [f"yes {n}" for n in range(5)] == sorted(found)
 
@@ -280,18 +280,18 @@ class VectorIndexContract:
         tick = timedelta(microseconds=1)
         index.upsert([make_point("brief", expires_at=NOW), make_point("lasting")])
 
-        assert texts(index, make_probe(at=NOW)) == ["lasting"]
-        assert texts(index, make_probe(at=NOW + tick)) == ["lasting"]
-        assert set(texts(index, make_probe(at=NOW - tick))) == {"brief", "lasting"}
-        assert texts(index, make_probe(at=NOW, include_superseded=True)) == ["lasting"]
+        assert texts(index, make_query(at=NOW)) == ["lasting"]
+        assert texts(index, make_query(at=NOW + tick)) == ["lasting"]
+        assert set(texts(index, make_query(at=NOW - tick))) == {"brief", "lasting"}
+        assert texts(index, make_query(at=NOW, include_superseded=True)) == ["lasting"]
         assert index.count(ANNA) == 2
 
     def test_superseded_records_are_found_on_request_only(self, index: VectorIndex) -> None:
         index.upsert([make_point("was", valid_to=NOW), make_point("is")])
         index.upsert([make_point("will be over", valid_to=NOW + timedelta(days=9))])
 
-        assert set(texts(index, make_probe())) == {"is", "will be over"}
-        assert set(texts(index, make_probe(include_superseded=True))) == {
+        assert set(texts(index, make_query())) == {"is", "will be over"}
+        assert set(texts(index, make_query(include_superseded=True))) == {
             "was",
             "is",
             "will be over",
@@ -308,7 +308,7 @@ class VectorIndexContract:
         )
         moments = [NOW - n * day for n in (10, 9, 6, 5, 3, 2, 0)]
 
-        found = [texts(index, make_probe(as_of=moment)) for moment in moments]
+        found = [texts(index, make_query(as_of=moment)) for moment in moments]
 
         wanted = [[], ["first"], ["first"], ["second"], ["second"], ["third"], ["third"]]
         assert found == wanted
@@ -316,15 +316,15 @@ class VectorIndexContract:
     def test_an_amended_record_keeps_its_vector_and_terms(self, index: VectorIndex) -> None:
         point = make_point("was", terms={1: 1.0}, metadata={"a": 1}, version=3)
         index.upsert([point])
-        (before,) = index.search(make_probe(terms=(1,)), 5)
+        (before,) = index.search(make_query(terms=(1,)), 5)
         ended = replace(point.record, valid_to=NOW, version=4, conflicts=("x",))
         older = replace(point.record, text="older", version=2)
 
         index.amend([ended, make_point("unknown").record])
         index.amend([older])
 
-        assert texts(index, make_probe()) == []
-        (hit,) = index.search(make_probe(terms=(1,), include_superseded=True), 5)
+        assert texts(index, make_query()) == []
+        (hit,) = index.search(make_query(terms=(1,), include_superseded=True), 5)
         assert hit == replace(before, record=ended)
         assert index.count(ANNA) == 1
 
@@ -332,8 +332,8 @@ class VectorIndexContract:
         kinds = ("fact", "preference", "episode")
         index.upsert([make_point(kind, kind=kind) for kind in kinds])
 
-        assert texts(index, make_probe(kinds=("episode",))) == ["episode"]
-        assert set(texts(index, make_probe(kinds=("episode", "fact")))) == {"episode", "fact"}
+        assert texts(index, make_query(kinds=("episode",))) == ["episode"]
+        assert set(texts(index, make_query(kinds=("episode", "fact")))) == {"episode", "fact"}
 
     @pytest.mark.parametrize(
         "vector",
@@ -353,7 +353,7 @@ class VectorIndexContract:
         with pytest.raises(InvalidVectorError):
             index.upsert([*good, replace(make_point("bad"), vector=vector)])
         with pytest.raises(InvalidVectorError):
-            index.search(replace(make_probe(), vector=vector), 5)
+            index.search(replace(make_query(), vector=vector), 5)
 
         assert index.count(ANNA) == 0
 
@@ -366,7 +366,7 @@ class VectorIndexContract:
 
         index.delete(ANNA, [mine.record.id])
         assert (index.count(ANNA), index.count(BEN)) == (0, 1)
-        assert texts(index, make_probe()) == []
+        assert texts(index, make_query()) == []
 
     def test_erase_removes_what_the_scope_covers_and_counts_it(self, index: VectorIndex) -> None:
         session = Scope(user_id="anna", session_id="s")
@@ -383,10 +383,10 @@ class VectorIndexContract:
         index.upsert([old, new])
 
         index.delete(ANNA, [old.record.id, new.record.id], 2**52)
-        assert texts(index, make_probe()) == ["new"]
+        assert texts(index, make_query()) == ["new"]
         index.upsert([old])
         assert index.erase(ANNA, 2**52) == 1
-        assert texts(index, make_probe()) == ["new"]
+        assert texts(index, make_query()) == ["new"]
         assert index.erase(ANNA, 2**52 + 1) == 1
 
     def test_versions_walks_over_every_record(self, index: VectorIndex) -> None:
@@ -441,18 +441,18 @@ class VectorIndexContract:
         index.upsert([make_point("gone", session, position=3, valid_to=NOW)])
         turns = [turn_key(session, n) for n in (3, 2, 99)]
 
-        found = index.score(make_probe(ANNA, terms=(4,)), turns)
+        found = index.score(make_query(ANNA, terms=(4,)), turns)
 
         assert {"turn 2", "twin of 2", "turn 3"} == {hit.record.text for hit in found}
         assert found == sorted(found, key=lambda hit: (-hit.dense, hit.record.id))
         assert [hit.record.text for hit in found if hit.lexical > 0] == ["turn 3"]
         assert found[0].dense == pytest.approx(1 / math.sqrt(5), abs=1e-6)
-        assert index.score(make_probe(BEN), turns) == []
+        assert index.score(make_query(BEN), turns) == []
         last = make_point("turn 5", session).record.id
-        both = index.score(make_probe(ANNA), turns[:1], [last, "no id", make_point("no").record.id])
+        both = index.score(make_query(ANNA), turns[:1], [last, "no id", make_point("no").record.id])
         assert {"turn 3", "turn 5"} == {hit.record.text for hit in both}
-        assert index.score(make_probe(BEN), [], [last]) == []
-        assert index.score(make_probe(where=parse_filter({"absent": 1})), turns) == []
+        assert index.score(make_query(BEN), [], [last]) == []
+        assert index.score(make_query(where=parse_filter({"absent": 1})), turns) == []
 
     def test_closing_twice_is_closing_once(self, index: VectorIndex) -> None:
         index.upsert([make_point("x")])
@@ -469,7 +469,7 @@ class VectorIndexContract:
             scope = Scope(user_id=f"user {number}")
             for turn in range(10):
                 index.upsert([make_point(f"t{turn}", scope, terms={turn: 1.0})])
-                found = index.search(make_probe(scope, terms=(turn,)), 50)
+                found = index.search(make_query(scope, terms=(turn,)), 50)
                 assert len(found) == turn + 1
             index.delete(scope, [make_point("t0", scope).record.id])
             assert index.count(scope) == 9
