@@ -16,9 +16,9 @@ from commonplace.testing.contracts.checkpoints import (
     CheckpointsContract,
     RetentionContract,
     blob,
-    everything,
-    said,
+    call_everything,
     step,
+    task_write,
 )
 
 from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
@@ -43,7 +43,7 @@ def test_every_statement_goes_by_an_index_and_pages_are_not_sorted(
 ):
     store = SqliteCheckpoints(file)
     asked = note_statements(file)
-    everything(store, scope)
+    call_everything(store, scope)
 
     plans = plans_of(file, asked)
     whole = "FROM checkpoint INDEXED BY checkpoint_by_id WHERE 1 ORDER"  # all there is, in order
@@ -59,13 +59,13 @@ _WRITER = """
 import sys, threading
 from commonplace.backends.sqlite.checkpoints import SqliteCheckpoints
 from commonplace.backends.sqlite.connection import SqliteConnection
-from commonplace.testing.contracts.checkpoints import blob, said, step
+from commonplace.testing.contracts.checkpoints import blob, task_write, step
 store = SqliteCheckpoints(SqliteConnection(sys.argv[1]))
 say = threading.Lock()
 def work(thread):
     for n in range(10**6):
         one = step(f"{n:06}", thread=thread, versions={"c": str(n)})
-        store.write(one.address, [said("task", str(n))], None)
+        store.write(one.address, [task_write("task", str(n))], None)
         store.put(one, {("c", str(n)): blob(str(n))}, None)
         with say:
             print(thread, f"{n:06}", flush=True)
@@ -82,14 +82,14 @@ def test_what_was_answered_is_whole_after_a_kill(tmp_path: Path, lines: int):
         [sys.executable, "-c", _WRITER, path], stdout=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
-    heard = [child.stdout.readline() for _ in range(lines)]
+    printed = [child.stdout.readline() for _ in range(lines)]
     child.send_signal(signal.SIGKILL)
-    heard += child.stdout.readlines()
+    printed += child.stdout.readlines()
     child.stdout.close()
     child.wait()
     file = SqliteConnection(path)
     store = SqliteCheckpoints(file)
-    answered = [line.split() for line in heard if line.endswith("\n")]
+    answered = [line.split() for line in printed if line.endswith("\n")]
 
     assert len(answered) >= lines
     for thread, name in answered:
@@ -105,7 +105,7 @@ def test_erased_states_are_in_no_file(file: SqliteConnection):
     for number in range(50):
         one = step(str(number), versions={"c": str(number)})
         store.put(one, {("c", str(number)): blob(f"CANARY-{number}")}, ALICE)
-        store.write(one.address, [said("task", f"CANARY-{number}")], ALICE)
+        store.write(one.address, [task_write("task", f"CANARY-{number}")], ALICE)
     store.erase(ALICE)
     folder = Path(file.path).parent
 

@@ -33,8 +33,8 @@ from commonplace.testing.contracts.graph import (
     remove,
     update,
 )
-from commonplace.testing.contracts.moving import MovingContract
 from commonplace.testing.contracts.relations import RelationContract
+from commonplace.testing.contracts.snapshot import SnapshotContract
 
 from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
@@ -52,7 +52,7 @@ class TestSqliteGraph(GraphStoreContract, RelationContract):
         return SqliteGraph(file)
 
 
-class TestMovingSqlite(MovingContract):
+class TestSqliteSnapshot(SnapshotContract):
     @pytest.fixture
     def graph(self, file: SqliteConnection) -> SqliteGraph:
         return SqliteGraph(file)

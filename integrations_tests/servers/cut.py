@@ -1,4 +1,4 @@
-"""A way to a Neo4jDriver server that breaks when a commit has been sent and before it is answered."""
+"""Proxy to a Neo4j server that drops the connection after a commit is sent, before its answer."""
 
 import contextlib
 import socket

@@ -22,7 +22,7 @@ def note_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any
 
 
 def plans_of(
-    bolt: Neo4jDriver, asked: Iterable[tuple[str, Mapping[str, Any]]]
+    driver: Neo4jDriver, asked: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> dict[str, list[str]]:
     """Read the operators of each text's plan, made for what the database holds now."""
 
@@ -31,7 +31,7 @@ def plans_of(
         for child in plan.get("children", []):
             yield from operators(child)
 
-    with bolt._session() as session:
+    with driver._session() as session:
         # A plan from when there was little in the database would be shown again.
         session.run("CALL db.prepareForReplanning(60)").consume()
         return {

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import Fact, Memory
-from commonplace.backends.neo4j import queries as clauses
-from commonplace.backends.neo4j import transactions as locked
+from commonplace.backends.neo4j import queries, transactions
 from commonplace.backends.neo4j.driver import SCHEMA, check_server
 from commonplace.backends.neo4j.graph import Neo4jGraph
 from commonplace.backends.sqlite import graph as sqlite
@@ -38,8 +37,8 @@ from commonplace.testing.contracts.graph import (
     remove,
     update,
 )
-from commonplace.testing.contracts.moving import MovingContract, fill, look
 from commonplace.testing.contracts.relations import MONDAY, TUESDAY, RelationContract, moved
+from commonplace.testing.contracts.snapshot import SnapshotContract, fill, read_all
 from commonplace.testing.contracts.threads import at_once
 from commonplace.testing.fakes import HashEmbedder
 
@@ -70,9 +69,9 @@ def drop_schema(graph: Neo4jGraph, prefix: str) -> None:
     """Leave nothing of a store but the nodes that have been deleted before."""
     for kind, kinds in (("CONSTRAINT", "CONSTRAINTS"), ("INDEX", "INDEXES")):
         text = f"SHOW {kinds} YIELD name WHERE name STARTS WITH '{prefix}_' RETURN name"
-        for row in graph.bolt.read(lambda ask, text=text: ask(text)):
+        for row in graph.driver.read(lambda ask, text=text: ask(text)):
             drop = f"DROP {kind} {row['name']}"
-            graph.bolt.write(lambda ask, drop=drop: ask(drop))
+            graph.driver.write(lambda ask, drop=drop: ask(drop))
 
 
 @pytest.fixture
@@ -86,7 +85,7 @@ class TestNeo4jGraph(GraphStoreContract, RelationContract):
         return connect()
 
 
-class TestMovingNeo4j(MovingContract):
+class TestNeo4jSnapshot(SnapshotContract):
     @pytest.fixture
     def graph(self, connect) -> Neo4jGraph:
         return connect()
@@ -102,7 +101,7 @@ def test_a_store_comes_back_from_a_server_as_it_went_there(connect, tmp_path: Pa
     fill(first)
     server.load(list(first.dump()))
     last.load(list(server.dump()))
-    seen, kept = [look(one) for one in (first, server, last)], [list(first.dump())]
+    seen, kept = [read_all(one) for one in (first, server, last)], [list(first.dump())]
     kept += [list(one.dump()) for one in (server, last)]
     for file in files:
         file.close()
@@ -116,11 +115,11 @@ def test_a_store_comes_back_from_a_server_as_it_went_there(connect, tmp_path: Pa
 
 def test_eight_threads_that_name_the_same_entities_make_each_once(connect):
     names = [f"entity {n}" for n in range(1000)]
-    said = [likes(*names[n : n + 2]) for n in range(0, 1000, 2)]
+    asserted = [likes(*names[n : n + 2]) for n in range(0, 1000, 2)]
 
     def work(thread: int) -> None:
         graph = connect() if thread % 2 else first
-        mine = random.Random(thread).sample(said, len(said))
+        mine = random.Random(thread).sample(asserted, len(asserted))
         for n in range(0, len(mine), 100):
             graph.apply([put(f"{thread}.{n}", 1, relations=mine[n : n + 100])])
 
@@ -177,17 +176,19 @@ def test_random_changes_have_the_outcomes_that_they_have_in_sqlite(
 
     def change(version: int) -> Put | Remove:
         key, scope, sort = chance.choice("abcd"), chance.choice(scopes), chance.random()
-        claimed = chance.choice([None, None, ALICE, agent])
-        said = [relation() for _ in range(chance.choice([0, 1, 3]))]
+        given_scope = chance.choice([None, None, ALICE, agent])
+        asserted = [relation() for _ in range(chance.choice([0, 1, 3]))]
         if done and sort < 0.15:
             return chance.choice(done)
         if sort < 0.3:
-            return remove(key, version, scope, by=claimed)
+            return remove(key, version, scope, by=given_scope)
         if sort < 0.5:
-            changed = update(key, version, scope, relations=said, claimed=claimed, votes=1)
+            changed = update(
+                key, version, scope, relations=asserted, given_scope=given_scope, votes=1
+            )
             return replace(changed, relations=None) if sort < 0.35 else changed
         expires = START + timedelta(seconds=version + 3) if sort < 0.6 else None
-        given = {"relations": said, "claimed": claimed, "expires_at": expires}
+        given = {"relations": asserted, "given_scope": given_scope, "expires_at": expires}
         return put(key, version, scope, in_session=True, **given)
 
     embedded = SqliteGraph(SqliteConnection(str(tmp_path / "memory.db")))
@@ -248,9 +249,9 @@ def test_every_text_goes_by_an_index(connect, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.undo()
     # Of a few nodes a scan would be as good.
     others = [Scope(user_id=f"user {n}", session_id="s") for n in range(200)]
-    said = [lives("Ann", "Rome"), likes("Ann", "tea")]
-    graph.apply([put("a", 1, one, relations=said, in_session=True) for one in others])
-    plans = plans_of(graph.bolt, asked)
+    asserted = [lives("Ann", "Rome"), likes("Ann", "tea")]
+    graph.apply([put("a", 1, one, relations=asserted, in_session=True) for one in others])
+    plans = plans_of(graph.driver, asked)
     scans = [text for text, plan in plans.items() if any("Scan" in one for one in plan)]
     pages = [plan for text, plan in plans.items() if "LIMIT $limit" in text]
 
@@ -261,24 +262,24 @@ def test_every_text_goes_by_an_index(connect, monkeypatch: pytest.MonkeyPatch):
 
 def test_a_dump_goes_by_an_index(graph: Neo4jGraph, monkeypatch: pytest.MonkeyPatch):
     others = [Scope(user_id=f"user {n}", session_id="s") for n in range(200)]
-    said = [lives("Ann", "Rome"), likes("Ann", "tea")]
-    graph.apply([put("a", 1, others[0], relations=said, in_session=True)])
+    asserted = [lives("Ann", "Rome"), likes("Ann", "tea")]
+    graph.apply([put("a", 1, others[0], relations=asserted, in_session=True)])
     asked = note_texts(monkeypatch)
     list(graph.dump())
     monkeypatch.undo()
-    graph.apply([put("a", 1, one, relations=said, in_session=True) for one in others])
-    plans = plans_of(graph.bolt, asked)
+    graph.apply([put("a", 1, one, relations=asserted, in_session=True) for one in others])
+    plans = plans_of(graph.driver, asked)
 
     assert len(plans) > 5
     assert [text for text, plan in plans.items() if any("Scan" in one for one in plan)] == []
 
 
 def test_a_scope_of_many_records_is_erased_whole(graph: Neo4jGraph):
-    said = [likes("Ann", "tea")]
+    asserted = [likes("Ann", "tea")]
     session = Scope(user_id="alice", session_id="s")
     for n in range(0, 2100, 700):
-        graph.apply([put(f"k{one}", one + 1, relations=said) for one in range(n, n + 700)])
-    graph.apply([put("kept", 9000, session, relations=said), put("late", 9001)])
+        graph.apply([put(f"k{one}", one + 1, relations=asserted) for one in range(n, n + 700)])
+    graph.apply([put("kept", 9000, session, relations=asserted), put("late", 9001)])
     erased = graph.erase(ALICE, 3000)
 
     assert erased.removed == {"records": 2100, "versions": 2100, "relations": 0, "entities": 0}
@@ -288,8 +289,8 @@ def test_a_scope_of_many_records_is_erased_whole(graph: Neo4jGraph):
 
 @pytest.fixture
 def moves(graph: Neo4jGraph, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Three who moved, said on two days; an erasure takes two records in a transaction."""
-    monkeypatch.setattr(locked, "BATCH", 2)
+    """Three who moved, asserted on two days; an erasure takes two records in a transaction."""
+    monkeypatch.setattr(transactions, "BATCH", 2)
     names = ["Ann", "Bob", "Cem"]
     graph.apply([moved("Rome", 1, n, MONDAY, who=who) for n, who in enumerate(names, 1)])
     graph.apply([moved("Oslo", 5, n, TUESDAY, who=who) for n, who in enumerate(names, 4)])
@@ -301,22 +302,24 @@ def opened(erased: Erased) -> list[str]:
     return sorted(one.text for one in erased.touched)
 
 
-def test_an_erasure_of_several_steps_tells_all_that_it_opened(graph: Neo4jGraph, moves: list[str]):
+def test_an_erasure_of_several_steps_returns_all_that_it_reopened(
+    graph: Neo4jGraph, moves: list[str]
+):
     erased = graph.erase(TUESDAY, 9)
 
     assert erased.removed == {"records": 3, "versions": 3, "relations": 3, "entities": 1}
     assert opened(erased) == moves
 
 
-def test_what_a_later_step_removes_is_not_told(graph: Neo4jGraph, moves: list[str]):
+def test_what_a_later_step_removes_is_not_returned(graph: Neo4jGraph, moves: list[str]):
     assert graph.erase(ALICE, 9).touched == ()
     assert graph.count(ALICE)["records"] == 0
 
 
-def test_an_erasure_that_was_broken_off_tells_all_that_it_opened(
+def test_an_erasure_that_was_broken_off_returns_all_that_it_reopened(
     graph: Neo4jGraph, moves: list[str], monkeypatch: pytest.MonkeyPatch
 ):
-    write, done = graph.bolt.write, []
+    write, done = graph.driver.write, []
 
     def once(work):
         if done:
@@ -325,7 +328,7 @@ def test_an_erasure_that_was_broken_off_tells_all_that_it_opened(
         return done[0]
 
     with monkeypatch.context() as patch:
-        patch.setattr(graph.bolt, "write", once)
+        patch.setattr(graph.driver, "write", once)
         with pytest.raises(StoreUnavailableError):
             graph.erase(TUESDAY, 9)
     left = graph.count(TUESDAY)["records"]
@@ -338,7 +341,7 @@ def test_an_erasure_that_was_broken_off_tells_all_that_it_opened(
     assert opened(erased) == moves
 
 
-def test_an_erasure_whose_answer_is_lost_tells_all_that_it_opened(
+def test_an_erasure_whose_answer_is_lost_returns_all_that_it_reopened(
     neo4j_place, connect, moves: list[str]
 ):
     with Cut(neo4j_place.uri) as cut:
@@ -354,21 +357,21 @@ def test_stores_that_open_at_once_make_the_same_schema(neo4j_place, connect):
     drop_schema(connect(), "TestRace")
     at_once(4, lambda _: connect(prefix="TestRace").page(ALICE))
     text = "SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'TestRace_' RETURN name, state"
-    made = connect().bolt.read(lambda ask: ask(text))
+    made = connect().driver.read(lambda ask: ask(text))
 
-    assert len(made) == len(clauses.schema("TestRace"))
+    assert len(made) == len(queries.schema("TestRace"))
     assert {one["state"] for one in made} == {"ONLINE"}
 
 
 def test_only_what_is_missing_of_a_schema_is_made(graph: Neo4jGraph, connect, monkeypatch):
     asked = note_texts(monkeypatch)
     connect()
-    graph.bolt.write(lambda ask: ask("DROP INDEX Test_record_by_partition"))
+    graph.driver.write(lambda ask: ask("DROP INDEX Test_record_by_partition"))
     connect()
 
     made = [text for text, _ in asked if text.startswith("CREATE")]
-    missed = clauses.schema("Test")["Test_record_by_partition"]
-    assert made == [clauses.labelled(missed, "Test")]
+    missed = queries.schema("Test")["Test_record_by_partition"]
+    assert made == [queries.labelled(missed, "Test")]
 
 
 def test_processes_that_make_the_same_store_at_once_share_it(neo4j_place, connect):
@@ -382,10 +385,10 @@ def test_processes_that_make_the_same_store_at_once_share_it(neo4j_place, connec
 
 def test_erased_text_is_nowhere_in_the_database(graph: Neo4jGraph):
     session = Scope(user_id="alice", session_id="CANARY session")
-    said = [likes("CANARY", "tea"), likes("Bob", "tea")]
+    asserted = [likes("CANARY", "tea"), likes("Bob", "tea")]
     graph.apply(
         [
-            put("a", 1, session, text="CANARY text", relations=said, in_session=True),
+            put("a", 1, session, text="CANARY text", relations=asserted, in_session=True),
             put("b", 2, text="CANARY text", metadata={"k": "CANARY"}),
             update("b", 3, text="CANARY again"),
             remove("b", 4),
@@ -394,16 +397,16 @@ def test_erased_text_is_nowhere_in_the_database(graph: Neo4jGraph):
     graph.erase(ALICE, 4)
 
     ours = "MATCH (n) WHERE any(one IN labels(n) WHERE one STARTS WITH 'Test')"
-    left = graph.bolt.read(lambda ask: ask(f"{ours} RETURN labels(n) AS labels, n{{.*}} AS node"))
+    left = graph.driver.read(lambda ask: ask(f"{ours} RETURN labels(n) AS labels, n{{.*}} AS node"))
     assert "CANARY" not in str(left)
     labels = {label for one in left for label in one["labels"] if not label.endswith("Meta")}
-    assert labels == {"TestLane", "TestErasure"}
+    assert labels == {"TestPartition", "TestErasure"}
 
 
 def test_what_users_write_is_never_part_of_a_text(graph: Neo4jGraph):
     nasty = "x`}) DETACH DELETE n // '\" $partition {covered} :Record"
-    said = Relation(subject=nasty, predicate=nasty, object=f"{nasty} 2")
-    graph.apply([put("a", 1, text=nasty, relations=[said])])
+    asserted = Relation(subject=nasty, predicate=nasty, object=f"{nasty} 2")
+    graph.apply([put("a", 1, text=nasty, relations=[asserted])])
 
     assert [one.predicate for one in graph.relations(ALICE, nasty)] == [nasty]
     assert [one.text for one in graph.page(ALICE).records] == [nasty]
@@ -412,12 +415,12 @@ def test_what_users_write_is_never_part_of_a_text(graph: Neo4jGraph):
 
 def test_another_schema_is_refused(graph: Neo4jGraph, connect):
     change = "MATCH (m:Meta {id: 'schema'}) SET m.value = $value"
-    graph.bolt.write(lambda ask: ask(change, value="99"))
+    graph.driver.write(lambda ask: ask(change, value="99"))
     try:
         with pytest.raises(SchemaMismatchError, match="99"):
             connect()
     finally:
-        graph.bolt.write(lambda ask: ask(change, value=SCHEMA))
+        graph.driver.write(lambda ask: ask(change, value=SCHEMA))
 
 
 # -- when it fails ---------------------------------------------------------------------------------
@@ -482,7 +485,7 @@ def test_of_1000_writes_none_is_lost_or_doubled_when_the_server_is_killed_among_
 
 
 @pytest.mark.parametrize("auth", [None, ("neo4j", "wrong"), ("nobody", "wrong")])
-def test_a_refused_user_is_told_at_once(neo4j_place, auth):
+def test_a_refused_user_is_reported_at_once(neo4j_place, auth):
     if neo4j_place.auth is None:
         pytest.skip("the server asks for no password")
     started = time.monotonic()
@@ -493,7 +496,7 @@ def test_a_refused_user_is_told_at_once(neo4j_place, auth):
     assert "wrong" not in str(caught.value)
 
 
-def test_a_server_that_is_not_there_is_told_at_once():
+def test_a_server_that_is_not_there_is_reported_at_once():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         uri = f"bolt://127.0.0.1:{one.getsockname()[1]}"
@@ -505,7 +508,7 @@ def test_a_server_that_is_not_there_is_told_at_once():
 
 
 @pytest.mark.parametrize("uri", ["http://host", "host:7687", "", "bolt+x://me:secret@host"])
-def test_a_uri_that_is_none_is_refused(uri: str):
+def test_an_invalid_uri_is_refused(uri: str):
     with pytest.raises(InvalidRecordError) as caught:
         Neo4jGraph(uri)
 
@@ -513,7 +516,7 @@ def test_a_uri_that_is_none_is_refused(uri: str):
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request" + bytes(30), b""])
-def test_a_server_that_is_none_is_told(answer: bytes):
+def test_a_server_that_is_not_neo4j_is_reported(answer: bytes):
     with socket.create_server(("127.0.0.1", 0)) as door:
         uri = f"bolt://127.0.0.1:{door.getsockname()[1]}"
 
@@ -543,7 +546,7 @@ def test_a_prefix_that_is_no_label_is_refused(prefix: str):
 
 def test_only_labels_get_the_prefix():
     text = "MATCH (a:Record {id: $id})-[:STATES]->(:Entity) RETURN a.kind"
-    assert clauses.labelled(text, "P") == (
+    assert queries.labelled(text, "P") == (
         "MATCH (a:PRecord {id: $id})-[:STATES]->(:PEntity) RETURN a.kind"
     )
 

@@ -11,9 +11,9 @@ from commonplace.testing.contracts.checkpoints import (
     CheckpointsContract,
     RetentionContract,
     blob,
-    everything,
-    said,
+    call_everything,
     step,
+    task_write,
 )
 from commonplace.testing.contracts.threads import at_once
 
@@ -50,14 +50,14 @@ def test_every_text_goes_by_an_index_and_pages_are_not_sorted(
 ):
     store = connect()
     asked = note_texts(monkeypatch)
-    everything(store, Scope(user_id="u", agent_id="g", session_id="s"))
+    call_everything(store, Scope(user_id="u", agent_id="g", session_id="s"))
     monkeypatch.undo()
     # Of a few nodes a scan would be as good.
     for number in range(100):
         one = step(str(number), thread=f"thread {number}", versions={"c": "1"}, run=str(number))
         store.put(one, {("c", "1"): blob("v")}, Scope(user_id=f"user {number}"))
-        store.write(one.address, [said("task", "w")], None)
-    plans = plans_of(store._bolt, asked)
+        store.write(one.address, [task_write("task", "w")], None)
+    plans = plans_of(store._driver, asked)
     pages = [plan for text, plan in plans.items() if "LIMIT $limit" in text]
 
     assert len(plans) > 15
@@ -83,7 +83,7 @@ def test_two_stores_see_and_keep_each_others_writes(connect):
 
     def work(number: int) -> None:
         for turn in range(10):
-            one = said(f"task {number}", f"{number}.{turn}", index=turn)
+            one = task_write(f"task {number}", f"{number}.{turn}", index=turn)
             stores[number % 2].write(address, [one], ALICE)
 
     at_once(4, work)

@@ -5,13 +5,16 @@ import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
 from ..ports.models import Embedder
 from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
 from ..settings import Location, Settings, is_url, parse_server_url, without_secret
+
+if TYPE_CHECKING:
+    from .sqlite.connection import SqliteConnection
 
 SCHEMA = "2"
 _GRAPH_OPTIONS = {"prefix": str}
@@ -22,80 +25,84 @@ _INDEX_OPTIONS = {
 _log = logging.getLogger("commonplace")
 
 
-def open_engines(place: Location, settings: Settings, embedder: Embedder, lexical: str) -> Engines:
-    """Open or create the engines of a place; drivers load on first use.
+def open_engines(
+    location: Location, settings: Settings, embedder: Embedder, lexical: str
+) -> Engines:
+    """Open or create the engines of a location; drivers load on first use.
 
     Args:
-        lexical: the version of the lexical terms, which the store remembers with the embedder.
+        lexical: the version of the lexical terms, which the index stores beside the embedder.
 
     Raises:
-        SchemaMismatchError: a store was made with another embedder or schema, or the journal holds
-            writes for other stores.
+        SchemaMismatchError: a store was made with another embedder or schema, or the journal has
+            operations for other stores.
         StoreLockedError: another process holds a folder.
         StoreUnavailableError: a server does not answer.
         MissingExtraError: the driver of a server is not installed.
     """
-    if place.shares_vectors and not place.shares_graph:
+    if location.shares_vectors and not location.shares_graph:
         _log.warning(
-            "The index %s is shared but the graph store %s is of this host: other hosts will see "
-            "what it finds, and neither its history nor its relations. Give graph='neo4j://...'.",
-            without_secret(place.vectors),
-            place.graph,
+            "The index %s is shared but the graph store %s is local to this host: other hosts will "
+            "find its records without their history and relations. Give graph='neo4j://...'.",
+            without_secret(location.vectors),
+            location.graph,
         )
     with contextlib.ExitStack() as opened:
-        journal, graph, checkpoints = _open_graph(place, settings, opened)
-        index = open_index(place, settings, embedder, lexical, generation_of(graph))
+        journal, graph, checkpoints = _open_graph(location, settings, opened)
+        index = open_index(location, settings, embedder, lexical, generation_of(graph))
         opened.pop_all()
     return Engines(
         index=index,
         graph=graph,
         journal=journal,
         checkpoints=checkpoints,
-        shared=place.shares_vectors and place.shares_graph,
+        shared=location.shares_vectors and location.shares_graph,
     )
 
 
 @contextlib.contextmanager
-def opened_graph(place: Location, settings: Settings) -> Iterator[tuple[GraphStore, Journal]]:
-    """Open the graph store and the journal of a place alone, whatever its index was made with."""
+def opened_graph(location: Location, settings: Settings) -> Iterator[tuple[GraphStore, Journal]]:
+    """Open only the graph store and the journal of a location, whatever its index was made with."""
     with contextlib.ExitStack() as opened:
-        journal, graph, _ = _open_graph(place, settings, opened)
+        journal, graph, _ = _open_graph(location, settings, opened)
         yield graph, journal
 
 
 def generation_of(graph: GraphStore) -> int:
-    """Tell which generation of its index a graph store has last been given, from 1."""
+    """Read the number of the current index generation of a graph store, from 1."""
     return int(graph.get_meta("generation") or 1)
 
 
 def _open_graph(
-    place: Location, settings: Settings, opened: contextlib.ExitStack
+    location: Location, settings: Settings, opened: contextlib.ExitStack
 ) -> tuple[Journal, GraphStore, Checkpoints]:
     from .sqlite.connection import SqliteConnection  # noqa: PLC0415 -- drivers load on first use
     from .sqlite.journal import SqliteJournal  # noqa: PLC0415 -- drivers load on first use
 
-    name = "memory.db" if place.graph == place.journal else "journal.db"
-    file = SqliteConnection(str(_folder(place.journal) / name))
-    opened.callback(file.close)
-    journal = SqliteJournal(file)
+    name = "memory.db" if location.graph == location.journal else "journal.db"
+    connection = SqliteConnection(str(_folder(location.journal) / name))
+    opened.callback(connection.close)
+    journal = SqliteJournal(connection)
     opened.callback(journal.close)
-    if not is_url(place.graph):
+    if not is_url(location.graph):
         from .sqlite.checkpoints import SqliteCheckpoints  # noqa: PLC0415 -- drivers load on first use
         from .sqlite.graph import SqliteGraph  # noqa: PLC0415 -- drivers load on first use
 
-        if place.graph != place.journal:
-            _claim(file, journal, place)
-            file = SqliteConnection(str(_folder(place.graph) / "memory.db"))
-            opened.callback(file.close)
-            if _has_work(SqliteJournal(file)):
-                stored = f"{place.graph} with unfinished writes"
-                raise SchemaMismatchError(what="the journal", stored=stored, wanted=place.journal)
-        return journal, SqliteGraph(file), SqliteCheckpoints(file)
-    _claim(file, journal, place)
+        if location.graph != location.journal:
+            _bind(connection, journal, location)
+            connection = SqliteConnection(str(_folder(location.graph) / "memory.db"))
+            opened.callback(connection.close)
+            if _has_work(SqliteJournal(connection)):
+                stored = f"{location.graph} with unfinished writes"
+                raise SchemaMismatchError(
+                    what="the journal", stored=stored, wanted=location.journal
+                )
+        return journal, SqliteGraph(connection), SqliteCheckpoints(connection)
+    _bind(connection, journal, location)
     from .neo4j.checkpoints import Neo4jCheckpoints  # noqa: PLC0415 -- drivers load on first use
     from .neo4j.graph import Neo4jGraph  # noqa: PLC0415 -- drivers load on first use
 
-    server = parse_server_url("graph", place.graph, _GRAPH_OPTIONS)
+    server = parse_server_url("graph", location.graph, _GRAPH_OPTIONS)
     password = server.password or settings.neo4j_password
     graph = Neo4jGraph(
         server.url,
@@ -104,47 +111,47 @@ def _open_graph(
         **server.options,
     )
     opened.callback(graph.close)
-    return journal, graph, Neo4jCheckpoints(server.url, bolt=graph.bolt)
+    return journal, graph, Neo4jCheckpoints(server.url, driver=graph.driver)
 
 
 def open_index(
-    place: Location, settings: Settings, embedder: Embedder, lexical: str, generation: int
+    location: Location, settings: Settings, embedder: Embedder, lexical: str, generation: int
 ) -> VectorIndex:
-    """Open or create one generation of the index of a place.
+    """Open or create one generation of the index of a location.
 
     Raises:
         SchemaMismatchError: it was made with another embedder or schema.
     """
     meta = {"embedder": embedder.id, "lexical": lexical, "schema": SCHEMA}
-    if not is_url(place.vectors):
+    if not is_url(location.vectors):
         from .edge.index import EdgeIndex  # noqa: PLC0415 -- drivers load on first use
 
         meta["dimensions"] = str(embedder.dimensions)
-        path = str(_vectors(place, generation))
+        path = str(_vectors_folder(location, generation))
         return EdgeIndex(path, dimensions=embedder.dimensions, meta=meta)
     from .qdrant.index import QdrantIndex  # noqa: PLC0415 -- drivers load on first use
 
-    given = _collection(place, settings, generation)
+    given = _collection_options(location, settings, generation)
     return QdrantIndex(**given, dimensions=embedder.dimensions, meta=meta)
 
 
-def drop_index(place: Location, settings: Settings, generation: int) -> None:
-    """Remove one generation of the index of a place; one that is not there is none."""
-    if not is_url(place.vectors):
-        if (old := _vectors(place, generation)).exists():
+def drop_index(location: Location, settings: Settings, generation: int) -> None:
+    """Remove one generation of the index of a location; a missing one is ignored."""
+    if not is_url(location.vectors):
+        if (old := _vectors_folder(location, generation)).exists():
             shutil.rmtree(old)
         return
     from .qdrant.collection import drop  # noqa: PLC0415 -- drivers load on first use
 
-    drop(**_collection(place, settings, generation))
+    drop(**_collection_options(location, settings, generation))
 
 
-def _vectors(place: Location, generation: int) -> Path:
-    return _folder(place.vectors) / ("vectors" if generation == 1 else f"vectors-{generation}")
+def _vectors_folder(location: Location, generation: int) -> Path:
+    return _folder(location.vectors) / ("vectors" if generation == 1 else f"vectors-{generation}")
 
 
-def _collection(place: Location, settings: Settings, generation: int) -> dict[str, Any]:
-    server = parse_server_url("vectors", place.vectors, _INDEX_OPTIONS)
+def _collection_options(location: Location, settings: Settings, generation: int) -> dict[str, Any]:
+    server = parse_server_url("vectors", location.vectors, _INDEX_OPTIONS)
     name = server.name or "commonplace"
     return {
         "url": server.url,
@@ -154,18 +161,22 @@ def _collection(place: Location, settings: Settings, generation: int) -> dict[st
     }
 
 
-def _claim(file: Any, journal: Journal, place: Location) -> None:
-    """Refuse to bring into these stores what a journal has accepted for others."""
-    stored, wanted = file.get_meta("stores"), str(place)
+def _bind(connection: "SqliteConnection", journal: Journal, location: Location) -> None:
+    """Bind a journal to the stores of a location.
+
+    Raises:
+        SchemaMismatchError: it has operations for other stores.
+    """
+    stored, wanted = connection.get_meta("stores"), str(location)
     if stored != wanted:
         if stored is not None and _has_work(journal):
             raise SchemaMismatchError(what="a journal of writes for", stored=stored, wanted=wanted)
-        file.set_meta("stores", wanted)
+        connection.set_meta("stores", wanted)
 
 
 def _has_work(journal: Journal) -> bool:
-    waiting = journal.count()
-    return bool(waiting.pending or waiting.dead or journal.unflushed())
+    backlog = journal.count()
+    return bool(backlog.pending or backlog.dead or journal.unflushed())
 
 
 def _folder(path: str) -> Path:

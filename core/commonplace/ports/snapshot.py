@@ -2,7 +2,8 @@
 
 A store's past decides as much as its present: what was deleted or erased must not come back, and
 the effect of a later change depends on the times of earlier ones. So tombstones, fences, counters
-and the order of entities and relations are part of a snapshot.
+and the order of entities and relations are part of a snapshot. The names of fields are keys in the
+format of `commonplace export`.
 """
 
 from dataclasses import dataclass

@@ -21,9 +21,9 @@ INDEXES = {
     "task_write_by_checkpoint": ("TaskWrite", "checkpoint"),
 }
 
-# -- changing --------------------------------------------------------------------------------------
+# -- changes ---------------------------------------------------------------------------------------
 
-# A thread takes the first owner that is told; whoever sees another one in the answer undoes it all.
+# A thread gets the first owner that is given; a caller that reads another one rolls back.
 LOCK = """
 MERGE (t:Thread {id: $thread}) SET t.turns = coalesce(t.turns, 0) + 1
 SET t += CASE WHEN t.partition IS NULL THEN $owner ELSE {} END
@@ -42,8 +42,8 @@ CALL (c) {
   WHERE n.thread = c.thread AND n.namespace = c.namespace AND n.parent = c.name
   MERGE (n)-[:AFTER]->(c)
 }
-CALL () { UNWIND $kept AS one MERGE (v:ChannelValue {id: one.id}) SET v = one }
-CALL () { UNWIND $gone AS id MATCH (v:ChannelValue {id: id}) DELETE v }
+CALL () { UNWIND $filled AS one MERGE (v:ChannelValue {id: one.id}) SET v = one }
+CALL () { UNWIND $emptied AS id MATCH (v:ChannelValue {id: id}) DELETE v }
 RETURN """
     + OWNER
     + " AS owner"
@@ -51,8 +51,8 @@ RETURN """
 WRITE = (
     LOCK
     + """
-CALL () { UNWIND $slots AS one MERGE (w:TaskWrite {id: one.id}) SET w = one }
-CALL () { UNWIND $rows AS one MERGE (w:TaskWrite {id: one.id}) ON CREATE SET w = one }
+CALL () { UNWIND $replaced AS one MERGE (w:TaskWrite {id: one.id}) SET w = one }
+CALL () { UNWIND $added AS one MERGE (w:TaskWrite {id: one.id}) ON CREATE SET w = one }
 RETURN """
     + OWNER
     + " AS owner"
@@ -74,21 +74,21 @@ CALL (threads) {
 CALL (threads) { UNWIND threads AS t DELETE t RETURN count(*) AS number }
 RETURN number AS threads, checkpoints, values, writes
 """
-# The lock comes first; what is read afterwards cannot change any more.
-LOCK_THERE = """
+# The lock comes first, so that what is read afterwards cannot change.
+LOCK_EXISTING = """
 MATCH (t:Thread {id: $thread}) SET t.turns = coalesce(t.turns, 0) + 1
 RETURN t{.user_id, .agent_id, .session_id} AS owner
 """
 LOAD = """
 RETURN COLLECT { MATCH (c:Checkpoint {thread: $thread})
-  RETURN c{.namespace, .name, .parent, .run, .within, .deltas, .versions} } AS heads,
+  RETURN c{.namespace, .name, .parent, .run, .within, .deltas, .versions} } AS headers,
   COLLECT { MATCH (v:ChannelValue {thread: $thread})
   RETURN [v.namespace, v.channel, v.version] } AS values
 """
 KEEP = """
 CALL () { UNWIND $unused AS id MATCH (v:ChannelValue {id: id}) DELETE v }
-CALL () { UNWIND $gone AS id MATCH (w:TaskWrite {checkpoint: id}) DELETE w }
-CALL () { UNWIND $gone AS id MATCH (c:Checkpoint {id: id}) DETACH DELETE c }
+CALL () { UNWIND $removed AS id MATCH (w:TaskWrite {checkpoint: id}) DELETE w }
+CALL () { UNWIND $removed AS id MATCH (c:Checkpoint {id: id}) DETACH DELETE c }
 """
 DROP_EMPTY = """
 MATCH (t:Thread {id: $thread})
@@ -96,40 +96,40 @@ WHERE NOT EXISTS { MATCH (:Checkpoint {thread: $thread}) }
   AND NOT EXISTS { MATCH (:TaskWrite {thread: $thread}) }
 DELETE t
 """
-# Every key begins with the thread's, so a copy's key is the same with another beginning.
+# Every key begins with that of its thread; the key of a copy differs in that prefix only.
 COPY = (
     LOCK
     + """
 CALL () {
   MATCH (c:Checkpoint {thread: $source})
-  MERGE (n:Checkpoint {id: $to + substring(c.id, size($from))})
+  MERGE (n:Checkpoint {id: $prefix + substring(c.id, size($source_prefix))})
   SET n = c{.*, id: n.id, thread: $thread,
-    values: [one IN c.values | $to + substring(one, size($from))]}
+    values: [one IN c.values | $prefix + substring(one, size($source_prefix))]}
 }
 CALL () {
   MATCH (c:Checkpoint {thread: $source}) USING INDEX SEEK c:Checkpoint(thread)
   MATCH (c)-[:AFTER]->(p)
-  MATCH (n:Checkpoint {id: $to + substring(c.id, size($from))})
-  MATCH (m:Checkpoint {id: $to + substring(p.id, size($from))})
+  MATCH (n:Checkpoint {id: $prefix + substring(c.id, size($source_prefix))})
+  MATCH (m:Checkpoint {id: $prefix + substring(p.id, size($source_prefix))})
   MERGE (n)-[:AFTER]->(m)
 }
 CALL () {
   MATCH (v:ChannelValue {thread: $source})
-  MERGE (n:ChannelValue {id: $to + substring(v.id, size($from))})
+  MERGE (n:ChannelValue {id: $prefix + substring(v.id, size($source_prefix))})
   SET n = v{.*, id: n.id, thread: $thread}
 }
 CALL () {
   MATCH (w:TaskWrite {thread: $source})
-  MERGE (n:TaskWrite {id: $to + substring(w.id, size($from))})
+  MERGE (n:TaskWrite {id: $prefix + substring(w.id, size($source_prefix))})
   SET n = w{.*, id: n.id, thread: $thread,
-    checkpoint: $to + substring(w.checkpoint, size($from))}
+    checkpoint: $prefix + substring(w.checkpoint, size($source_prefix))}
 }
 RETURN """
     + OWNER
     + " AS owner"
 )
 
-# -- reading ---------------------------------------------------------------------------------------
+# -- reads -----------------------------------------------------------------------------------------
 
 _STATE = """
 RETURN c{.*} AS checkpoint,
@@ -150,12 +150,13 @@ WITH c ORDER BY c.thread DESC, c.namespace DESC, c.name DESC LIMIT 1
 )
 PAGE = """
 MATCH (c:Checkpoint) USING INDEX c:Checkpoint({columns})
-WHERE {asked} RETURN c{.*} AS checkpoint ORDER BY {order} DESC LIMIT $limit
+WHERE {conditions} RETURN c{.*} AS checkpoint ORDER BY {order} DESC LIMIT $limit
 """
-BELOW = """c.name <= $name AND CASE WHEN c.name < $name THEN true
-  WHEN c.thread = $last THEN c.namespace < $line ELSE c.thread < $last END"""
+BELOW = """c.name <= $after_id AND CASE WHEN c.name < $after_id THEN true
+  WHEN c.thread = $after_thread THEN c.namespace < $after_namespace
+  ELSE c.thread < $after_thread END"""
 STEPS = """
-MATCH path = (:Checkpoint {id: $id})-[:AFTER*1..{most}]->(c:Checkpoint)
+MATCH path = (:Checkpoint {id: $id})-[:AFTER*1..{limit}]->(c:Checkpoint)
 WITH c, length(path) AS distance ORDER BY distance
 RETURN c.id AS id,
   COLLECT { UNWIND c.values AS key MATCH (v:ChannelValue {id: key})

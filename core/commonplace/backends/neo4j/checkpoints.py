@@ -12,17 +12,29 @@ from ...model import Scope
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
 from ..shared import retention, rows
 from . import checkpoint_queries, queries
-from .driver import Ask, Neo4jDriver
+from .driver import Neo4jDriver, RunQuery
 
 _BATCH = 100
 _TABLES = ("threads", "checkpoints", "values", "writes")
+# The columns of the index for a page, by whether thread and namespace are given.
+_PAGE_COLUMNS = {
+    (True, True): ("thread", "namespace", "name"),
+    (True, False): ("thread", "name", "namespace"),
+}
+_ALL_COLUMNS = ("name", "thread", "namespace")
+_CONDITIONS = {
+    "thread": "c.thread = $thread",
+    "namespace": "c.namespace = $namespace",
+    "id": "c.name = $id",
+    "before": "c.name < $before",
+}
 
 
 class Neo4jCheckpoints:
-    """A `Checkpoints` in a database of a Neo4j server; made and named as `Neo4jGraph` is.
+    """A `Checkpoints` in a database of a Neo4j server; arguments as of `Neo4jGraph`.
 
     Args:
-        bolt: an open connection instead of one of its own, closed with it.
+        driver: an open driver to use instead of a new one; closed with this store.
     """
 
     def __init__(
@@ -32,10 +44,10 @@ class Neo4jCheckpoints:
         auth: tuple[str, str] | None = None,
         database: str | None = None,
         prefix: str = "Commonplace",
-        bolt: Neo4jDriver | None = None,
+        driver: Neo4jDriver | None = None,
         **options: Any,
     ) -> None:
-        self._bolt = bolt or Neo4jDriver(
+        self._driver = driver or Neo4jDriver(
             uri, auth=auth, database=database, prefix=prefix, options=options
         )
 
@@ -45,210 +57,202 @@ class Neo4jCheckpoints:
         values: Mapping[tuple[str, str], Blob | None],
         owner: Scope | None,
     ) -> None:
-        """Write a checkpoint, or write it anew, with the values that its channels have since."""
+        """Write or replace a checkpoint, with the values that its channels got in its step."""
         at = checkpoint.address
-        given = {
-            "row": to_node(checkpoint),
-            "before": checkpoint.parent and node_id(at.thread, at.namespace, checkpoint.parent),
-            "kept": [value_node(at, key, one) for key, one in values.items() if one],
-            "gone": [
-                node_id(at.thread, at.namespace, *key) for key, one in values.items() if one is None
-            ],
+        emptied = [key for key, one in values.items() if one is None]
+        parameters = {
+            "row": _to_node(checkpoint),
+            "before": checkpoint.parent and _node_id(at.thread, at.namespace, checkpoint.parent),
+            "filled": [_value_node(at, key, one) for key, one in values.items() if one],
+            "emptied": [_node_id(at.thread, at.namespace, *key) for key in emptied],
         }
-        self._own(checkpoint_queries.PUT, at.thread, owner, given)
+        self._write_as(checkpoint_queries.PUT, at.thread, owner, parameters)
 
     def write(self, address: Address, writes: Sequence[TaskWrite], owner: Scope | None) -> None:
-        """Keep what a task wrote beside a checkpoint, which itself may come later."""
+        """Store what a task wrote beside a checkpoint, which itself may be stored later."""
         if not writes:
             return
-        given = [write_node(address, one) for one in writes]
-        parts = {
-            "slots": [one for one in given if one["number"] < 0],
-            "rows": [one for one in given if one["number"] >= 0],
+        nodes = [_write_node(address, one) for one in writes]
+        parameters = {
+            "replaced": [one for one in nodes if one["number"] < 0],
+            "added": [one for one in nodes if one["number"] >= 0],
         }
-        self._own(checkpoint_queries.WRITE, address.thread, owner, parts)
+        self._write_as(checkpoint_queries.WRITE, address.thread, owner, parameters)
 
     def read(self, thread: str, namespace: str, id: str | None = None) -> State | None:  # noqa: A002 -- as the port
         """Read one state, the latest when `id` is missing; None if there is none."""
         if id is not None:
-            return next(
-                iter(self.states([Address(thread=thread, namespace=namespace, id=id)])), None
-            )
-        given = {"thread": thread, "namespace": namespace}
-        found = self._bolt.read(lambda ask: ask(checkpoint_queries.LATEST, **given))
-        return to_state(found[0]) if found else None
+            states = self.states([Address(thread=thread, namespace=namespace, id=id)])
+            return states[0] if states else None
+        parameters = {"thread": thread, "namespace": namespace}
+        found = self._driver.read(lambda run: run(checkpoint_queries.LATEST, **parameters))
+        return _to_state(found[0]) if found else None
 
     def page(
-        self, asked: Selection, *, limit: int, after: Address | None = None
+        self, selection: Selection, *, limit: int, after: Address | None = None
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
         rows.check_limit(limit)
-        text, given = page(asked, after)
-        found = self._bolt.read(lambda ask: ask(text, limit=limit, **given))
-        return [to_checkpoint(one["checkpoint"]) for one in found]
+        text, parameters = _page(selection, after)
+        found = self._driver.read(lambda run: run(text, limit=limit, **parameters))
+        return [_to_checkpoint(one["checkpoint"]) for one in found]
 
     def states(self, addresses: Sequence[Address]) -> list[State]:
-        """Read the states at these addresses, in their order, leaving out what is not there."""
-        ids = [node_id(one.thread, one.namespace, one.id) for one in addresses]
-        found = self._bolt.read(lambda ask: ask(checkpoint_queries.STATES, ids=ids)) if ids else []
-        by_id = {one["checkpoint"]["id"]: to_state(one) for one in found}
+        """Read the states at these addresses, in their order, leaving out missing ones."""
+        ids = [_node_id(one.thread, one.namespace, one.id) for one in addresses]
+        if not ids:
+            return []
+        found = self._driver.read(lambda run: run(checkpoint_queries.STATES, ids=ids))
+        by_id = {one["checkpoint"]["id"]: _to_state(one) for one in found}
         return [by_id[one] for one in ids if one in by_id]
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
-        """Walk from a checkpoint's parent back to where each channel has a value."""
-        at = node_id(address.thread, address.namespace, address.id)
-        return self._bolt.read(lambda ask: _steps(ask, at, set(channels)))
+        """Read back from a checkpoint's parent to where each channel has a value."""
+        at = _node_id(address.thread, address.namespace, address.id)
+        return self._driver.read(lambda run: _steps(run, at, set(channels)))
 
     def delete(self, threads: Collection[str]) -> None:
         """Remove whole threads."""
         if threads:
-            self._bolt.write(
-                lambda ask: ask(checkpoint_queries.REMOVE, threads=sorted(set(threads)))
+            self._driver.write(
+                lambda run: run(checkpoint_queries.REMOVE, threads=sorted(set(threads)))
             )
 
     def delete_runs(self, runs: Collection[str]) -> None:
-        """Remove the checkpoints that these runs made, and what only they need."""
+        """Remove the checkpoints of these runs, and what only those need."""
 
-        def work(ask: Ask) -> None:
-            found = ask(checkpoint_queries.OF_RUNS, runs=sorted(set(runs)))
+        def work(run: RunQuery) -> None:
+            found = run(checkpoint_queries.OF_RUNS, runs=sorted(set(runs)))
             for thread in sorted(one["thread"] for one in found):
-                heads, values = _load(ask, thread)
-                _keep(ask, thread, heads, values, retention.without(heads, values, runs))
+                headers, values = _load(run, thread)
+                kept = retention.without_runs(headers, values, runs)
+                _keep(run, thread, headers, values, kept)
 
         if runs:
-            self._bolt.write(work)
+            self._driver.write(work)
 
     def copy(self, source: str, target: str) -> None:
-        """Copy all of a thread into another, with its owner."""
+        """Copy a whole thread to another, with its owner."""
 
-        def work(ask: Ask) -> None:
-            found = ask(checkpoint_queries.LOCK_THERE, thread=source)
+        def work(run: RunQuery) -> None:
+            found = run(checkpoint_queries.LOCK_EXISTING, thread=source)
             if found and source != target:
-                owner = to_scope(found[0]["owner"])
-                given = {
+                owner = _owner_of(found[0]["owner"])
+                parameters = {
                     "source": source,
-                    "from": beginning(source),
-                    "to": beginning(target),
+                    "source_prefix": _id_prefix(source),
+                    "prefix": _id_prefix(target),
                 }
-                _ask_as(ask, checkpoint_queries.COPY, target, owner, given)
+                _run_as(run, checkpoint_queries.COPY, target, owner, parameters)
 
-        self._bolt.write(work)
+        self._driver.write(work)
 
     def prune(self, threads: Collection[str]) -> None:
-        """Keep of each namespace the latest checkpoint, and those that it takes channels from."""
+        """Keep the latest checkpoint of each namespace, and those that it takes channels from."""
 
-        def work(ask: Ask) -> None:
+        def work(run: RunQuery) -> None:
             for thread in sorted(set(threads)):
-                heads, values = _load(ask, thread)
-                _keep(ask, thread, heads, values, retention.latest(heads, values))
+                headers, values = _load(run, thread)
+                kept = retention.latest(headers, values)
+                _keep(run, thread, headers, values, kept)
 
-        self._bolt.write(work)
+        self._driver.write(work)
 
     def erase(self, scope: Scope) -> dict[str, int]:
-        """Remove every thread whose owner the scope covers; answer the rows removed, by table.
+        """Remove every thread whose owner the scope covers; return the rows removed, by table.
 
         Many threads take several transactions.
         """
         owned = queries.fill(checkpoint_queries.OWNED, covered=queries.covered(scope, "t"))
-        given = queries.owner(scope)
+        parameters = queries.scope_parameters(scope)
 
-        def work(ask: Ask) -> dict[str, int]:
-            found = [one["id"] for one in ask(owned, limit=_BATCH, **given)]
-            return dict(ask(checkpoint_queries.REMOVE, threads=found)[0])
+        def work(run: RunQuery) -> dict[str, int]:
+            found = [one["id"] for one in run(owned, limit=_BATCH, **parameters)]
+            return dict(run(checkpoint_queries.REMOVE, threads=found)[0])
 
         removed: Counter[str] = Counter(dict.fromkeys(_TABLES, 0))
         while True:
-            gone = self._bolt.write(work)
-            removed.update(gone)
-            if gone["threads"] < _BATCH:
+            batch = self._driver.write(work)
+            removed.update(batch)
+            if batch["threads"] < _BATCH:
                 return dict(removed)
 
     def count(self, scope: Scope) -> dict[str, int]:
         """Count the rows of the threads whose owner the scope covers, by the same tables."""
         text = queries.fill(checkpoint_queries.COUNT, covered=queries.covered(scope, "t"))
-        return dict(self._bolt.read(lambda ask: ask(text, **queries.owner(scope)))[0])
+        parameters = queries.scope_parameters(scope)
+        return dict(self._driver.read(lambda run: run(text, **parameters))[0])
 
     def close(self) -> None:
-        """Let go of all connections; repeating it does nothing."""
-        self._bolt.close()
+        """Close the driver; repeating it does nothing."""
+        self._driver.close()
 
-    def _own(self, text: str, thread: str, owner: Scope | None, given: Mapping[str, Any]) -> None:
-        self._bolt.write(lambda ask: _ask_as(ask, text, thread, owner, given))
+    def _write_as(
+        self, text: str, thread: str, owner: Scope | None, parameters: Mapping[str, Any]
+    ) -> None:
+        self._driver.write(lambda run: _run_as(run, text, thread, owner, parameters))
 
 
-def _ask_as(
-    ask: Ask, text: str, thread: str, owner: Scope | None, given: Mapping[str, Any]
+def _run_as(
+    run: RunQuery, text: str, thread: str, owner: Scope | None, parameters: Mapping[str, Any]
 ) -> None:
-    """Change a thread, and undo that by raising when it belongs to somebody else."""
-    parts = {} if owner is None else owner_properties(owner)
-    [found] = ask(text, thread=thread, owner=parts, **given)
-    retention.settle_owner(thread, to_scope(found["owner"]), owner)
+    """Change a thread; raise, which rolls that back, if it belongs to another owner."""
+    properties = {} if owner is None else _owner_properties(owner)
+    [found] = run(text, thread=thread, owner=properties, **parameters)
+    retention.resolve_owner(thread, _owner_of(found["owner"]), owner)
 
 
-def _steps(ask: Ask, at: str, lacking: set[str]) -> list[Step]:
-    text = queries.fill(checkpoint_queries.STEPS, most=str(_BATCH))
+def _steps(run: RunQuery, at: str, missing: set[str]) -> list[Step]:
+    text = queries.fill(checkpoint_queries.STEPS, limit=str(_BATCH))
     found: list[Step] = []
     batch: list[dict[str, Any]] = [{"id": at}]
-    seen = {at}  # the parents come from outside: they might go in a circle
-    while lacking and batch:
-        batch = ask(text, id=batch[-1]["id"], channels=sorted(lacking))
+    seen = {at}  # parents are user data: they might form a cycle
+    while missing and batch:
+        batch = run(text, id=batch[-1]["id"], channels=sorted(missing))
         for one in batch:
-            if not lacking or one["id"] in seen:
+            if not missing or one["id"] in seen:
                 return found
             seen.add(one["id"])
-            step = to_step(one, lacking)
+            step = _to_step(one, missing)
             found.append(step)
-            lacking = lacking - set(step.values)
+            missing = missing - set(step.values)
     return found
 
 
-def _load(ask: Ask, thread: str) -> tuple[list[retention.Head], set[retention.Kept]]:
-    """Lock a thread and read its checkpoints without their bytes, and the versions with a value."""
-    ask(checkpoint_queries.LOCK_THERE, thread=thread)
-    [found] = ask(checkpoint_queries.LOAD, thread=thread)
-    return [to_head(one) for one in found["heads"]], {
-        (namespace, channel, version) for namespace, channel, version in found["values"]
-    }
+def _load(
+    run: RunQuery, thread: str
+) -> tuple[list[retention.CheckpointHeader], set[retention.ChannelVersion]]:
+    """Lock a thread and read the headers of its checkpoints, and the versions with a value."""
+    run(checkpoint_queries.LOCK_EXISTING, thread=thread)
+    [found] = run(checkpoint_queries.LOAD, thread=thread)
+    values = {(namespace, channel, version) for namespace, channel, version in found["values"]}
+    return [_to_header(one) for one in found["headers"]], values
 
 
 def _keep(
-    ask: Ask,
+    run: RunQuery,
     thread: str,
-    heads: Iterable[retention.Head],
-    values: Collection[retention.Kept],
-    kept: Collection[retention.Key],
+    headers: Iterable[retention.CheckpointHeader],
+    values: Collection[retention.ChannelVersion],
+    kept: Collection[retention.CheckpointKey],
 ) -> None:
-    """Remove what is not kept, and a thread that has nothing left."""
-    unused = set(values) - retention.referenced(heads, kept)
-    ask(
+    """Remove what is not in `kept`, and the thread if nothing is left of it."""
+    unused = set(values) - retention.referenced(headers, kept)
+    run(
         checkpoint_queries.KEEP,
-        gone=[node_id(thread, *one.key) for one in heads if one.key not in kept],
-        unused=[node_id(thread, *one) for one in sorted(unused)],
+        removed=[_node_id(thread, *one.key) for one in headers if one.key not in kept],
+        unused=[_node_id(thread, *one) for one in sorted(unused)],
     )
-    ask(checkpoint_queries.DROP_EMPTY, thread=thread)
+    run(checkpoint_queries.DROP_EMPTY, thread=thread)
 
 
-_COLUMNS = {
-    (True, True): ("thread", "namespace", "name"),
-    (True, False): ("thread", "name", "namespace"),
-}
-_ALL = ("name", "thread", "namespace")
-_ASKED = {
-    "thread": "c.thread = $thread",
-    "namespace": "c.namespace = $namespace",
-    "id": "c.name = $id",
-    "before": "c.name < $before",
-}
-
-
-def to_scope(owner: Mapping[str, Any]) -> Scope | None:
-    """Read whose a thread is; None for nobody's."""
+def _owner_of(owner: Mapping[str, Any]) -> Scope | None:
+    """Read the owner of a thread; None if it has none."""
     ids = (owner.get("user_id"), owner.get("agent_id"), owner.get("session_id"))
     return rows.to_scope(*ids) if any(ids) else None
 
 
-def to_checkpoint(node: Mapping[str, Any]) -> Checkpoint:
-    """Turn the properties of a node into a checkpoint."""
+def _to_checkpoint(node: Mapping[str, Any]) -> Checkpoint:
     return Checkpoint(
         address=Address(thread=node["thread"], namespace=node["namespace"], id=node["name"]),
         parent=node.get("parent"),
@@ -261,9 +265,8 @@ def to_checkpoint(node: Mapping[str, Any]) -> Checkpoint:
     )
 
 
-def to_head(node: Mapping[str, Any]) -> retention.Head:
-    """Turn the properties of a node into a checkpoint without its bytes."""
-    return retention.Head(
+def _to_header(node: Mapping[str, Any]) -> retention.CheckpointHeader:
+    return retention.CheckpointHeader(
         namespace=node["namespace"],
         id=node["name"],
         parent=node.get("parent"),
@@ -274,18 +277,18 @@ def to_head(node: Mapping[str, Any]) -> retention.Head:
     )
 
 
-def to_state(found: Mapping[str, Any]) -> State:
-    """Turn what `STATES` answers into a state."""
+def _to_state(found: Mapping[str, Any]) -> State:
+    """Convert a row of `STATES`."""
     return State(
-        checkpoint=to_checkpoint(found["checkpoint"]),
+        checkpoint=_to_checkpoint(found["checkpoint"]),
         values={one["channel"]: _blob(one) for one in found["values"]},
         writes=_writes(found),
-        owner=to_scope(found["owners"][0]) if found["owners"] else None,
+        owner=_owner_of(found["owners"][0]) if found["owners"] else None,
     )
 
 
-def to_step(found: Mapping[str, Any], channels: Collection[str]) -> Step:
-    """Turn what `STEPS` answers into a step of these channels."""
+def _to_step(found: Mapping[str, Any], channels: Collection[str]) -> Step:
+    """Convert a row of `STEPS` to a step of these channels."""
     return Step(
         values={
             one["channel"]: _blob(one) for one in found["values"] if one["channel"] in channels
@@ -294,22 +297,25 @@ def to_step(found: Mapping[str, Any], channels: Collection[str]) -> Step:
     )
 
 
-def page(asked: Selection, after: Address | None) -> tuple[str, dict[str, Any]]:
-    """Write the text that reads a page by the index that fits, with its parameters."""
-    columns = _COLUMNS.get((asked.thread is not None, asked.namespace is not None), _ALL)
-    given = {one: getattr(asked, one) for one in _ASKED if getattr(asked, one) is not None}
-    parts = [_ASKED[one] for one in given]
-    parts += [f"c.{one} IS NOT NULL" for one in columns]  # or the index would not be taken
+def _page(selection: Selection, after: Address | None) -> tuple[str, dict[str, Any]]:
+    """Build the text that reads a page by the index that fits, with its parameters."""
+    is_given = (selection.thread is not None, selection.namespace is not None)
+    columns = _PAGE_COLUMNS.get(is_given, _ALL_COLUMNS)
+    given = {name: getattr(selection, name) for name in _CONDITIONS}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    conditions = [_CONDITIONS[name] for name in parameters]
+    conditions += [f"c.{one} IS NOT NULL" for one in columns]  # or the index would not be used
     if after is not None:
-        parts.append(checkpoint_queries.BELOW)
-        given |= {"name": after.id, "last": after.thread, "line": after.namespace}
+        conditions.append(checkpoint_queries.BELOW)
+        parameters |= {"after_id": after.id, "after_thread": after.thread}
+        parameters |= {"after_namespace": after.namespace}
     text = queries.fill(
         checkpoint_queries.PAGE,
         columns=", ".join(columns),
-        asked=" AND ".join(parts),
+        conditions=" AND ".join(conditions),
         order=" DESC, ".join(f"c.{one}" for one in columns),
     )
-    return text, given
+    return text, parameters
 
 
 def _writes(found: Mapping[str, Any]) -> tuple[TaskWrite, ...]:
@@ -334,21 +340,20 @@ def _pair(value: Any) -> tuple[str, str] | None:
     return (value[0], value[1]) if value else None
 
 
-def beginning(thread: str) -> str:
-    """Give what the keys of all nodes of a thread begin with; plain ASCII."""
+def _id_prefix(thread: str) -> str:
+    """Build the prefix of the ids of all nodes of a thread; plain ASCII."""
     return f"{json.dumps(thread)}/"
 
 
-def node_id(thread: str, *rest: str) -> str:
-    """Name a node of a thread, unlike any other."""
-    return beginning(thread) + json.dumps(rest)
+def _node_id(thread: str, *rest: str) -> str:
+    """Build the unique id of a node of a thread."""
+    return _id_prefix(thread) + json.dumps(rest)
 
 
-def to_node(one: Checkpoint) -> dict[str, Any]:
-    """Turn a checkpoint into the properties of its node."""
+def _to_node(one: Checkpoint) -> dict[str, Any]:
     thread, namespace = one.address.thread, one.address.namespace
     return {
-        "id": node_id(thread, namespace, one.address.id),
+        "id": _node_id(thread, namespace, one.address.id),
         "thread": thread,
         "namespace": namespace,
         "name": one.address.id,
@@ -357,7 +362,7 @@ def to_node(one: Checkpoint) -> dict[str, Any]:
         "within": list(one.within) if one.within else None,
         "deltas": list(one.deltas),
         "versions": rows.to_json(one.versions),
-        "values": [node_id(thread, namespace, *pair) for pair in one.versions.items()],
+        "values": [_node_id(thread, namespace, *pair) for pair in one.versions.items()],
         "body_type": one.body.type,
         "body": one.body.data,
         "metadata_type": one.metadata.type,
@@ -365,25 +370,24 @@ def to_node(one: Checkpoint) -> dict[str, Any]:
     }
 
 
-def value_node(at: Address, name: tuple[str, str], blob: Blob) -> dict[str, Any]:
-    """Turn the value of a channel's version into the properties of its node."""
+def _value_node(at: Address, name: tuple[str, str], blob: Blob) -> dict[str, Any]:
+    channel, version = name
     return {
-        "id": node_id(at.thread, at.namespace, *name),
+        "id": _node_id(at.thread, at.namespace, *name),
         "thread": at.thread,
         "namespace": at.namespace,
-        "channel": name[0],
-        "version": name[1],
+        "channel": channel,
+        "version": version,
         "type": blob.type,
         "data": blob.data,
     }
 
 
-def write_node(at: Address, one: TaskWrite) -> dict[str, Any]:
-    """Turn what a task wrote into the properties of its node."""
+def _write_node(at: Address, one: TaskWrite) -> dict[str, Any]:
     return {
-        "id": node_id(at.thread, at.namespace, at.id, one.task, str(one.index)),
+        "id": _node_id(at.thread, at.namespace, at.id, one.task, str(one.index)),
         "thread": at.thread,
-        "checkpoint": node_id(at.thread, at.namespace, at.id),
+        "checkpoint": _node_id(at.thread, at.namespace, at.id),
         "task": one.task,
         "path": one.path,
         "number": one.index,
@@ -393,7 +397,6 @@ def write_node(at: Address, one: TaskWrite) -> dict[str, Any]:
     }
 
 
-def owner_properties(owner: Scope) -> dict[str, Any]:
-    """Give the properties of a thread's node that say whose it is."""
+def _owner_properties(owner: Scope) -> dict[str, Any]:
     ids = {"user_id": owner.user_id, "agent_id": owner.agent_id, "session_id": owner.session_id}
     return {"partition": owner.partition, **ids}

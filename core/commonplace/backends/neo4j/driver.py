@@ -25,15 +25,15 @@ except ImportError as error:
     raise MissingExtraError(package="neo4j", extra="neo4j") from error
 
 T = TypeVar("T")
-Ask = Callable[..., list[dict[str, Any]]]
+RunQuery = Callable[..., list[dict[str, Any]]]  # a text and its parameters in a transaction
 
 SCHEMA = "2"
 _URI = re.compile(r"(neo4j|bolt)(\+s|\+ssc)?://[^/]")
 _PREFIX = re.compile(r"[A-Z][A-Za-z0-9]{0,31}")
-_OLDEST = (5, 23)  # that knows the texts in `cypher`
-_RACES = 3  # to make the same constraint, of which one process loses at most a few
-_TRANSACTION = 30.0  # seconds that one may take, with the time it waits for another's lock
-# An agent waits for an answer, so everything gives up sooner than the driver would.
+_OLDEST = (5, 23)  # the first that supports the texts of `queries`
+_SCHEMA_ATTEMPTS = 3  # a process loses few races to make the same constraint
+_TRANSACTION_TIMEOUT = 30.0  # seconds, including the wait for locks
+# An agent waits for the result, so everything times out sooner than with the driver's defaults.
 _OPTIONS: Mapping[str, Any] = {
     "connection_timeout": 3.0,
     "connection_acquisition_timeout": 5.0,
@@ -47,13 +47,13 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 class Neo4jDriver:
-    """An open database; constraints and indexes are made when they are missing.
+    """An open database; missing constraints and indexes are made.
 
     Raises:
         MissingExtraError: the driver is not installed.
-        InvalidRecordError: the URI, an option or the prefix is none, or the server is too old.
+        InvalidRecordError: the URI, an option or the prefix is not valid, or the server is too old.
         SchemaMismatchError: the nodes were made by a schema that this version does not know.
-        StoreRefusedError: the server does not know the user, or does not let him do what is needed.
+        StoreRefusedError: the server does not know the user, or the user lacks a permission.
         StoreUnavailableError: the server does not answer.
     """
 
@@ -66,12 +66,14 @@ class Neo4jDriver:
         prefix: str,
         options: Mapping[str, Any],
     ) -> None:
-        self._store = _name(uri)
+        self._store = _without_password(uri)
         if not _URI.match(uri):
             raise _refused(self._store)
         if not _PREFIX.fullmatch(prefix):
             raise InvalidRecordError(
-                field="prefix", value=prefix, reason="is no capital letter with up to 31 others"
+                field="prefix",
+                value=prefix,
+                reason="must be a capital letter and up to 31 letters and digits",
             )
         self._database = database
         self._prefix = prefix
@@ -82,23 +84,23 @@ class Neo4jDriver:
         self._bookmarks = neo4j.GraphDatabase.bookmark_manager()
         try:
             with self._translated():
-                # Not retried, so it tells at once.
+                # Not retried, so that a failure is reported at once.
                 check_server(self._driver.get_server_info().agent)
             self._prepare()
         except BaseException:
             self.close()
             raise
 
-    def read(self, work: Callable[[Ask], T]) -> T:
-        """Run `work` in a transaction that reads; it may run more than once."""
+    def read(self, work: Callable[[RunQuery], T]) -> T:
+        """Run `work` in a read transaction; it may run more than once."""
         with self._session() as session:
             return session.execute_read(self._timed(work))
 
-    def write(self, work: Callable[[Ask], T]) -> T:
-        """Run `work` in a transaction; it may run again, also after it was committed.
+    def write(self, work: Callable[[RunQuery], T]) -> T:
+        """Run `work` in a write transaction; it may run again, even after it was committed.
 
         Raises:
-            StoreUnavailableError: as always; the transaction may have been committed.
+            StoreUnavailableError: the transaction may have been committed all the same.
         """
         try:
             with self._session() as session:
@@ -106,11 +108,11 @@ class Neo4jDriver:
         except StoreUnavailableError as error:
             if not isinstance(error.__cause__, exceptions.IncompleteCommit):
                 raise
-        with self._session() as session:  # the driver leaves an unknown end to us
+        with self._session() as session:  # the driver does not retry a commit of unknown outcome
             return session.execute_write(self._timed(work))
 
     def close(self) -> None:
-        """Let go of all connections; repeating it does nothing."""
+        """Close all connections; repeating it does nothing."""
         if not self._closed:
             self._closed = True
             if os.getpid() == self._pid:
@@ -120,32 +122,32 @@ class Neo4jDriver:
     def _session(self) -> Iterator[neo4j.Session]:
         if self._closed or os.getpid() != self._pid:
             raise MemoryClosedError
-        given: dict[str, Any] = {"bookmark_manager": self._bookmarks}
+        options: dict[str, Any] = {"bookmark_manager": self._bookmarks}
         if self._database is not None:
-            given["database"] = self._database
-        with self._translated(), self._driver.session(**given) as session:
+            options["database"] = self._database
+        with self._translated(), self._driver.session(**options) as session:
             yield session
 
-    def _timed(self, work: Callable[[Ask], T]) -> Callable[[neo4j.ManagedTransaction], T]:
-        def run(transaction: neo4j.ManagedTransaction) -> T:
-            def ask(text: str, **given: Any) -> list[dict[str, Any]]:
+    def _timed(self, work: Callable[[RunQuery], T]) -> Callable[[neo4j.ManagedTransaction], T]:
+        def timed(transaction: neo4j.ManagedTransaction) -> T:
+            def run(text: str, **parameters: Any) -> list[dict[str, Any]]:
                 full = queries.labelled(text, self._prefix)
-                # Not `data()`, which looks at every byte of every value; no text answers a node.
-                return [dict(one) for one in transaction.run(full, given)]
+                # Not `data()`, which reads every byte of every value; no text returns a node.
+                return [dict(one) for one in transaction.run(full, parameters)]
 
-            return work(ask)
+            return work(run)
 
-        return neo4j.unit_of_work(timeout=_TRANSACTION)(run)
+        return neo4j.unit_of_work(timeout=_TRANSACTION_TIMEOUT)(timed)
 
     def _prepare(self) -> None:
         schema = queries.schema(self._prefix)
 
-        def create(ask: Ask) -> None:
+        def create(run: RunQuery) -> None:
             for name in missing:
-                ask(schema[name])
+                run(schema[name])
 
-        for _ in range(_RACES):
-            made = {row["name"] for row in self.read(lambda ask: ask(queries.INDEXED))}
+        for _ in range(_SCHEMA_ATTEMPTS):
+            made = {row["name"] for row in self.read(lambda run: run(queries.SHOW_INDEXES))}
             missing = [name for name in schema if name not in made]
             if not missing:
                 break
@@ -154,8 +156,8 @@ class Neo4jDriver:
                 break
             except exceptions.ClientError as error:
                 if "AlreadyExists" not in str(error.code):
-                    raise  # another process was as quick with the same constraint
-        [row] = self.write(lambda ask: ask(queries.META, schema=SCHEMA))
+                    raise  # otherwise another process made the same constraint meanwhile
+        [row] = self.write(lambda run: run(queries.SCHEMA_META, schema=SCHEMA))
         if row["value"] != SCHEMA:
             raise SchemaMismatchError(what="schema version", stored=row["value"], wanted=SCHEMA)
 
@@ -176,7 +178,7 @@ class Neo4jDriver:
             if re.search(r"Security\.(?!AuthenticationRateLimit)", str(error.code)):
                 raise StoreRefusedError(store=self._store, reason=str(error.message)) from error
             if not re.search("Database|Security|TransactionTimedOut|Terminated", str(error.code)):
-                raise  # a mistake of ours, which trying again would not mend
+                raise  # a bug in our texts, which a retry would not fix
             raise StoreUnavailableError(store=self._store, reason=str(error.message)) from error
         except exceptions.Neo4jError as error:
             raise StoreUnavailableError(store=self._store, reason=str(error.message)) from error
@@ -188,7 +190,7 @@ class Neo4jDriver:
 
 
 def check_server(agent: str) -> None:
-    """Refuse a server that is too old, by what it says of itself, such as `Neo4j/5.26.0`."""
+    """Refuse a server that is too old, by its agent string, such as `Neo4j/5.26.0`."""
     known = re.match(r"Neo4j/(\d+)\.(\d+)", agent)
     if known and (int(known[1]), int(known[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
@@ -197,12 +199,11 @@ def check_server(agent: str) -> None:
         )
 
 
-def _refused(shown: str, why: object = "no such scheme") -> InvalidRecordError:
+def _refused(uri: str, why: object = "unknown scheme") -> InvalidRecordError:
     hint = "Give a URI like neo4j://host:7687 or neo4j+s://host, and options of the driver."
-    return InvalidRecordError(field="uri", value=shown, reason=f"is refused: {why}", hint=hint)
+    return InvalidRecordError(field="uri", value=uri, reason=f"is refused: {why}", hint=hint)
 
 
-def _name(uri: str) -> str:
-    """Take a password out of a URI."""
+def _without_password(uri: str) -> str:
     parts = urlsplit(uri)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -23,16 +23,17 @@ from ..shared import rows
 from ..shared.names import pairs_of
 from ..sqlite.graph import SCHEMA
 
-Row = dict[str, Any]
-Key = tuple[Any, ...]
+Properties = dict[str, Any]  # of a node, or a row by column
+RowKey = tuple[Any, ...]
 
 _SCOPE = ("user_id", "agent_id", "session_id")
+_FLAGS = ("live", "indexed", "pinned", "single", "conflict")
 _TABLES: dict[str, tuple[int, tuple[str, ...]]] = {  # how many columns are the key, and all of them
-    "record": (1, (*rows.RECORD.split(", "), "live")),
+    "record": (1, rows.RecordColumns._fields),
     "version": (2, ("record", "version", "event", "text", "previous", "metadata", "at")),
     "session": (1, ("key", *_SCOPE, "next")),
     "erasure": (1, ("key", "version")),
-    # An id that became free is given out again, so it does not tell one entity from another.
+    # A free id is assigned again, so it does not identify an entity alone.
     "entity": (3, ("id", "scope", "key", *_SCOPE, "name", "type")),
     "relation": (
         1,
@@ -47,20 +48,20 @@ _TABLES: dict[str, tuple[int, tuple[str, ...]]] = {  # how many columns are the 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What became of a table since it was loaded, in the order of its keys."""
+    """Changes of a table since it was loaded, in the order of its keys."""
 
-    created: list[Row]
-    changed: list[Row]
-    removed: list[Row]
+    created: list[Properties]
+    changed: list[Properties]
+    removed: list[Properties]
 
 
-class Draft:
-    """Tables as the embedded graph store has them, empty at first."""
+class Overlay:
+    """In-memory database with the tables of the embedded graph store, empty at first."""
 
     def __init__(self) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
         self.connection.deserialize(_empty())
-        self._loaded: dict[str, dict[Key, Row]] = {table: {} for table in _TABLES}
+        self._loaded: dict[str, dict[RowKey, Properties]] = {table: {} for table in _TABLES}
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +75,7 @@ class Draft:
         self.connection.close()
 
     def load(self, table: str, given: Iterable[Mapping[str, Any]]) -> None:
-        """Copy rows that the store has; a missing column is NULL, a row that is there stays."""
+        """Copy rows of the store; a missing column is NULL, a row that is loaded already stays."""
         _, columns = _TABLES[table]
         marks = ", ".join("?" * len(columns))
         self.connection.executemany(
@@ -84,8 +85,8 @@ class Draft:
         )
         self._loaded[table] = self._read(table)
 
-    def loaded(self, table: str) -> list[Row]:
-        """Read the rows as they were loaded."""
+    def loaded(self, table: str) -> list[Properties]:
+        """List the rows as they were loaded."""
         return list(self._loaded[table].values())
 
     def difference(self, table: str) -> Difference:
@@ -97,7 +98,7 @@ class Draft:
             removed=[row for key, row in before.items() if key not in after],
         )
 
-    def _read(self, table: str) -> dict[Key, Row]:
+    def _read(self, table: str) -> dict[RowKey, Properties]:
         size, columns = _TABLES[table]
         order = ", ".join(columns[:size])
         found = self.connection.execute(
@@ -116,53 +117,58 @@ def _empty() -> bytes:
         connection.close()
 
 
-_COLUMNS = rows.RECORD.split(", ")
-_FLAGS = ("live", "indexed", "pinned", "single", "conflict")
-
-
 def digest(*parts: object) -> str:
-    """Hash the parts, 32 hexadecimal digits: equal for equal parts only."""
+    """Hash the parts to 32 hexadecimal digits, equal for equal parts only."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def entity_id(owner: str, key: str) -> str:
-    """Name the entity that has this folded name in the graph of this owner (`Scope.key`)."""
+    """Build the id of the entity with this folded name in the graph of this owner (`Scope.key`)."""
     return digest("entity", owner, key)
 
 
 def slot_id(subject: str, key: str) -> str:
-    """Name the slot that a folded type of relation is of a subject."""
+    """Build the id of the slot of a subject and a folded type of relation."""
     return digest("slot", subject, key)
 
 
 def relation_id(subject: str, key: str, object_: str, begins: int) -> str:
-    """Name a relation between two entities by their names here, its folded type and beginning."""
+    """Build the id of a relation from the ids of its entities, its folded type and beginning."""
     return digest("relation", subject, key, object_, begins)
 
 
+def relation_ids(owner: str, one: Relation) -> tuple[str, str, str]:
+    """Build the ids of a relation, its subject and its object in the graph of this owner."""
+    subject, object_ = (entity_id(owner, fold(name)) for name in (one.subject, one.object))
+    begins = rows.to_beginning(one.valid_from)
+    return relation_id(subject, fold(one.predicate), object_, begins), subject, object_
+
+
 def pair_ids(partition: str, name: str) -> list[str]:
-    """Name the overlapping pairs of letters of a folded name, sorted."""
+    """Build the ids of the overlapping pairs of letters of a folded name, sorted."""
     return sorted(f"{partition}:{pair}" for pair in pairs_of(name))
 
 
-def to_look_at(changes: Sequence[Put | Remove]) -> dict[str, list[Any]]:
-    """List what the changes may touch and what they must hold the lock of, in order."""
+def load_parameters(changes: Sequence[Put | Remove]) -> dict[str, list[Any]]:
+    """Build the parameters of `LOAD`: what the changes lock and read, sorted."""
     puts = [one for one in changes if isinstance(one, Put)]
     scopes = {one.record.scope for one in puts}
     removals = {one.scope for one in changes if isinstance(one, Remove)}
     return {
         "partitions": sorted({one.partition for one in scopes | removals}),
         "ids": sorted({one.record.id if isinstance(one, Put) else one.id for one in changes}),
-        "fences": fences(scopes),
+        "fences": fence_keys(scopes),
         "sessions": sorted({one.record.scope.key for one in puts if one.in_session}),
     }
 
 
-def repeats(changes: Sequence[Put | Remove], records: Sequence[Mapping[str, Any]]) -> list[Scope]:
-    """List the owners of what is removed again: the answer is all that they claim.
+def owners_of_repeated_removals(
+    changes: Sequence[Put | Remove], records: Sequence[Mapping[str, Any]]
+) -> list[Scope]:
+    """List the owners of records that are removed again: their outcome has all that they assert.
 
     Args:
-        records: that the store has, tombstones included, of those that the changes name.
+        records: those of the changes that the store has, tombstones included.
     """
     removals = [one for one in changes if isinstance(one, Remove)]
     done = Counter((one.id, one.version) for one in removals)
@@ -171,36 +177,34 @@ def repeats(changes: Sequence[Put | Remove], records: Sequence[Mapping[str, Any]
     return list(dict.fromkeys(found))
 
 
-def fences(scopes: Iterable[Scope]) -> list[str]:
-    """List the keys of all scopes whose erasure these scopes fall under, sorted."""
+def fence_keys(scopes: Iterable[Scope]) -> list[str]:
+    """List the keys of all scopes whose erasure covers one of these scopes, sorted."""
     return sorted({cover.key for one in scopes for cover in one.covering()})
 
 
-def to_look_up(
+def assertion_parameters(
     changes: Sequence[Put | Remove], records: Sequence[Mapping[str, Any]]
 ) -> dict[str, list[str]]:
-    """List the entities, relations and slots that the changes speak of.
+    """Build the parameters of `ASSERTIONS`: entities, relations and slots of the changes.
 
     Args:
-        records: that the store has of those that the changes name: each belongs to its own owner,
-            whose scope may be narrower than that of a change.
+        records: those of the changes that the store has: each belongs to its own owner, whose scope
+            may be narrower than that of a change.
     """
     puts = [one for one in changes if isinstance(one, Put)]
-    owners = {(one["id"], owner(one).owner.key) for one in records}
+    owners = {(one["id"], scope_of(one).owner.key) for one in records}
     owners |= {(one.record.id, one.record.scope.owner.key) for one in puts}
-    told: dict[str, list[Relation]] = {}
+    asserted: dict[str, list[Relation]] = {}
     for one in puts:
-        told.setdefault(one.record.id, []).extend(one.relations or ())
+        asserted.setdefault(one.record.id, []).extend(one.relations or ())
     entities, relations, slots = set(), set(), set()
-    for name, graph in owners:
-        for said in told.get(name, ()):
-            subject, object_ = (entity_id(graph, fold(end)) for end in (said.subject, said.object))
-            begins = rows.to_beginning(said.valid_from)
-            key = fold(said.predicate)
+    for record, owner in owners:
+        for relation in asserted.get(record, ()):
+            id_, subject, object_ = relation_ids(owner, relation)
             entities |= {subject, object_}
-            relations.add(relation_id(subject, key, object_, begins))
-            if said.single_valued:
-                slots.add(slot_id(subject, key))
+            relations.add(id_)
+            if relation.single_valued:
+                slots.add(slot_id(subject, fold(relation.predicate)))
     return {
         "entities": sorted(entities),
         "relations": sorted(relations),
@@ -208,33 +212,37 @@ def to_look_up(
     }
 
 
-def load(draft: Draft, found: Mapping[str, Any]) -> None:
-    """Copy what `LOAD` found into a draft."""
-    draft.load("record", found["records"])
-    draft.load("version", found["versions"])
-    draft.load("erasure", ({**one, "key": one["id"]} for one in found["fences"]))
-    draft.load("session", ({**one, "key": one["id"]} for one in found["sessions"]))
+def load_records(overlay: Overlay, found: Mapping[str, Any]) -> None:
+    """Copy a row of `LOAD` to an overlay."""
+    overlay.load("record", found["records"])
+    overlay.load("version", found["versions"])
+    overlay.load("erasure", ({**one, "key": one["id"]} for one in found["fences"]))
+    overlay.load("session", ({**one, "key": one["id"]} for one in found["sessions"]))
 
 
-def load_claims(draft: Draft, found: Mapping[str, Any]) -> None:
-    """Copy what `CLAIMS` found into a draft, relations numbered by age."""
-    draft.load("record", found["records"])
+def load_assertions(overlay: Overlay, found: Mapping[str, Any]) -> None:
+    """Copy a row of `ASSERTIONS` to an overlay, with entities and relations numbered by age."""
+    overlay.load("record", found["records"])
     ends = {one["id"]: one for row in found["relations"] for one in row["ends"]}
     ends |= {one["id"]: one for one in found["entities"]}
-    known = sorted(ends.values(), key=_age)
-    by_age = sorted(found["relations"], key=_age)
-    places = {one["id"]: place for place, one in enumerate(known, start=1)}
-    draft.load("entity", ({**one, "id": places[one["id"]]} for one in known))
-    draft.load(
+    entities = sorted(ends.values(), key=_age)
+    relations = sorted(found["relations"], key=_age)
+    numbers = {one["id"]: number for number, one in enumerate(entities, start=1)}
+    overlay.load("entity", ({**one, "id": numbers[one["id"]]} for one in entities))
+    overlay.load(
         "relation",
         (
-            {**one, "id": n, "subject": places[one["subject"]], "object": places[one["object"]]}
-            for n, one in enumerate(by_age, start=1)
+            {**one, "id": n, "subject": numbers[one["subject"]], "object": numbers[one["object"]]}
+            for n, one in enumerate(relations, start=1)
         ),
     )
-    draft.load(
+    overlay.load(
         "support",
-        ({**said, "relation": n} for n, one in enumerate(by_age, 1) for said in one["supports"]),
+        (
+            {**support, "relation": n}
+            for n, one in enumerate(relations, start=1)
+            for support in one["supports"]
+        ),
     )
 
 
@@ -243,17 +251,17 @@ def _age(node: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def to_record(node: Mapping[str, Any]) -> Record:
-    """Read a record back."""
-    return rows.from_row([node.get(name) for name in _COLUMNS])
+    """Convert a node to a record."""
+    return rows.to_record(rows.RecordColumns._make(map(node.get, rows.RecordColumns._fields)))
 
 
-def owner(node: Mapping[str, Any]) -> Scope:
-    """Read whose record it is."""
+def scope_of(node: Mapping[str, Any]) -> Scope:
+    """Read the scope of a node."""
     return rows.to_scope(node.get("user_id"), node.get("agent_id"), node.get("session_id"))
 
 
 def to_version(node: Mapping[str, Any]) -> Version:
-    """Read a version back."""
+    """Convert a node to a version."""
     return Version(
         record_id=node["record"],
         version=node["version"],
@@ -261,90 +269,96 @@ def to_version(node: Mapping[str, Any]) -> Version:
         text=node.get("text"),
         previous=node.get("previous"),
         metadata=json.loads(node["metadata"]),
-        at=rows.at_micros(node["at"]),
+        at=rows.from_micros(node["at"]),
     )
 
 
-def to_save(draft: Draft, partitions: Sequence[Mapping[str, Any]]) -> dict[str, list[Row]]:
-    """List what to save of a draft, by the parts of `cypher.SAVE`; parts may be empty.
+def save_parameters(
+    overlay: Overlay, partitions: Sequence[Mapping[str, Any]]
+) -> dict[str, list[Properties]]:
+    """Build the parameters of the `SAVE` texts from an overlay; each may be empty.
 
     Args:
-        partitions: that were locked, with the next number for a relation of each.
+        partitions: that are locked, with the next sequence number of each.
     """
-    records, sessions = draft.difference("record"), draft.difference("session")
-    versions = draft.difference("version")
+    records, sessions = overlay.difference("record"), overlay.difference("session")
+    versions = overlay.difference("version")
     return {
-        "records": [owned(one) for one in records.created],
+        "records": [to_node(one) for one in records.created],
         "records_changed": [_changed(one) for one in records.changed],
         "versions": versions.created,
         "sessions": [
-            owned(one, id=one["key"], key=None) for one in (*sessions.created, *sessions.changed)
+            to_node(one, id=one["key"], key=None) for one in (*sessions.created, *sessions.changed)
         ],
-        **_claims(draft, partitions),
+        **_relation_parameters(overlay, partitions),
     }
 
 
-def _claims(draft: Draft, partitions: Sequence[Mapping[str, Any]]) -> dict[str, list[Row]]:
-    entities, relations = draft.difference("entity"), draft.difference("relation")
-    supports = draft.difference("support")
-    before = _names(draft.loaded("entity"))
-    after = before | _names(entities.created)
-    stated = {one["id"]: _relation(one, before) for one in draft.loaded("relation")}
-    stated |= {one["id"]: _relation(one, after) for one in relations.created}
-    named = {
-        one["id"]: owned(one, id=after[one["id"]], word=digest(one["key"]))
+def _relation_parameters(
+    overlay: Overlay, partitions: Sequence[Mapping[str, Any]]
+) -> dict[str, list[Properties]]:
+    entities, relations = overlay.difference("entity"), overlay.difference("relation")
+    supports = overlay.difference("support")
+    before = _entity_ids(overlay.loaded("entity"))
+    after = before | _entity_ids(entities.created)
+    by_number = {one["id"]: _relation(one, before) for one in overlay.loaded("relation")}
+    by_number |= {one["id"]: _relation(one, after) for one in relations.created}
+    nodes = {
+        one["id"]: to_node(one, id=after[one["id"]], word=digest(one["key"]))
         for one in (*entities.created, *entities.changed)
     }
-    born = [
-        *(named[one["id"]] for one in entities.created),
-        *(stated[one["id"]]["own"] for one in relations.created),
+    created = [
+        *(nodes[one["id"]] for one in entities.created),
+        *(by_number[one["id"]]["own"] for one in relations.created),
     ]
     numbers = {one["id"]: count(one["next"]) for one in partitions}
-    for own in born:
+    for own in created:
         own["seq"] = next(numbers[own["partition"]])
-    used = sorted({own["partition"] for own in born})
+    used = sorted({own["partition"] for own in created})
     return {
         "partitions": [{"id": one, "next": next(numbers[one])} for one in used],
-        "supports_gone": [_support(one, stated) for one in supports.removed],
-        "relations_gone": [{"id": stated[one["id"]]["own"]["id"]} for one in relations.removed],
-        "entities": list(named.values()),
+        "supports_removed": [_support(one, by_number) for one in supports.removed],
+        "relations_removed": [
+            {"id": by_number[one["id"]]["own"]["id"]} for one in relations.removed
+        ],
+        "entities": list(nodes.values()),
         "pairs": [
             {"entity": after[one["id"]], "pairs": pair_ids(_partition(one), one["key"])}
             for one in entities.created
         ],
-        "relations": [stated[one["id"]] for one in relations.created],
+        "relations": [by_number[one["id"]] for one in relations.created],
         "relations_changed": [_relation(one, after) for one in relations.changed],
-        "supports": [_support(one, stated) for one in (*supports.created, *supports.changed)],
-        "entities_gone": [{"id": before[one["id"]]} for one in entities.removed],
+        "supports": [_support(one, by_number) for one in (*supports.created, *supports.changed)],
+        "entities_removed": [{"id": before[one["id"]]} for one in entities.removed],
     }
 
 
-def _names(entities: Iterable[Row]) -> dict[int, str]:
+def _entity_ids(entities: Iterable[Properties]) -> dict[int, str]:
     return {one["id"]: entity_id(one["scope"], one["key"]) for one in entities}
 
 
-def _relation(row: Row, names: Mapping[int, str]) -> Row:
-    subject, object_ = names[row["subject"]], names[row["object"]]
-    name = relation_id(subject, row["key"], object_, row["valid_from"])
-    own = owned(row, id=name, slot=slot_id(subject, row["key"]))
+def _relation(row: Properties, entity_ids: Mapping[int, str]) -> Properties:
+    subject, object_ = entity_ids[row["subject"]], entity_ids[row["object"]]
+    id_ = relation_id(subject, row["key"], object_, row["valid_from"])
+    own = to_node(row, id=id_, slot=slot_id(subject, row["key"]))
     del own["subject"], own["object"]
     return {"own": own, "subject": subject, "object": object_}
 
 
-def _support(row: Row, stated: Mapping[int, Row]) -> Row:
-    return {**row, "relation": stated[row["relation"]]["own"]["id"]}
+def _support(row: Properties, relations: Mapping[int, Properties]) -> Properties:
+    return {**row, "relation": relations[row["relation"]]["own"]["id"]}
 
 
-def _changed(row: Row) -> Row:
-    # The times of its recalls go with what is deleted.
-    return owned(row) if row["live"] else owned(row, recalls=None)
+def _changed(row: Properties) -> Properties:
+    # The access log of a record is removed with the record.
+    return to_node(row) if row["live"] else to_node(row, recalls=None)
 
 
-def owned(row: Mapping[str, Any], **more: Any) -> Row:
-    """Write a row as a node of its owner's partition."""
+def to_node(row: Mapping[str, Any], **more: Any) -> Properties:
+    """Convert a row to a node in the partition of its owner."""
     plain = {name: bool(value) if name in _FLAGS else value for name, value in row.items()}
     return {**plain, "partition": _partition(row), **more}
 
 
 def _partition(row: Mapping[str, Any]) -> str:
-    return owner(row).partition
+    return scope_of(row).partition

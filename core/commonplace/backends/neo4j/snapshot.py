@@ -10,7 +10,7 @@ from ...model import Entity, Record, Relation, Scope, Version, fold
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from ..shared import rows
 from . import overlay, queries
-from .driver import Ask
+from .driver import RunQuery
 
 _PAGE = 1000
 _FENCES = "MATCH (n:Erasure) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
@@ -29,23 +29,23 @@ RETURN n{.*, subject: a.name, object: b.name} AS node ORDER BY n.seq LIMIT $limi
 """
 _RECORDS = """
 MATCH (n:Record) USING INDEX SEEK n:Record(partition, live, created_at, id)
-WHERE n.partition = $partition AND n.live = $live AND n.created_at >= $created_at AND n.id IS NOT NULL
-AND CASE WHEN n.created_at = $created_at THEN n.id > $id ELSE true END
+WHERE n.partition = $partition AND n.live = $live AND n.created_at >= $created_at
+AND n.id IS NOT NULL AND CASE WHEN n.created_at = $created_at THEN n.id > $id ELSE true END
 WITH n ORDER BY n.partition, n.live, n.created_at, n.id LIMIT $limit
 RETURN n{.*} AS node,
   COLLECT { MATCH (n)-[:BECAME]->(v:Version) RETURN v{.*} ORDER BY v.version } AS versions,
   COLLECT { MATCH (n)-[s:STATES]->(q:Relation)
     MATCH (a:Entity)<-[:SUBJECT]-(q)-[:OBJECT]->(b:Entity)
     RETURN s{.*, seq: q.seq, subject: a.name, predicate: q.predicate, object: b.name,
-      valid_from: q.valid_from} ORDER BY q.seq } AS states
+      valid_from: q.valid_from} ORDER BY q.seq } AS assertions
 ORDER BY n.created_at, n.id
 """
-# Taking over: the partitions are locked first, and what is here already is looked at.
+# Loading: the partitions are locked first, and what is stored already is read.
 _FENCE = """
 UNWIND $rows AS row MERGE (f:Erasure {id: row.id})
 SET f.version = CASE WHEN f.version > row.version THEN f.version ELSE row.version END
 """
-_HELD = (
+_STORED = (
     queries.LOCK
     + """
 RETURN partitions,
@@ -57,38 +57,38 @@ RETURN partitions,
 _WRITE = {
     "sessions": "MERGE (s:Session {id: row.id}) ON CREATE SET s = row"
     " ON MATCH SET s.next = CASE WHEN s.next > row.next THEN s.next ELSE row.next END",
-    "entities": queries.SAVE_CLAIMS["entities"],
-    "pairs": queries.SAVE_CLAIMS["pairs"],
+    "entities": queries.SAVE_RELATIONS["entities"],
+    "pairs": queries.SAVE_RELATIONS["pairs"],
     "relations": "MATCH (a:Entity {id: row.subject}) MATCH (b:Entity {id: row.object})"
-    " MERGE (q:Relation {id: row.own.id}) ON CREATE SET q = row.own ON MATCH SET q += row.settled"
+    " MERGE (q:Relation {id: row.own.id}) ON CREATE SET q = row.own ON MATCH SET q += row.resolved"
     " MERGE (a)<-[:SUBJECT]-(q) MERGE (q)-[:OBJECT]->(b)",
     "records": "MERGE (r:Record {id: row.id}) SET r = row",
     "versions": "MATCH (r:Record {id: row.record})"
     " MERGE (v:Version {record: row.record, version: row.version}) SET v = row"
     " MERGE (r)-[:BECAME]->(v)",
-    "supports": queries.SAVE_CLAIMS["supports"],
-    "partitions": queries.SAVE_CLAIMS["partitions"],
+    "supports": queries.SAVE_RELATIONS["supports"],
+    "partitions": queries.SAVE_RELATIONS["partitions"],
 }
-# What a record stated when it was taken over before, and does not now.
-_UNSAID = """
+# What a record asserted when it was loaded before, and does not assert now.
+_RETRACT = """
 UNWIND $rows AS row
-MATCH (:Record {id: row.id})-[s:STATES]->(q:Relation) WHERE NOT q.id IN row.states
+MATCH (:Record {id: row.id})-[s:STATES]->(q:Relation) WHERE NOT q.id IN row.assertions
 DELETE s
 WITH DISTINCT q WHERE NOT EXISTS { (:Record)-[:STATES]->(q) }
 MATCH (q)-[:SUBJECT|OBJECT]->(e:Entity)
-WITH collect(DISTINCT q) AS gone, collect(DISTINCT e.id) AS entities
-FOREACH (q IN gone | DETACH DELETE q)
+WITH collect(DISTINCT q) AS dropped, collect(DISTINCT e.id) AS entities
+FOREACH (q IN dropped | DETACH DELETE q)
 RETURN entities
 """
 _VERSIONS = (
     "MATCH (n:Record) WHERE n.id > $after AND n.live AND n.indexed"
     " RETURN n{.id, .version} AS node ORDER BY n.id LIMIT $limit"
 )
-Read = Callable[[Callable[[Ask], list[dict[str, Any]]]], list[dict[str, Any]]]
+ReadTransaction = Callable[[Callable[[RunQuery], list[dict[str, Any]]]], list[dict[str, Any]]]
 
 
-def dump(read: Read, since: str) -> Iterator[SnapshotRow]:
-    """Read everything: fences, then partition by partition from `since` on; a read is a page."""
+def dump(read: ReadTransaction, since: str) -> Iterator[SnapshotRow]:
+    """Read everything: fences, then partition by partition from `since` on, page by page."""
     for node in _pages(read, _FENCES, "id", ""):
         yield FenceRow(key=node["id"], version=node["version"])
     for partition in _pages(read, _PARTITIONS, "id", ""):
@@ -96,58 +96,58 @@ def dump(read: Read, since: str) -> Iterator[SnapshotRow]:
             yield from _partition(read, partition["id"])
 
 
-def versions(read: Read) -> Iterator[tuple[str, int]]:
-    """Walk over the (id, version) of what the index should have of all owners."""
+def versions(read: ReadTransaction) -> Iterator[tuple[str, int]]:
+    """Iterate over (id, version) of what the index should have of all owners."""
     return ((node["id"], node["version"]) for node in _pages(read, _VERSIONS, "id", ""))
 
 
-def _partition(read: Read, partition: str) -> Iterator[SnapshotRow]:
-    for row in read(lambda ask: ask(_SESSIONS, partition=partition)):
-        yield SessionRow(scope=overlay.owner(row["node"]), next=row["node"]["next"])
+def _partition(read: ReadTransaction, partition: str) -> Iterator[SnapshotRow]:
+    for row in read(lambda run: run(_SESSIONS, partition=partition)):
+        yield SessionRow(scope=overlay.scope_of(row["node"]), next=row["node"]["next"])
     for node in _pages(read, _ENTITIES, "seq", 0, partition=partition):
         entity = Entity(name=node["name"], type=node["type"])
-        yield EntityRow(owner=overlay.owner(node), entity=entity)
+        yield EntityRow(owner=overlay.scope_of(node), entity=entity)
     for node in _pages(read, _RELATIONS, "seq", 0, partition=partition):
-        yield RelationRow(owner=overlay.owner(node), relation=_relation(node))
+        yield RelationRow(owner=overlay.scope_of(node), relation=_to_relation(node))
     for live in (False, True):
         yield from _records(read, partition, live=live)
 
 
-def _records(read: Read, partition: str, *, live: bool) -> Iterator[SnapshotRow]:
-    place = {"created_at": -(2**63), "id": ""}
+def _records(read: ReadTransaction, partition: str, *, live: bool) -> Iterator[SnapshotRow]:
+    after: dict[str, Any] = {"created_at": -(2**63), "id": ""}
     while True:
-        given = {"partition": partition, "live": live, "limit": _PAGE, **place}
-        found = read(partial(_run, _RECORDS, given))
+        parameters = {"partition": partition, "live": live, "limit": _PAGE, **after}
+        found = read(partial(_run, _RECORDS, parameters))
         for row in found:
             node = row["node"]
             yield RecordRow(
                 record=overlay.to_record(node),
                 live=live,
                 versions=tuple(map(overlay.to_version, row["versions"])),
-                states=tuple(map(_relation, row["states"])),
-                recalls=tuple(map(rows.at_micros, node.get("recalls") or ())),
+                states=tuple(map(_to_relation, row["assertions"])),
+                recalls=tuple(map(rows.from_micros, node.get("recalls") or ())),
             )
         if len(found) < _PAGE:
             return
-        place = {name: found[-1]["node"][name] for name in place}
+        after = {name: found[-1]["node"][name] for name in after}
 
 
 def _pages(
-    read: Read, text: str, key: str, after: Any, **given: Any
+    read: ReadTransaction, text: str, key: str, after: Any, **parameters: Any
 ) -> Iterator[Mapping[str, Any]]:
     while True:
-        found = read(partial(_run, text, {"after": after, "limit": _PAGE, **given}))
+        found = read(partial(_run, text, {"after": after, "limit": _PAGE, **parameters}))
         yield from (row["node"] for row in found)
         if len(found) < _PAGE:
             return
         after = found[-1]["node"][key]
 
 
-def _run(text: str, given: Mapping[str, Any], ask: Ask) -> list[dict[str, Any]]:
-    return ask(text, **given)
+def _run(text: str, parameters: Mapping[str, Any], run: RunQuery) -> list[dict[str, Any]]:
+    return run(text, **parameters)
 
 
-def _relation(node: Mapping[str, Any]) -> Relation:
+def _to_relation(node: Mapping[str, Any]) -> Relation:
     return Relation(
         subject=node["subject"],
         predicate=node["predicate"],
@@ -161,78 +161,81 @@ def _relation(node: Mapping[str, Any]) -> Relation:
     )
 
 
-# -- taking over -----------------------------------------------------------------------------------
+# -- load ------------------------------------------------------------------------------------------
 
 
-def load(ask: Ask, kept: Sequence[SnapshotRow]) -> None:
-    """Take over what another store kept; what is newer here stays."""
-    fences = [{"id": one.key, "version": one.version} for one in kept if isinstance(one, FenceRow)]
+def load(run: RunQuery, snapshot: Sequence[SnapshotRow]) -> None:
+    """Load the snapshot of another store; what is newer here stays."""
+    fences = [
+        {"id": one.key, "version": one.version} for one in snapshot if isinstance(one, FenceRow)
+    ]
     if fences:
-        ask(_FENCE, rows=fences)
-    records = [one for one in kept if isinstance(one, RecordRow)]
-    [found] = ask(
-        _HELD,
-        partitions=sorted({one.partition for one in kept if one.partition}),
+        run(_FENCE, rows=fences)
+    records = [one for one in snapshot if isinstance(one, RecordRow)]
+    [found] = run(
+        _STORED,
+        partitions=sorted({one.partition for one in snapshot if one.partition}),
         ids=[one.record.id for one in records],
-        fences=overlay.fences({one.record.scope for one in records}),
+        fences=overlay.fence_keys({one.record.scope for one in records}),
     )
-    held = {one["id"]: one for one in found["records"]}
+    stored = {one["id"]: one for one in found["records"]}
     erased = {one["id"]: one["version"] for one in found["fences"]}
-    wanted = [one for one in records if _is_wanted(one, held.get(one.record.id), erased)]
-    parts = _parts(kept, wanted, found["partitions"])
-    before = [one for one in wanted if one.record.id in held]
+    wanted = [one for one in records if _is_wanted(one, stored.get(one.record.id), erased)]
+    parts = _parts(snapshot, wanted, found["partitions"])
+    reloaded = [one for one in wanted if one.record.id in stored]
     for part, text in _WRITE.items():
-        if part == "supports" and before:
-            _unsay(ask, before)
+        if part == "supports" and reloaded:
+            _retract(run, reloaded)
         if parts[part]:
-            ask(f"UNWIND $rows AS row {text}", rows=parts[part])
+            run(f"UNWIND $rows AS row {text}", rows=parts[part])
 
 
-def _is_wanted(one: RecordRow, held: Mapping[str, Any] | None, erased: Mapping[str, int]) -> bool:
+def _is_wanted(one: RecordRow, stored: Mapping[str, Any] | None, erased: Mapping[str, int]) -> bool:
     scope, version = one.record.scope, one.record.version
-    if held is not None and (overlay.owner(held) != scope or held["version"] > version):
+    if stored is not None and (overlay.scope_of(stored) != scope or stored["version"] > version):
         return False
     return not any(version <= erased.get(cover.key, -1) for cover in scope.covering())
 
 
-def _unsay(ask: Ask, records: Sequence[RecordRow]) -> None:
-    given = [
+def _retract(run: RunQuery, records: Sequence[RecordRow]) -> None:
+    """Retract what records assert in the store and not in the snapshot."""
+    parameters = [
         {
             "id": one.record.id,
-            "states": [_named(one.record.scope.owner, said)[0] for said in one.states],
+            "assertions": [_relation_id(one.record.scope.owner, each) for each in one.states],
         }
         for one in records
     ]
-    for row in ask(_UNSAID, rows=given):
+    for row in run(_RETRACT, rows=parameters):
         if row["entities"]:
-            ask(queries.FORGET_ENTITIES, entities=row["entities"])
+            run(queries.DROP_UNUSED_ENTITIES, entities=row["entities"])
 
 
 def _parts(
-    kept: Sequence[SnapshotRow],
+    snapshot: Sequence[SnapshotRow],
     records: Sequence[RecordRow],
     partitions: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[dict[str, Any]]]:
     parts: dict[str, list[dict[str, Any]]] = {part: [] for part in _WRITE}
     numbers = {one["id"]: count(one["next"]) for one in partitions}
-    for one in kept:
+    for one in snapshot:
         match one:
             case SessionRow():
                 own = {"id": one.scope.key, "next": one.next}
-                parts["sessions"].append(overlay.owned(asdict(one.scope), **own))
+                parts["sessions"].append(overlay.to_node(asdict(one.scope), **own))
             case EntityRow():
-                made = _entity(one)
-                parts["entities"].append({**made, "seq": next(numbers[one.partition])})
-                pairs = overlay.pair_ids(one.partition, made["key"])
-                parts["pairs"].append({"entity": made["id"], "pairs": pairs})
+                entity = _entity(one)
+                parts["entities"].append({**entity, "seq": next(numbers[one.partition])})
+                pairs = overlay.pair_ids(one.partition, entity["key"])
+                parts["pairs"].append({"entity": entity["id"], "pairs": pairs})
             case RelationRow():
-                settled = _settled(one.owner, one.relation)
-                own = {**settled["own"], "seq": next(numbers[one.partition])}
-                parts["relations"].append({**settled, "settled": settled["own"], "own": own})
+                resolved = _resolved(one.owner, one.relation)
+                own = {**resolved["own"], "seq": next(numbers[one.partition])}
+                parts["relations"].append({**resolved, "resolved": resolved["own"], "own": own})
     for one in records:
         parts["records"].append(_node(one))
         parts["versions"] += [_version(version) for version in one.versions]
-        parts["supports"] += [_support(one.record, said) for said in one.states]
+        parts["supports"] += [_support(one.record, each) for each in one.states]
     parts["partitions"] = [
         {"id": partition, "next": next(number)} for partition, number in numbers.items()
     ]
@@ -241,7 +244,7 @@ def _parts(
 
 def _entity(one: EntityRow) -> dict[str, Any]:
     key = fold(one.entity.name)
-    return overlay.owned(
+    return overlay.to_node(
         asdict(one.owner),
         id=overlay.entity_id(one.owner.key, key),
         scope=one.owner.key,
@@ -252,12 +255,12 @@ def _entity(one: EntityRow) -> dict[str, Any]:
     )
 
 
-def _settled(owner: Scope, one: Relation) -> dict[str, Any]:
-    name, subject, object_ = _named(owner, one)
+def _resolved(owner: Scope, one: Relation) -> dict[str, Any]:
+    id_, subject, object_ = overlay.relation_ids(owner.key, one)
     key = fold(one.predicate)
-    own = overlay.owned(
+    own = overlay.to_node(
         asdict(owner),
-        id=name,
+        id=id_,
         slot=overlay.slot_id(subject, key),
         key=key,
         predicate=one.predicate,
@@ -271,19 +274,15 @@ def _settled(owner: Scope, one: Relation) -> dict[str, Any]:
     return {"own": own, "subject": subject, "object": object_}
 
 
-def _named(owner: Scope, one: Relation) -> tuple[str, str, str]:
-    """Name a relation, its subject and its object."""
-    subject, object_ = (
-        overlay.entity_id(owner.key, fold(name)) for name in (one.subject, one.object)
-    )
-    begins = rows.to_beginning(one.valid_from)
-    return overlay.relation_id(subject, fold(one.predicate), object_, begins), subject, object_
+def _relation_id(owner: Scope, one: Relation) -> str:
+    id_, _, _ = overlay.relation_ids(owner.key, one)
+    return id_
 
 
 def _node(one: RecordRow) -> dict[str, Any]:
-    row = dict(zip(rows.RECORD.split(", "), rows.to_row(one.record), strict=True))
-    recalls = [rows.to_micros(at) for at in one.recalls] or None
-    return overlay.owned(row, live=one.live, recalls=recalls)
+    row = rows.to_row(one.record, live=one.live)._asdict()
+    accesses = [rows.to_micros(at) for at in one.recalls] or None
+    return overlay.to_node(row, recalls=accesses)
 
 
 def _version(one: Version) -> dict[str, Any]:
@@ -298,11 +297,11 @@ def _version(one: Version) -> dict[str, Any]:
     }
 
 
-def _support(record: Record, said: Relation) -> dict[str, Any]:
+def _support(record: Record, one: Relation) -> dict[str, Any]:
     return {
         "record": record.id,
-        "relation": _named(record.scope.owner, said)[0],
-        "single": bool(said.single_valued),
-        "valid_to": rows.to_micros(said.valid_to),
-        "expired_at": rows.to_micros(said.expired_at),
+        "relation": _relation_id(record.scope.owner, one),
+        "single": bool(one.single_valued),
+        "valid_to": rows.to_micros(one.valid_to),
+        "expired_at": rows.to_micros(one.expired_at),
     }

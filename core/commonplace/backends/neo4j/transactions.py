@@ -12,21 +12,21 @@ from ...ports.stores import Outcome, Put, Remove
 from ..shared import rows
 from ..sqlite import records, relations
 from . import overlay, queries
-from .driver import Ask
-from .overlay import Draft
+from .driver import RunQuery
+from .overlay import Overlay
 
 BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What one transaction of an erasure did.
+class ErasureStep:
+    """Result of one transaction of an erasure.
 
     Attributes:
-        removed: rows, by table.
-        ids: of the records that went.
-        touched: records that it opened again, as they are now; some may go in a later step.
-        repeated: an earlier run had come this far, and what it touched is not known any more.
+        removed: numbers of rows, by table.
+        ids: of the records that were removed.
+        touched: records that it reopened, in their present state; a later step may remove some.
+        repeated: an earlier run had done this step, and what that touched is unknown.
     """
 
     removed: Mapping[str, int]
@@ -35,84 +35,93 @@ class Step:
     repeated: bool
 
 
-def apply(ask: Ask, changes: Sequence[Put | Remove]) -> list[Outcome]:
+def apply(run: RunQuery, changes: Sequence[Put | Remove]) -> list[Outcome]:
     """Apply changes in order; one outcome each."""
-    looked = overlay.to_look_at(changes)
-    [found] = ask(queries.LOAD, **looked)
-    own = {overlay.owner(one) for one in found["records"]}
-    if more := sorted(set(overlay.fences(own)) - set(looked["fences"])):
-        found["fences"] += ask(queries.FENCES, fences=more)
-    named = overlay.to_look_up(changes, found["records"])
-    stating = {one["id"] for one in found["records"] if one["states"]}
-    for scope in overlay.repeats(changes, found["records"]):
-        stating |= {one.id for one in claimants(ask, scope)}
-    with Draft() as draft:
-        overlay.load(draft, found)
-        if stating or named["relations"]:
-            overlay.load_claims(draft, ask(queries.CLAIMS, ids=sorted(stating), **named)[0])
-        outcomes = [
-            records.put(draft.connection, one)
-            if isinstance(one, Put)
-            else records.remove(draft.connection, one)
-            for one in changes
-        ]
-        _save(ask, overlay.to_save(draft, found["partitions"]))
+    parameters = overlay.load_parameters(changes)
+    [found] = run(queries.LOAD, **parameters)
+    stored = found["records"]
+    scopes = {overlay.scope_of(one) for one in stored}
+    if more := sorted(set(overlay.fence_keys(scopes)) - set(parameters["fences"])):
+        found["fences"] += run(queries.FENCES, fences=more)
+    asserted = overlay.assertion_parameters(changes, stored)
+    asserting = {one["id"] for one in stored if one["asserts"]}
+    for scope in overlay.owners_of_repeated_removals(changes, stored):
+        asserting |= {one.id for one in asserting_records(run, scope)}
+    with Overlay() as copy:
+        overlay.load_records(copy, found)
+        if asserting or asserted["relations"]:
+            [assertions] = run(queries.ASSERTIONS, ids=sorted(asserting), **asserted)
+            overlay.load_assertions(copy, assertions)
+        outcomes = [records.apply(copy.connection, one) for one in changes]
+        _save(run, overlay.save_parameters(copy, found["partitions"]))
     return outcomes
 
 
-def erase(ask: Ask, scope: Scope, version: int, turn: int) -> Step:
-    """Remove the next records that the scope covers, and what hangs on them.
+def erase(run: RunQuery, scope: Scope, version: int, turn: int) -> ErasureStep:
+    """Remove the next records that the scope covers, with their versions and assertions.
 
     Args:
         turn: the number of this step, from 0; the first refuses older changes from then on.
     """
     covered = queries.covered(scope, "r")
-    given = {"version": version, **queries.owner(scope)}
-    text = queries.fill(queries.DOOMED, covered=covered)
-    [found] = ask(text, partitions=[scope.partition], id=scope.key, turn=turn, limit=BATCH, **given)
+    parameters = {"version": version, **queries.scope_parameters(scope)}
+    [found] = run(
+        queries.fill(queries.ERASE_NEXT, covered=covered),
+        partitions=[scope.partition],
+        id=scope.key,
+        turn=turn,
+        limit=BATCH,
+        **parameters,
+    )
     ids = [one["id"] for one in found["records"]]
-    stating = [one["id"] for one in found["records"] if one["states"]]
-    removed, touched = _withdraw(ask, stating, found["partitions"])
-    removed |= ask(queries.ERASE, ids=ids)[0]
+    asserting = [one["id"] for one in found["records"] if one["asserts"]]
+    removed, touched = _retract(run, asserting, found["partitions"])
+    removed |= run(queries.ERASE, ids=ids)[0]
     if len(ids) < BATCH:
-        [kept] = ask(queries.fill(queries.ERASE_VERSIONS, covered=covered), **given)
-        removed["versions"] += kept["versions"]
-        ask(queries.fill(queries.ERASE_SESSIONS, covered=queries.covered(scope, "s")), **given)
-    return Step(removed=removed, ids=ids, touched=touched, repeated=found["repeated"])
+        [rest] = run(queries.fill(queries.ERASE_VERSIONS, covered=covered), **parameters)
+        removed["versions"] += rest["versions"]
+        sessions = queries.fill(queries.ERASE_SESSIONS, covered=queries.covered(scope, "s"))
+        run(sessions, **parameters)
+    return ErasureStep(removed=removed, ids=ids, touched=touched, repeated=found["repeated"])
 
 
-def claimants(ask: Ask, scope: Scope) -> list[Record]:
-    """Read all records of a user, or of his agent, that state a single-valued relation."""
-    text = queries.fill(queries.CLAIMANTS, owned=queries.owned(scope, "q"))
-    return [overlay.to_record(one["record"]) for one in ask(text, **queries.owner(scope))]
+def asserting_records(run: RunQuery, scope: Scope) -> list[Record]:
+    """Read all records of a user, or of one agent of that user, that assert a single value."""
+    text = queries.fill(queries.ASSERTING_RECORDS, owned=queries.owned(scope, "q"))
+    found = run(text, **queries.scope_parameters(scope))
+    return [overlay.to_record(one["record"]) for one in found]
 
 
-def _withdraw(
-    ask: Ask, ids: Sequence[str], partitions: Sequence[Mapping[str, Any]]
+def _retract(
+    run: RunQuery, ids: Sequence[str], partitions: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, int], list[Record]]:
-    """Take back what records state before they go; answer what went and what that opened."""
+    """Retract all assertions of records that are removed.
+
+    Returns:
+        The numbers of relations and entities removed, and the records that this reopened.
+    """
     if not ids:
         return {}, []
-    with Draft() as draft:
-        [found] = ask(queries.CLAIMS, ids=ids, entities=[], relations=[], slots=[])
-        overlay.load_claims(draft, found)
-        chosen = [rows.to_json(ids)]
-        gone, touched = relations.erase(draft.connection, "SELECT value FROM json_each(?)", chosen)
-        entities = _save(ask, overlay.to_save(draft, partitions))
-    return {"relations": gone["relations"], "entities": entities}, touched
+    with Overlay() as copy:
+        [found] = run(queries.ASSERTIONS, ids=ids, entities=[], relations=[], slots=[])
+        overlay.load_assertions(copy, found)
+        erased = "SELECT value FROM json_each(?)"
+        removed, reopened = relations.erase(copy.connection, erased, [rows.to_json(ids)])
+        entities = _save(run, overlay.save_parameters(copy, partitions))
+    return {"relations": removed["relations"], "entities": entities}, reopened
 
 
-def _save(ask: Ask, parts: Mapping[str, list[dict[str, Any]]]) -> int:
-    """Save a draft; answer how many entities nothing names any more."""
+def _save(run: RunQuery, parameters: Mapping[str, list[dict[str, Any]]]) -> int:
+    """Save the differences of an overlay; return how many unused entities were dropped."""
     number = 0
-    gone = [one["id"] for one in parts["entities_gone"]]
-    if gone or any(parts[one] for one in queries.SAVE_GONE):
-        ask(queries.save(tuple(queries.SAVE_GONE)), **parts)
-    if gone:
-        number = int(ask(queries.FORGET_ENTITIES, entities=gone)[0]["number"])
-    # Two texts, and not one for each mixture of parts: the server plans each text anew.
-    if any(parts[one] for one in queries.SAVE_CLAIMS):
-        ask(queries.save((*queries.SAVE, *queries.SAVE_CLAIMS)), **parts)
-    elif any(parts[one] for one in queries.SAVE):
-        ask(queries.save(tuple(queries.SAVE)), **parts)
+    unused = [one["id"] for one in parameters["entities_removed"]]
+    if unused or any(parameters[one] for one in queries.SAVE_REMOVED):
+        run(queries.save(tuple(queries.SAVE_REMOVED)), **parameters)
+    if unused:
+        number = int(run(queries.DROP_UNUSED_ENTITIES, entities=unused)[0]["number"])
+    # Two texts, and not one for each combination of parts: the server plans each text anew.
+    if any(parameters[one] for one in queries.SAVE_RELATIONS):
+        run(queries.save((*queries.SAVE, *queries.SAVE_RELATIONS)), **parameters)
+    elif any(parameters[one] for one in queries.SAVE):
+        run(queries.save(tuple(queries.SAVE)), **parameters)
     return number

@@ -38,8 +38,8 @@ T = TypeVar("T")
 
 _ATTEMPTS = 4
 _FIRST_PAUSE = 0.1
-# Between connections gRPC pauses up to two minutes, even if the server is back, which is longer than
-# all attempts take.
+# Between connections gRPC pauses up to two minutes, even if the server is back; that is longer than
+# all our attempts take.
 _RECONNECT = {"grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 400}
 _ERRORS = (
     *(ResponseHandlingException, UnexpectedResponse, QdrantException, grpc.RpcError),

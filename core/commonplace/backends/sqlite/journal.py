@@ -177,7 +177,7 @@ class SqliteJournal:
         return Backlog(pending=found.get(_PENDING, 0), dead=found.get(_DEAD, 0))
 
     def rows(self, scope: Scope, *, before: int | None = None) -> int:
-        """Count operations of any state that the scope covers, below the sequence number `before`."""
+        """Count operations of any state that the scope covers, with `seq` below `before`."""
         clause, values = rows.covered(scope)
         sql = f"SELECT count(*) FROM op {rows.index(scope, 'op')} WHERE {clause} AND seq < ?"  # noqa: S608 -- parts are ours
         with self._handle.read() as connection:

@@ -5,6 +5,14 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
-        for module in ("adapter", "checkpoints", "graph", "index", "journal", "moving", "relations")
+        for module in (
+            "adapter",
+            "checkpoints",
+            "graph",
+            "index",
+            "journal",
+            "relations",
+            "snapshot",
+        )
     )
 )

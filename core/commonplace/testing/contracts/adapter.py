@@ -14,7 +14,7 @@ Turn = Callable[[str, str], Awaitable[str]]
 
 
 class AdapterContract:
-    """The promises. A subclass gives both fixtures, through one shared instance of its adapter."""
+    """Promises of an adapter; a subclass gives both fixtures, on one instance of its adapter."""
 
     @pytest.fixture
     def turn(self) -> Turn:
@@ -26,12 +26,12 @@ class AdapterContract:
         """Run one turn as above while the memory fails at every call."""
         raise NotImplementedError
 
-    async def test_what_a_user_told_is_recalled_in_a_later_conversation(self, turn: Turn) -> None:
+    async def test_what_a_user_said_is_recalled_in_a_later_conversation(self, turn: Turn) -> None:
         await turn("alice", "My cat is called Miso.")
 
         assert "My cat is called Miso." in await turn("alice", "How is my cat called?")
 
-    async def test_what_a_user_told_is_never_shown_to_another(self, turn: Turn) -> None:
+    async def test_what_a_user_said_is_never_shown_to_another(self, turn: Turn) -> None:
         await turn("alice", "My cat is called Miso.")
 
         assert "Miso" not in await turn("bob", "How is my cat called?")

@@ -31,7 +31,7 @@ def step(
     run: str | None = None,
     within: tuple[str, str] | None = None,
 ) -> Checkpoint:
-    """Make a checkpoint whose bytes tell it from others."""
+    """Make a checkpoint whose bytes differ from those of others."""
     return Checkpoint(
         address=Address(thread=thread, namespace=namespace, id=name),
         body=blob(f"body of {name}"),
@@ -44,8 +44,10 @@ def step(
     )
 
 
-def said(task: str, text: str, *, path: str = "", index: int = 0, channel: str = "c") -> TaskWrite:
-    """Make what a task wrote."""
+def task_write(
+    task: str, text: str, *, path: str = "", index: int = 0, channel: str = "c"
+) -> TaskWrite:
+    """Make the write of a task."""
     return TaskWrite(task=task, path=path, index=index, channel=channel, value=blob(text))
 
 
@@ -56,7 +58,7 @@ def ids_of(store: Checkpoints, thread: str = "t", namespace: str | None = None) 
 
 
 def written(store: Checkpoints, name: str, thread: str = "t", namespace: str = "") -> list[str]:
-    """Read what is kept beside a checkpoint, in its order."""
+    """Read the writes beside a checkpoint, in their order."""
     state = store.read(thread, namespace, name)
     return [] if state is None else [one.value.data.decode() for one in state.writes]
 
@@ -68,7 +70,7 @@ def put_all(store: Checkpoints, steps: Iterable[Checkpoint], values: Values | No
 
 
 def put_changes(store: Checkpoints, thread: str = "t") -> None:
-    """Put a line 1 to 5 of a channel `log` of changes, which has its whole value at 2 only."""
+    """Put steps 1 to 5 of a channel `log` of changes, which has its whole value at 2 only."""
     for number in range(1, 6):
         one = step(
             str(number),
@@ -79,7 +81,7 @@ def put_changes(store: Checkpoints, thread: str = "t") -> None:
             run=f"run {number}",
         )
         store.put(one, {("log", "2"): blob("whole")} if number == 2 else {}, None)
-        store.write(one.address, [said("task", f"after {number}", channel="log")], None)
+        store.write(one.address, [task_write("task", f"after {number}", channel="log")], None)
 
 
 def replay(store: Checkpoints, thread: str = "t", at: str = "5") -> list[str]:
@@ -89,12 +91,14 @@ def replay(store: Checkpoints, thread: str = "t", at: str = "5") -> list[str]:
     return [one.values["log"].data.decode() for one in steps if one.values] + found
 
 
-def everything(store: Checkpoints, scope: Scope) -> None:
-    """Ask a store all that it can be asked."""
+def call_everything(store: Checkpoints, scope: Scope) -> None:
+    """Call every method of a store."""
     for name, parent in (("1", None), ("2", "1"), ("3", "2")):
         one = step(name, parent=parent, versions={"c": name, "d": "1"}, deltas=["d"], run="r")
         store.put(one, {("c", name): blob(name), ("e", "1"): None}, scope)
-        store.write(one.address, [said("task", name), said("task", name, index=-1)], scope)
+        store.write(
+            one.address, [task_write("task", name), task_write("task", name, index=-1)], scope
+        )
     for asked in (
         Selection(),
         Selection(before="3"),
@@ -134,14 +138,14 @@ class CheckpointsContract:
         )
         kept = {("a", "1"): blob("A"), ("b", "x.2"): Blob(type="bytes", data=b"\x00\xff")}
         checkpoints.put(given, kept, ALICE)
-        checkpoints.write(given.address, [said("task", "W")], None)
+        checkpoints.write(given.address, [task_write("task", "W")], None)
 
         found = checkpoints.read("t", "", "2")
 
         assert found is not None
         assert found.checkpoint == given
         assert found.values == {"a": blob("A"), "b": Blob(type="bytes", data=b"\x00\xff")}
-        assert found.writes == (said("task", "W"),)
+        assert found.writes == (task_write("task", "W"),)
         assert found.owner == ALICE
         assert checkpoints.page(Selection(), limit=9) == [given]
 
@@ -204,7 +208,7 @@ class CheckpointsContract:
         for name in names:
             one = step(name, thread=name, namespace=name, versions={name: name})
             checkpoints.put(one, {(name, name): blob(name)}, None)
-            checkpoints.write(one.address, [said(name, name, path=name, channel=name)], None)
+            checkpoints.write(one.address, [task_write(name, name, path=name, channel=name)], None)
 
         for name in names:
             [found] = checkpoints.page(Selection(thread=name), limit=9)
@@ -215,9 +219,7 @@ class CheckpointsContract:
             assert state.values == {name: blob(name)}
             assert [one.channel for one in state.writes] == [name]
 
-    def test_a_look_at_what_is_not_there_leaves_nothing_behind(
-        self, checkpoints: Checkpoints
-    ) -> None:
+    def test_calls_for_what_is_missing_leave_nothing_behind(self, checkpoints: Checkpoints) -> None:
         nowhere = Address(thread="t", namespace="", id="1")
 
         assert checkpoints.read("t", "") is None
@@ -232,7 +234,7 @@ class CheckpointsContract:
         assert checkpoints.page(Selection(), limit=9) == []
         assert set(checkpoints.count(ALICE).values()) == {0}
 
-    def test_after_closing_it_says_so(self, checkpoints: Checkpoints) -> None:
+    def test_a_closed_store_says_so(self, checkpoints: Checkpoints) -> None:
         checkpoints.close()
         checkpoints.close()
 
@@ -242,20 +244,23 @@ class CheckpointsContract:
     # -- writes --------------------------------------------------------------------------------
 
     def test_a_write_may_come_before_its_checkpoint(self, checkpoints: Checkpoints) -> None:
-        checkpoints.write(step("1").address, [said("task", "early")], None)
+        checkpoints.write(step("1").address, [task_write("task", "early")], None)
         assert checkpoints.read("t", "", "1") is None
         put_all(checkpoints, [step("1")])
 
         assert written(checkpoints, "1") == ["early"]
 
-    def test_a_number_keeps_its_first_write_and_a_slot_its_last(
+    def test_an_index_keeps_its_first_write_and_one_below_zero_its_last(
         self, checkpoints: Checkpoints
     ) -> None:
         put_all(checkpoints, [step("1")])
         for text in ("first", "second"):
-            writes = [said("task", text, index=0), said("task", f"{text} slot", index=-1)]
+            writes = [
+                task_write("task", text, index=0),
+                task_write("task", f"{text} slot", index=-1),
+            ]
             checkpoints.write(step("1").address, writes, None)
-        checkpoints.write(step("1").address, [said("other", "third", index=0)], None)
+        checkpoints.write(step("1").address, [task_write("other", "third", index=0)], None)
 
         assert sorted(written(checkpoints, "1")) == ["first", "second slot", "third"]
 
@@ -264,11 +269,11 @@ class CheckpointsContract:
     ) -> None:
         put_all(checkpoints, [step("1")])
         for one in (
-            said("a", "5", path="p2"),
-            said("c", "3", path="p1", index=10),
-            said("z", "1"),
-            said("c", "2", path="p1", index=9),
-            said("b", "4", path="p10", index=0),
+            task_write("a", "5", path="p2"),
+            task_write("c", "3", path="p1", index=10),
+            task_write("z", "1"),
+            task_write("c", "2", path="p1", index=9),
+            task_write("b", "4", path="p10", index=0),
         ):
             checkpoints.write(step("1").address, [one], None)
 
@@ -278,7 +283,7 @@ class CheckpointsContract:
         def work(number: int) -> None:
             for turn in range(5):
                 one = step(f"{turn}", versions={f"c{number}": str(turn)})
-                texts = [said(f"task {number}", f"{number}.{turn}", index=0)]
+                texts = [task_write(f"task {number}", f"{number}.{turn}", index=0)]
                 checkpoints.write(one.address, texts, ALICE)
                 checkpoints.put(one, {(f"c{number}", str(turn)): blob("v")}, ALICE)
                 checkpoints.write(one.address, texts, ALICE)
@@ -355,7 +360,7 @@ class CheckpointsContract:
         self, checkpoints: Checkpoints
     ) -> None:
         put_changes(checkpoints)
-        checkpoints.write(step("3").address, [said("task", "of another", channel="c")], None)
+        checkpoints.write(step("3").address, [task_write("task", "of another", channel="c")], None)
 
         steps = checkpoints.steps(Address(thread="t", namespace="", id="5"), ["log"])
 
@@ -368,7 +373,7 @@ class CheckpointsContract:
     def test_steps_follow_parents_and_not_ids(self, checkpoints: Checkpoints) -> None:
         put_all(checkpoints, [step("3", parent="9"), step("2"), step("9", parent="1"), step("1")])
         for name in "1239":
-            checkpoints.write(step(name).address, [said("task", name)], None)
+            checkpoints.write(step(name).address, [task_write("task", name)], None)
 
         steps = checkpoints.steps(Address(thread="t", namespace="", id="3"), ["c"])
 
@@ -387,7 +392,7 @@ class CheckpointsContract:
         names = [f"{number:03}" for number in range(230)]
         parents = [None, *names]
         put_all(checkpoints, map(lambda a, b: step(a, parent=b), names, parents))
-        checkpoints.write(step("000").address, [said("task", "first")], None)
+        checkpoints.write(step("000").address, [task_write("task", "first")], None)
 
         steps = checkpoints.steps(Address(thread="t", namespace="", id="229"), ["c"])
 
@@ -410,7 +415,7 @@ class RetentionContract:
             for namespace in ("", "n:1"):
                 one = step("1", thread=thread, namespace=namespace, versions={"c": "1"})
                 checkpoints.put(one, {("c", "1"): blob("v")}, ALICE)
-                checkpoints.write(one.address, [said("task", "w")], ALICE)
+                checkpoints.write(one.address, [task_write("task", "w")], ALICE)
         checkpoints.delete(["t", "u", "unknown"])
 
         assert {name: n for name, n in checkpoints.count(ALICE).items() if n != 2} == {"threads": 1}
@@ -428,7 +433,7 @@ class RetentionContract:
             one = step(name, versions={"c": name, "same": "1"}, run=run)
             values = {("c", name): blob(name), ("same", "1"): blob("s")}
             checkpoints.put(one, values, ALICE)
-            checkpoints.write(one.address, [said("task", name)], ALICE)
+            checkpoints.write(one.address, [task_write("task", name)], ALICE)
         put_all(checkpoints, [step("1", thread="only", run="a"), step("1", thread="none")])
         checkpoints.delete_runs(["a", "unknown"])
 
@@ -458,7 +463,7 @@ class RetentionContract:
                 one = step(name, namespace=namespace, versions={"c": name, "same": "1"})
                 values = {("c", name): blob(name), ("same", "1"): blob("s")}
                 checkpoints.put(one, values, ALICE)
-                checkpoints.write(one.address, [said("task", name)], ALICE)
+                checkpoints.write(one.address, [task_write("task", name)], ALICE)
         put_all(checkpoints, [step("1", thread="u"), step("2", thread="u")])
         checkpoints.prune(["t", "unknown"])
 
@@ -545,13 +550,13 @@ class RetentionContract:
         self, checkpoints: Checkpoints
     ) -> None:
         put_all(checkpoints, [step("1")])
-        checkpoints.write(step("1").address, [said("task", "alice's")], ALICE)
+        checkpoints.write(step("1").address, [task_write("task", "alice's")], ALICE)
         checkpoints.put(step("2"), {}, None)
 
         with pytest.raises(InvalidRecordError, match="another owner"):
             checkpoints.put(step("3"), {("c", "1"): blob("bob's")}, BOB)
         with pytest.raises(InvalidRecordError, match="another owner"):
-            checkpoints.write(step("2").address, [said("task", "bob's")], BOB)
+            checkpoints.write(step("2").address, [task_write("task", "bob's")], BOB)
 
         found = checkpoints.read("t", "")
         assert found is not None
@@ -589,7 +594,7 @@ class RetentionContract:
         for thread, owner in owners.items():
             one = step("1", thread=thread, versions={"c": "1"})
             checkpoints.put(one, {("c", "1"): blob("v")}, owner)
-            checkpoints.write(one.address, [said("task", "w")], owner)
+            checkpoints.write(one.address, [task_write("task", "w")], owner)
         counted = checkpoints.count(scope)
         removed = checkpoints.erase(scope)
         left = {one.address.thread for one in checkpoints.page(Selection(), limit=99)}

@@ -47,18 +47,18 @@ def put(
     *,
     relations: Sequence[Relation] = (),
     in_session: bool = False,
-    claimed: Scope | None = None,
+    given_scope: Scope | None = None,
     **changed: Any,
 ) -> Put:
     """Make the change that adds a record under `key`; `version` is its age in seconds too.
 
-    `claimed` is the scope that the change gives for a record whose id belongs to `scope`.
+    `given_scope` is the scope of the change, for a record whose id belongs to `scope`.
     """
     at = START + timedelta(seconds=version)
     record = Record(
         id=scope.record_id("fact", key),
         text=f"text of {key}",
-        scope=claimed or scope,
+        scope=given_scope or scope,
         created_at=at,
         updated_at=at,
         occurred_at=at,
@@ -69,7 +69,7 @@ def put(
 
 def update(key: str, version: int, scope: Scope = ALICE, **given: Any) -> Put:
     """Make the change that updates the record under `key`."""
-    fields = ("text", *(name for name in given if name not in ("relations", "claimed")))
+    fields = ("text", *(name for name in given if name not in ("relations", "given_scope")))
     return replace(put(key, version, scope, **given), replace=True, fields=fields)
 
 
@@ -185,7 +185,7 @@ class GraphStoreContract:
     def test_an_update_keeps_creation_position_and_owner(self, graph: GraphStore) -> None:
         owner = Scope(user_id="alice", session_id="s")
         [first] = graph.apply([put("a", 1, owner, in_session=True)])
-        change = update("a", 2, owner, text="new", claimed=ALICE, metadata={"n": 1})
+        change = update("a", 2, owner, text="new", given_scope=ALICE, metadata={"n": 1})
         [second] = graph.apply([change])
 
         assert first.record is not None
@@ -252,7 +252,7 @@ class GraphStoreContract:
         ],
         ids=["add", "relations", "update", "delete", "again", "session"],
     )
-    def test_the_same_change_again_answers_as_before(
+    def test_the_same_change_again_has_the_same_outcome(
         self, graph: GraphStore, changes: list[Put | Remove]
     ) -> None:
         first = [graph.apply([one])[0] for one in changes]
@@ -285,8 +285,8 @@ class GraphStoreContract:
         bob = Scope(user_id="bob")
         outcomes = graph.apply(
             [
-                update("a", 2, claimed=bob, text="mine now"),
-                put("a", 3, claimed=bob, text="mine now"),
+                update("a", 2, given_scope=bob, text="mine now"),
+                put("a", 3, given_scope=bob, text="mine now"),
             ]
         )
 
@@ -314,7 +314,7 @@ class GraphStoreContract:
         assert graph.history(ALICE, "nobody") == []
         assert graph.history(Scope(user_id="bob"), ALICE.record_id("fact", "a")) == []
 
-    def test_get_answers_in_the_order_asked_and_leaves_out_the_rest(
+    def test_get_returns_records_in_the_order_asked_and_leaves_out_others(
         self, graph: GraphStore
     ) -> None:
         graph.apply([put("a", 1), put("b", 2), put("c", 3), remove("c", 4)])
@@ -376,7 +376,7 @@ class GraphStoreContract:
         with pytest.raises(InvalidRecordError):
             graph.page(ALICE, cursor=cursor)
 
-    def test_who_asks_has_the_last_word_on_every_row(self, graph: GraphStore) -> None:
+    def test_a_predicate_decides_on_every_row(self, graph: GraphStore) -> None:
         graph.apply([put(f"r{n}", n + 1, metadata={"n": n}) for n in range(7)])
         where = parse_filter({"n": {"gt": 0}}, lambda record: record.metadata["n"] % 3 == 0)
 
@@ -428,7 +428,9 @@ class GraphStoreContract:
         assert both.cursor is not None
         assert len(graph.page(ALICE, kinds=["profile", "fact"], cursor=both.cursor).records) == 1
 
-    def test_the_last_recalls_are_kept_and_go_with_their_record(self, graph: GraphStore) -> None:
+    def test_the_last_accesses_are_kept_and_removed_with_their_record(
+        self, graph: GraphStore
+    ) -> None:
         session = Scope(user_id="alice", session_id="s")
         outcomes = graph.apply([put("a", 1), put("b", 2, session), put("c", 3)])
         a, b, c = (one.change.id for one in outcomes)
@@ -541,7 +543,7 @@ class GraphStoreContract:
         assert [one.record for one in early] == [None, None]
         assert _events(late) == ["ADD", "ADD", "ADD"]
 
-    def test_versions_walk_over_every_live_record(self, graph: GraphStore) -> None:
+    def test_versions_iterate_over_every_live_record(self, graph: GraphStore) -> None:
         graph.apply([put(f"k{n}", n, created_at=START) for n in range(1, 1503)])
         graph.apply([remove("k1", 2000), update("k2", 2001)])
         found = dict(graph.versions(ALICE))
@@ -552,8 +554,8 @@ class GraphStoreContract:
 
     def test_versions_leave_out_what_the_index_should_not_have(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, indexed=False), put("b", 2), put("c", 3), put("d", 4)])
-        withdrawn = put("c", 5, indexed=False)
-        graph.apply([replace(withdrawn, replace=True, upsert=True, fields=("text", "indexed"))])
+        unindexed = put("c", 5, indexed=False)
+        graph.apply([replace(unindexed, replace=True, upsert=True, fields=("text", "indexed"))])
         graph.apply([update("a", 6, text="new")])
         wanted = {ALICE.record_id("fact", key): n for key, n in (("b", 2), ("d", 4))}
 
@@ -566,8 +568,8 @@ class GraphStoreContract:
 
         def work(thread: int) -> None:
             for n in range(10):
-                said = [likes("Ann", f"thing {n}")]
-                graph.apply([put(f"{thread}.{n}", 1, scope, in_session=True, relations=said)])
+                asserted = [likes("Ann", f"thing {n}")]
+                graph.apply([put(f"{thread}.{n}", 1, scope, in_session=True, relations=asserted)])
                 graph.page(scope, limit=5)
                 graph.relations(scope, "Ann")
 
@@ -583,7 +585,7 @@ class GraphStoreContract:
         assert sorted(one.position or 0 for one in records) == list(range(80))
         assert [len(one.supports) for one in graph.relations(scope)] == [8] * 10
 
-    def test_an_id_tells_its_owner_also_when_it_was_deleted(self, graph: GraphStore) -> None:
+    def test_an_id_has_a_scope_also_when_it_was_deleted(self, graph: GraphStore) -> None:
         here = Scope(user_id="alice", agent_id="bot", session_id="s1")
         first, second = put("a", 1, here), put("b", 2, Scope(agent_id="bot"))
         graph.apply([first, second, remove("a", 3, here)])

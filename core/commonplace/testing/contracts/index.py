@@ -122,7 +122,7 @@ class VectorIndexContract:
             assert texts(index, make_query(where=where)) == ["ending"]
             assert texts(index, make_query(where=where, at=soon)) == []
 
-    def test_who_asks_has_the_last_word_on_every_candidate(self, index: VectorIndex) -> None:
+    def test_a_predicate_decides_on_every_candidate(self, index: VectorIndex) -> None:
         index.upsert([make_point(f"{n}", ANNA, 1, n / 100, metadata={"n": n}) for n in range(70)])
         where = parse_filter({"n": {"gte": 10}}, lambda record: record.metadata["n"] % 20 == 0)
 
@@ -229,7 +229,7 @@ class VectorIndexContract:
         dense = [hit.dense for hit in index.search(make_query(ANNA, 0.9, 0.2), 50)]
         assert dense == sorted(dense, reverse=True)
 
-    def test_every_operator_answers_as_the_filter_does(self, index: VectorIndex) -> None:
+    def test_every_operator_matches_as_the_filter_does(self, index: VectorIndex) -> None:
         points = [make_point(f"p{n}", metadata={"f": one}) for n, one in enumerate(HELD)]
         points.append(make_point("bare", kind="profile", origin="tool", name="Al", role="tool"))
         index.upsert(points)
@@ -345,7 +345,7 @@ class VectorIndexContract:
             [1.0] * (DIMENSIONS + 1),
         ],
     )
-    def test_a_vector_that_is_none_is_refused_whole(
+    def test_an_invalid_vector_refuses_the_whole_call(
         self, index: VectorIndex, vector: list[float]
     ) -> None:
         good = [make_point(f"good {n}") for n in range(70)]
@@ -389,23 +389,23 @@ class VectorIndexContract:
         assert texts(index, make_query()) == ["new"]
         assert index.erase(ANNA, 2**52 + 1) == 1
 
-    def test_versions_walks_over_every_record(self, index: VectorIndex) -> None:
+    def test_versions_iterates_over_every_record(self, index: VectorIndex) -> None:
         points = [make_point(f"p{n}", version=n + 1) for n in range(300)]
         index.upsert([*points, make_point("his", BEN), make_point("was", valid_to=NOW, version=7)])
 
-        walked = list(index.versions(ANNA))
+        found = list(index.versions(ANNA))
 
         wanted = {(p.record.id, p.record.version) for p in points}
-        assert wanted | {(make_point("was").record.id, 7)} == set(walked)
-        assert len(walked) == 301
+        assert wanted | {(make_point("was").record.id, 7)} == set(found)
+        assert len(found) == 301
 
-    def test_an_operator_walks_over_everybodys_records(self, index: VectorIndex) -> None:
+    def test_versions_without_a_scope_has_all_records(self, index: VectorIndex) -> None:
         points = [make_point("hers"), make_point("his", BEN, version=4)]
         index.upsert(points)
 
         assert dict(index.versions(None)) == {p.record.id: p.record.version for p in points}
 
-    def test_an_operator_removes_what_is_nobodys(self, index: VectorIndex) -> None:
+    def test_delete_without_a_scope_removes_any_record(self, index: VectorIndex) -> None:
         points = [make_point("hers"), make_point("his", BEN), make_point("hers too")]
         index.upsert(points)
         index.delete(None, [one.record.id for one in points[:2]])

@@ -24,17 +24,17 @@ class SetClock:
         self.at = START
 
     def __call__(self) -> datetime:
-        """Tell the time."""
+        """Return the time."""
         return self.at
 
 
 def op(name: str, scope: Scope = ALICE) -> Operation:
-    """Make a change that nobody has accepted yet."""
+    """Make an operation that is not accepted yet."""
     return Operation(id=name, kind="add", scope=scope, body=f'{{"text": "{name} é"}}')
 
 
 def accept(journal: Journal, names: str, scope: Scope = ALICE) -> list[Operation]:
-    """Append one change for every letter of `names`."""
+    """Append one operation for every letter of `names`."""
     return journal.append([op(name, scope) for name in names], max_pending=MANY)
 
 
@@ -117,7 +117,7 @@ class JournalContract:
         assert journal.pending() == []
         assert accept(journal, "a")[0].version < 2**53
 
-    def test_a_repeated_id_is_answered_with_the_row_that_is_there(self, journal: Journal) -> None:
+    def test_a_repeated_id_returns_the_stored_operation(self, journal: Journal) -> None:
         [first] = accept(journal, "a")
         journal.plan({first.seq: b"plan"})
         other = replace(op("a"), body="other")
@@ -127,7 +127,7 @@ class JournalContract:
         assert again[1] == again[3]
         assert _ids(journal.pending()) == "ab"
 
-    def test_an_applied_one_still_answers_until_it_is_pruned(self, journal: Journal) -> None:
+    def test_an_applied_one_is_returned_until_it_is_pruned(self, journal: Journal) -> None:
         [first] = accept(journal, "a")
         journal.done([first.seq])
         [again] = accept(journal, "a")
@@ -174,7 +174,7 @@ class JournalContract:
 
         assert [one.plan for one in journal.pending()] == [b"one", b"\x00\xff"]
 
-    def test_a_lane_is_read_alone_and_up_to_its_limit(self, journal: Journal) -> None:
+    def test_a_partition_is_read_alone_and_up_to_its_limit(self, journal: Journal) -> None:
         accept(journal, "a")
         accept(journal, "b", BOB)
         accept(journal, "c", Scope(user_id="alice", session_id="s"))
@@ -232,7 +232,7 @@ class JournalContract:
         assert [one.operation for one in journal.dead(scopes[1])] == ["b"]
         assert [one.operation for one in journal.dead(scopes[3])] == ["d"]
 
-    def test_a_revived_one_is_accepted_anew_as_the_newest(self, journal: Journal) -> None:
+    def test_a_retried_one_is_accepted_again_as_the_newest(self, journal: Journal) -> None:
         a, b = accept(journal, "ab")
         journal.plan({a.seq: b"plan"})
         journal.failed(a.seq)
@@ -247,7 +247,7 @@ class JournalContract:
         assert journal.dead() == []
         assert journal.retry([]) == 0
 
-    def test_only_a_pending_one_can_be_applied_or_buried(self, journal: Journal) -> None:
+    def test_only_a_pending_one_can_be_applied_or_dead_lettered(self, journal: Journal) -> None:
         a, b = accept(journal, "ab")
         journal.dead_letter(a.seq, "why")
         journal.done([a.seq, b.seq])

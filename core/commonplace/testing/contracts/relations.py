@@ -20,8 +20,8 @@ TUESDAY = Scope(user_id="alice", session_id="tuesday")
 def moved(where: str, day: int, version: int, scope: Scope = ALICE, *, who: str = "Ann") -> Put:
     """Make the change that adds where somebody lives from a day on."""
     at = START + day * DAY
-    said = lives(who, where, valid_from=at)
-    change = put(f"{who} {where} {day}", version, scope, relations=[said])
+    asserted = lives(who, where, valid_from=at)
+    change = put(f"{who} {where} {day}", version, scope, relations=[asserted])
     return replace(change, record=replace(change.record, occurred_at=at))
 
 
@@ -42,14 +42,14 @@ def ends(records: Sequence[Record]) -> list[tuple[str, datetime | None]]:
 
 
 class RelationContract:
-    """What holds when, and what lies near a name; the fixture gives an empty store."""
+    """Promises about relations, supersession and expansion; the fixture gives an empty store."""
 
     @pytest.fixture
     def graph(self) -> GraphStore:
         """Give an empty store."""
         raise NotImplementedError
 
-    # -- statements ----------------------------------------------------------------------------
+    # -- assertions ----------------------------------------------------------------------------
 
     def test_relations_come_by_age_with_all_who_support_them(self, graph: GraphStore) -> None:
         first = likes("Ann", "tea")
@@ -58,22 +58,25 @@ class RelationContract:
         graph.apply([put("b", 2, relations=[likes(" ANN", "T\uff45a")])])
         a, b = (ALICE.record_id("fact", key) for key in "ab")
 
-        said: dict[str, Any] = {"single_valued": False, "created_at": START + timedelta(seconds=1)}
+        asserted: dict[str, Any] = {
+            "single_valued": False,
+            "created_at": START + timedelta(seconds=1),
+        }
         assert graph.relations(ALICE, include_superseded=True) == [
-            replace(first, **said, supports=tuple(sorted((a, b)))),
-            replace(second, **said, supports=(a,)),
+            replace(first, **asserted, supports=tuple(sorted((a, b)))),
+            replace(second, **asserted, supports=(a,)),
         ]
         assert [one.name for one in graph.entities(ALICE)] == ["Ann", "Bob", "tea"]
 
     def test_relations_of_one_entity_are_found_by_either_end(self, graph: GraphStore) -> None:
-        said = [likes("Ann", "tea"), likes("Bob", "Ann"), likes("Bob", "tea")]
-        graph.apply([put("a", 1, relations=said)])
+        asserted = [likes("Ann", "tea"), likes("Bob", "Ann"), likes("Bob", "tea")]
+        graph.apply([put("a", 1, relations=asserted)])
 
         found = graph.relations(ALICE, "aNN")
         assert [(one.subject, one.object) for one in found] == [("Ann", "tea"), ("Bob", "Ann")]
         assert graph.relations(ALICE, "An") == []
 
-    def test_relations_of_records_are_what_those_state(self, graph: GraphStore) -> None:
+    def test_relations_of_records_are_those_that_they_assert(self, graph: GraphStore) -> None:
         bob, session = Scope(user_id="bob"), Scope(user_id="alice", session_id="s")
         graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Bob", "tea")])])
         graph.apply([put("b", 2, relations=[likes("Ann", "tea"), likes("Cem", "tea")])])
@@ -82,18 +85,18 @@ class RelationContract:
         a, b = (ALICE.record_id("fact", key) for key in "ab")
         c = bob.record_id("fact", "c")
 
-        def told(*ids: str, scope: Scope = ALICE, **more: Any) -> list[tuple[str, int]]:
+        def subjects(*ids: str, scope: Scope = ALICE, **more: Any) -> list[tuple[str, int]]:
             found = graph.relations(scope, records=ids, **more)
             return [(one.subject, len(one.supports)) for one in found]
 
-        assert told(a) == told(a, include_superseded=True) == [("Bob", 1)]
-        assert told(b) == told(b, c, "no id") == [("Ann", 1), ("Cem", 1)]
-        assert told(a, b) == [("Ann", 1), ("Bob", 1), ("Cem", 1)]
-        assert told() == told(c) == told(b, scope=session) == []
+        assert subjects(a) == subjects(a, include_superseded=True) == [("Bob", 1)]
+        assert subjects(b) == subjects(b, c, "no id") == [("Ann", 1), ("Cem", 1)]
+        assert subjects(a, b) == [("Ann", 1), ("Bob", 1), ("Cem", 1)]
+        assert subjects() == subjects(c) == subjects(b, scope=session) == []
 
     def test_a_relation_of_another_beginning_is_another(self, graph: GraphStore) -> None:
-        said = [likes("Ann", "tea"), likes("Ann", "tea", valid_from=START)]
-        graph.apply([put("a", 1, relations=[*said, *said])])
+        asserted = [likes("Ann", "tea"), likes("Ann", "tea", valid_from=START)]
+        graph.apply([put("a", 1, relations=[*asserted, *asserted])])
 
         assert [one.valid_from for one in graph.relations(ALICE)] == [None, START]
 
@@ -121,7 +124,9 @@ class RelationContract:
         assert [(one.object, len(one.supports)) for one in left] == [("tea", 1)]
         assert graph.count(ALICE) == {"records": 2, "versions": 4, "relations": 0, "entities": 0}
 
-    def test_what_a_changed_record_said_expires_and_goes_with_it(self, graph: GraphStore) -> None:
+    def test_what_a_changed_record_asserted_expires_and_is_removed_with_it(
+        self, graph: GraphStore
+    ) -> None:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea")]), update("a", 2)])
         kept = graph.relations(ALICE, include_superseded=True)
         shown = graph.relations(ALICE), graph.relations(ALICE, as_of=START), graph.entities(ALICE)
@@ -196,14 +201,14 @@ class RelationContract:
         assert [one.conflicts for one in oslo.touched] == [(oslo.change.id,)]
         assert homes(graph) == ["Lyon"]
 
-    def test_an_end_that_was_told_holds(self, graph: GraphStore) -> None:
-        said = lives("Ann", "Rome", valid_from=START, valid_to=START + 2 * DAY)
-        graph.apply([put("a", 1, relations=[said]), moved("Oslo", 5, 2)])
+    def test_an_end_that_was_asserted_holds(self, graph: GraphStore) -> None:
+        asserted = lives("Ann", "Rome", valid_from=START, valid_to=START + 2 * DAY)
+        graph.apply([put("a", 1, relations=[asserted]), moved("Oslo", 5, 2)])
 
         assert homes(graph, as_of=START + DAY) == ["Rome"]
         assert homes(graph, as_of=START + 3 * DAY) == []
 
-    def test_what_is_taken_back_opens_what_it_had_closed(self, graph: GraphStore) -> None:
+    def test_a_retracted_value_reopens_what_it_had_ended(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
         [outcome] = graph.apply([remove("Ann Oslo 5", 3)])
         [repeated] = graph.apply([remove("Ann Oslo 5", 3)])
@@ -212,10 +217,10 @@ class RelationContract:
         assert repeated.touched == outcome.touched
         assert (homes(graph), live(graph)) == (["Rome"], ["text of Ann Rome 1"])
 
-    def test_a_changed_record_claims_only_what_it_says_now(self, graph: GraphStore) -> None:
+    def test_a_changed_record_asserts_only_what_it_says_now(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
-        said = lives("Ann", "Bonn", valid_from=START + 3 * DAY)
-        [outcome] = graph.apply([update("Ann Oslo 5", 3, text="new", relations=[said])])
+        asserted = lives("Ann", "Bonn", valid_from=START + 3 * DAY)
+        [outcome] = graph.apply([update("Ann Oslo 5", 3, text="new", relations=[asserted])])
 
         assert ends(outcome.touched) == [("text of Ann Rome 1", START + 3 * DAY)]
         assert homes(graph) == ["Bonn"]
@@ -225,7 +230,7 @@ class RelationContract:
             "Bonn",
         ]
 
-    def test_an_update_that_tells_nothing_of_relations_leaves_them(self, graph: GraphStore) -> None:
+    def test_an_update_without_relations_leaves_them(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
         change = replace(update("Ann Rome 1", 3, votes=2, pinned=True), relations=None)
         [outcome] = graph.apply([change])
@@ -235,7 +240,7 @@ class RelationContract:
         assert (outcome.record.votes, outcome.record.pinned) == (2, True)
         assert homes(graph) == ["Oslo"]
 
-    def test_the_same_change_again_tells_what_it_touched(self, graph: GraphStore) -> None:
+    def test_the_same_change_again_returns_what_it_touched(self, graph: GraphStore) -> None:
         changes = [moved("Rome", 1, 1), moved("Oslo", 5, 2)]
         first = graph.apply(changes)
         again = graph.apply(changes)
@@ -243,19 +248,19 @@ class RelationContract:
         assert again[1] == first[1]
         assert again[0].record == first[1].touched[0]
 
-    def test_a_record_is_over_when_all_it_claims_is(self, graph: GraphStore) -> None:
+    def test_a_record_ends_when_all_it_asserts_has_ended(self, graph: GraphStore) -> None:
         at = START + DAY
-        said = [lives("Ann", "Rome", valid_from=at), lives("Bob", "Rome", valid_from=at)]
-        graph.apply([put("both", 1, relations=[*said, likes("Ann", "tea")]), moved("Oslo", 5, 2)])
+        asserted = [lives("Ann", "Rome", valid_from=at), lives("Bob", "Rome", valid_from=at)]
+        graph.apply(
+            [put("both", 1, relations=[*asserted, likes("Ann", "tea")]), moved("Oslo", 5, 2)]
+        )
         before = live(graph)
         graph.apply([moved("Bonn", 7, 3, who="Bob")])
 
         assert before == ["text of Ann Oslo 5", "text of both"]
         assert "text of both" not in live(graph)
 
-    def test_one_who_calls_a_relation_single_valued_settles_it_for_all(
-        self, graph: GraphStore
-    ) -> None:
+    def test_one_assertion_as_single_valued_resolves_it_for_all(self, graph: GraphStore) -> None:
         loose = lives("Ann", "Oslo", valid_from=START + 5 * DAY, single_valued=False)
         changes = [moved("Rome", 1, 1), moved("Oslo", 5, 2), put("loose", 3, relations=[loose])]
         graph.apply(changes)
@@ -266,7 +271,7 @@ class RelationContract:
         assert homes(graph) == ["Oslo", "Rome"]
         assert ends(outcome.touched) == [("text of Ann Rome 1", None)]
 
-    def test_sessions_of_an_owner_share_their_slots(self, graph: GraphStore) -> None:
+    def test_sessions_of_an_owner_share_single_values(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1, MONDAY), moved("Oslo", 5, 2, TUESDAY)])
         shown = [homes(graph, one, include_superseded=True) for one in (ALICE, MONDAY, TUESDAY)]
         erased = graph.erase(TUESDAY, 3)
@@ -277,19 +282,19 @@ class RelationContract:
         assert again.touched == erased.touched
         assert homes(graph, MONDAY) == ["Rome"]
 
-    def test_an_update_from_a_wider_scope_settles_among_the_records_own(
+    def test_an_update_from_a_wider_scope_resolves_among_the_records_own(
         self, graph: GraphStore
     ) -> None:
         narrow = Scope(user_id="alice", agent_id="a")
         later = lives("Ann", "Oslo", valid_from=START + 5 * DAY)
         graph.apply([moved("Rome", 1, 1, narrow), moved("Lyon", 1, 2), put("x", 3, narrow)])
-        [outcome] = graph.apply([update("x", 4, narrow, claimed=ALICE, relations=[later])])
+        [outcome] = graph.apply([update("x", 4, narrow, given_scope=ALICE, relations=[later])])
 
         assert ends(outcome.touched) == [("text of Ann Rome 1", START + 5 * DAY)]
         assert homes(graph, narrow) == ["Oslo"]
         assert homes(graph) == ["Lyon", "Oslo"]
 
-    def test_no_owner_ends_what_another_said(self, graph: GraphStore) -> None:
+    def test_no_owner_ends_what_another_asserted(self, graph: GraphStore) -> None:
         owners = [
             ALICE,
             Scope(user_id="bob"),
@@ -308,8 +313,8 @@ class RelationContract:
     # -- around a name -------------------------------------------------------------------------
 
     def test_relations_further_away_are_found_hop_by_hop(self, graph: GraphStore) -> None:
-        said = [likes("Ann", "Bob"), likes("Bob", "Cem"), likes("Cem", "Dee")]
-        graph.apply([put("a", 1, relations=said)])
+        asserted = [likes("Ann", "Bob"), likes("Bob", "Cem"), likes("Cem", "Dee")]
+        graph.apply([put("a", 1, relations=asserted)])
 
         assert [len(graph.relations(ALICE, "ann", hops=hops)) for hops in (1, 2, 3)] == [1, 2, 3]
 
@@ -362,14 +367,14 @@ class RelationContract:
         assert found == [ALICE.record_id("fact", "a")]
         assert graph.expand(ALICE, ["where", "xylophone"], START) == []
 
-    def test_what_is_over_leads_nowhere(self, graph: GraphStore) -> None:
+    def test_an_ended_relation_is_not_expanded(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1), moved("Oslo", 5, 2)])
 
         assert [one.id for one in graph.expand(ALICE, ["ann"], START + 9 * DAY)] == [
             ALICE.record_id("fact", "Ann Oslo 5")
         ]
 
-    def test_a_session_reaches_only_its_own(self, graph: GraphStore) -> None:
+    def test_a_session_expands_only_its_own(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1, MONDAY), moved("Oslo", 1, 2, TUESDAY, who="Bob")])
         graph.apply([put("a", 3, TUESDAY, relations=[likes("Ann", "Bob")])])
 

@@ -1,4 +1,4 @@
-"""Contract of graph store snapshots: inherit `MovingContract`, provide `graph` and `other`."""
+"""Contract of graph store snapshots: inherit `SnapshotContract`, provide `graph` and `other`."""
 
 import itertools
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def past() -> list[Put | Remove]:
 
 
 def fill(graph: GraphStore) -> None:
-    """Give a store a past."""
+    """Apply `past`, an erasure and accesses."""
     for change in past():
         graph.apply([change])
     graph.erase(ERASED, 14)
@@ -54,8 +54,8 @@ def fill(graph: GraphStore) -> None:
         graph.log_access(ALICE, ids[: day + 1], START + timedelta(days=day))
 
 
-def look(graph: GraphStore) -> list[Any]:
-    """Read all that can be read."""
+def read_all(graph: GraphStore) -> list[Any]:
+    """Read everything that a store can return."""
     seen: list[Any] = []
     for scope in SCOPES:
         page = graph.page(scope, limit=1000, include_expired=True)
@@ -79,12 +79,12 @@ _QUESTIONS: Sequence[dict[str, Any]] = (
 )
 
 
-def _move(kept: Sequence[SnapshotRow], graph: GraphStore, size: int = 5) -> None:
-    for start in range(0, len(kept), size):
-        graph.load(kept[start : start + size])
+def _copy(rows: Sequence[SnapshotRow], graph: GraphStore, size: int = 5) -> None:
+    for start in range(0, len(rows), size):
+        graph.load(rows[start : start + size])
 
 
-class MovingContract:
+class SnapshotContract:
     """What `dump`, `load`, `get_meta` and `set_meta` promise.
 
     The fixtures give an empty store each, of one engine or of two.
@@ -92,25 +92,25 @@ class MovingContract:
 
     @pytest.fixture
     def graph(self) -> GraphStore:
-        """Give the store that is read."""
+        """Give the store that is dumped."""
         raise NotImplementedError
 
     @pytest.fixture
     def other(self) -> GraphStore:
-        """Give the store that takes over."""
+        """Give the store that loads the snapshot."""
         raise NotImplementedError
 
-    def test_an_empty_store_keeps_nothing(self, graph: GraphStore) -> None:
+    def test_an_empty_store_has_an_empty_dump(self, graph: GraphStore) -> None:
         assert list(graph.dump()) == []
 
-    def test_every_read_is_answered_alike(self, graph: GraphStore, other: GraphStore) -> None:
+    def test_every_read_returns_the_same(self, graph: GraphStore, other: GraphStore) -> None:
         fill(graph)
-        _move(list(graph.dump()), other)
+        _copy(list(graph.dump()), other)
 
-        assert look(other) == look(graph)
+        assert read_all(other) == read_all(graph)
         assert list(other.dump()) == list(graph.dump())
 
-    def test_fences_come_first_and_lanes_in_order(self, graph: GraphStore) -> None:
+    def test_fences_come_first_and_partitions_in_order(self, graph: GraphStore) -> None:
         fill(graph)
         kept = list(graph.dump())
         partitions = [one.partition for one in kept]
@@ -119,7 +119,7 @@ class MovingContract:
         assert partitions == sorted(partitions)
         assert set(partitions) == {"", ALICE.partition, BOB.partition, NOBODY.partition}
 
-    def test_reading_goes_on_at_a_partition(self, graph: GraphStore) -> None:
+    def test_a_dump_resumes_at_a_partition(self, graph: GraphStore) -> None:
         fill(graph)
         kept = list(graph.dump())
         for since in {one.partition for one in kept}:
@@ -127,29 +127,29 @@ class MovingContract:
 
             assert list(graph.dump(since)) == wanted
 
-    def test_what_was_cut_anywhere_goes_on_at_its_partition(
+    def test_a_load_that_was_cut_anywhere_resumes_at_its_partition(
         self, graph: GraphStore, other: GraphStore
     ) -> None:
         fill(graph)
         kept = list(graph.dump())
         for cut in range(9, len(kept), 19):
             other.load(kept[:cut])
-            _move(list(graph.dump(kept[cut - 1].partition)), other)
+            _copy(list(graph.dump(kept[cut - 1].partition)), other)
 
         assert list(other.dump()) == kept
-        assert look(other) == look(graph)
+        assert read_all(other) == read_all(graph)
 
-    def test_all_in_one_go_is_the_same(self, graph: GraphStore, other: GraphStore) -> None:
+    def test_a_load_in_one_call_is_the_same(self, graph: GraphStore, other: GraphStore) -> None:
         fill(graph)
         other.load(list(graph.dump()))
         other.load(list(graph.dump()))
         other.load([])
 
-        assert look(other) == look(graph)
+        assert read_all(other) == read_all(graph)
 
     def test_later_changes_do_the_same(self, graph: GraphStore, other: GraphStore) -> None:
         fill(graph)
-        _move(list(graph.dump()), other)
+        _copy(list(graph.dump()), other)
         later: list[Put | Remove] = [
             put("turn 2", 21, TALK, in_session=True),
             put("lima", 22, relations=[lives("Ann", "Lima", valid_from=LATE)]),
@@ -161,7 +161,7 @@ class MovingContract:
         ]
 
         assert [other.apply([one]) for one in later] == [graph.apply([one]) for one in later]
-        assert look(other) == look(graph)
+        assert read_all(other) == read_all(graph)
         assert other.erase(ALICE, 40) == graph.erase(ALICE, 40)
         assert list(other.dump()) == list(graph.dump())
 
@@ -169,18 +169,18 @@ class MovingContract:
         self, graph: GraphStore, other: GraphStore
     ) -> None:
         fill(graph)
-        _move(list(graph.dump()), other)
+        _copy(list(graph.dump()), other)
         late = [put("gone", 8), put("secret", 14, ERASED), update("tea", 5), past()[0]]
 
         assert [other.apply([one]) for one in late] == [graph.apply([one]) for one in late]
-        assert look(other) == look(graph)
+        assert read_all(other) == read_all(graph)
 
     def test_what_is_deleted_or_newer_here_stays_so(
         self, graph: GraphStore, other: GraphStore
     ) -> None:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea")]), put("b", 2)])
         other.apply([put("a", 1), remove("a", 3), put("b", 2), update("b", 4, text="newer")])
-        _move(list(graph.dump()), other)
+        _copy(list(graph.dump()), other)
 
         assert [one.text for one in other.page(ALICE).records] == ["newer"]
         assert other.relations(ALICE) == []
@@ -190,16 +190,16 @@ class MovingContract:
     ) -> None:
         graph.apply([put("a", 1, TALK), put("b", 9, TALK), put("c", 1)])
         other.erase(Scope(user_id="alice", agent_id="a"), 5)
-        _move(list(graph.dump()), other)
+        _copy(list(graph.dump()), other)
 
         assert sorted(one.text for one in other.page(ALICE).records) == ["text of b", "text of c"]
         assert other.history(ALICE, TALK.record_id("fact", "a")) == []
 
     def test_an_id_of_another_owner_stays_his(self, graph: GraphStore, other: GraphStore) -> None:
         graph.apply([put("a", 2)])
-        stolen = put("a", 1, claimed=BOB)
+        stolen = put("a", 1, given_scope=BOB)
         other.apply([stolen])
-        _move(list(graph.dump()), other)
+        _copy(list(graph.dump()), other)
 
         assert other.page(ALICE).records == ()
         assert other.page(BOB).records == (stolen.record,)
@@ -209,9 +209,9 @@ class MovingContract:
     ) -> None:
         owners = [Scope(user_id=f"user {n}") for n in range(5)]
         for n, owner in enumerate(itertools.islice(itertools.cycle(owners), 60)):
-            said = [likes(f"name {n % 7}", f"thing {n % 11}")]
-            graph.apply([put(f"{n}", n + 1, owner, relations=said)])
-        _move(list(graph.dump()), other, size=16)
+            asserted = [likes(f"name {n % 7}", f"thing {n % 11}")]
+            graph.apply([put(f"{n}", n + 1, owner, relations=asserted)])
+        _copy(list(graph.dump()), other, size=16)
         records = [one for one in other.dump() if isinstance(one, RecordRow)]
 
         assert 60 == len(records)
@@ -219,7 +219,7 @@ class MovingContract:
         for owner in owners:
             assert other.relations(owner) == graph.relations(owner)
 
-    def test_versions_of_all_owners_are_walked_for_an_operator(self, graph: GraphStore) -> None:
+    def test_versions_of_all_owners_are_read_without_a_scope(self, graph: GraphStore) -> None:
         fill(graph)
         live = {
             one.record.id: one.record.version
@@ -229,7 +229,7 @@ class MovingContract:
 
         assert dict(graph.versions(None)) == live
 
-    def test_notes_about_the_whole_store_are_kept(self, graph: GraphStore) -> None:
+    def test_metadata_of_the_whole_store_is_kept(self, graph: GraphStore) -> None:
         assert graph.get_meta("generation") is None
         graph.set_meta("generation", "1")
         graph.set_meta("generation", "2")
@@ -237,19 +237,19 @@ class MovingContract:
         assert graph.get_meta("generation") == "2"
         assert list(graph.dump()) == []
 
-    def test_a_relation_comes_as_it_was_said(self, graph: GraphStore) -> None:
-        said = [lives("Ann", "Rome"), likes("Ann", "tea", valid_to=LATE)]
-        graph.apply([put("a", 1, relations=said)])
-        graph.apply([update("a", 2, relations=[said[0]])])
+    def test_an_assertion_comes_as_it_was_made(self, graph: GraphStore) -> None:
+        asserted = [lives("Ann", "Rome"), likes("Ann", "tea", valid_to=LATE)]
+        graph.apply([put("a", 1, relations=asserted)])
+        graph.apply([update("a", 2, relations=[asserted[0]])])
         [kept] = [one for one in graph.dump() if isinstance(one, RecordRow)]
 
-        assert [_said(one) for one in kept.states] == [
-            (said[0], None),
-            (said[1], START + timedelta(seconds=2)),
+        assert [_as_asserted(one) for one in kept.states] == [
+            (asserted[0], None),
+            (asserted[1], START + timedelta(seconds=2)),
         ]
 
 
-def _said(one: Relation) -> tuple[Relation, datetime | None]:
+def _as_asserted(one: Relation) -> tuple[Relation, datetime | None]:
     plain = Relation(
         subject=one.subject,
         predicate=one.predicate,
