@@ -252,7 +252,7 @@ def _age(node: Mapping[str, Any]) -> tuple[int, str]:
 
 def to_record(node: Mapping[str, Any]) -> Record:
     """Convert a node to a record."""
-    return rows.to_record(rows.RecordColumns._make(map(node.get, rows.RecordColumns._fields)))
+    return rows.to_record([node.get(name) for name in rows.RecordColumns._fields])
 
 
 def scope_of(node: Mapping[str, Any]) -> Scope:

@@ -108,7 +108,7 @@ class SqliteGraph:
             found = connection.execute(sql, (*values, *after))
             visible = rows.visible(
                 scope,
-                (rows.to_record(rows.RecordColumns(*row)) for row in found),
+                map(rows.to_record, found),
                 include_superseded=include_superseded,
                 as_of=as_of,
                 include_expired=include_expired,

@@ -28,7 +28,7 @@ def read(connection: Connection, record_id: object) -> RecordColumns | None:
         row = connection.execute(_GET, (record_id,)).fetchone()
     except UnicodeEncodeError:
         return None  # a lone surrogate is in no id
-    return RecordColumns(*row) if row else None
+    return RecordColumns._make(row) if row else None
 
 
 def apply(connection: Connection, change: Put | Remove) -> Outcome:

@@ -343,7 +343,7 @@ def _update_record(connection: Connection, record: str) -> bool:
 
 def _read_live(connection: Connection, record: str) -> Record | None:
     row = connection.execute(_LIVE, (record,)).fetchone()
-    return rows.to_record(rows.RecordColumns(*row)) if row else None
+    return rows.to_record(row) if row else None
 
 
 # -- reads -----------------------------------------------------------------------------------------
@@ -445,7 +445,7 @@ def _rows(
     conditions = [current, _owned(scope, "r"), *([chosen] if chosen else [])]
     where, values = _all_of(*conditions)
     sql = _READ.format(supports=supports, index=index, where=where)
-    found = (RelationColumns(*row) for row in connection.execute(sql, (*session, *values)))
+    found = map(RelationColumns._make, connection.execute(sql, (*session, *values)))
     return [row for row in found if row.supports != "[]"]
 
 
