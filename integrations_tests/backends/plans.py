@@ -1,4 +1,4 @@
-"""What SQLite is asked, and how it would find the answers."""
+"""Statements that SQLite runs, and their query plans."""
 
 import re
 import sqlite3
@@ -23,7 +23,7 @@ each_kind_of_scope = pytest.mark.parametrize(
 
 
 def note_statements(file: SqliteConnection) -> set[str]:
-    """Note every statement that is run from now on."""
+    """Record every statement that is run from now on."""
     asked: set[str] = set()
     file.write(lambda c: c.set_trace_callback(asked.add))
     with file.read() as reader:
@@ -32,7 +32,7 @@ def note_statements(file: SqliteConnection) -> set[str]:
 
 
 def plans_of(file: SqliteConnection, asked: Iterable[str]) -> dict[str, list[str]]:
-    """Read the steps of each statement's plan; this ends the noting on the writing side."""
+    """Read the steps of each statement's plan; this ends the recording on the writer."""
 
     def explain(connection: sqlite3.Connection) -> dict[str, list[str]]:
         connection.set_trace_callback(None)
@@ -46,7 +46,7 @@ def plans_of(file: SqliteConnection, asked: Iterable[str]) -> dict[str, list[str
 
 
 def scans_of(plans: dict[str, list[str]], expected: str) -> dict[str, list[str]]:
-    """Choose what reads a whole table, but for statements with what is expected to."""
+    """Choose the statements that read a whole table, except those that match `expected`."""
     return {
         sql: plan
         for sql, plan in plans.items()

@@ -1,4 +1,4 @@
-"""What tests of several frameworks ask of a server."""
+"""Fixtures for tests of frameworks on a server."""
 
 from collections.abc import Iterator
 from dataclasses import replace

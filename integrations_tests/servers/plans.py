@@ -1,4 +1,4 @@
-"""What a Neo4j server is asked, and how it would find the answers."""
+"""Texts that a Neo4j server runs, and their query plans."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from commonplace.backends.neo4j.driver import Neo4jDriver
 
 
 def note_texts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
-    """Note every text that is run from now on, and its parameters, in their order."""
+    """Record every text that is run from now on with its parameters, in order."""
     asked: list[tuple[str, dict[str, Any]]] = []
     run = neo4j.ManagedTransaction.run
     monkeypatch.setattr(

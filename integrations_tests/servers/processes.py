@@ -1,4 +1,4 @@
-"""Processes beside that of a test: several that open one store at once, a server that is killed."""
+"""Child processes of tests: several that open one store at once, a server that is killed."""
 
 import json
 import subprocess
@@ -36,11 +36,11 @@ def open_together(engine: str, number: int, **options: object) -> None:
         for one in started:
             one.stdin.write("go\n")
             one.stdin.flush()
-        told = [one.communicate(timeout=120)[1] for one in started]
+        errors = [one.communicate(timeout=120)[1] for one in started]
     finally:
         for one in started:
             one.kill()
-    assert [one.returncode for one in started] == [0] * number, told
+    assert [one.returncode for one in started] == [0] * number, errors
 
 
 def kill_among(server: Server, writes: Sequence[Callable[[], object]], after: int) -> int:

@@ -1,4 +1,4 @@
-"""A way to a server that counts what is asked on it."""
+"""Proxy to a server that counts requests."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The Neo4j graph store: the contract on a real server, and what only a server has."""
+"""Tests of the Neo4j graph store: the contract on a real server, and what only a server has."""
 
 import random
 import socket

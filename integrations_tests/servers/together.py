@@ -1,4 +1,4 @@
-"""A process that opens a store when told to and writes: `together.py ENGINE NUMBER JSON`."""
+"""Child process that opens a store on a signal and writes: `together.py ENGINE NUMBER JSON`."""
 
 import json
 import sys
