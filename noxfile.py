@@ -18,7 +18,6 @@ nox.options.sessions = ["tests"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
-EXTRAS = sorted(set(PROJECT["project"]["optional-dependencies"]) - {"all"})
 ADAPTERS = sorted(path.name.split("_", 1)[1] for path in Path("adapters").glob("commonplace_*"))
 TYPED = ["core/commonplace", "noxfile.py", "examples"]
 CORE = "core/tests"

@@ -38,11 +38,12 @@ def test_an_adapter_is_in_every_place_its_word_belongs(adapter: str):
     )
 
 
-def test_all_holds_every_other_extra():
+def test_all_holds_every_extra_that_a_program_uses():
     (everything,) = EXTRAS["all"]
-    named = everything.removeprefix("commonplace[").removesuffix("]").split(",")
+    name, _, named = everything.removesuffix("]").partition("[")
 
-    assert sorted(set(EXTRAS) - {"all"}) == sorted(named)
+    assert name == PROJECT["project"]["name"]
+    assert sorted(set(EXTRAS) - {"all", "testing"}) == sorted(named.split(","))
 
 
 @pytest.mark.parametrize("extra", sorted(set(EXTRAS) - {"all"}))

@@ -139,7 +139,7 @@ def test_a_dry_run_tells_what_the_import_then_does(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_command_tells_first_and_brings_when_that_is_said(store, tmp_path):
-    typer = pytest.importorskip("typer", reason="pip install 'commonplace[cli]'")
+    typer = pytest.importorskip("typer", reason="pip install 'commonplace-memory[cli]'")
     from typer.testing import CliRunner
 
     from commonplace_mem0.command import command

@@ -58,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    pytest.importorskip("openai", reason="pip install 'commonplace[openai]'")
+    pytest.importorskip("openai", reason="pip install 'commonplace-memory[openai]'")
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     found = Server()

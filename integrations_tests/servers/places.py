@@ -52,7 +52,7 @@ class QdrantPlace:
 @pytest.fixture(scope="session")
 def neo4j_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jPlace]:
     """A Neo4j that tests may fill."""
-    driver = pytest.importorskip("neo4j", reason="pip install 'commonplace[neo4j]'")
+    driver = pytest.importorskip("neo4j", reason="pip install 'commonplace-memory[neo4j]'")
     if given := os.environ.get("NEO4J_URI"):
         user, password = os.environ.get("NEO4J_USER", "neo4j"), os.environ.get("NEO4J_PASSWORD")
         yield Neo4jPlace(given, (user, password) if password else None)
@@ -90,7 +90,7 @@ def qdrant_place(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[QdrantPlace]:
     """A Qdrant that tests may fill, or what stands in for one."""
-    pytest.importorskip("qdrant_client", reason="pip install 'commonplace[qdrant]'")
+    pytest.importorskip("qdrant_client", reason="pip install 'commonplace-memory[qdrant]'")
     if "QDRANT_URL" in os.environ:
         given = os.environ["QDRANT_URL"]
         # As a server does when it is not told otherwise.

@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("langgraph", reason="pip install 'commonplace[langgraph]'")
+pytest.importorskip("langgraph", reason="pip install 'commonplace-memory[langgraph]'")
 pytest.importorskip("langgraph.checkpoint.conformance", reason="the public conformance suite")
 
 from commonplace import Memory

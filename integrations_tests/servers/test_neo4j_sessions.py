@@ -2,7 +2,7 @@
 
 import pytest
 
-pytest.importorskip("strands", reason="pip install 'commonplace[strands]'")
+pytest.importorskip("strands", reason="pip install 'commonplace-memory[strands]'")
 
 from commonplace import Memory
 

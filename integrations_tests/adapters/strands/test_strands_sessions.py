@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("strands", reason="pip install 'commonplace[strands]'")
+pytest.importorskip("strands", reason="pip install 'commonplace-memory[strands]'")
 
 from strands import Agent
 from strands.multiagent import GraphBuilder
