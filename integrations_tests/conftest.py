@@ -1,4 +1,4 @@
-"""What every integration test may ask for."""
+"""Fixtures of every integration test."""
 
 import os
 from collections.abc import Iterator
@@ -30,6 +30,16 @@ __all__ = [
     "qdrant_place",
     "qdrant_url",
 ]
+SERVERS = {"neo4j_place", "neo4j_uri", "qdrant_place", "qdrant_url"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that needs a server as such."""
+    for item in items:
+        engines = item.callspec.params.get("engines", "embedded") if hasattr(item, "callspec") else ""
+        if "+" in engines or SERVERS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.external_service)
 
 
 @pytest.fixture

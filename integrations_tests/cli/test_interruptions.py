@@ -10,6 +10,8 @@ import pytest
 
 from .lives import SMALL, opened, reads
 
+pytestmark = pytest.mark.slow
+
 CHILD = Path(__file__).with_name("child.py")
 
 

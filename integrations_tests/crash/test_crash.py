@@ -11,6 +11,8 @@ from commonplace.ports.stores import CRASH_POINTS
 from commonplace.runtime import Runtime
 from commonplace.testing.fakes import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 ALICE = Scope(user_id="alice")
 BEES, CELLO, VIOLA = "Alice keeps bees", "Alice plays the cello", "Alice plays the viola"
 ROWS, HENS = "Alice rows at dawn", "Alice keeps hens"
