@@ -213,7 +213,7 @@ def stories(tongue: Tongue, count: int) -> Story:
     return story
 
 
-def hops(small: bool) -> Iterator[Table]:  # noqa: FBT001 -- passed on as it came
+def hops(small: bool) -> Iterator[Table]:
     """Measure how many facts that answer are among the first, with relations or without."""
     count = 20 if small else 100
     told = {"en": stories(ENGLISH, count), "zh": stories(CHINESE, count)}
@@ -247,15 +247,15 @@ def _share(places: Sequence[Sequence[int]], k: int) -> float:
 
 def _found(memory: Memory, question: str, arm: str) -> list[str]:
     graph = memory._runtime.engines.graph  # noqa: SLF001 -- what is left out has no other handle
-    reach = graph.reach if arm == "with" else (lambda *_: [])
-    with mock.patch.object(graph, "reach", reach):
+    expand = graph.expand if arm == "with" else (lambda *_: [])
+    with mock.patch.object(graph, "expand", expand):
         return [one.record.id for one in memory.search(question, ALICE, top_k=10)]
 
 
 # -- one value at a time ---------------------------------------------------------------------------
 
 
-def slots(small: bool) -> Iterator[Table]:  # noqa: FBT001 -- passed on as it came
+def slots(small: bool) -> Iterator[Table]:
     """Count wrong values now and at every boundary, and what is missing of the history."""
     chance = random.Random(13)
     wanted = {
@@ -311,7 +311,7 @@ def _wrong(memory: Memory, wanted: dict[str, int], at: datetime | None) -> int:
 TYPES = ("likes", "knows", "visits", "teaches", "helps", "reads", "calls", "paints")
 
 
-def cost(small: bool) -> Iterator[Table]:  # noqa: FBT001 -- passed on as it came
+def cost(small: bool) -> Iterator[Table]:
     """Time a graph in which everybody has some ten relations, and one has five hundred."""
     count = 1_000 if small else 10_000
     chance = random.Random(14)
@@ -405,7 +405,7 @@ PARTS: dict[str, Callable[[bool], Iterator[Table]]] = {"hops": hops, "slots": sl
 
 def main(
     parts: Annotated[list[str] | None, typer.Argument(help="Of hops, slots, cost; all.")] = None,
-    small: Annotated[bool, typer.Option("--small", help="A tenth of everything.")] = False,  # noqa: FBT002 -- a switch
+    small: Annotated[bool, typer.Option("--small", help="A tenth of everything.")] = False,
 ) -> None:
     """Print the figures of each part."""
     for part in parts or PARTS:

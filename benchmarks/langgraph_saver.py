@@ -61,7 +61,7 @@ class Thread:
 
     def read(self) -> None:
         """Read the latest state."""
-        assert self.saver.get_tuple(self.all) is not None  # noqa: S101 -- what is not there is quick
+        assert self.saver.get_tuple(self.all) is not None  # what is not there is quick
 
     def walk(self) -> None:
         """List the latest 100."""

@@ -141,7 +141,7 @@ def sync_stores(folder: Path) -> Iterator[tuple[str, Any]]:
     )
     yield "InMemoryStore", lambda _: InMemoryStore(index=INDEX)
     if hasattr(sqlite3.Connection, "enable_load_extension"):
-        from langgraph.store.sqlite import SqliteStore  # noqa: PLC0415 -- where SQLite can
+        from langgraph.store.sqlite import SqliteStore  # where SQLite can
 
         def sqlite(stack: ExitStack) -> BaseStore:
             path = str(folder / "peer.db")
@@ -159,7 +159,7 @@ async def async_row(kind: str, folder: Path, size: int) -> list[str]:
             store: Any = CommonplaceStore(folder / "ours", index=INDEX)
             await stack.enter_async_context(store)
         else:
-            from langgraph.store.sqlite.aio import AsyncSqliteStore  # noqa: PLC0415 -- as above
+            from langgraph.store.sqlite.aio import AsyncSqliteStore
 
             path = str(folder / "peer.db")
             store = await stack.enter_async_context(

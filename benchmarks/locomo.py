@@ -170,7 +170,7 @@ def main(
     path: Annotated[Path | None, typer.Argument(help="A file in LoCoMo's format.")] = None,
     embedder: Annotated[str, typer.Option(help="default or hash")] = "default",
     limit: Annotated[int, typer.Option(help="Ask only that many questions; 0 for all.")] = 0,
-    long: Annotated[bool, typer.Option("--long", help="Generated long messages.")] = False,  # noqa: FBT002 -- a switch
+    long: Annotated[bool, typer.Option("--long", help="Generated long messages.")] = False,
 ) -> None:
     """Measure how well the memory finds evidence."""
     if (path is None) != long:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-import commonplace.reading
+import commonplace.retrieval.search
 from commonplace.retrieval.ranking import Weights, rank
 
 TOPICS = {
@@ -105,8 +105,8 @@ def conversations(
 def plain_fusion() -> Iterator[None]:
     """Rank without neighbours, sessions and speakers while the context lasts."""
     alone = Weights(dense=0.5, speaker=0.0, neighbours=(0.0, 0.0), session=0.0, mention=0.0)
-    commonplace.reading.rank = partial(rank, weights=alone)
+    commonplace.retrieval.search.rank = partial(rank, weights=alone)
     try:
         yield
     finally:
-        commonplace.reading.rank = rank
+        commonplace.retrieval.search.rank = rank

@@ -24,7 +24,7 @@ from rich.table import Table
 from commonplace import Record, Scope, Settings
 from commonplace.backends import open_engines
 from commonplace.ports.stores import Point, Query, Terms, VectorIndex
-from commonplace.settings import Place, without_secret
+from commonplace.settings import Location, without_secret
 from commonplace.testing.fakes import HashEmbedder
 
 SCOPES = (200, 5_000, 20_000)
@@ -98,7 +98,7 @@ def main(
         table.add_column(name, justify="right")
     sizes = [one for one in (30_000, 100_000, 300_000, 1_000_000, 3_000_000) if one < records]
     with tempfile.TemporaryDirectory() as folder, Progress(console=console) as progress:
-        place = Place.find(folder, Settings(), vectors=vectors or None)
+        place = Location.find(folder, Settings(), vectors=vectors or None)
         index = open_engines(place, Settings(), HashEmbedder(dimensions), "made up").index
         bar = progress.add_task("records", total=records)
         mine = [Scope(user_id=f"user of {one}") for one in SCOPES]

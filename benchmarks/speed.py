@@ -204,7 +204,7 @@ def importing() -> list[Row]:
     ]
 
 
-def peer(small: bool) -> dict[str, float]:  # noqa: FBT001 -- passed on as it came
+def peer(small: bool) -> dict[str, float]:
     """Measure mem0 in an environment of its own; empty when it cannot be installed."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder, "peer")
@@ -238,8 +238,8 @@ def _environment() -> dict[str, str]:
 
 
 def main(
-    no_peer: Annotated[bool, typer.Option("--no-peer", help="Only ours.")] = False,  # noqa: FBT002 -- a switch
-    small: Annotated[bool, typer.Option("--small", help="A tenth of everything.")] = False,  # noqa: FBT002 -- a switch
+    no_peer: Annotated[bool, typer.Option("--no-peer", help="Only ours.")] = False,
+    small: Annotated[bool, typer.Option("--small", help="A tenth of everything.")] = False,
 ) -> None:
     """Print every figure with its budget and the peer's."""
     share = 10 if small else 1
