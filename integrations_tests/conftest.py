@@ -37,7 +37,7 @@ SERVERS = {"neo4j_place", "neo4j_uri", "qdrant_place", "qdrant_url"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark every test that needs a server as such."""
     for item in items:
-        engines = item.callspec.params.get("engines", "embedded") if hasattr(item, "callspec") else ""
+        engines = item.callspec.params.get("engines", "") if hasattr(item, "callspec") else ""
         if "+" in engines or SERVERS.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.external_service)
 

@@ -306,7 +306,7 @@ def test_forgetting_a_session_leaves_no_row_of_a_change_made_from_above(tmp_path
 @pytest.mark.parametrize("reopened", [False, True])
 def test_a_known_fact_may_come_with_the_one_that_ends_it(
     tmp_path: Path,
-    reopened: bool,  # noqa: FBT001 -- given by name
+    reopened: bool,
 ) -> None:
     lyon, nice = (home(place, since) for place, since in (("Lyon", 2020), ("Nice", 2021)))
     with open_memory(tmp_path) as memory:
@@ -489,7 +489,8 @@ def test_a_forked_child_is_told_and_never_hangs(tmp_path: Path) -> None:
             "            call()\n"
             "        except (MemoryClosedError, StoreLockedError) as error:\n"
             "            told.append(type(error).__name__)\n"
-            "    os._exit(0 if told == ['MemoryClosedError', 'MemoryClosedError', 'StoreLockedError'] else 1)\n"
+            "    locked = ['MemoryClosedError', 'MemoryClosedError', 'StoreLockedError']\n"
+            "    os._exit(0 if told == locked else 1)\n"
             "_, status = os.waitpid(child, 0)\n"
             "memory.close()\n"
             "sys.exit(os.waitstatus_to_exitcode(status))\n"

@@ -11,14 +11,14 @@ from commonplace_mem0 import AsyncMemory, install_as_mem0
 
 install_as_mem0()
 
-from agentscope.credential import CredentialBase  # noqa: E402 -- mem0 is ours from here on
-from agentscope.embedding import EmbeddingModelBase, EmbeddingResponse  # noqa: E402
-from agentscope.formatter import OpenAIChatFormatter  # noqa: E402
-from agentscope.message import TextBlock  # noqa: E402
-from agentscope.middleware import Mem0Middleware  # noqa: E402
-from agentscope.model import ChatModelBase, ChatResponse  # noqa: E402
+from agentscope.credential import CredentialBase  # mem0 is ours from here on
+from agentscope.embedding import EmbeddingModelBase, EmbeddingResponse
+from agentscope.formatter import OpenAIChatFormatter
+from agentscope.message import TextBlock
+from agentscope.middleware import Mem0Middleware
+from agentscope.model import ChatModelBase, ChatResponse
 
-from commonplace.testing.fakes import HashEmbedder  # noqa: E402
+from commonplace.testing.fakes import HashEmbedder
 
 
 class Model(ChatModelBase):

@@ -20,9 +20,9 @@ os.environ |= {
 }
 install_as_mem0()
 
-from mem0.configs.llms.base import BaseLlmConfig  # noqa: E402 -- mem0 is ours from here on
-from mem0.utils.factory import LlmFactory  # noqa: E402
-from strands_tools import mem0_memory as tool  # noqa: E402
+from mem0.configs.llms.base import BaseLlmConfig  # mem0 is ours from here on
+from mem0.utils.factory import LlmFactory
+from strands_tools import mem0_memory as tool
 
 
 class Scripted:

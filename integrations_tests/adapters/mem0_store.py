@@ -12,10 +12,10 @@ from pathlib import Path
 FOLDER = Path(sys.argv[1])
 os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(FOLDER), "OPENAI_API_KEY": "unused"}
 
-import mem0  # noqa: E402 -- it reads the environment when it is imported
-import numpy as np  # noqa: E402
-from mem0.embeddings.base import EmbeddingBase  # noqa: E402
-from mem0.utils.factory import EmbedderFactory  # noqa: E402
+import mem0  # it reads the environment when it is imported
+import numpy as np
+from mem0.embeddings.base import EmbeddingBase
+from mem0.utils.factory import EmbedderFactory
 
 USERS = ("alice", "bob", "客户")
 

@@ -186,7 +186,8 @@ class RunContract:
         nested.add_node("deep", line(None, "deepest"))
         nested.add_edge(START, "deep")
         finished = self.outer(saver, nested.compile())
-        lasting = self.outer(saver, line(True, "kept"))  # noqa: FBT003 -- LangGraph's way to say: that of the outer graph
+        # `True` is LangGraph's way to say: the checkpointer of the outer graph.
+        lasting = self.outer(saver, line(True, "kept"))
         for turn in ("1", "2"):
             for name, graph in (("finished", finished), ("lasting", lasting)):
                 graph.invoke({"log": [turn]}, thread(name))
