@@ -10,7 +10,7 @@ from commonplace import Memory, Scope
 from commonplace.testing.fakes import FrozenClock, HashEmbedder
 
 from .engines import engines, pytest_generate_tests
-from .servers.places import (
+from .servers.fixtures import (
     neo4j_place,
     neo4j_uri,
     pytest_terminal_summary,

@@ -1,4 +1,4 @@
-"""Let tests that open a folder stand on other engines, in this process and in its children."""
+"""Engines of a test: the embedded ones, or servers in their place, also in child processes."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     graph, _, vectors = request.param.partition("+")
     with ExitStack() as stack:
         if graph == "neo4j":
-            from .servers.places import empty_graph
+            from .servers.fixtures import empty_graph
 
             uri = request.getfixturevalue("neo4j_uri")
             monkeypatch.setenv(_GRAPH, empty_graph(uri))
         if vectors == "qdrant":
-            from .servers.places import empty_index
+            from .servers.fixtures import empty_index
 
             url = request.getfixturevalue("qdrant_url")
             monkeypatch.setenv(_VECTORS, stack.enter_context(empty_index(url)))

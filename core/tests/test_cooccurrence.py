@@ -1,4 +1,4 @@
-"""What is spoken of together with the best candidates gains, within its share."""
+"""Co-occurrence boost: what stands beside the best candidates gains, within its share."""
 
 from datetime import UTC, datetime
 

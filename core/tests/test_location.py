@@ -1,4 +1,4 @@
-"""Where a memory is, as a caller or the environment says."""
+"""Location of a memory, as a caller or the environment names it."""
 
 import math
 from pathlib import Path

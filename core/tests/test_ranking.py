@@ -1,4 +1,4 @@
-"""Ranking, measured alone: the order, the score and what it is made of."""
+"""Ranking by itself: the order, the score and its details."""
 
 import random
 from dataclasses import replace

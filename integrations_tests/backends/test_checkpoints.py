@@ -21,7 +21,7 @@ from commonplace.testing.contracts.checkpoints import (
     task_write,
 )
 
-from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
+from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
 
 @pytest.fixture

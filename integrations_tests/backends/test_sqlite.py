@@ -36,7 +36,7 @@ from commonplace.testing.contracts.graph import (
 from commonplace.testing.contracts.relations import RelationContract
 from commonplace.testing.contracts.snapshot import SnapshotContract
 
-from .plans import each_kind_of_scope, note_statements, plans_of, scans_of
+from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typer.testing import Result
 from commonplace.cli import arguments
 from commonplace.cli.app import app
 
-from .lives import command, embedder_of, live, opened
+from .populated import command, embedder_of, live, opened
 
 
 @pytest.fixture

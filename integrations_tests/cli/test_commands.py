@@ -21,7 +21,7 @@ from commonplace.ports.snapshot import RecordRow
 from commonplace.ports.stores import Put
 from commonplace.testing.contracts.graph import put
 
-from .lives import GONE, SMALL, embedder_of, opened, reads, users
+from .populated import GONE, SMALL, embedder_of, opened, reads, users
 
 ALICE = Scope(user_id="alice")
 

@@ -1,4 +1,4 @@
-"""Memories of another system keep their ids, times and past, and never undo what happened here."""
+"""Import of records from another system: ids, times and history stay, nothing is undone."""
 
 import uuid
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A command that is killed goes on when it is run again, and ends as if nothing had happened."""
+"""Commands that are killed: run again, they resume and end as if nothing had happened."""
 
 import importlib
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .lives import SMALL, opened, reads
+from .populated import SMALL, opened, reads
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 
 from commonplace.cli import arguments
 
-from ..servers.places import empty_graph, empty_index
-from .lives import SMALL, embedder_of, opened, reads, users
+from ..servers.fixtures import empty_graph, empty_index
+from .populated import SMALL, embedder_of, opened, reads, users
 from .test_interruptions import kill
 
 pytestmark = pytest.mark.external_service

@@ -7,7 +7,7 @@ import pytest
 
 from commonplace import Memory
 
-from .places import empty_graph
+from .fixtures import empty_graph
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from .server import Server
+from .server_process import Server
 
 HERE = Path(__file__).parent / "neo4j"
 HOW = (

@@ -12,9 +12,9 @@ import pytest
 
 from commonplace.errors import StoreUnavailableError
 
-from .server import Server
+from .server_process import Server
 
-CHILD = str(Path(__file__).with_name("together.py"))
+CHILD = str(Path(__file__).with_name("concurrent_child.py"))
 
 
 def open_together(engine: str, number: int, **options: object) -> None:

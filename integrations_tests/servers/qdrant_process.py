@@ -6,7 +6,7 @@ import socket
 import urllib.request
 from pathlib import Path
 
-from .server import Server
+from .server_process import Server
 
 
 def is_possible() -> bool:

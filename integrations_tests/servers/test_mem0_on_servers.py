@@ -9,8 +9,8 @@ import pytest
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_mem0 import Memory
 
-from .places import empty_graph, empty_index
-from .tally import BOLT, HTTP, Tally, http_only
+from .counting_proxy import BOLT, HTTP, Tally, http_only
+from .fixtures import empty_graph, empty_index
 
 USER = "VIP001"
 

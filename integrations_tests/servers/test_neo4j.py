@@ -42,10 +42,10 @@ from commonplace.testing.contracts.snapshot import SnapshotContract, fill, read_
 from commonplace.testing.contracts.threads import at_once
 from commonplace.testing.fakes import HashEmbedder
 
-from .cut import Cut
-from .places import empty_graph
-from .plans import note_texts, plans_of
+from .cutting_proxy import Cut
+from .fixtures import empty_graph
 from .processes import kill_among, open_together
+from .query_plans import note_texts, plans_of
 
 pytestmark = pytest.mark.external_service
 

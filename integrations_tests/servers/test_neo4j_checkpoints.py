@@ -17,9 +17,9 @@ from commonplace.testing.contracts.checkpoints import (
 )
 from commonplace.testing.contracts.threads import at_once
 
-from .cut import Cut
-from .places import empty_graph
-from .plans import note_texts, plans_of
+from .cutting_proxy import Cut
+from .fixtures import empty_graph
+from .query_plans import note_texts, plans_of
 
 pytestmark = pytest.mark.external_service
 

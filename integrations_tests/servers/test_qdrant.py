@@ -40,8 +40,8 @@ from commonplace.testing.contracts.index import (
     texts,
 )
 
+from .fixtures import HOW_QDRANT, has_qdrant
 from .local_qdrant import Fault, LocalQdrant
-from .places import HOW_QDRANT, has_qdrant
 from .processes import kill_among, open_together
 from .qdrant_engine import Engine
 

@@ -15,8 +15,8 @@ from commonplace import Fact, Memory, Message, Relation, SchemaMismatchError, Sc
 from commonplace.ports.stores import arm_crash_points
 from commonplace.testing.fakes import HashEmbedder
 
-from .places import empty_graph, empty_index
-from .tally import BOLT, HTTP, Tally, http_only
+from .counting_proxy import BOLT, HTTP, Tally, http_only
+from .fixtures import empty_graph, empty_index
 
 ALICE = Scope(user_id="alice")
 MONDAY = Scope(user_id="alice", session_id="monday")

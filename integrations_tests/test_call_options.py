@@ -1,4 +1,4 @@
-"""What options of single calls change, on the real embedded engines."""
+"""Options of single calls, on the real embedded engines."""
 
 import json
 from datetime import UTC, datetime, timedelta

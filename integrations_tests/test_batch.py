@@ -1,4 +1,4 @@
-"""Several writes at once, what is kept out of the index, and the last word of who asks."""
+"""Batches of commands, records that are not indexed, and predicates."""
 
 import asyncio
 from datetime import timedelta

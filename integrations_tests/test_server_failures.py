@@ -1,4 +1,4 @@
-"""A store that does not let us in, or is away: nothing is lost, nobody waits for ever."""
+"""Stores that refuse us or are unreachable: nothing is lost, and no caller waits for ever."""
 
 import asyncio
 from collections.abc import Callable, Iterator

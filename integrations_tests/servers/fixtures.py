@@ -1,4 +1,4 @@
-"""The servers that any test may ask for, one of each per run, and empty stores on them.
+"""Fixtures for the servers of a run, one of each, and empty stores on them.
 
 A server is one that the environment names, one in docker, or a process of ours. Where there is no
 Qdrant, the driver's imitation stands in, behind both of its protocols.

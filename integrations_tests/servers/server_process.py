@@ -1,4 +1,4 @@
-"""A server that tests start as a process of their own."""
+"""Server process of a test, on a folder and ports of its own."""
 
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""A memory with a past for several users, everything that can be read of it, and a command."""
+"""Memories with a history for several users, everything readable in them, and a command runner."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from .cut import Cut
+from .cutting_proxy import Cut
 
 BOLT = {"transactions": rb"\xb1\x11[\xa0-\xaf]"}  # BEGIN: one field, a map
 HTTP = {"requests": rb"(?:GET|POST|PUT|PATCH|DELETE) /[^ ]* HTTP/1\.1\r\n"}
