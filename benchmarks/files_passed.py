@@ -93,7 +93,7 @@ async def turns(trail: Trail, folder: str) -> None:
     from agentscope.model import ChatModelBase, ChatResponse
     from agentscope.tool import Toolkit
 
-    from commonplace_agentscope import MemoryMiddleware
+    from commonplace_agentscope import CommonplaceMiddleware
 
     class Scripted(ChatModelBase):
         """Stands in for a chat model."""
@@ -105,7 +105,7 @@ async def turns(trail: Trail, folder: str) -> None:
         async def _call_api(self, *_: Any, **__: Any) -> ChatResponse:
             return ChatResponse(content=[TextBlock(text="Noted.")], is_last=True)
 
-    memory = MemoryMiddleware(user_id="alice", path=folder)
+    memory = CommonplaceMiddleware(user_id="alice", path=folder)
     agent = Agent(
         name="agent",
         system_prompt="You are a friendly assistant.",

@@ -103,7 +103,7 @@ def name_of(adapter: Path) -> str:
     return adapter.name.removeprefix("commonplace_")
 
 
-@per_adapter("agentscope", "langgraph", "mem0", "strands")
+@per_adapter("mem0", "strands")
 def test_an_adapter_imports_only_public_packages_of_the_core(adapter: Path) -> None:
     deeper = {
         (str(path.relative_to(adapter)), name)
@@ -116,7 +116,7 @@ def test_an_adapter_imports_only_public_packages_of_the_core(adapter: Path) -> N
     assert sorted(deeper) == []
 
 
-@per_adapter("agentscope", "langgraph", "mem0", "strands")
+@per_adapter("mem0", "strands")
 def test_the_files_of_an_adapter_are_named_by_their_jobs(adapter: Path) -> None:
     found = {path.stem for path in adapter.iterdir() if not path.stem.startswith("__")}
     named = {*EVERYWHERE, *OWN.get(name_of(adapter), "").split(), "py"}

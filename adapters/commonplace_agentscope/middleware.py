@@ -203,7 +203,7 @@ class CommonplaceMiddleware(MiddlewareBase):
         """
         try:
             await self._memory.lazy.await_open(WRITE_PATIENCE)
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+        except Exception as error:
             self._memory.warn("opening", error)
         return memory_tools(self._memory, self._replies.require_scope, self._prefix)
 

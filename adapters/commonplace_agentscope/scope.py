@@ -93,7 +93,7 @@ class ReplyTracker:
         try:
             user_id = self._user_id(agent) if callable(self._user_id) else self._user_id
             scope = in_session(to_scope(user_id, self._agent_id), agent.state.session_id)
-        except Exception as error:  # noqa: BLE001 -- no memory is better than a lost reply
+        except Exception as error:  # no memory is better than a lost reply
             warn("scope", error)
         peers = self._peers.setdefault(id(agent.state), WeakSet())
         return ActiveReply(state=agent.state, scope=scope, peers=peers)

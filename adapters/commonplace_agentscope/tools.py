@@ -24,10 +24,11 @@ class _MemoryTool(ToolBase):
         prefix: str,
     ) -> None:
         super().__init__()
-        self.name = f"{prefix}{tool.name}"
-        self.description = tool.description
-        self.input_schema = dict(tool.schema)
-        self.is_read_only = self.is_concurrency_safe = tool.is_read_only
+        self.name: str = f"{prefix}{tool.name}"
+        self.description: str = tool.description
+        self.input_schema: dict[str, Any] = dict(tool.schema)
+        self.is_read_only: bool = tool.is_read_only
+        self.is_concurrency_safe: bool = tool.is_read_only
         self._memory = memory
         self._require_scope = require_scope
 
@@ -43,7 +44,7 @@ class _MemoryTool(ToolBase):
             text = await await_within(WRITE_PATIENCE, self.name, self._run(scope, arguments))
             # Another user's reply may have taken over the conversation in the meantime.
             self._require_scope(state)
-        except Exception as error:  # noqa: BLE001 -- the model reads it; the reply goes on
+        except Exception as error:  # the model reads it; the reply goes on
             return _chunk(f"{self.failure}: {error}", ToolResultState.ERROR)
         return _chunk(text, ToolResultState.RUNNING)
 

@@ -96,7 +96,7 @@ class AgentScopeTurn:
                 self.reply.is_isolated = True
             elif scope is not None:
                 self._pending = _load_pending(self.state, self.key, scope)
-        except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
+        except Exception as error:
             self.memory.warn("input", error)
 
     async def recall(self, reply_id: str) -> HintBlockEvent | None:
@@ -115,7 +115,7 @@ class AgentScopeTurn:
         except asyncio.CancelledError:
             self.reply.is_interrupted = True
             return None
-        except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
+        except Exception as error:
             self.memory.warn("recall", error)
             return None
 
@@ -144,7 +144,7 @@ class AgentScopeTurn:
             # The answer is there, so there is nothing left to interrupt.
             if self.raises_cancellation:
                 raise
-        except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
+        except Exception as error:
             self.memory.warn("write", error)
 
     def end(self) -> None:
@@ -157,7 +157,7 @@ class AgentScopeTurn:
                 drop_notes(self.state, self.key, lambda reply_id, _: reply_id == self._id)
             if self.reply.scope is not None:
                 _drop_pending(self.state, self.key, self.reply.scope, self._id)
-        except Exception as error:  # noqa: BLE001 -- a reply outlives its memory
+        except Exception as error:
             self.memory.warn("state", error)
 
     def _show(self, matches: Sequence[Match]) -> HintBlockEvent | None:

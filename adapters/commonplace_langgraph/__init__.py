@@ -66,7 +66,7 @@ _MODULES = {
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # noqa: EM102, TRY003 -- as Python words it
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # as Python words it
     try:
         module = import_module(f".{_MODULES[name]}", __name__)
     except ModuleNotFoundError as error:

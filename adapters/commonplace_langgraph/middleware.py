@@ -49,7 +49,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         InvalidScopeError, InvalidRecordError: an id cannot be used, or the policy keeps notes.
     """
 
-    state_schema = TurnState
+    state_schema: type[TurnState] = TurnState
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         """Read messages, which may be anything that anybody put into the state."""
         try:
             return read(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 -- a turn outlives its memory
+        except Exception as error:
             self._memory.warn("reading", error)
             return []
 

@@ -22,11 +22,11 @@ _REFUSED = (400, 422)
 
 
 class _ChatAdapter:
-    def __init__(self, model: BaseChatModel, *, id: str | None = None) -> None:  # noqa: A002 -- the port's name
+    def __init__(self, model: BaseChatModel, *, id: str | None = None) -> None:
         if not isinstance(model, BaseChatModel):
             raise TypeError(_wrong_type(model, "BaseChatModel"))
         self.model = model
-        self.id = id or f"langchain/{type(model).__name__}/{name_of(model) or '?'}"
+        self.id: str = id or f"langchain/{type(model).__name__}/{name_of(model) or '?'}"
         self._takes_schemas = True
 
     def _structured_model(self, schema: Mapping[str, Any]) -> Runnable[Any, Any] | None:
@@ -36,7 +36,7 @@ class _ChatAdapter:
         titled = {"title": "answer", "description": "The answer.", **schema}
         try:
             return self.model.with_structured_output(titled, include_raw=True)
-        except Exception:  # noqa: BLE001 -- models without schemas raise different errors
+        except Exception:  # models without schemas raise different errors
             self._takes_schemas = False
             return None
 
@@ -91,7 +91,7 @@ class _EmbedderAdapter:
         model: Embeddings,
         *,
         dimensions: int | None = None,
-        id: str | None = None,  # noqa: A002 -- the port's name
+        id: str | None = None,
     ) -> None:
         if not isinstance(model, Embeddings):
             raise TypeError(_wrong_type(model, "Embeddings"))
@@ -113,7 +113,7 @@ class _EmbedderAdapter:
             )
         self.model = model
         self.dimensions = found
-        self.id = id or f"langchain/{type(model).__name__}/{name}/{found}"
+        self.id: str = id or f"langchain/{type(model).__name__}/{name}/{found}"
 
 
 class LangChainEmbedder(_EmbedderAdapter):

@@ -125,7 +125,7 @@ class MemoryRetriever(BaseRetriever):
 
     def invoke(
         self,
-        input: str,  # noqa: A002 -- LangChain's name
+        input: str,
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:
@@ -138,7 +138,7 @@ class MemoryRetriever(BaseRetriever):
 
     async def ainvoke(
         self,
-        input: str,  # noqa: A002 -- LangChain's name
+        input: str,
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> list[Document]:

@@ -135,7 +135,7 @@ class ScopeResolver:
         """Resolve the scope, as `resolve`; None, and a line in the log, where that raises."""
         try:
             return self.resolve(runtime, asker=asker)
-        except Exception as error:  # noqa: BLE001 -- no memory is better than a lost turn
+        except Exception as error:  # no memory is better than a lost turn
             self._warn("scope", error)
             return None
 

@@ -91,10 +91,11 @@ class CommonplaceStore(BaseStore):
         users: UserIds | None = None,
         threshold: float | None = None,
     ) -> None:
-        self.template = NamespaceTemplate(template, agent_id)
+        self.template: NamespaceTemplate = NamespaceTemplate(template, agent_id)
         self.ttl_config = ttl
         self.index_config = index
         self._is_own = not isinstance(memory, Memory)
+        self.memory: Memory
         if isinstance(memory, Memory):
             check_index(index, memory)
             self.memory = memory

@@ -73,7 +73,7 @@ class NamespaceTemplate:
     """
 
     def __init__(self, labels: Sequence[str] | None, agent_id: str | None = None) -> None:
-        self.labels = tuple(labels or ())
+        self.labels: tuple[str, ...] = tuple(labels or ())
         self._fields = [_scope_field(label) for label in self.labels]
         named = [one for one in self._fields if one]
         if labels is not None and (named.count("user_id") != 1 or len({*named}) < len(named)):
@@ -85,7 +85,7 @@ class NamespaceTemplate:
             )
         self._agent = {"agent_id": agent_id} if agent_id and "agent_id" not in named else {}
         self._bind = lru_cache(4096)(self._bind_uncached)
-        self.scope_of = lru_cache(4096)(self._scope_of)
+        self.scope_of: Callable[[Namespace], Scope] = lru_cache(4096)(self._scope_of)
 
     def _scope_of(self, namespace: Namespace) -> Scope:
         """Return the scope in which the items of a namespace are."""

@@ -158,7 +158,7 @@ def check_listing(op: ListNamespacesOp) -> NamespaceListing:
     return NamespaceListing(paths, op.max_depth, op.offset, op.offset + op.limit)
 
 
-def _refreshes(given: bool | None, options: StoreOptions) -> bool:  # noqa: FBT001 -- the op's value
+def _refreshes(given: bool | None, options: StoreOptions) -> bool:  # the op's value
     return options.refreshes if given is None else bool(given)
 
 

@@ -274,7 +274,7 @@ class Sweeper:
         while not stopped.wait(seconds):
             try:
                 self._sweep()
-            except Exception:  # noqa: BLE001 -- the next sweep may succeed
+            except Exception:  # the next sweep may succeed
                 _log.warning("A sweep of expired items failed", exc_info=True)
         if not future.done():
             future.set_result(None)

@@ -45,7 +45,7 @@ BAD_OPS: dict[str, Any] = {
     "a prefix with a period": SearchOp(("a.b",)),
     "a path with a period": ListNamespacesOp((MatchCondition("prefix", ("a.b",)),)),
 }
-VALUE = {
+VALUE: dict[str, Any] = {
     "text": "Ünal trinkt 茶 ☕\n",
     "numbers": [0, -1, 2**53 + 1, 0.1 + 0.2, 1e-300, True, None],
     "deep": {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": []}}}}}}}}},
@@ -175,7 +175,7 @@ class StoreContract:
     def test_no_value_is_shared_with_the_store(self, store: BaseStore) -> None:
         given = copy.deepcopy(VALUE)
         store.put(DOCS, "k", given)
-        given["deep"].clear()  # type: ignore[attr-defined]
+        given["deep"].clear()
         reads: list[Callable[[], Any]] = [
             lambda: store.get(DOCS, "k"),
             lambda: store.search(DOCS)[0],

@@ -35,7 +35,7 @@ class LazyMemory:
     """
 
     def __init__(self, memory: "Memory | Callable[[], Memory]") -> None:
-        self.given = None if callable(memory) else memory
+        self.given: Memory | None = None if callable(memory) else memory
         self._open_memory = memory if callable(memory) else None
         self._lock = threading.Lock()
         self._opening: Future[Memory] | None = None
@@ -129,7 +129,7 @@ class LazyMemory:
         try:
             assert self._open_memory is not None  # noqa: S101 -- one of both was given
             memory = self._open_memory()
-        except BaseException as error:  # noqa: BLE001 -- raised in whoever waits
+        except BaseException as error:  # raised in whoever waits
             opening.set_exception(error)
         else:
             opening.set_result(memory)

@@ -45,7 +45,7 @@ def run_plan(plan: Plan[T], perform: Callable[[Any], Any]) -> T:
             return result
         try:
             answer = perform(step)
-        except Exception as error:  # noqa: BLE001 -- the plan decides what it means
+        except Exception as error:  # the plan decides what it means
             resume = _throwing(plan, error)
         else:
             resume = _sending(plan, answer)
@@ -66,7 +66,7 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
             return result
         try:
             answer = await perform(step)
-        except Exception as error:  # noqa: BLE001 -- the plan decides what it means
+        except Exception as error:  # the plan decides what it means
             resume = _throwing(plan, error)
         else:
             resume = _sending(plan, answer)

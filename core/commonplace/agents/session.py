@@ -72,9 +72,9 @@ class AgentMemory:
         log: str,
         first_recall_timeout: float | None = None,
     ) -> None:
-        self.lazy = memory if isinstance(memory, LazyMemory) else LazyMemory(memory)
+        self.lazy: LazyMemory = memory if isinstance(memory, LazyMemory) else LazyMemory(memory)
         self.policy = policy
-        self.warn = WarnOnce(log, self.lazy.failures)
+        self.warn: WarnOnce = WarnOnce(log, self.lazy.failures)
         self._first_recall_timeout = first_recall_timeout
         self._is_slow = False
 
@@ -85,7 +85,7 @@ class AgentMemory:
         try:
             seconds = self._recall_seconds()
             found = call_within(seconds, "recall", lambda: self._run(self._plan(scope, query)))
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+        except Exception as error:
             self._failed("recall", error)
             return []
         finally:
@@ -98,7 +98,7 @@ class AgentMemory:
         try:
             seconds = self._recall_seconds()
             found = await await_within(seconds, "recall", self._arun(self._plan(scope, query)))
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+        except Exception as error:
             self._failed("recall", error)
             return []
         finally:
@@ -116,8 +116,8 @@ class AgentMemory:
                 call_within(self._write_seconds(), "write", partial(add, self.policy.await_write))
             except LoopRequiredError:
                 # Accepted is safe; it is searchable once a loop with the model comes by.
-                call_within(self._write_seconds(), "write", partial(add, False))  # noqa: FBT003
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+                call_within(self._write_seconds(), "write", partial(add, False))
+        except Exception as error:
             self._failed("write", error)
 
     async def awrite(self, messages: Sequence[Message], scope: Scope) -> None:
@@ -210,7 +210,7 @@ class AgentMemory:
     async def _arun(self, plan: Plan[T]) -> T:
         return await arun_plan(plan, aon(await self.lazy.aget()))
 
-    def _add(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:  # noqa: FBT001
+    def _add(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:
         self.lazy.get().add(messages, scope, wait=wait)
         self.lazy.is_late = False
 
@@ -221,7 +221,7 @@ class AgentMemory:
     async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+        except Exception as error:
             self._failed("write", error)
         else:
             self.lazy.is_late = False
@@ -273,6 +273,6 @@ async def hand_over(call: Callable[[], T], *, waits: bool = False) -> T:
 
 
 @cache
-def _threads(_process: int, _waits: bool) -> ThreadPoolExecutor:  # noqa: FBT001 -- a key
+def _threads(_process: int, _waits: bool) -> ThreadPoolExecutor:
     # A forked child has none of its parent's threads.
     return ThreadPoolExecutor(_HAND_OVER_THREADS, thread_name_prefix="commonplace-write")
