@@ -57,7 +57,7 @@ class CheapEmbedder:
         return one[0] if isinstance(texts, str) else one
 
     def vector(self, text: str) -> list[float]:
-        import numpy as np  # noqa: PLC0415 -- the import is measured
+        import numpy as np  # the import is measured
 
         found = abs(np.random.default_rng(zlib.crc32(text.encode())).standard_normal(SIZE))
         return list((found / np.linalg.norm(found)).tolist())
@@ -79,14 +79,14 @@ def make(which: str, folder: str, *, awaits: bool = False, model: Any = None) ->
     """Open a memory of either library in a folder."""
     store = {"provider": "qdrant", "config": {"path": f"{folder}/q"}}
     if which == "ours":
-        import commonplace_mem0  # noqa: PLC0415 -- the import is measured
+        import commonplace_mem0  # the import is measured
 
         ours = commonplace_mem0.AsyncMemory if awaits else commonplace_mem0.Memory
         return ours({"vector_store": store, "embedder": CheapEmbedder(), "llm": model})
-    import mem0  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 -- as above
-    from mem0.configs.embeddings.base import BaseEmbedderConfig  # noqa: PLC0415
-    from mem0.embeddings.base import EmbeddingBase  # noqa: PLC0415
-    from mem0.utils.factory import EmbedderFactory  # noqa: PLC0415
+    import mem0  # type: ignore[import-not-found,unused-ignore]
+    from mem0.configs.embeddings.base import BaseEmbedderConfig
+    from mem0.embeddings.base import EmbeddingBase
+    from mem0.utils.factory import EmbedderFactory
 
     class Fake(EmbeddingBase):  # type: ignore[misc,unused-ignore]
         def __init__(self, config: Any = None) -> None:

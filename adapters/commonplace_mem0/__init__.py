@@ -30,6 +30,7 @@ __all__ = [
     "Mem0Memory",
     "Memory",
     "MemoryConfig",
+    "MigrationReport",
     "Source",
     "Unset",
     "exceptions",

@@ -29,7 +29,7 @@ from .filters import CompiledFilter, compile_filter
 from .metadata import expiry_of, parse_time, promoted_key, to_stored
 from .scope import IDS, clean_id, to_scope
 
-logger = logging.getLogger("commonplace_mem0")
+logger: logging.Logger = logging.getLogger("commonplace_mem0")
 Compat = Literal["auto", "v1", "v2"]
 Era = Literal["v1", "v2"]
 LIMITS: Mapping[Era, int] = {"v1": 100, "v2": 20}

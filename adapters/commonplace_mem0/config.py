@@ -24,7 +24,7 @@ from .exceptions import ClosedError, ConfigurationError
 if TYPE_CHECKING:
     from commonplace import Memory
 
-logger = logging.getLogger("commonplace_mem0")
+logger: logging.Logger = logging.getLogger("commonplace_mem0")
 _SECTIONS = ("vector_store", "llm", "embedder", "graph_store", "reranker")
 _PROMPTS = ("custom_instructions", "custom_fact_extraction_prompt", "custom_prompt")
 _QDRANT = (
@@ -481,7 +481,7 @@ class CoreHandle:
             return self._open_at(embedded)
 
     def _open_at(self, location: Mem0Location) -> "Memory":
-        from commonplace import Memory  # noqa: PLC0415 -- it loads the engines
+        from commonplace import Memory  # it loads the engines
 
         # A path alone is a folder, whatever servers the environment names.
         return Memory.open(

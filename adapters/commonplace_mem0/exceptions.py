@@ -37,10 +37,10 @@ class MemoryError(CommonplaceError):  # noqa: A001 -- mem0's name
         debug_info: Mapping[str, Any] | None = None,
     ) -> None:
         self.message = message
-        self.error_code = error_code or self.code
-        self.details = dict(details or {})
+        self.error_code: str = error_code or self.code
+        self.details: dict[str, Any] = dict(details or {})
         self.suggestion = suggestion
-        self.debug_info = dict(debug_info or {})
+        self.debug_info: dict[str, Any] = dict(debug_info or {})
         super().__init__(message)
 
 

@@ -93,7 +93,7 @@ class Mem0Memory(Mem0Base):
         run_id: Any = None,
         metadata: Mapping[str, Any] | None = None,
         filters: Mapping[str, Any] | None = None,
-        infer: bool | str | Unset = UNSET,  # noqa: FBT001 -- mem0 0.1's seventh place
+        infer: bool | str | Unset = UNSET,
         memory_type: str | None = None,
         prompt: str | None = None,
         *,

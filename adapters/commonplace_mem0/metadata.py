@@ -27,7 +27,7 @@ from commonplace.filters import FIELDS
 
 from .exceptions import ValidationError
 
-logger = logging.getLogger("commonplace_mem0")
+logger: logging.Logger = logging.getLogger("commonplace_mem0")
 PROMOTED = ("role", "actor_id", "attributed_to", "created_at", "expiration_date")
 _IDENTITY = ("user_id", "agent_id", "run_id", "actor_id")
 _PREFIX = "mem0_"

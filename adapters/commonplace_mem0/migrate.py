@@ -297,8 +297,8 @@ def read_points(source: Source) -> Iterator[Mem0Point]:
         ConfigurationError: there is no such folder or collection, or it cannot be read.
     """
     try:
-        from qdrant_client import QdrantClient  # noqa: PLC0415 -- on first use
-        from qdrant_client.http.exceptions import ApiException  # noqa: PLC0415 -- as above
+        from qdrant_client import QdrantClient
+        from qdrant_client.http.exceptions import ApiException
     except ImportError as error:
         raise MissingExtraError(package="qdrant-client", extra="qdrant") from error
     # Without its check of the version, which would warn from a thread of its own.
@@ -361,8 +361,8 @@ def read_relations(source: Source) -> list[dict[str, Any]]:
     if source.graph is None:
         return []
     try:
-        from neo4j import GraphDatabase  # noqa: PLC0415 -- on first use
-        from neo4j.exceptions import DriverError, Neo4jError  # noqa: PLC0415 -- as above
+        from neo4j import GraphDatabase
+        from neo4j.exceptions import DriverError, Neo4jError
     except ImportError as error:
         raise MissingExtraError(package="neo4j", extra="neo4j") from error
     parts = urlsplit(source.graph)

@@ -25,7 +25,7 @@ from commonplace.ports import Embedder
 from .config import ConfigSection, UnknownKeys
 from .exceptions import ConfigurationError, DependencyError
 
-logger = logging.getLogger("commonplace_mem0")
+logger: logging.Logger = logging.getLogger("commonplace_mem0")
 ModelFunction = Callable[..., Any]
 Purpose = Literal["query", "document"]
 Items = list[dict[str, Any]]
@@ -234,7 +234,7 @@ def _litellm(values: Mapping[str, Any]) -> ModelFunction:
 
     def ask(messages: Any, schema: Any = None) -> str:
         try:
-            import litellm  # noqa: PLC0415 -- on first use
+            import litellm
         except ImportError as error:
             raise ConfigurationError("litellm is not installed. pip install litellm") from error
         shape = {"response_format": {"type": "json_object"}} if schema else {}
@@ -439,14 +439,14 @@ def rerank(reranker: Any, query: str, items: Items, limit: int) -> Items:
         return list(reranker.rerank(query, [dict(one) for one in items], limit))
     except DependencyError:
         raise
-    except Exception as error:  # noqa: BLE001 -- somebody else's model may raise anything
+    except Exception as error:  # somebody else's model may raise anything
         logger.warning("Reranking failed, the order is that of the search: %r", error)
         return items
 
 
 def _sentence_transformers(what: str) -> Any:
     try:
-        import sentence_transformers  # noqa: PLC0415 -- on first use
+        import sentence_transformers
     except ImportError as error:
         hint = ", or give huggingface_base_url" if what.startswith("embedder") else ""
         raise DependencyError(
@@ -522,7 +522,7 @@ class OpenAICompatibleClient:
 
     def _connect(self) -> Any:
         try:
-            import openai  # noqa: PLC0415 -- on first use
+            import openai
         except ImportError as error:
             raise MissingExtraError(package="openai", extra="openai") from error
         options: dict[str, Any] = {"api_key": self._values.get("api_key"), **self._server()}
@@ -572,7 +572,7 @@ class OpenAICompatibleModel:
         """
         if schema is None:
             return self._ask(messages, {})
-        from openai import BadRequestError, UnprocessableEntityError  # noqa: PLC0415 -- on first use
+        from openai import BadRequestError, UnprocessableEntityError
 
         body = {"name": "answer", "schema": dict(schema), "strict": False}
         if self._knows_schemas:

@@ -125,12 +125,12 @@ class Mem0MemoryTool:
         if not user_id and not agent_id:
             raise ValueError(NO_IDENTITY_GIVEN)
         scope = Scope(user_id=user_id) if user_id else Scope(agent_id=agent_id)
-        self.mem0_memory = Mem0Tool(
+        self.mem0_memory: Mem0Tool = Mem0Tool(
             lambda tool: _run(tool, lambda: memory or _memory_from_env(), lambda: scope)
         )
 
 
-mem0_memory = Mem0Tool(lambda tool: _run(tool, _memory_from_env, _scope_from_env))
+mem0_memory: Mem0Tool = Mem0Tool(lambda tool: _run(tool, _memory_from_env, _scope_from_env))
 
 
 def _memory_from_env() -> Memory:
@@ -170,7 +170,7 @@ def _run(tool: ToolUse, memory: Callable[[], Memory], scope: Callable[[], Scope]
         action = _check_arguments(arguments)
         owner = scope()
         text = _ACTIONS[action](memory(), owner, arguments)
-    except Exception as error:  # noqa: BLE001 -- the model reads it; the agent goes on
+    except Exception as error:  # the model reads it; the agent goes on
         text = clean(f"Error: {error}")  # what a provider cannot encode would end the turn
         return {"toolUseId": use_id, "status": "error", "content": [{"text": text}]}
     return {"toolUseId": use_id, "status": "success", "content": [{"text": text}]}

@@ -77,7 +77,7 @@ def _never_raises(hook: "Callable[[MemoryPlugin, AnyEvent], None]") -> Any:
     def logged(self: "MemoryPlugin", event: AnyEvent) -> None:
         try:
             hook(self, event)
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+        except Exception as error:
             self._agent_memory.warn(hook.__name__.strip("_"), error)
 
     return logged
@@ -109,7 +109,7 @@ class MemoryPlugin(Plugin):
         TypeError: `memory` is not a `Memory`.
     """
 
-    name = NAME
+    name: str = NAME
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class MemoryPlugin(Plugin):
         self.name = f"{NAME}:{tool_prefix}" if tool_prefix else NAME
         super().__init__()
         check_ids(user_id, agent_id)
-        self.policy = policy or Policy()
+        self.policy: Policy = policy or Policy()
         self._memory = memory
         self._user_id = user_id
         self._agent_id = agent_id
@@ -186,7 +186,7 @@ class MemoryPlugin(Plugin):
         try:
             is_open = event.result is None or is_interrupted(event.result)
             save_asker(event.agent, self.name, turn.asker if is_open else None)
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+        except Exception as error:
             self._agent_memory.warn("after_invocation", error)
         if turn.scope is None or event.result is None or not self.policy.is_static:
             return
@@ -213,7 +213,7 @@ class MemoryPlugin(Plugin):
     async def _write(self, turn: StrandsTurn, scope: Scope, result: AgentResult) -> None:
         try:
             messages = turn_messages(turn.asked, result, turn.next_id)
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+        except Exception as error:
             self._agent_memory.warn("write", error)
             return
         if self.policy.await_write:
@@ -265,7 +265,7 @@ class MemoryPlugin(Plugin):
                 active.shown_ids.update(one.record.id for one in matches)
                 active.has_note = bool(matches)
             return add_note(call, matches, self.policy)
-        except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+        except Exception as error:
             self._agent_memory.warn("note", error)
             return call
 

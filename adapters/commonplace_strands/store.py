@@ -98,7 +98,9 @@ class CommonplaceMemoryStore:
         self.description = description
         self.max_search_results = max_search_results
         self.writable = writable
-        self.extraction = extraction_config(extraction, memory, scope)
+        self.extraction: ExtractionConfig | bool | None = extraction_config(
+            extraction, memory, scope
+        )
         self._memory = memory
         self._fixed_scope = scope
         self._kinds = tuple(kinds)

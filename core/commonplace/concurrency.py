@@ -98,7 +98,7 @@ class KeyedExecutor:
         self._delayed: set[str] = set()
         self._timers: set[threading.Timer] = set()
         self._external = 0
-        self.closed = False
+        self.closed: bool = False
 
     def schedule(self, key: str, *, after: float = 0.0) -> None:
         """Run a key in `after` seconds; if it is running, it takes at least one more step."""

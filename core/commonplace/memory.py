@@ -164,7 +164,7 @@ class Memory:
         location = Location.find(path, placed, vectors=vectors, graph=graph, journal=journal)
         settings = settings or Settings.from_env()
         if embedder is None:
-            from .models.sentence_encoder import SentenceEncoder  # noqa: PLC0415 -- on first use
+            from .models.sentence_encoder import SentenceEncoder
 
             embedder = SentenceEncoder()
         if not isinstance(embedder, Embedder):

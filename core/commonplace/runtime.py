@@ -33,15 +33,15 @@ class Runtime:
     """The engines and threads of one location, with a count of the memories that use it."""
 
     def __init__(self, location: Location, settings: Settings, models: Models) -> None:
-        self.embedder_id = models.embedder.id
+        self.embedder_id: str = models.embedder.id
         self.location = location
         self._references = 0
-        self.pid = os.getpid()
-        self.engines = open_engines(location, settings, models.embedder, VERSION)
-        self.worker = IngestWorker(self.engines, settings, models, describe)
+        self.pid: int = os.getpid()
+        self.engines: Engines = open_engines(location, settings, models.embedder, VERSION)
+        self.worker: IngestWorker = IngestWorker(self.engines, settings, models, describe)
         self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
         self._writers = ThreadPoolExecutor(8, thread_name_prefix="commonplace-write")
-        self.access_log = AccessLog(self.engines.graph, self._pool.submit)
+        self.access_log: AccessLog = AccessLog(self.engines.graph, self._pool.submit)
         try:
             self.worker.recover()
             if _lost_index(self.engines):

@@ -71,7 +71,7 @@ def copy(source: Memory, target: Memory, *, progress: Progress | None = None) ->
         CannotMoveError: writes of the source are not finished, or the target holds something else.
     """
     dead = finish_writes(source)
-    engines = source._runtime.engines  # noqa: SLF001 -- the operator's way in
+    engines = source._runtime.engines
     is_same_embedder = source.embedder.id == target.embedder.id
     report = copy_rows(
         source.location,
@@ -102,7 +102,7 @@ def finish_writes(memory: Memory) -> int:
             reason=f"has {left.pending} accepted writes that are not finished",
             hint="Run `commonplace doctor` to see what they wait for.",
         )
-    memory._runtime.access_log.flush()  # noqa: SLF001 -- the operator's way in
+    memory._runtime.access_log.flush()
     return left.dead
 
 
@@ -141,7 +141,7 @@ def copy_rows(
     Raises:
         CannotMoveError: the target holds something else.
     """
-    engines = target._runtime.engines  # noqa: SLF001 -- the operator's way in
+    engines = target._runtime.engines
     partition = _start(name, target, engines.graph)
     done = 0
     for batch in batches(read(partition), BATCH):
@@ -156,7 +156,7 @@ def copy_rows(
         engines.graph,
         engines.index,
         target.embedder,
-        limit=target._settings.max_embed_chars,  # noqa: SLF001 -- as above
+        limit=target._settings.max_embed_chars,
         vectors_of=vectors_of,
         progress=progress,
     )
@@ -174,7 +174,7 @@ def _start(name: str, target: Memory, graph: GraphStore) -> str:
     note = json.loads(graph.get_meta(_NOTE) or "{}")
     if note.get("source") == name:
         return str(note["partition"])
-    index = target._runtime.engines.index  # noqa: SLF001 -- the operator's way in
+    index = target._runtime.engines.index
     is_empty = next(graph.dump(), None) is None and next(index.versions(None), None) is None
     backlog = target.flush(0.0)
     if note or not is_empty or backlog.pending or backlog.dead:

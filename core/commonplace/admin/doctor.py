@@ -47,7 +47,7 @@ def examine(memory: Memory, *, timeout: float = 10.0) -> Health:
         timeout: seconds to wait for accepted writes before.
     """
     left = memory.flush(timeout)
-    engines = memory._runtime.engines  # noqa: SLF001 -- the operator's way in
+    engines = memory._runtime.engines
     counts: Counter[str] = Counter(dict.fromkeys((*TABLES, "live"), 0))
     counts.update(map(table_of, engines.graph.dump()))
     live, indexed = dict(engines.graph.versions(None)), dict(engines.index.versions(None))

@@ -122,13 +122,13 @@ def import_records(
         counts.update(_import_batch(memory, batch))
         if progress:
             progress(counts.total())
-    memory._runtime.engines.index.flush()  # noqa: SLF001 -- the operator's way in
+    memory._runtime.engines.index.flush()
     return ImportReport(**counts)
 
 
 def find_existing(memory: Memory, records: Iterable[ImportedRecord]) -> set[str]:
     """Find the ids of those records that are live here, expired or not."""
-    graph = memory._runtime.engines.graph  # noqa: SLF001 -- the operator's way in
+    graph = memory._runtime.engines.graph
     found: set[str] = set()
     for batch in batches(iter(records), _BATCH):
         by_scope: dict[Scope, list[str]] = {}
@@ -141,9 +141,9 @@ def find_existing(memory: Memory, records: Iterable[ImportedRecord]) -> set[str]
 
 def _import_batch(memory: Memory, batch: Sequence[ImportedRecord]) -> list[str]:
     """Apply a batch, the graph first; return the counter of `ImportReport` for each record."""
-    engines = memory._runtime.engines  # noqa: SLF001 -- the operator's way in
+    engines = memory._runtime.engines
     existing = find_existing(memory, batch)
-    changes = [_changes(one, memory._settings) for one in batch]  # noqa: SLF001 -- as above
+    changes = [_changes(one, memory._settings) for one in batch]
     remaining = iter(engines.graph.apply([change for some in changes for change in some]))
     outcomes = [[next(remaining) for _ in some] for some in changes]
     last = [some[-1] for some in outcomes]
@@ -152,7 +152,7 @@ def _import_batch(memory: Memory, batch: Sequence[ImportedRecord]) -> list[str]:
         for one, end in zip(batch, last, strict=True)
         if end.record is not None and end.record.indexed_text == one.record.indexed_text
     ]
-    limit = memory._settings.max_embed_chars  # noqa: SLF001 -- as above
+    limit = memory._settings.max_embed_chars
     vectors = engines.index.vectors(indexed)  # of an earlier import
     engines.index.upsert(points_of(indexed, memory.embedder, limit=limit, vectors=vectors))
     touched = {one.id: one for some in outcomes for end in some for one in end.touched}

@@ -33,7 +33,7 @@ def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> i
     draft.touch(mode=0o600)
     with draft.open("w", encoding="utf-8", newline="\n") as lines:
         lines.write(f"{HEADER}\n")
-        for row in memory._runtime.engines.graph.dump():  # noqa: SLF001 -- the operator's way in
+        for row in memory._runtime.engines.graph.dump():
             lines.write(f"{to_line(row)}\n")
             done += 1
             if progress and done % BATCH == 0:

@@ -134,7 +134,7 @@ class AgentMemory:
                 await await_within(self._write_seconds(), "write", work)
             except MemoryTimeoutError:
                 self.warn("write", BlockingIOError(f"{MAX_LATE_WRITES} writes before it are late"))
-            except Exception as error:  # noqa: BLE001 -- an agent outlives its memory
+            except Exception as error:
                 self._failed("write", error)
             return
         task = asyncio.create_task(self._guarded(work))
@@ -214,7 +214,7 @@ class AgentMemory:
         self.lazy.get().add(messages, scope, wait=wait)
         self.lazy.is_late = False
 
-    async def _aadd(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:  # noqa: FBT001
+    async def _aadd(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:
         memory = await self.lazy.aget()
         await memory.aadd(messages, scope, wait=wait)
 

@@ -42,7 +42,7 @@ _LAZY = {
 def main() -> None:
     """Run the command that the arguments name."""
     try:
-        from .app import app  # noqa: PLC0415 -- only who runs it needs its packages
+        from .app import app  # only who runs it needs its packages
     except MissingExtraError as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(2) from None

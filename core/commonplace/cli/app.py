@@ -53,14 +53,14 @@ EmbedderName = Annotated[
     ),
 ]
 SENTENCE = "sentence-encoder"
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="commonplace",
     help="Copy, rebuild and check long-term memories.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-imports = typer.Typer(
+imports: typer.Typer = typer.Typer(
     cls=Importers, no_args_is_help=True, help="Read memories from a file or another system."
 )
 app.add_typer(imports, name="import")

@@ -53,15 +53,15 @@ def embedder_of(name: str) -> Embedder:
     """
     family, _, model = name.partition(":")
     if name == "sentence-encoder":
-        from ..models.sentence_encoder import SentenceEncoder  # noqa: PLC0415 -- on first use
+        from ..models.sentence_encoder import SentenceEncoder
 
         return SentenceEncoder()
     if family == "fastembed" and model:
-        from ..models.fastembed import FastEmbed  # noqa: PLC0415 -- on first use
+        from ..models.fastembed import FastEmbed
 
         return FastEmbed(model)
     if family == "openai" and model:
-        from ..models.openai import OpenAIEmbedder  # noqa: PLC0415 -- on first use
+        from ..models.openai import OpenAIEmbedder
 
         plain, _, size = model.partition("@")
         if not (size.isascii() and size.isdigit()) and plain not in _SIZES:

@@ -193,7 +193,7 @@ def _complete(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | Non
     call = partial(chat.complete, ask.system, ask.user, schema=ask.schema)
     try:
         answer = call_within(seconds, "complete", call)
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 -- the user's model may raise anything
+    except (Exception, asyncio.CancelledError) as error:  # the user's model may raise anything
         _log.warning("Extraction failed: %r", error)
         return None
     return answer if isinstance(answer, str) else None
@@ -209,7 +209,7 @@ async def _acomplete(
         async with asyncio.timeout(seconds):
             text: object = await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc]  # it is async
             return text if isinstance(text, str) else None
-    except Exception as error:  # noqa: BLE001 -- the user's model may raise anything
+    except Exception as error:  # the user's model may raise anything
         _log.warning("Extraction failed: %r", error)
         return None
 

@@ -58,7 +58,9 @@ class IngestWorker:
         self._default_models = models
         self._describe = describe
         self._executor = KeyedExecutor(self._step, self._sync_if_due)
-        self.async_models = AsyncModelRunner(engines.journal, self._executor, self._plan_until_done)
+        self.async_models: AsyncModelRunner = AsyncModelRunner(
+            engines.journal, self._executor, self._plan_until_done
+        )
         self._syncing = threading.Lock()
         self._waiting: dict[str, Future[OperationResult]] = {}
         self._models: dict[str, Models] = {}
@@ -81,7 +83,7 @@ class IngestWorker:
             self._apply_to_stores(ops)
         except _OF_STORE:
             raise
-        except Exception:  # noqa: BLE001 -- as in _apply
+        except Exception:  # as in _apply
             if len(ops) > 1:
                 for op in ops:
                     self._reapply([op])
@@ -197,7 +199,7 @@ class IngestWorker:
                 _log.error("Writes wait in the journal: %s", error)
                 self._notify(partition, error)
                 return None
-        except BaseException:  # noqa: BLE001 -- even a model's exit must not end the work
+        except BaseException:  # even a model's exit must not end the work
             _log.exception("The work on a partition stopped and will be retried")
             return self._settings.retry_after
 
@@ -248,7 +250,7 @@ class IngestWorker:
             results = self._apply_to_stores(ops)
         except StoreRefusedError:
             raise
-        except Exception as error:  # noqa: BLE001 -- a faulty operation must not stop the others
+        except Exception as error:  # a faulty operation must not stop the others
             if len(ops) > 1 and not isinstance(error, StoreUnavailableError):
                 return max(self._apply([op]) for op in ops)
             return self._retry_or_give_up(ops, error)
@@ -279,7 +281,7 @@ class IngestWorker:
             receipt = erase(op, self._engines, datetime.now(UTC))
         except StoreRefusedError:
             raise
-        except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets it
+        except Exception as error:  # whatever it was, the caller gets it
             return self._retry_or_give_up([op], error)
         for one in pending:
             if one.seq < op.seq and op.scope.covers(one.scope):
@@ -342,7 +344,7 @@ class IngestWorker:
         while True:
             try:
                 return await plan_async(op, self._models_of(op), self._settings, run)
-            except Exception as error:  # noqa: BLE001 -- whatever it was, the caller gets it
+            except Exception as error:  # whatever it was, the caller gets it
                 attempts += 1
                 if await run(self._gives_up, op, attempts, error):
                     return None

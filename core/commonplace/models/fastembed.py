@@ -29,7 +29,7 @@ class FastEmbed:
         except ImportError as error:
             raise MissingExtraError(package="fastembed", extra="local") from error
         self.dimensions: int = fastembed.TextEmbedding.get_embedding_size(model)
-        self.id = f"fastembed/{model}/{'.'.join(version('fastembed').split('.')[:2])}"
+        self.id: str = f"fastembed/{model}/{'.'.join(version('fastembed').split('.')[:2])}"
         self._name = model
         self._folder = folder
         self._lock = threading.Lock()

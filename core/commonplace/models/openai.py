@@ -35,7 +35,7 @@ class OpenAIEmbedder:
             api_key: found by the openai package when None.
         """
         self.dimensions = dimensions
-        self.id = f"openai/{model}/{dimensions}"
+        self.id: str = f"openai/{model}/{dimensions}"
         self._model = model
         self._client = _client(base_url, api_key)
         self._takes_dimensions = True
@@ -76,7 +76,7 @@ class OpenAIChat:
         self, model: str, *, base_url: str | None = None, api_key: str | None = None
     ) -> None:
         """Configure the model; nothing is sent yet. The other arguments are as for the embedder."""
-        self.id = f"openai/{model}"
+        self.id: str = f"openai/{model}"
         self._model = model
         self._client = _client(base_url, api_key)
         self._takes_schemas = True

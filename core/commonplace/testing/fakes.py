@@ -110,7 +110,7 @@ class FrozenClock:
     """A clock that stands still until `advance` moves it."""
 
     def __init__(self, at: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
-        self.at = at
+        self.at: datetime = at
 
     def __call__(self) -> datetime:
         """Return the time, in the zone that it was set with."""
