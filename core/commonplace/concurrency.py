@@ -1,6 +1,7 @@
 """Threads and deadlines: calls with a time limit, and a keyed executor.
 
-Apart because every layer waits, and nothing here knows what for."""
+Apart because every layer waits, and nothing here knows what for.
+"""
 
 import asyncio
 import contextvars

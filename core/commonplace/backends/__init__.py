@@ -76,8 +76,8 @@ def generation_of(graph: GraphStore) -> int:
 def _open_graph(
     location: Location, settings: Settings, opened: contextlib.ExitStack
 ) -> tuple[Journal, GraphStore, Checkpoints]:
-    from .sqlite.connection import SqliteConnection  # noqa: PLC0415 -- drivers load on first use
-    from .sqlite.journal import SqliteJournal  # noqa: PLC0415 -- drivers load on first use
+    from .sqlite.connection import SqliteConnection
+    from .sqlite.journal import SqliteJournal
 
     name = "memory.db" if location.graph == location.journal else "journal.db"
     connection = SqliteConnection(str(_folder(location.journal) / name))
@@ -85,8 +85,8 @@ def _open_graph(
     journal = SqliteJournal(connection)
     opened.callback(journal.close)
     if not is_url(location.graph):
-        from .sqlite.checkpoints import SqliteCheckpoints  # noqa: PLC0415 -- drivers load on first use
-        from .sqlite.graph import SqliteGraph  # noqa: PLC0415 -- drivers load on first use
+        from .sqlite.checkpoints import SqliteCheckpoints
+        from .sqlite.graph import SqliteGraph
 
         if location.graph != location.journal:
             _bind(connection, journal, location)
@@ -99,8 +99,8 @@ def _open_graph(
                 )
         return journal, SqliteGraph(connection), SqliteCheckpoints(connection)
     _bind(connection, journal, location)
-    from .neo4j.checkpoints import Neo4jCheckpoints  # noqa: PLC0415 -- drivers load on first use
-    from .neo4j.graph import Neo4jGraph  # noqa: PLC0415 -- drivers load on first use
+    from .neo4j.checkpoints import Neo4jCheckpoints
+    from .neo4j.graph import Neo4jGraph
 
     server = parse_server_url("graph", location.graph, _GRAPH_OPTIONS)
     password = server.password or settings.neo4j_password
@@ -124,12 +124,12 @@ def open_index(
     """
     meta = {"embedder": embedder.id, "lexical": lexical, "schema": SCHEMA}
     if not is_url(location.vectors):
-        from .edge.index import EdgeIndex  # noqa: PLC0415 -- drivers load on first use
+        from .edge.index import EdgeIndex
 
         meta["dimensions"] = str(embedder.dimensions)
         path = str(_vectors_folder(location, generation))
         return EdgeIndex(path, dimensions=embedder.dimensions, meta=meta)
-    from .qdrant.index import QdrantIndex  # noqa: PLC0415 -- drivers load on first use
+    from .qdrant.index import QdrantIndex
 
     given = _collection_options(location, settings, generation)
     return QdrantIndex(**given, dimensions=embedder.dimensions, meta=meta)
@@ -141,7 +141,7 @@ def drop_index(location: Location, settings: Settings, generation: int) -> None:
         if (old := _vectors_folder(location, generation)).exists():
             shutil.rmtree(old)
         return
-    from .qdrant.collection import drop  # noqa: PLC0415 -- drivers load on first use
+    from .qdrant.collection import drop
 
     drop(**_collection_options(location, settings, generation))
 

@@ -79,8 +79,7 @@ class Overlay:
         _, columns = _TABLES[table]
         marks = ", ".join("?" * len(columns))
         self.connection.executemany(
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 -- a table of ours
-            " ON CONFLICT DO NOTHING",
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING",
             [tuple(row.get(name) for name in columns) for row in given],
         )
         self._loaded[table] = self._read(table)
@@ -102,7 +101,7 @@ class Overlay:
         size, columns = _TABLES[table]
         order = ", ".join(columns[:size])
         found = self.connection.execute(
-            f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}"  # noqa: S608 -- a table of ours
+            f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}"
         )
         return {row[:size]: dict(zip(columns, row, strict=True)) for row in found}
 

@@ -81,9 +81,9 @@ class WriteColumns(NamedTuple):
 
 _CHECKPOINT = ", ".join(CheckpointColumns._fields)
 _WRITE = ", ".join(WriteColumns._fields)
-_PUT = f"INSERT OR REPLACE INTO checkpoint ({_CHECKPOINT}) VALUES ({'?, ' * 11}?)"  # noqa: S608 -- constants
+_PUT = f"INSERT OR REPLACE INTO checkpoint ({_CHECKPOINT}) VALUES ({'?, ' * 11}?)"
 _PUT_VALUE = "INSERT OR REPLACE INTO channel_value VALUES (?, ?, ?, ?, ?, ?)"
-_PUT_WRITE = f"INSERT OR IGNORE INTO task_write ({_WRITE}) VALUES ({'?, ' * 8}?)"  # noqa: S608 -- constants
+_PUT_WRITE = f"INSERT OR IGNORE INTO task_write ({_WRITE}) VALUES ({'?, ' * 8}?)"
 _REPLACE_WRITE = _PUT_WRITE.replace("IGNORE", "REPLACE")
 _DELETE_VALUE = (
     "DELETE FROM channel_value WHERE thread = ? AND namespace = ? AND channel = ? AND version = ?"
@@ -151,7 +151,7 @@ class SqliteCheckpoints:
             conditions.append("(id, thread, namespace) < (?, ?, ?)")
             values += [after.id, after.thread, after.namespace]
         sql = (
-            f"SELECT {_CHECKPOINT} FROM checkpoint {_index(selection)}"  # noqa: S608 -- parts are ours
+            f"SELECT {_CHECKPOINT} FROM checkpoint {_index(selection)}"
             f" WHERE {' AND '.join(conditions)}"
             " ORDER BY id DESC, thread DESC, namespace DESC LIMIT ?"
         )
@@ -169,7 +169,7 @@ class SqliteCheckpoints:
         """Read back from a checkpoint's parent to where each channel has a value."""
         found: list[Step] = []
         missing = set(channels)
-        sql = f"SELECT parent, versions FROM checkpoint WHERE {_AT}"  # noqa: S608 -- constants
+        sql = f"SELECT parent, versions FROM checkpoint WHERE {_AT}"
         with self._handle.read() as connection:
             at = (address.thread, address.namespace)
             row = connection.execute(sql, (*at, address.id)).fetchone()
@@ -226,7 +226,7 @@ class SqliteCheckpoints:
             ):
                 rest = columns.partition(", ")[2]
                 connection.execute(
-                    f"INSERT OR REPLACE INTO {table} ({columns})"  # noqa: S608 -- constants
+                    f"INSERT OR REPLACE INTO {table} ({columns})"
                     f" SELECT ?, {rest} FROM {table} WHERE thread = ?",
                     (target, source),
                 )
@@ -259,7 +259,7 @@ class SqliteCheckpoints:
         with self._handle.read() as connection:
             return {
                 name: int(connection.execute(
-                    f"SELECT count(*) FROM {table} WHERE {_key(table)} IN ({chosen})",  # noqa: S608 -- parts are ours
+                    f"SELECT count(*) FROM {table} WHERE {_key(table)} IN ({chosen})",
                     values,
                 ).fetchone()[0])
                 for name, table in _TABLES.items()
@@ -282,7 +282,7 @@ def _index(selection: Selection) -> str:
 
 def _threads_of(scope: Scope) -> tuple[str, list[str | None]]:
     clause, values = rows.covered(scope)
-    return f"SELECT id FROM thread {rows.index(scope, 'thread')} WHERE {clause}", values  # noqa: S608 -- parts are ours
+    return f"SELECT id FROM thread {rows.index(scope, 'thread')} WHERE {clause}", values
 
 
 def _exists(connection: Connection, thread: str) -> bool:
@@ -308,7 +308,7 @@ def _keep(
     """Remove what is not in `kept`, and the thread if nothing is left of it."""
     removed = [(thread, *one.key) for one in headers if one.key not in kept]
     unused = set(values) - retention.referenced(headers, kept)
-    connection.executemany(f"DELETE FROM checkpoint WHERE {_AT}", removed)  # noqa: S608 -- constants
+    connection.executemany(f"DELETE FROM checkpoint WHERE {_AT}", removed)
     connection.executemany(
         "DELETE FROM task_write WHERE thread = ? AND namespace = ? AND checkpoint = ?", removed
     )
@@ -324,7 +324,7 @@ def _keep(
 def _remove(connection: Connection, chosen: str, values: Sequence[Any]) -> dict[str, int]:
     return {
         name: connection.execute(
-            f"DELETE FROM {table} WHERE {_key(table)} IN ({chosen})",  # noqa: S608 -- parts are ours
+            f"DELETE FROM {table} WHERE {_key(table)} IN ({chosen})",
             values,
         ).rowcount
         for name, table in reversed(_TABLES.items())  # the threads last: they have the owners
@@ -388,7 +388,7 @@ def _to_write(row: WriteColumns) -> TaskWrite:
 def _state(connection: Connection, thread: str, namespace: str, id_: str | None) -> State | None:
     """Read one state, the latest when `id_` is missing; None if there is none."""
     where, values = (_AT, (id_,)) if id_ is not None else (_AT.replace(" AND id = ?", ""), ())
-    sql = f"SELECT {_CHECKPOINT} FROM checkpoint WHERE {where} ORDER BY id DESC LIMIT 1"  # noqa: S608 -- constants
+    sql = f"SELECT {_CHECKPOINT} FROM checkpoint WHERE {where} ORDER BY id DESC LIMIT 1"
     row = connection.execute(sql, (thread, namespace, *values)).fetchone()
     if row is None:
         return None
@@ -408,7 +408,7 @@ def _values(
     if not versions:
         return {}
     sql = (
-        f"WITH asked (channel, version) AS (VALUES {', '.join(['(?, ?)'] * len(versions))})"  # noqa: S608 -- marks
+        f"WITH asked (channel, version) AS (VALUES {', '.join(['(?, ?)'] * len(versions))})"
         " SELECT v.channel, v.type, v.data FROM asked CROSS JOIN channel_value v"
         " ON v.thread = ? AND v.namespace = ? AND v.channel = asked.channel"
         " AND v.version = asked.version"
@@ -420,10 +420,7 @@ def _values(
 
 def _writes(connection: Connection, at: tuple[str, str, str]) -> tuple[TaskWrite, ...]:
     """Read what tasks wrote beside a checkpoint, in order."""
-    sql = (
-        f"SELECT {_WRITE} FROM task_write"  # noqa: S608 -- constants
-        " WHERE thread = ? AND namespace = ? AND checkpoint = ?"
-    )
+    sql = f"SELECT {_WRITE} FROM task_write WHERE thread = ? AND namespace = ? AND checkpoint = ?"
     found = (_to_write(WriteColumns(*row)) for row in connection.execute(sql, at))
     return tuple(sorted(found, key=lambda one: one.order))
 

@@ -101,7 +101,7 @@ class SqliteGraph:
         if cursor is not None:
             clause, after = f"{clause} AND (created_at, id) < (?, ?)", rows.from_cursor(cursor)
         sql = (
-            f"SELECT {records.COLUMNS} FROM record {index} WHERE {clause} AND live = 1"  # noqa: S608 -- parts are ours
+            f"SELECT {records.COLUMNS} FROM record {index} WHERE {clause} AND live = 1"
             " ORDER BY created_at DESC, id DESC"
         )
         with self._handle.read() as connection:
@@ -181,7 +181,7 @@ class SqliteGraph:
         """Read when records that the scope covers were accessed, newest first."""
         clause, values = rows.covered(scope, "x")
         sql = (
-            "SELECT c.record, c.at FROM recall c WHERE c.record IN (SELECT value FROM json_each(?))"  # noqa: S608 -- parts are ours
+            "SELECT c.record, c.at FROM recall c WHERE c.record IN (SELECT value FROM json_each(?))"
             f" AND EXISTS (SELECT 1 FROM record x WHERE x.id = c.record AND {clause})"
             " ORDER BY c.record, c.at DESC"
         )
@@ -204,11 +204,10 @@ class SqliteGraph:
         source = f"record {rows.index(scope, 'record')} WHERE {clause}"
         with self._handle.read() as connection:
             return {
-                "records": _number(connection, f"SELECT count(*) FROM {source}", values),  # noqa: S608 -- parts are ours
+                "records": _number(connection, f"SELECT count(*) FROM {source}", values),
                 "versions": _number(
                     connection,
-                    "SELECT count(*) FROM version WHERE record IN"  # noqa: S608 -- parts are ours
-                    f" (SELECT id FROM {source})",
+                    f"SELECT count(*) FROM version WHERE record IN (SELECT id FROM {source})",
                     values,
                 ),
                 **relations.count(connection, scope),
@@ -224,7 +223,7 @@ class SqliteGraph:
             return
         clause, values = rows.covered(scope)
         sql = (
-            "SELECT id, version, created_at FROM record"  # noqa: S608 -- parts are ours
+            "SELECT id, version, created_at FROM record"
             f" {rows.index(scope, 'record')} WHERE {clause} AND live = 1"
             " AND indexed = 1 AND (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?"
         )

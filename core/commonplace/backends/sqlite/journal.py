@@ -146,7 +146,7 @@ class SqliteJournal:
         if scope is not None:
             clause, values = rows.covered(scope)
             where += f" AND {clause}"
-        sql = f"SELECT {_COLUMNS} FROM op {where} ORDER BY at, seq"  # noqa: S608 -- parts are ours
+        sql = f"SELECT {_COLUMNS} FROM op {where} ORDER BY at, seq"
         with self._handle.read() as connection:
             found = [OperationColumns(*row) for row in connection.execute(sql, values)]
         return [_to_dead_letter(one) for one in found if scope is None or scope.covers(one.scope)]
@@ -158,7 +158,7 @@ class SqliteJournal:
     def erase(self, scope: Scope, before: int) -> int:
         """Drop operations of any state that the scope covers, with `seq` below `before`."""
         clause, values = rows.covered(scope)
-        sql = f"DELETE FROM op {rows.index(scope, 'op')} WHERE {clause} AND seq < ?"  # noqa: S608 -- parts are ours
+        sql = f"DELETE FROM op {rows.index(scope, 'op')} WHERE {clause} AND seq < ?"
         removed = self._handle.write(lambda c: c.execute(sql, (*values, before)).rowcount)
         if removed:
             self._handle.truncate_log()
@@ -171,7 +171,7 @@ class SqliteJournal:
         else:
             clause, values = rows.covered(scope)
             source = f"op {rows.index(scope, 'op')} WHERE {clause}"
-            sql = f"SELECT state, count(*) FROM {source} GROUP BY state"  # noqa: S608 -- parts are ours
+            sql = f"SELECT state, count(*) FROM {source} GROUP BY state"
         with self._handle.read() as connection:
             found = dict(connection.execute(sql, values).fetchall())
         return Backlog(pending=found.get(_PENDING, 0), dead=found.get(_DEAD, 0))
@@ -179,7 +179,7 @@ class SqliteJournal:
     def rows(self, scope: Scope, *, before: int | None = None) -> int:
         """Count operations of any state that the scope covers, with `seq` below `before`."""
         clause, values = rows.covered(scope)
-        sql = f"SELECT count(*) FROM op {rows.index(scope, 'op')} WHERE {clause} AND seq < ?"  # noqa: S608 -- parts are ours
+        sql = f"SELECT count(*) FROM op {rows.index(scope, 'op')} WHERE {clause} AND seq < ?"
         with self._handle.read() as connection:
             seq = _LIMIT if before is None else before
             return int(connection.execute(sql, (*values, seq)).fetchone()[0])
@@ -189,7 +189,7 @@ class SqliteJournal:
         self._handle.close()
 
     def _read(self, source: str, order: str, values: Sequence[object]) -> list[Operation]:
-        sql = f"SELECT {_COLUMNS} FROM op {source} ORDER BY {order}"  # noqa: S608 -- parts are ours
+        sql = f"SELECT {_COLUMNS} FROM op {source} ORDER BY {order}"
         with self._handle.read() as connection:
             found = connection.execute(sql, values)
             return [_to_operation(OperationColumns(*row)) for row in found]
@@ -224,7 +224,7 @@ class SqliteJournal:
         return accepted
 
     def _retry(self, connection: Connection, operations: Collection[str]) -> int:
-        sql = f"DELETE FROM op WHERE id = ? AND state = 2 RETURNING {_COLUMNS}"  # noqa: S608 -- a constant
+        sql = f"DELETE FROM op WHERE id = ? AND state = 2 RETURNING {_COLUMNS}"
         found = [
             OperationColumns(*row)
             for one in operations
@@ -264,7 +264,7 @@ class SqliteJournal:
 
 
 def _find(connection: Connection, operation: str) -> OperationColumns | None:
-    found = connection.execute(f"SELECT {_COLUMNS} FROM op WHERE id = ?", (operation,)).fetchall()  # noqa: S608 -- a constant
+    found = connection.execute(f"SELECT {_COLUMNS} FROM op WHERE id = ?", (operation,)).fetchall()
     return OperationColumns(*found[0]) if found else None
 
 

@@ -11,8 +11,8 @@ from ..shared.rows import RecordColumns
 from . import relations
 
 COLUMNS = ", ".join(RecordColumns._fields)
-PUT = f"INSERT OR REPLACE INTO record ({COLUMNS}) VALUES ({'?, ' * 25}?)"  # noqa: S608 -- a constant
-_GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"  # noqa: S608 -- a constant
+PUT = f"INSERT OR REPLACE INTO record ({COLUMNS}) VALUES ({'?, ' * 25}?)"
+_GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _WIPE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', role = NULL, name = NULL,"
     " position = NULL, valid_to = NULL, expires_at = NULL, conflicts = '[]', situation = NULL,"
@@ -87,20 +87,20 @@ def erase(connection: Connection, scope: Scope, version: int) -> Erased:
     """Remove all that the scope covers up to `version`, and refuse it from now on."""
     clause, values = rows.covered(scope)
     source = f"record {rows.index(scope, 'record')} WHERE {clause}"
-    erased = f"SELECT id FROM {source} AND version <= ?"  # noqa: S608 -- parts are ours
+    erased = f"SELECT id FROM {source} AND version <= ?"
 
     versions = connection.execute(
-        f"DELETE FROM version WHERE version <= ? AND record IN (SELECT id FROM {source})",  # noqa: S608 -- parts are ours
+        f"DELETE FROM version WHERE version <= ? AND record IN (SELECT id FROM {source})",
         (version, *values),
     ).rowcount
-    connection.execute(f"DELETE FROM recall WHERE record IN ({erased})", (*values, version))  # noqa: S608 -- parts are ours
+    connection.execute(f"DELETE FROM recall WHERE record IN ({erased})", (*values, version))
     removed, reopened = relations.erase(connection, erased, [*values, version])
     records = connection.execute(
-        f"DELETE FROM {source} AND version <= ?",  # noqa: S608 -- parts are ours
+        f"DELETE FROM {source} AND version <= ?",
         (*values, version),
     ).rowcount
     connection.execute(
-        f"DELETE FROM session WHERE {clause} AND NOT EXISTS (SELECT 1 FROM record"  # noqa: S608 -- parts are ours
+        f"DELETE FROM session WHERE {clause} AND NOT EXISTS (SELECT 1 FROM record"
         " INDEXED BY record_by_session WHERE record.user_id IS session.user_id"
         " AND record.agent_id IS session.agent_id AND record.session_id = session.session_id)",
         values,

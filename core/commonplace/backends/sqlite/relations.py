@@ -47,10 +47,7 @@ CREATE TABLE IF NOT EXISTS support (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS support_by_record ON support (record)
 """
-_LIVE = (
-    f"SELECT {', '.join(rows.RecordColumns._fields)} FROM record"  # noqa: S608 -- a constant
-    " WHERE id = ? AND live = 1"
-)
+_LIVE = f"SELECT {', '.join(rows.RecordColumns._fields)} FROM record WHERE id = ? AND live = 1"
 _USED = (
     "EXISTS (SELECT 1 FROM relation WHERE subject = entity.id)"
     " OR EXISTS (SELECT 1 FROM relation INDEXED BY relation_by_object WHERE object = entity.id)"
@@ -159,7 +156,7 @@ def asserting_records(connection: Connection, scope: Scope) -> list[Record]:
     agent = "" if scope.agent_id is None else " AND r.agent_id = ?"
     index = "relation_by_user" if scope.agent_id is None else "relation_by_agent"
     sql = (
-        f"SELECT DISTINCT s.record FROM relation r INDEXED BY {index} CROSS JOIN support s"  # noqa: S608 -- parts are ours
+        f"SELECT DISTINCT s.record FROM relation r INDEXED BY {index} CROSS JOIN support s"
         f" ON s.relation = r.id WHERE r.user_id IS ?{agent} AND r.single AND s.expired_at IS NULL"
     )
     values = [scope.user_id, *([scope.agent_id] if agent else [])]
@@ -175,10 +172,10 @@ def erase(
     Returns:
         The numbers of relations and entities removed, and the records that this reopened.
     """
-    sql = f"SELECT DISTINCT relation FROM support WHERE record IN ({erased})"  # noqa: S608 -- parts are ours
+    sql = f"SELECT DISTINCT relation FROM support WHERE record IN ({erased})"
     retracted = {id_ for (id_,) in connection.execute(sql, values)}
     slots = _slots(connection, retracted)
-    connection.execute(f"DELETE FROM support WHERE record IN ({erased})", values)  # noqa: S608 -- parts are ours
+    connection.execute(f"DELETE FROM support WHERE record IN ({erased})", values)
     relations, entities = drop_unsupported(connection, retracted)
     reopened = _resolve(connection, retracted, slots, by=None)
     return {"relations": relations, "entities": entities}, reopened
@@ -253,7 +250,7 @@ def drop_unsupported(connection: Connection, relations: Collection[int]) -> tupl
 def _drop_unused(connection: Connection, entities: Iterable[int]) -> int:
     chosen = json.dumps(sorted(set(entities)))
     dropped = connection.execute(
-        f"DELETE FROM entity WHERE id IN (SELECT value FROM json_each(?)) AND NOT ({_USED})"  # noqa: S608 -- a constant
+        f"DELETE FROM entity WHERE id IN (SELECT value FROM json_each(?)) AND NOT ({_USED})"
         " RETURNING id",
         (chosen,),
     ).fetchall()
@@ -425,7 +422,7 @@ def _edges(
     supports, session = _supports(scope)
     current = holding(include_superseded=False, as_of=None, at=at)
     where, values = _all_of(_of_entities(entities), _owned(scope, "r"), current)
-    sql = f"SELECT r.subject, r.key, r.object, ({supports}) FROM relation r WHERE {where}"  # noqa: S608 -- parts are ours
+    sql = f"SELECT r.subject, r.key, r.object, ({supports}) FROM relation r WHERE {where}"
     return [
         Edge(subject, key, object_, records)
         for subject, key, object_, ids in connection.execute(sql, (*session, *values))
@@ -471,7 +468,7 @@ def _owned(scope: Scope, table: str) -> Condition:
 def _in_session(scope: Scope) -> Condition:
     clause, values = rows.covered(scope, "x")
     records = "record x INDEXED BY record_by_session CROSS JOIN support y ON y.record = x.id"
-    return f"r.id IN (SELECT y.relation FROM {records} WHERE {clause})", values  # noqa: S608 -- parts are ours
+    return f"r.id IN (SELECT y.relation FROM {records} WHERE {clause})", values
 
 
 def _supports(scope: Scope) -> Condition:
@@ -483,7 +480,7 @@ def _supports(scope: Scope) -> Condition:
     if scope.session_id is None:
         return sql, []
     clause, values = rows.covered(scope, "x")
-    return f"{sql} AND EXISTS (SELECT 1 FROM record x WHERE x.id = t.record AND {clause})", values  # noqa: S608 -- parts are ours
+    return f"{sql} AND EXISTS (SELECT 1 FROM record x WHERE x.id = t.record AND {clause})", values
 
 
 def _named(connection: Connection, scope: Scope, keys: Sequence[str]) -> set[int]:
@@ -491,7 +488,7 @@ def _named(connection: Connection, scope: Scope, keys: Sequence[str]) -> set[int
     clause, values = _owned(scope, "e")
     index = "entity_by_user" if scope.agent_id is None else "entity_by_agent"
     sql = (
-        f"SELECT e.id FROM entity e INDEXED BY {index} WHERE {clause}"  # noqa: S608 -- parts are ours
+        f"SELECT e.id FROM entity e INDEXED BY {index} WHERE {clause}"
         " AND e.key IN (SELECT value FROM json_each(?))"
     )
     return {id_ for (id_,) in connection.execute(sql, (*values, json.dumps(list(keys))))}
@@ -504,7 +501,7 @@ def _similar(connection: Connection, scope: Scope, names: Sequence[str]) -> set[
         return set()
     clause, values = _owned(scope, "e")
     sql = (
-        "SELECT e.key, count(*), e.id, e.id FROM pair p CROSS JOIN entity e ON e.id = p.entity"  # noqa: S608 -- parts are ours
+        "SELECT e.key, count(*), e.id, e.id FROM pair p CROSS JOIN entity e ON e.id = p.entity"
         f" WHERE p.partition = ? AND p.pair IN (SELECT value FROM json_each(?)) AND {clause}"
         " GROUP BY e.id ORDER BY count(*) DESC, e.id LIMIT 8"
     )
@@ -520,7 +517,7 @@ def _with_aliases(connection: Connection, scope: Scope, named: set[int]) -> set[
     clause, values = _owned(scope, "r")
     marks = ", ".join("?" * len(ALIAS_PREDICATES))
     sql = (
-        f"SELECT r.subject, r.object FROM relation r WHERE {_OF_ENTITIES} AND r.key IN ({marks})"  # noqa: S608 -- parts are ours
+        f"SELECT r.subject, r.object FROM relation r WHERE {_OF_ENTITIES} AND r.key IN ({marks})"
         f" AND r.expired_at IS NULL AND {clause}"
     )
     found = set(named)

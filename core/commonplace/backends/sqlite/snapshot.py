@@ -21,12 +21,12 @@ _ENTITIES = (
 )
 _ENDS = "CROSS JOIN entity s ON s.id = r.subject CROSS JOIN entity o ON o.id = r.object"
 _RELATIONS = (
-    "SELECT s.name, r.predicate, o.name, r.valid_from, r.single, r.valid_to, r.expired_at,"  # noqa: S608 -- constants
+    "SELECT s.name, r.predicate, o.name, r.valid_from, r.single, r.valid_to, r.expired_at,"
     " r.created_at, r.conflict, r.user_id, r.agent_id, r.session_id"
     f" FROM relation r INDEXED BY relation_by_user {_ENDS} WHERE r.user_id IS ? ORDER BY r.id"
 )
 _RECORDS = (
-    f"SELECT {records.COLUMNS} FROM record INDEXED BY record_by_user WHERE user_id IS ?"  # noqa: S608 -- a constant
+    f"SELECT {records.COLUMNS} FROM record INDEXED BY record_by_user WHERE user_id IS ?"
     " ORDER BY live, created_at, id"
 )
 _VERSIONS = (
@@ -34,7 +34,7 @@ _VERSIONS = (
     " WHERE record = ? ORDER BY version"
 )
 _ASSERTIONS = (
-    "SELECT s.name, r.predicate, o.name, r.valid_from, t.single, t.valid_to, t.expired_at"  # noqa: S608 -- constants
+    "SELECT s.name, r.predicate, o.name, r.valid_from, t.single, t.valid_to, t.expired_at"
     f" FROM support t CROSS JOIN relation r ON r.id = t.relation {_ENDS}"
     " WHERE t.record = ? ORDER BY r.id"
 )
