@@ -120,7 +120,6 @@ def test_the_files_of_an_adapter_are_named_by_their_jobs(adapter: Path) -> None:
     assert sorted(found - named) == []
 
 
-@pytest.mark.xfail(strict=True, reason="Step, until the Neo4j engine has another word")
 def test_no_class_is_defined_twice() -> None:
     names = Counter(
         node.name

@@ -27,6 +27,7 @@ from commonplace.errors import (
 )
 from commonplace.model import Relation, Scope
 from commonplace.ports.stores import Erased, Put, Remove
+from commonplace.testing.contracts import at_once
 from commonplace.testing.contracts.graph import (
     ALICE,
     START,
@@ -39,7 +40,6 @@ from commonplace.testing.contracts.graph import (
 )
 from commonplace.testing.contracts.relations import MONDAY, TUESDAY, RelationContract, moved
 from commonplace.testing.contracts.snapshot import SnapshotContract, fill, read_all
-from commonplace.testing.contracts.threads import at_once
 from commonplace.testing.fakes import HashEmbedder
 
 from .cutting_proxy import Cut

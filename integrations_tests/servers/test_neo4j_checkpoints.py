@@ -6,6 +6,7 @@ import pytest
 
 from commonplace.backends.neo4j.checkpoints import Neo4jCheckpoints
 from commonplace.model import Scope
+from commonplace.testing.contracts import at_once
 from commonplace.testing.contracts.checkpoints import (
     ALICE,
     CheckpointsContract,
@@ -15,7 +16,6 @@ from commonplace.testing.contracts.checkpoints import (
     step,
     task_write,
 )
-from commonplace.testing.contracts.threads import at_once
 
 from .cutting_proxy import Cut
 from .fixtures import empty_graph

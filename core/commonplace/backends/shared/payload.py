@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import InvalidVectorError, SchemaMismatchError
-from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Predicate, Where, field_value
+from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Predicate, Where
 from ...model import Kind, Origin, Record, Role, Scope
 from ...ports.stores import Hit
 from . import rows
@@ -68,7 +68,8 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     payload |= {"turn": record.turn} if record.turn else {}
     if until:
         payload["until"] = until.timestamp()
-    fields = {name: field_value(record, name) for name in {*record.metadata, *FIELDS}}
+    fields = {**record.metadata, **{name: getattr(record, name) for name in FIELDS}}
+    fields |= {name: at and at.timestamp() for name in TIMES if (at := fields[name]) is not None}
     lists = {name: one if isinstance(one, list | tuple) else [one] for name, one in fields.items()}
     payload["tags"] = [
         tag for key, held in lists.items() if key not in TIMES for tag in tags_of(key, held)

@@ -8,7 +8,7 @@ import pytest
 from ...errors import InvalidRecordError, MemoryClosedError
 from ...model import Scope
 from ...ports.checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, TaskWrite
-from .threads import at_once
+from . import at_once
 
 ALICE = Scope(user_id="alice")
 BOB = Scope(user_id="bob")

@@ -12,7 +12,7 @@ from ...filters import parse_filter
 from ...model import Kind, Record, Relation, Scope
 from ...ports.snapshot import RecordRow
 from ...ports.stores import GraphStore, Outcome, Put, Remove
-from .threads import at_once
+from . import at_once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")

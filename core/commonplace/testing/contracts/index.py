@@ -12,7 +12,7 @@ from ...errors import InvalidVectorError, MemoryClosedError
 from ...filters import parse_filter
 from ...model import Record, Scope, turn_key
 from ...ports.stores import Point, Query, Terms, VectorIndex
-from .threads import at_once
+from . import at_once
 
 __all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_query"]
 

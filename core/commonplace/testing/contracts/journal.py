@@ -9,7 +9,7 @@ import pytest
 from ...errors import BackpressureError, MemoryClosedError
 from ...model import Backlog, Scope
 from ...ports.stores import Journal, Operation
-from .threads import at_once
+from . import at_once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
