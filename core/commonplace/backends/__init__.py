@@ -43,7 +43,7 @@ def open_engines(
     if location.shares_vectors and not location.shares_graph:
         _log.warning(
             "The index %s is shared but the graph store %s is local to this host: other hosts will "
-            "find its records without their history and relations. Give graph='neo4j://...'.",
+            "see what it finds, but not its history and relations. Give graph='neo4j://...'.",
             without_secret(location.vectors),
             location.graph,
         )
