@@ -41,7 +41,7 @@ __all__ = [
 _MIGRATION = ("Mem0ImportReport", "Source", "import_mem0")
 
 
-if not TYPE_CHECKING:  # a type checker shall still miss a name that is not there
+if not TYPE_CHECKING:  # so that type checkers still report unknown names
 
     def __getattr__(name: str) -> object:
         """Import what only a migration needs when it is first asked for: it loads the engines."""

@@ -1,6 +1,6 @@
 """Threads and deadlines: calls with a time limit, and a keyed executor.
 
-Apart because every layer waits, and nothing here knows what for.
+A module of its own because every layer uses it; it depends on none of them.
 """
 
 import asyncio
@@ -21,7 +21,8 @@ _slots = threading.BoundedSemaphore(MAX_THREADS)
 def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
     """Make a blocking call in a thread of its own and wait for it, `seconds` at most.
 
-    A call that takes longer goes on; its result is dropped. It sees the caller's context variables.
+    A call that takes longer keeps running; its result is discarded. It sees the context variables
+    of the caller.
 
     Args:
         name: of the call, for the error and the thread.
@@ -37,7 +38,7 @@ def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
     def run() -> None:
         try:
             done.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001 -- whoever waits for it gets it
+        except BaseException as error:  # noqa: BLE001 -- passed to the waiting caller
             done.set_exception(error)
         finally:
             _slots.release()

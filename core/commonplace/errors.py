@@ -65,7 +65,7 @@ class IdempotencyConflictError(InvalidRecordError):
 
     def __init__(self, *, key: str) -> None:
         super().__init__(
-            field="idempotency_key",
+            field="key",
             value=key,
             reason="was already used for another text",
             hint="Use a new key for a new text, or update() the record.",
@@ -196,8 +196,8 @@ class MemoryTimeoutError(CommonplaceError, TimeoutError):
 
     def __init__(self, *, call: str, seconds: float) -> None:
         super().__init__(
-            f"{call} took longer than {seconds:g} s. An accepted write goes on in the background; "
-            "flush() waits for it."
+            f"{call} took longer than {seconds:g} s. An accepted write continues in the "
+            "background; flush() waits for it."
         )
 
 

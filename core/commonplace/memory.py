@@ -6,7 +6,6 @@ import difflib
 import functools
 import inspect
 import os
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import copy_context
 from datetime import datetime, timedelta
@@ -51,7 +50,7 @@ from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.search import SearchRequest, search, search_request
 from .runtime import Runtime
 from .settings import Location, Settings
-from .validation import check_choice, check_ids, check_name, check_time
+from .validation import SCOPE_FIELDS, check_choice, check_ids, check_name, check_time
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,39 +59,67 @@ _PRUNE_SECONDS = 30.0
 
 
 def _public(memory: type[T]) -> type[T]:
-    """Finish the public methods: describe the async ones, and name what a wrong keyword resembles.
+    """Finish the public methods: describe the async ones, and hint at a wrong keyword's meaning.
 
-    The description of an `async` method is that of the method of the same name without `a`.
+    The description of an async method is that of the method of the same name without `a`.
     """
-    for name, method in list(vars(memory).items()):
+    for name, member in list(vars(memory).items()):
+        method = member.__func__ if isinstance(member, classmethod) else member
         if name.startswith("_") or not inspect.isfunction(method):
             continue
-        twin = vars(memory).get(name.removeprefix("a"))
-        if inspect.iscoroutinefunction(method) and name.startswith("a") and twin is not None:
-            described = inspect.getdoc(twin)
-            method.__doc__ = f"Await `{twin.__name__}`: {described}"
-        setattr(memory, name, _suggesting(method))
+        blocking = vars(memory).get(name.removeprefix("a"))
+        if inspect.iscoroutinefunction(method) and name.startswith("a") and blocking is not None:
+            described = inspect.getdoc(getattr(blocking, "__func__", blocking))
+            method.__doc__ = (
+                f"Async version of `{name.removeprefix('a')}`; await it.\n\n{described}"
+            )
+        hinting = _hinting(method)
+        setattr(memory, name, classmethod(hinting) if method is not member else hinting)
     return memory
 
 
-def _suggesting(method: Callable[P, T]) -> Callable[P, T]:
+def _hinting(method: Callable[P, T]) -> Callable[P, T]:
+    """Add to the error of a wrong call what the method takes; the call itself is unchanged."""
     names = list(inspect.signature(method).parameters)[1:]
+    if inspect.iscoroutinefunction(method):
+
+        @functools.wraps(method)
+        async def acall(*args: P.args, **kwargs: P.kwargs) -> Any:
+            try:
+                return await method(*args, **kwargs)
+            except TypeError as error:
+                _hint(error, names, kwargs)
+                raise
+
+        return acall  # type: ignore[return-value]  # a coroutine function, as `method`
 
     @functools.wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return method(*args, **kwargs)
         except TypeError as error:
-            frame = error.__traceback__
-            if frame is None or frame.tb_next is not None:
-                raise  # from within the method
-            wrong = next((one for one in kwargs if one not in names), None)
-            like = difflib.get_close_matches(wrong or "", names, n=1, cutoff=0.5)
-            hint = f" Did you mean {like[0]!r}?" if like else ""
-            known = f" Its parameters are {', '.join(names)}." if wrong and not like else ""
-            raise TypeError(f"{re.sub(r'[.]$', '', str(error))}.{hint}{known}") from None
+            _hint(error, names, kwargs)
+            raise
 
     return call
+
+
+def _hint(error: TypeError, names: Sequence[str], given: Mapping[str, object]) -> None:
+    """Raise a better error for a call that does not fit the parameters; else do nothing."""
+    frame = error.__traceback__
+    if frame is None or frame.tb_next is not None:
+        return  # from within the method
+    wrong = next((one for one in given if one not in names), "")
+    like = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5)
+    if wrong in SCOPE_FIELDS and "scope" in names:
+        hint = f" Give scope=Scope({wrong}=...)."
+    elif like:
+        hint = f" Did you mean {like[0]!r}?"
+    elif wrong:
+        hint = f" Its parameters are {', '.join(names)}."
+    else:
+        hint = " Give scope=Scope(user_id=...)." if "'scope'" in str(error) else ""
+    raise TypeError(f"{str(error).removesuffix('.')}.{hint}") from None
 
 
 @_public
@@ -106,11 +133,13 @@ class Memory:
             memory.add("Alice is allergic to peanuts.", alice)
             [match] = memory.search("What must Alice not eat?", alice, top_k=1)
 
-    Safe in any thread and on any event loop. Each method has an awaitable twin whose name begins
-    with `a`; only the twin can use asynchronous models, which it awaits on the running loop.
+    Safe in any thread and on any event loop. Each blocking method has an async version with the
+    prefix `a`; only async methods can use asynchronous models, awaited on the running loop.
 
-    Every method raises `MemoryClosedError` after `close`, and `InvalidRecordError` when `scope` is
-    not a `Scope`.
+    A scope with only a `user_id` covers all agents and sessions of that user.
+
+    Every method that reads or writes raises `MemoryClosedError` after `close`, and
+    `InvalidRecordError` when `scope` is not a `Scope`.
     """
 
     _runtime: Runtime
@@ -120,7 +149,8 @@ class Memory:
     _submission: Submission
     _closed: bool
 
-    def __init__(self) -> None:
+    def __init__(self, *_args: object, **_options: object) -> None:
+        """Refuse: use `Memory.open` or `Memory.from_env`."""
         raise TypeError("Memory() opens nothing. Use Memory.open('./memory') or Memory.from_env().")
 
     # -- opening and closing -------------------------------------------------------------------
@@ -137,7 +167,7 @@ class Memory:
         chat: ChatModel | None = None,
         settings: Settings | None = None,
     ) -> Self:
-        """Open the memory in a folder, which is made when it is not there, or on servers.
+        """Open the memory in a folder, created if missing, or on servers.
 
         Opening a location again in one process shares its engines; close each memory you open.
 
@@ -169,8 +199,20 @@ class Memory:
             embedder = SentenceEncoder()
         if not isinstance(embedder, Embedder):
             raise InvalidRecordError(
-                field="embedder", value=embedder, reason="must have id, dimensions and embed"
+                field="embedder",
+                value=embedder,
+                reason="must have id, dimensions and embed",
+                hint="Pass an Embedder, as in commonplace.models, or none for the default.",
             )
+        if chat is not None and not isinstance(chat, ChatModel):
+            raise InvalidRecordError(
+                field="chat",
+                value=chat,
+                reason="must have id and complete",
+                hint="Pass a ChatModel, such as OpenAIChat of commonplace.models.openai.",
+            )
+        if settings is not None and not isinstance(settings, Settings):
+            raise InvalidRecordError(field="settings", value=settings, reason="must be a Settings")
         models = Models(embedder=embedder, chat=chat)
         self = cls.__new__(cls)
         self._runtime = runtime = Runtime.open(location, settings, models)
@@ -213,7 +255,7 @@ class Memory:
         return await cls.aopen(settings=Settings.from_env())
 
     def close(self, timeout: float = 10.0) -> None:
-        """Finish what is on its way and close; repeating it does nothing.
+        """Wait for accepted writes to be applied, then close; closing again does nothing.
 
         Args:
             timeout: seconds to wait for writes. What is not finished by then stays in the journal
@@ -224,7 +266,7 @@ class Memory:
             self._runtime.release(timeout)
 
     async def aclose(self, timeout: float = 10.0) -> None:
-        """Finish what is on its way and close, as `close`."""
+        """Wait for accepted writes to be applied, then close, as `close`."""
         if self._closed:
             return
         await self.aflush(timeout)
@@ -256,14 +298,14 @@ class Memory:
             content: 1 to 1,000 things to remember.
             scope: whose memory.
             infer: also extract facts from messages with the chat model; None does so when there
-                is one. The messages are kept verbatim whatever happens then, unless an
-                `Extraction` says otherwise.
-            kind: of texts; a `Fact` has its own, a `Message` is an `episode`.
-            metadata: of texts and messages, and of facts that have none.
+                is one. Ignored for texts and facts, and without a chat model. The messages are kept
+                verbatim as well, unless an `Extraction` says otherwise.
+            kind: of each text; a `Fact` has its own, a `Message` is an `episode`.
+            metadata: for texts and messages, and for facts that have none.
             key: idempotency key of a single text; a second write with it changes nothing.
             upsert: write a text or `Fact` that has a key in place of what the key named before,
                 which stays in its history; a key may then name another text.
-            origin: who said it; what tools and documents said is trusted less.
+            origin: who said it; text from tools and documents is trusted less.
             wait: True returns when every store has it; False as soon as it cannot be lost.
 
         Returns:
@@ -328,12 +370,12 @@ class Memory:
             scope: whose memory.
             metadata: in place of the former.
             merge: add to the former metadata instead, in place of what has the same key.
-            relations: what the text says; what it said before expires. When missing, another text
-                says nothing, and the same text what it said.
-            importance: 0..1; what matters more fades later.
-            pinned: never fades and is never pruned.
-            expires_at: hidden from reads from then on; None for never. Relations end with it only
-                when they are given too.
+            relations: stated by the text; earlier ones end. When missing, they are kept for the
+                same text and end with another one.
+            importance: 0..1; more important records decay more slowly.
+            pinned: does not decay and is never pruned.
+            expires_at: hidden from reads from then on; None for never; `...`, the default, keeps
+                the present value. Relations end with it only when they are given too.
             wait: as of `add`.
 
         Raises:
@@ -454,10 +496,10 @@ class Memory:
 
         Args:
             scope: whose memory.
-            keep: so many records, those remembered most strongly (`Settings.half_life`).
-            older_than: since the last change.
-            unused_for: since the last recall; where both are given a record goes when it exceeds
-                both.
+            keep: number of records to keep, strongest first (`Settings.half_life`).
+            older_than: limit on the time since the last change.
+            unused_for: limit on the time since the last recall; where both are given a record
+                goes when it exceeds both.
             kinds: look at these only; empty for all.
             dry_run: True deletes nothing.
 
@@ -507,10 +549,10 @@ class Memory:
             assert receipt.complete
 
         Args:
-            scope: whose memory; a user's covers all his agents and sessions.
+            scope: whose memory; a user's scope covers all agents and sessions of that user.
 
         Returns:
-            What was removed, store by store, and what a second look found.
+            What was removed, store by store, and what a verifying read still found.
         """
         self._check_open(scope)
         receipt: EraseReceipt
@@ -551,7 +593,7 @@ class Memory:
         Args:
             text: a question or a topic; not empty, at most 8 KiB.
             scope: whose memory.
-            top_k: at most so many, 1..1000; applied after the threshold.
+            top_k: maximum number of matches, 1..1000; applied after the threshold.
             threshold: leave out matches with a lower score, 0..1; None for no limit.
             where: a filter (`commonplace.filters`), AND-ed with the scope.
             predicate: asked about each `Record` that the filter lets through; False leaves it
@@ -559,7 +601,7 @@ class Memory:
             kinds: only these; empty for all.
             include_superseded: also records that are no longer true.
             include_expired: also records that have expired.
-            as_of: instead, what was true at this moment of world time.
+            as_of: instead, what was true at this time, which needs a time zone.
             decay: multiply scores by 0.3..1.5, more for what is fresh or was recalled often; after
                 the threshold. `Settings.decay` when None.
 
@@ -675,10 +717,11 @@ class Memory:
             cursor: `Page.cursor` of the page before; None for the first.
             include_superseded: also records that are no longer true.
             include_expired: also records that have expired.
-            as_of: instead, what was true at this moment of world time.
+            as_of: instead, what was true at this time, which needs a time zone.
 
         Raises:
-            InvalidRecordError: an argument is out of its range, or the cursor is none of ours.
+            InvalidRecordError: an argument is out of its range, or `list` did not return the
+                cursor.
             InvalidFilterError: the filter is not in the language.
         """
         self._check_open(scope)
@@ -825,7 +868,7 @@ class Memory:
             form: `text`, a line for each relation, or `mermaid`.
             hops: as of `relations`.
             records: as of `relations`.
-            include_superseded: as of `relations`; a flowchart dots what ended.
+            include_superseded: as of `relations`; a flowchart draws ended relations dotted.
             as_of: as of `relations`.
 
         Raises:
@@ -888,7 +931,7 @@ class Memory:
         return await self._run(self.dead_letters, scope)
 
     def retry(self, operations: Collection[str]) -> int:
-        """Put dead letters back in line; return how many there were.
+        """Queue dead letters again; return how many were queued.
 
         Args:
             operations: their ids, `DeadLetter.operation`; an unknown one is ignored.
@@ -900,7 +943,7 @@ class Memory:
         return count
 
     async def aretry(self, operations: Collection[str]) -> int:
-        """Put dead letters back in line, as `retry`."""
+        """Queue dead letters again, as `retry`."""
         count = await self._run(self.retry, operations)
         self._submission.adopt_orphans()
         return count
@@ -908,8 +951,8 @@ class Memory:
     def scope_of(self, record_id: str) -> Scope | None:
         """Return the scope of a record, live or deleted; None if there never was one.
 
-        For programs that were handed nothing but an id. Never for an agent's tool: what it names
-        must be looked up in the scope of the user it serves.
+        For programs that have only an id. Do not use it in an agent's tool, where the model could
+        name any id: look ids up in the user's scope.
 
         Args:
             record_id: of one record.
@@ -923,7 +966,7 @@ class Memory:
         return await self._run(self.scope_of, record_id)
 
     def list_scopes(self) -> Sequence[Scope]:
-        """List every scope that has records, live or deleted, in no order; for an operator."""
+        """List every scope that has records, live or deleted, in no order; for operators."""
         self._check_open()
         return self._runtime.engines.graph.list_scopes()
 
@@ -932,10 +975,10 @@ class Memory:
         return await self._run(self.list_scopes)
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Await a call that uses this memory and would block the loop, on a thread of ours.
+        """Run a blocking call that uses this memory on one of its threads, and await it.
 
-        It has no blocking twin: without a loop the call itself does the same. The call sees the
-        context variables of the task that awaits it.
+        There is no blocking version: call the function directly. The call sees the context
+        variables of the task that awaits it.
 
         Args:
             call: a function; its arguments follow.
@@ -955,7 +998,7 @@ class Memory:
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """The states of runs, which frameworks keep beside what is remembered."""
+        """Checkpoints of agent runs, stored next to the memories."""
         self._check_open()
         return self._runtime.engines.checkpoints
 

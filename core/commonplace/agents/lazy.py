@@ -129,7 +129,7 @@ class LazyMemory:
         try:
             assert self._open_memory is not None  # noqa: S101 -- one of both was given
             memory = self._open_memory()
-        except BaseException as error:  # raised in whoever waits
+        except BaseException as error:  # re-raised in the waiting caller
             opening.set_exception(error)
         else:
             opening.set_result(memory)

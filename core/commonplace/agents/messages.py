@@ -28,7 +28,7 @@ def is_visible(text: str) -> bool:
 
 
 def in_session(owner: Scope, session: object) -> Scope:
-    """Narrow an owner's scope to a session; what is no text or empty is none.
+    """Narrow an owner's scope to a session; a session that is not a non-empty string is ignored.
 
     An id that no scope can hold is replaced by its hash: it is still a session of its own.
     """

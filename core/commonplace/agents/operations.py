@@ -1,7 +1,7 @@
 """Agent operations: recall for a turn, and the tools that an agent calls itself.
 
-Each is a sans-IO plan, so it is written once for callers with and without an event loop. Whose
-memory it is about is an argument of ours, never one that a model fills in.
+Each is a sans-IO plan, so it is written once for callers with and without an event loop. The
+scope is set by the adapter, never by a model.
 """
 
 import json

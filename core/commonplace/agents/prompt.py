@@ -74,7 +74,7 @@ def escape(text: str, limit: int = MAX_MEMORY) -> str:
 def bullets(matches: Sequence[Match], budget: int = MAX_NOTE) -> list[str]:
     """Write a line `- memory` for each match, best first, until `budget` characters are used.
 
-    The same text comes once. What was said in a conversation tells who said it.
+    Duplicates are removed. Turns of a conversation include their speaker.
     """
     return list(dict.fromkeys(line for _, line in _lines(matches, budget)))
 

@@ -26,7 +26,7 @@ class Call:
 
 
 def call(name: str, *args: Any, **options: Any) -> Call:
-    """Make the call of a method of `Memory`; its async twin begins with `a`."""
+    """Make the call of a method of `Memory`; its async version has the prefix `a`."""
     return Call(name, args, options)
 
 

@@ -1,7 +1,7 @@
 """Memory wrapper with timeouts that never raises, and warn-once logging.
 
-An agent must survive a broken memory. What an agent's turn does by itself, recalling and writing,
-logs each kind of failure once and goes on; what its model asked for raises, so that it is told.
+An agent must survive a broken memory. Recalls and writes of a turn log each kind of failure once
+and continue; tool calls raise, so that the model sees the error.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class WarnOnce:
         kind = f"{what} {type(error).__name__}"
         if kind not in self._seen:
             self._seen.add(kind)
-            self._log.warning("memory %s failed, the agent goes on without it: %s", what, error)
+            self._log.warning("memory %s failed; the agent continues without it: %s", what, error)
 
 
 class AgentMemory:
@@ -256,8 +256,8 @@ async def hand_over(call: Callable[[], T], *, waits: bool = False) -> T:
     """Run a write on a thread and await it; begun before the first pause, and never cancelled.
 
     For frameworks that run each call on a loop of its own, which ends with the call: a write in
-    the background would end with it. A caller who is cancelled meanwhile is told so only if the
-    write takes 2 more seconds: until then there is still an answer to give.
+    the background would end with it. If the caller is cancelled meanwhile, `CancelledError` is
+    raised only if the write takes 2 more seconds.
 
     Args:
         waits: for models and stores; those that only are accepted must not stand behind it.

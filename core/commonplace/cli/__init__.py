@@ -49,7 +49,7 @@ def main() -> None:
     app()
 
 
-if not TYPE_CHECKING:  # a type checker shall still miss a name that is not there
+if not TYPE_CHECKING:  # so that type checkers still report unknown names
 
     def __getattr__(name: str) -> object:
         if name not in _LAZY:

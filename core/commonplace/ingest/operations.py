@@ -99,7 +99,10 @@ class Operations:
                         put = replace(put, replace=True, upsert=True, fields=_FACT_FIELDS)
             else:
                 raise InvalidRecordError(
-                    field="content", value=item, reason="must be a text, a Message or a Fact"
+                    field="content",
+                    value=item,
+                    reason="must be a text, a Message or a Fact",
+                    hint="Give Message(role='user', text=...) for a turn.",
                 )
             if metadata and not put.record.metadata:
                 put = replace(put, record=replace(put.record, metadata=dict(metadata)))
@@ -219,7 +222,9 @@ def _items(content: Content | Sequence[Content]) -> list[Content]:
         items = list(content)
     if not 1 <= len(items) <= MAX_ITEMS:
         raise InvalidRecordError(
-            field="content", value=len(items), reason=f"must hold 1 to {MAX_ITEMS} items"
+            field="content",
+            value=items if not items else f"a list of {len(items)}",
+            reason=f"must hold 1 to {MAX_ITEMS} items",
         )
     return items
 

@@ -119,7 +119,7 @@ def _plan(op: Operation, is_single: IsSingle) -> PlanSteps:
     """Plan an accepted add or update.
 
     Args:
-        is_single: tells whether a relation has one value at a time.
+        is_single: returns whether a relation is single-valued.
 
     Raises:
         ModelFailedError, ModelUnreadableError: nothing was extracted and the messages are not kept.

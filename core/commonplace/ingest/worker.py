@@ -352,7 +352,7 @@ class IngestWorker:
 
 
 class AsyncModelRunner:
-    """Plans operations on their callers' event loops; what a dead loop leaves goes to the next.
+    """Plans operations on their callers' event loops; work left by a closed loop goes to the next.
 
     Args:
         plan: plans one operation on the running loop until it succeeds; None if it never will.

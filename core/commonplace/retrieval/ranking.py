@@ -276,7 +276,7 @@ def session_scores(
 ) -> list[float]:
     """Score all turns of a session by its best one.
 
-    A fact is a session of its own, so that turns do not overtake it for having company.
+    Each fact counts as its own session, so that turns gain nothing from having neighbours.
     """
     found = [weights.session * brevity * value for value in smooth]
     for turns in sessions:

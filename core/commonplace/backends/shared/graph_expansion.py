@@ -1,7 +1,7 @@
 """Expansion from named entities over at most two relations to records; engine-neutral.
 
 The weight of a relation falls with the number of relations of its entity, so that a hub, such as
-the user, does not drown the rest; a relation whose type the query names counts fully.
+the user, does not dominate the results; a relation whose type the query names counts fully.
 """
 
 import math
