@@ -30,7 +30,6 @@ __all__ = [
     "Mem0Memory",
     "Memory",
     "MemoryConfig",
-    "MigrationReport",
     "Source",
     "Unset",
     "exceptions",
