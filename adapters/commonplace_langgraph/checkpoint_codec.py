@@ -121,7 +121,7 @@ def decode_state(state: State, serde: SerializerProtocol, owner: Scope | None) -
     """Turn a state into what LangGraph reads; its writes are in `writes_sort_key` order.
 
     Args:
-        owner: of whoever reads it; None when that is not known.
+        owner: of the reader; None when that is not known.
 
     Raises:
         InvalidRecordError: the thread belongs to another owner.

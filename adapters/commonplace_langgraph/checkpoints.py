@@ -1,6 +1,6 @@
 """`CommonplaceSaver`: LangGraph's checkpointer on a memory's record of truth.
 
-Each awaitable method runs its blocking twin on the memory's threads, so it is written once.
+Each awaitable method runs the blocking method on the memory's threads, so the logic exists once.
 """
 
 import asyncio

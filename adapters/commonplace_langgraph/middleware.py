@@ -130,7 +130,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     def _resume(
         self, state: AgentState[Any], runtime: Runtime[Any]
     ) -> tuple[LangGraphTurn, Scope] | None:
-        """Go on with a turn, for whoever asked; None where nothing is recalled or written."""
+        """Resume a turn, for the user who asked; None where nothing is recalled or written."""
         turn = turn_in(state) if self.policy.is_static else None
         if turn is None or (scope := self._scopes.find(runtime, asker=turn["owner"])) is None:
             return None

@@ -1,4 +1,4 @@
-"""Scope of a run, and the memory of whoever runs an agent.
+"""Scope of a run, and the memory of the user who runs an agent.
 
 The scope comes from the run's login, its context or its config, never from what a model says.
 """

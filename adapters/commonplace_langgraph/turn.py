@@ -25,7 +25,7 @@ class LangGraphTurn(TypedDict):
 
     Attributes:
         id: of this turn only.
-        owner: `Scope.key` of whoever asked.
+        owner: `Scope.key` of the user who asked.
         said: what the user wrote since the last answer; a summary may have replaced it in the
             conversation.
     """
@@ -46,7 +46,7 @@ class TurnState(AgentState[Any]):
 
 
 def begin_turn(scope: Scope, texts: list[UserText]) -> LangGraphTurn:
-    """Begin a turn of whoever the scope names."""
+    """Begin a turn of the user that the scope names."""
     return LangGraphTurn(id=uuid.uuid4().hex, owner=scope.key, said=texts)
 
 

@@ -205,7 +205,7 @@ def _text(content: Any) -> str:
             kind = str(part.get("type")) if isinstance(part, Mapping) else type(part).__name__
             if kind not in _logged_kinds:
                 _logged_kinds.add(kind)
-                logger.warning("Parts of messages that are no text are left out, here %r", kind)
+                logger.warning("Skipped a message part that is not text: %r", kind)
     return " ".join(texts)
 
 

@@ -100,7 +100,7 @@ class MemoryPlugin(Plugin):
         user_id: owner of a turn whose caller names none.
         agent_id: agent of a turn whose caller names none.
         tools: those that the agent gets, unless the policy keeps them from it.
-        tool_prefix: goes in front of their names, and tells several plugins of an agent apart.
+        tool_prefix: goes in front of their names, and distinguishes several plugins of one agent.
         consent: ask the person behind the agent, by an interrupt, before a tool changes or deletes
             a memory.
 

@@ -1,4 +1,4 @@
-"""Test contract of a LangGraph store, for whoever writes one.
+"""Test contract of a LangGraph store, for authors of stores.
 
 Import it from the module `store` and inherit from it in a pytest file of your own.
 """

@@ -36,7 +36,7 @@ def answer(sentence: str) -> None:
 
 
 def exit_on_error(command: Callable[P, T]) -> Callable[P, T]:
-    """Make a command print an error of ours and exit with a code, where it would raise it."""
+    """Make a command print a `CommonplaceError` and exit with a code instead of raising."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -168,7 +168,7 @@ def _finish(
     client: RetryingClient, name: str, known: Mapping[str, Any], layout: CollectionLayout
 ) -> None:
     """Make missing shard keys and indexes, also after an interrupted creation."""
-    if client.local:  # the imitation has neither indexes nor shards
+    if client.local:  # the driver's local mode has no indexes or shards
         return
     if layout.buckets > 1:  # first: without shards no index can be made
         wanted = {f"bucket-{n}" for n in range(layout.buckets)}
