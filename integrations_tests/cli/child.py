@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lives import embedder_of
+from populated import embedder_of
 
 from commonplace.cli import app, arguments
 
