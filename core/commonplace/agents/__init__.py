@@ -12,7 +12,6 @@ from .lazy import (
     MemoryPool,
     await_until_warm,
     start_warming,
-    wait_until_warm,
     warm,
 )
 from .messages import clean, in_session, is_visible, to_messages
@@ -89,6 +88,5 @@ __all__ = [
     "to_messages",
     "to_query",
     "tools",
-    "wait_until_warm",
     "warm",
 ]

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
-from ..concurrency import await_within, call_within
+from ..concurrency import await_within
 from ..model import Scope
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
@@ -190,23 +190,12 @@ def warm(memory: "Memory") -> None:
     memory.search("warm", Scope(user_id="nobody"), top_k=1)
 
 
-def wait_until_warm(memory: "Memory", seconds: float) -> None:
+async def await_until_warm(memory: "Memory", seconds: float) -> None:
     """Wait for `start_warming`, if it is under way; once, and `seconds` at most.
 
     Raises:
         MemoryTimeoutError: it takes longer; nobody waits for it again.
     """
-    loading = _warming.get(memory)
-    if loading is not None and not loading.done():
-        try:
-            call_within(seconds, "loading the embedder", loading.result)
-        except TimeoutError:
-            _give_up(memory)
-            raise
-
-
-async def await_until_warm(memory: "Memory", seconds: float) -> None:
-    """Wait for `start_warming`, as `wait_until_warm`."""
     loading = _warming.get(memory)
     if loading is not None and not loading.done():
         try:

@@ -36,19 +36,19 @@ def run_plan(plan: Plan[T], perform: Callable[[Any], Any]) -> T:
     Args:
         perform: does what the plan yields, such as `on(memory)`.
     """
-    resume: Callable[[], Any] = lambda: next(plan)  # noqa: E731 -- replaced below
+    answer: Any = None
+    failure: Exception | None = None
     while True:
         try:
-            step = resume()
+            step = plan.send(answer) if failure is None else plan.throw(failure)
         except StopIteration as done:
             result: T = done.value
             return result
+        answer, failure = None, None
         try:
             answer = perform(step)
         except Exception as error:  # the plan decides what it means
-            resume = _throwing(plan, error)
-        else:
-            resume = _sending(plan, answer)
+            failure = error
 
 
 async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> T:
@@ -57,19 +57,19 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
     Args:
         perform: awaits what the plan yields, such as `aon(memory)`.
     """
-    resume: Callable[[], Any] = lambda: next(plan)  # noqa: E731 -- replaced below
+    answer: Any = None
+    failure: Exception | None = None
     while True:
         try:
-            step = resume()
+            step = plan.send(answer) if failure is None else plan.throw(failure)
         except StopIteration as done:
             result: T = done.value
             return result
+        answer, failure = None, None
         try:
             answer = await perform(step)
         except Exception as error:  # the plan decides what it means
-            resume = _throwing(plan, error)
-        else:
-            resume = _sending(plan, answer)
+            failure = error
 
 
 def on(memory: "Memory") -> Callable[[Any], Any]:
@@ -92,11 +92,3 @@ def aon(memory: "Memory") -> Callable[[Any], Awaitable[Any]]:
         return await getattr(memory, f"a{step.name}")(*step.args, **step.options)
 
     return perform
-
-
-def _sending(plan: Plan[T], answer: Any) -> Callable[[], Any]:
-    return lambda: plan.send(answer)
-
-
-def _throwing(plan: Plan[T], error: Exception) -> Callable[[], Any]:
-    return lambda: plan.throw(error)
