@@ -619,11 +619,7 @@ class Memory:
             kinds=kinds, include_superseded=include_superseded, include_expired=include_expired,
             as_of=as_of, decay=decay,
         )  # fmt: skip
-        embedder = self._models.embedder
-        if is_async(embedder.embed):
-            raise LoopRequiredError(call="search", model=embedder.id)
-        limit = self._settings.max_embed_chars
-        return self._search(request, embed(embedder, [text], purpose="query", limit=limit)[0])
+        return self._search(request)
 
     async def asearch(
         self,
@@ -643,21 +639,17 @@ class Memory:
         """Find the records that answer a text, as `search`."""
         self._check_open(scope)
         self._submission.adopt_orphans()
-        embedder = self._models.embedder
-        if not is_async(embedder.embed):
-            return await self._run(
-                self.search, text, scope, top_k=top_k, threshold=threshold, where=where,
-                predicate=predicate, kinds=kinds, include_superseded=include_superseded,
-                include_expired=include_expired, as_of=as_of, decay=decay,
-            )  # fmt: skip
         request = search_request(
             text, scope, top_k=top_k, threshold=threshold, where=where, predicate=predicate,
             kinds=kinds, include_superseded=include_superseded, include_expired=include_expired,
             as_of=as_of, decay=decay,
         )  # fmt: skip
+        embedder = self._models.embedder
+        if not is_async(embedder.embed):
+            return await self._run(self._search, request)
         limit = self._settings.max_embed_chars
         vectors = await aembed(embedder, [text], purpose="query", limit=limit)
-        return await self._run(self._search, request, vectors[0])
+        return await self._run(self._find, request, vectors[0])
 
     def get(self, record_id: str, scope: Scope, *, include_expired: bool = False) -> Record | None:
         """Read a live record, superseded or not; None if this scope has none with this id.
@@ -1009,7 +1001,15 @@ class Memory:
             return infer
         return self._models.chat is not None if infer is None else bool(infer)
 
-    def _search(self, request: SearchRequest, vector: Any) -> Sequence[Match]:
+    def _search(self, request: SearchRequest) -> Sequence[Match]:
+        embedder = self._models.embedder
+        if is_async(embedder.embed):
+            raise LoopRequiredError(call="search", model=embedder.id)
+        limit = self._settings.max_embed_chars
+        vectors = embed(embedder, [request.text], purpose="query", limit=limit)
+        return self._find(request, vectors[0])
+
+    def _find(self, request: SearchRequest, vector: Any) -> Sequence[Match]:
         runtime = self._runtime
         engines = runtime.engines
         log, settings = runtime.access_log, self._settings

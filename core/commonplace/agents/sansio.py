@@ -39,10 +39,9 @@ def run_plan(plan: Plan[T], perform: Callable[[Any], Any]) -> T:
     answer: Any = None
     failure: Exception | None = None
     while True:
-        try:
-            step = plan.send(answer) if failure is None else plan.throw(failure)
-        except StopIteration as done:
-            result: T = done.value
+        is_done, step = _advance(plan, answer, failure)
+        if is_done:
+            result: T = step
             return result
         answer, failure = None, None
         try:
@@ -60,10 +59,9 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
     answer: Any = None
     failure: Exception | None = None
     while True:
-        try:
-            step = plan.send(answer) if failure is None else plan.throw(failure)
-        except StopIteration as done:
-            result: T = done.value
+        is_done, step = _advance(plan, answer, failure)
+        if is_done:
+            result: T = step
             return result
         answer, failure = None, None
         try:
@@ -92,3 +90,11 @@ def aon(memory: "Memory") -> Callable[[Any], Awaitable[Any]]:
         return await getattr(memory, f"a{step.name}")(*step.args, **step.options)
 
     return perform
+
+
+def _advance(plan: Plan[Any], answer: Any, failure: Exception | None) -> tuple[bool, Any]:
+    """Return whether a plan is done, and its result or else its next step."""
+    try:
+        return False, plan.send(answer) if failure is None else plan.throw(failure)
+    except StopIteration as done:
+        return True, done.value
