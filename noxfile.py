@@ -37,7 +37,13 @@ ON_ANY_ENGINE = [  # whole memories, on each set of engines
 SERVERS = ["integrations_tests/servers", "integrations_tests/cli/test_servers.py", *ON_ANY_ENGINE]
 BOTH = "shared or on_servers or test_servers"  # files whose tests need both servers
 ENGINES = {
-    "embedded": ("", "integrations_tests/backends", *ON_ANY_ENGINE, "-m", "not external_service"),
+    "embedded": (
+        "[edge]",
+        "integrations_tests/backends",
+        *ON_ANY_ENGINE,
+        "-m",
+        "not external_service",
+    ),
     "neo4j": ("[cli,neo4j,qdrant]", *SERVERS, "-k", f"neo4j or {BOTH}"),
     "qdrant": ("[cli,neo4j,qdrant]", *SERVERS, "-k", f"qdrant or {BOTH}"),
 }
@@ -139,7 +145,8 @@ def together(session: nox.Session) -> None:
 def backends(session: nox.Session, engines: str) -> None:
     """Test one set of engines: the shared contracts, and whole memories on it."""
     extra, *where = ENGINES[engines]
-    session.install("-e", f".{extra}", *group("test"), *(group("servers") if extra else ()))
+    servers = () if engines == "embedded" else group("servers")
+    session.install("-e", f".{extra}", *group("test"), *servers)
     session.run("pytest", *where, *session.posargs)
 
 

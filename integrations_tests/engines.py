@@ -7,18 +7,22 @@ from dataclasses import replace
 
 import pytest
 
-from commonplace.settings import Location
+from commonplace.settings import EDGE, Location, is_url
 
-ENGINES = ("embedded", "neo4j+edge", "neo4j+qdrant")
-_GRAPH, _VECTORS = "TEST_GRAPH", "TEST_VECTORS"
+ENGINES = ("embedded", "edge", "neo4j+qdrant")  # and "neo4j+folder"
+_GRAPH, _VECTORS, _EDGE = "TEST_GRAPH", "TEST_VECTORS", "TEST_EDGE"
 _find: Callable[..., Location] = Location.find
 
 
-@pytest.fixture
+# For every test: what no test asks for by name would be left out, whatever its parameters.
+@pytest.fixture(autouse=True)
 def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Put the engines that a folder alone does not name on empty servers."""
-    graph, _, vectors = request.param.partition("+")
+    """Put the engines that a folder alone does not name beside it, or on empty servers."""
+    named = getattr(request, "param", "embedded")
+    graph, _, vectors = named.partition("+")
     with ExitStack() as stack:
+        if graph == "edge":
+            monkeypatch.setenv(_EDGE, "1")
         if graph == "neo4j":
             from .servers.fixtures import empty_graph
 
@@ -29,8 +33,9 @@ def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
             url = request.getfixturevalue("qdrant_url")
             monkeypatch.setenv(_VECTORS, stack.enter_context(empty_index(url)))
-        monkeypatch.setattr(Location, "find", find)
-        yield request.param
+        if named != "embedded":
+            monkeypatch.setattr(Location, "find", find)
+        yield named
 
 
 def find(*args: object, **given: object) -> Location:
@@ -41,6 +46,8 @@ def find(*args: object, **given: object) -> Location:
         changed["graph"] = os.environ[_GRAPH]
     if _VECTORS in os.environ and not place.shares_vectors:
         changed["vectors"] = os.environ[_VECTORS]
+    if _EDGE in os.environ and not is_url(place.vectors):
+        changed["vectors"] = EDGE + place.vectors
     return replace(place, **changed)
 
 
@@ -48,5 +55,4 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that is marked `every_engine` on each of them, or on those that it names."""
     marker = metafunc.definition.get_closest_marker("every_engine")
     if marker is not None:
-        metafunc.fixturenames.insert(0, "engines")
         metafunc.parametrize("engines", marker.args or ENGINES, indirect=True)

@@ -339,9 +339,15 @@ def test_what_was_recalled_outlives_what_was_not(tmp_path: Path) -> None:
 
 def age(memory: Memory, at: datetime) -> None:
     """Make everything as old as an import would."""
-    graph = memory._runtime.engines.graph
+    graph: Any = memory._runtime.engines.graph
     micros = int(at.timestamp() * 1_000_000)
-    graph._handle.write(lambda c: c.execute("UPDATE record SET updated_at = ?", (micros,)).rowcount)  # type: ignore[attr-defined]
+    if hasattr(graph, "driver"):  # Neo4j's
+        set_all = "MATCH (r:Record) SET r.updated_at = $at"
+        graph.driver.write(lambda run: list(run(set_all, at=micros)))
+    else:
+        graph._handle.write(
+            lambda c: c.execute("UPDATE record SET updated_at = ?", (micros,)).rowcount
+        )
     memory._runtime.engines.index.amend(graph.page(ALICE, limit=1000).records)
 
 

@@ -550,8 +550,8 @@ def test_the_memory_agrees_with_the_same_model_after_every_step() -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.every_engine("neo4j+edge", "neo4j+qdrant")
-def test_a_memory_on_servers_agrees_with_it_too() -> None:
+@pytest.mark.every_engine("edge", "neo4j+folder", "neo4j+qdrant")
+def test_a_memory_on_other_engines_agrees_with_it_too() -> None:
     seen = run(MemoryMachine, games=2, steps=60)
 
     assert seen["memory steps"] >= 120

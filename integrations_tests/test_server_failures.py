@@ -15,11 +15,12 @@ from commonplace import (
     StoreUnavailableError,
 )
 from commonplace.backends.edge.index import EdgeIndex
-from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.model import EraseReceipt
 from commonplace.ports.stores import GraphStore
 from commonplace.testing.fakes import HashEmbedder
 
+# Engines that change one after the other, as those on servers do.
+pytestmark = pytest.mark.every_engine("edge")
 ALICE = Scope(user_id="alice")
 REFUSED = StoreRefusedError(store="neo4j://host", reason="it does not know the user")
 AWAY = StoreUnavailableError(store="neo4j://host", reason="no answer")
@@ -47,7 +48,8 @@ class Door:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
+def memory(tmp_path: Path, engines: str) -> Iterator[Memory]:
+    assert engines == "edge"
     settings = Settings(retry_after=0.001, max_attempts=2)
     with Memory.open(str(tmp_path), embedder=HashEmbedder(), settings=settings) as opened:
         yield opened
@@ -160,19 +162,3 @@ def test_a_store_that_refuses_at_the_opening_is_told_at_once(tmp_path, monkeypat
         with pytest.raises(StoreRefusedError):
             Memory.open(str(tmp_path), embedder=HashEmbedder())
     Memory.open(str(tmp_path), embedder=HashEmbedder()).close()
-
-
-def test_what_was_applied_but_not_flushed_is_not_forgotten_by_a_refusal(
-    memory, monkeypatch, tmp_path
-):
-    memory.add("Alice drinks tea", ALICE)
-    writer = memory._runtime.worker
-    monkeypatch.setattr(writer, "sync_index", lambda: None)
-    memory.close()
-    with monkeypatch.context() as patch:
-        patch.setattr(SqliteGraph, "apply", Door(REFUSED).guard(SqliteGraph.apply))
-        with pytest.raises(StoreRefusedError):
-            Memory.open(str(tmp_path), embedder=HashEmbedder())
-
-    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as again:
-        assert [one.record.text for one in again.search("tea", ALICE)] == ["Alice drinks tea"]

@@ -43,6 +43,7 @@ UserIds = Iterable[str] | Callable[[], Iterable[str]]
 
 PLAIN_SCOPE = Scope(agent_id="langgraph")  # of namespaces that are no user's memory
 
+_encode = json.JSONEncoder().encode
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_DEPTH = 128
 _MAX_TEXTS = 256
@@ -123,6 +124,11 @@ class NamespaceTemplate:
             found.append(value)
         return tuple(found)
 
+    def shows_others_in_one(self, scope: Scope) -> bool:
+        """Tell whether `namespace_of` is the same for all that a scope covers."""
+        missing = (name for name in self._fields if name and getattr(scope, name) is None)
+        return next(missing, "user_id") == "user_id"
+
     def _bind_uncached(self, namespace: Namespace) -> tuple[dict[str, Any], bool]:
         """Read the fields that a namespace names, and whether longer ones may name more."""
         bound: dict[str, Any] = {}
@@ -170,6 +176,7 @@ def check_namespace(op: Op, given: Sequence[str]) -> Namespace:
     return tuple(str.__str__(one) for one in given)
 
 
+@lru_cache(4096)
 def folder_of(prefix: Namespace) -> str:
     """Name a prefix as `metadata["under"]` does."""
     return json.dumps(prefix)
@@ -322,6 +329,7 @@ class ItemAddress:
     key: str
     scope: Scope
     id: str
+    fact_key: str
 
     @property
     def record_ids(self) -> list[str]:
@@ -337,7 +345,8 @@ def check_address(op: GetOp | PutOp, template: NamespaceTemplate) -> ItemAddress
     """
     namespace, key = check_namespace(op, op.namespace), str(op.key)
     scope = template.scope_of(namespace)
-    return ItemAddress(namespace, key, scope, item_id(scope, namespace, key))
+    fact_key = _fact_key(namespace, key, 0)
+    return ItemAddress(namespace, key, scope, scope.record_id("fact", fact_key), fact_key)
 
 
 def item_id(scope: Scope, namespace: Namespace, key: str, part: int = 0) -> str:
@@ -368,7 +377,7 @@ def item_facts(
     namespace, key = address.namespace, address.key
     shown = texts or (storable_text(encoded) or "{}",)
     entry: dict[str, Any] = {
-        "item": json.dumps([namespace, key]),
+        "item": f"[{folder_of(namespace)}, {_encode(key)}]",
         "value": encoded,
         "at": round(at.timestamp() * 1e6),
     }
@@ -382,7 +391,7 @@ def item_facts(
     return tuple(
         Fact(
             text=text,
-            key=_fact_key(namespace, key, part),
+            key=_fact_key(namespace, key, part) if part else address.fact_key,
             metadata=with_text_hash(
                 text, {**shared, "langgraph": {**entry, "part": part} if part else entry}
             ),
@@ -399,7 +408,9 @@ def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fact_key(namespace: Namespace, key: str, part: int) -> str:
-    return hashlib.sha256(json.dumps([namespace, key, part]).encode()).hexdigest()
+    # As JSON of the three, whose first is known most often.
+    text = f"[{folder_of(namespace)}, {_encode(key)}, {part}]"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _text_hash(text: str) -> str:

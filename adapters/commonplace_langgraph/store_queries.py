@@ -6,6 +6,7 @@ besides the framework's `$eq $ne $gt $gte $lt $lte` there are `$in`, `$nin` and 
 the top `$or` with a list of filters and `$threshold` for the least score of a query.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ _MAX_QUERY_BYTES = 8 * 1024
 _MAX_FILTER_DEPTH = 32
 _MAX_ENGINE_CONDITIONS = 12
 _MISSING = object()
+# No folder has an empty name.
+_IN_NO_FOLDER = {"NOT": [{FOLDERS: {"ne": ""}}]}
 
 # What is ranked depends a little on how much is asked for. So the first 10 are always ranked among
 # 10, the next among 25: whatever the pages, together they are one order.
@@ -191,11 +194,17 @@ def search(op: ItemSearch, template: NamespaceTemplate) -> Plan[ScoredItems]:
 
 
 def _predicate(
-    op: ItemSearch, scope: Scope, template: NamespaceTemplate
+    op: ItemSearch,
+    scope: Scope,
+    template: NamespaceTemplate,
+    read: dict[str, StoredItem] | None = None,
 ) -> Callable[[Record], bool] | None:
     """Make the predicate of records that hold an item which is asked for.
 
     None where the memory's own filter is exact: in a folder, by a query alone.
+
+    Args:
+        read: takes the items that are let through, by record, so that they are decoded once.
     """
     size, matches = len(op.prefix), op.filter.predicate
     if op.query and matches is None and _is_folder(op.prefix, scope, template):
@@ -207,7 +216,11 @@ def _predicate(
             return False
         if op.query and not item.indexed:
             return False
-        return matches is None or matches(item.value())
+        if matches is not None and not matches(item.value()):
+            return False
+        if read is not None:
+            read[record.id] = item
+        return True
 
     return predicate
 
@@ -229,7 +242,8 @@ def _is_folder(prefix: Namespace, scope: Scope, template: NamespaceTemplate) -> 
 
 
 def _listed(op: ItemSearch, scope: Scope, template: NamespaceTemplate) -> Plan[ScoredItems]:
-    predicate = _predicate(op, scope, template)
+    read: dict[str, StoredItem] = {}
+    predicate = _predicate(op, scope, template, read)
     where = _where(op.prefix, scope, template, op.filter.where)
     found: ScoredItems = []
     cursor = None
@@ -238,7 +252,7 @@ def _listed(op: ItemSearch, scope: Scope, template: NamespaceTemplate) -> Plan[S
         page = yield call(
             "list", scope, where=where, predicate=predicate, limit=limit, cursor=cursor
         )
-        found += [(to_stored_item(one, template), None) for one in page.records]
+        found += [(read[one.id], None) for one in page.records]
         cursor = page.cursor
         if cursor is None:
             break
@@ -299,19 +313,44 @@ def list_namespaces(op: NamespaceListing, options: StoreOptions) -> Plan[list[Na
     template = options.template
     held: set[Namespace] = set()
     for scope in template.scopes(prefix, options.users):
-        # Names are all that is wanted: no record gets as far as the page.
-        names: set[Namespace] = set()
-
-        def predicate(record: Record, names: set[Namespace] = names) -> bool:
-            names.add(to_stored_item(record, template).namespace)
-            return False
-
-        where = _where(prefix, scope, template)
-        yield call("list", scope, where=where, predicate=predicate, limit=1)
-        held |= names
+        folders = yield call("folders", scope)
+        found = {folder: _namespace_of(folder, scope, template) for folder in folders}
+        held.update(one for one in found.values() if one is not None)
+        if not _is_folder(prefix, scope, template):
+            outside = [_IN_NO_FOLDER]
+            outside += [{FOLDERS: folder} for folder, one in found.items() if one is None]
+            for where in outside:
+                held |= yield from _namespaces_of_others(where, scope, template)
     fitting = (one for one in held if all(_fits(one, kind, path) for kind, path in op.conditions))
     names = {one if op.max_depth is None else one[: op.max_depth] for one in fitting}
     return sorted(names)[op.start : op.end]
+
+
+def _namespace_of(folder: str, scope: Scope, template: NamespaceTemplate) -> Namespace | None:
+    """Read a folder of a scope as a namespace of items; None if it is somebody else's."""
+    try:
+        labels = json.loads(folder)
+    except ValueError:
+        return None
+    if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
+        return None
+    namespace = tuple(labels)
+    return namespace if template.scope_of(namespace).user_id == scope.user_id else None
+
+
+def _namespaces_of_others(
+    where: Mapping[str, Any], scope: Scope, template: NamespaceTemplate
+) -> Plan[set[Namespace]]:
+    """List the namespaces in which records are shown that were not written as items."""
+    found: set[Namespace] = set()
+    is_one = template.shows_others_in_one(scope)
+
+    def predicate(record: Record) -> bool:
+        found.add(to_stored_item(record, template).namespace)
+        return is_one  # else no record gets as far as the page, and each is looked at
+
+    yield call("list", scope, where=where, predicate=predicate, limit=1)
+    return found
 
 
 def _literal(path: Namespace) -> Namespace:

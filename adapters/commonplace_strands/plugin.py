@@ -27,7 +27,6 @@ from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
     await_until_warm,
-    hand_over,
     instructions,
     start_warming,
 )
@@ -216,12 +215,7 @@ class MemoryPlugin(Plugin):
         except Exception as error:
             self._agent_memory.warn("write", error)
             return
-        if self.policy.await_write:
-            await self._agent_memory.awrite(messages, scope)
-        elif messages:
-            # On a thread, as a synchronous agent's loop ends with the call.
-            accept = partial(self._memory.add, messages, scope, wait=False)
-            await self._agent_memory.awrite_with(hand_over(accept))
+        await self._agent_memory.awrite(messages, scope)
 
     # -- calls of models and tools -------------------------------------------------------------
 

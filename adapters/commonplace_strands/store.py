@@ -1,8 +1,9 @@
 """Memory store: a commonplace memory, or a part of one, for Strands' `MemoryManager`."""
 
+import asyncio
 import hashlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -16,8 +17,8 @@ from commonplace import (
     InvalidRecordError,
     InvalidScopeError,
     Kind,
-    LoopRequiredError,
     Memory,
+    MemoryTimeoutError,
     Message,
     Policy,
     Scope,
@@ -31,7 +32,7 @@ from commonplace.agents import (
     await_within,
     check_kinds,
     check_scope,
-    hand_over,
+    start_call,
     start_warming,
     to_messages,
     to_query,
@@ -46,6 +47,7 @@ from .turn import active_model_call, active_scope
 
 DESCRIPTION = "What is known from earlier conversations with this user."
 MAX_RESULTS = 100
+_GRACE = 2.0  # seconds that a cancelled caller waits
 
 
 class CommonplaceMemoryStore:
@@ -165,7 +167,11 @@ class CommonplaceMemoryStore:
         kept = {name: one for name, one in (metadata or {}).items() if name not in SCOPE_FIELDS}
         try:
             fact = Fact(text=content, kind=(*self._kinds, "fact")[0], metadata=kept)
-            written = await await_within(WRITE_PATIENCE, "add", self._write(fact, scope.owner))
+            written = await self._memory.aadd(
+                fact, scope.owner, infer=False, origin="assistant", wait=WRITE_PATIENCE
+            )
+            if written.pending:
+                raise MemoryTimeoutError(call="add", seconds=WRITE_PATIENCE)
         except InvalidRecordError as error:
             if not is_extracted:
                 raise
@@ -195,12 +201,10 @@ class CommonplaceMemoryStore:
             pairs = zip(messages, numbers, strict=True)
             converted = [self._convert(one, f"{self._run_id}:{number}") for one, number in pairs]
         owned = [one for one in converted if one is not None]
-        writes = [
-            partial(self._memory.add, [one for _, parts in run for one in parts], scope, wait=False)
-            for scope, run in groupby(owned, lambda one: one[0])
-        ]
-        if writes:
-            await hand_over(lambda: [write() for write in writes])
+        for scope, run in groupby(owned, lambda one: one[0]):
+            parts = [one for _, parts in run for one in parts]
+            await _accept(partial(self._memory.add, parts, scope, wait=False))
+        await self._memory.aflush(0.0)  # an asynchronous model needs this loop
         return len(owned)
 
     async def initialize(self) -> None:
@@ -215,13 +219,6 @@ class CommonplaceMemoryStore:
 
     def _scope(self) -> Scope:
         return self._fixed_scope or active_scope(self._memory)
-
-    async def _write(self, fact: Fact, scope: Scope) -> WriteResult:
-        add = partial(self._memory.add, fact, scope, infer=False, origin="assistant")
-        try:
-            return await hand_over(add, waits=True)
-        except LoopRequiredError:
-            return await self._memory.aadd(fact, scope, infer=False, origin="assistant")
 
     def _convert(self, message: StrandsMessage, key: str) -> tuple[Scope, list[Message]] | None:
         """Return a message's owner and parts; None if it has no owner or no text."""
@@ -238,3 +235,22 @@ class CommonplaceMemoryStore:
             key += ":" + hashlib.sha256(f"{message['role']} {text}".encode()).hexdigest()[:16]
         parts = to_messages(text, message["role"], "", key)
         return (scope, parts) if scope is not None and parts else None
+
+
+async def _accept(write: Callable[[], WriteResult]) -> WriteResult:
+    """Accept a write on a thread; return the result also if the caller is cancelled meanwhile.
+
+    The framework saves in tasks of a loop that may end before them, and after one that was
+    cancelled it never saves again.
+
+    Raises:
+        CancelledError: the caller is cancelled, and it takes 2 more seconds; it goes on.
+    """
+    done = asyncio.wrap_future(start_call("write", write))
+    try:
+        return await asyncio.shield(done)
+    except asyncio.CancelledError:
+        await asyncio.wait({done}, timeout=_GRACE)
+        if not done.done():
+            raise
+        return done.result()

@@ -52,6 +52,7 @@ from .model import (
     Scope,
     Upsert,
     Version,
+    Wait,
     WriteResult,
 )
 from .ports import ChatModel, Checkpoints, Embedder, GraphStore, Journal, VectorIndex
@@ -113,6 +114,7 @@ __all__ = [
     "Upsert",
     "VectorIndex",
     "Version",
+    "Wait",
     "WriteResult",
 ]
 

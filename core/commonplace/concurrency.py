@@ -5,17 +5,31 @@ A module of its own because every layer uses it; it depends on none of them.
 
 import asyncio
 import contextvars
+import os
 import threading
+import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from .errors import MemoryTimeoutError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 MAX_THREADS = 64
 
 _slots = threading.BoundedSemaphore(MAX_THREADS)
+
+
+def _forget_parent() -> None:
+    """Begin anew in a forked child, which has none of its parent's threads."""
+    global _slots  # noqa: PLW0603 -- the parent's may be held
+    _slots = threading.BoundedSemaphore(MAX_THREADS)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
 
 
 def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
@@ -30,8 +44,25 @@ def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
     Raises:
         MemoryTimeoutError: it is not done in time, or 64 abandoned calls are still running.
     """
-    if not _slots.acquire(timeout=seconds):
+    slots = _slots
+    if not slots.acquire(timeout=seconds):
         raise MemoryTimeoutError(call=name, seconds=seconds)
+    done = start_call(name, call)
+    done.add_done_callback(lambda _: slots.release())
+    try:
+        return done.result(seconds)
+    except TimeoutError:
+        if done.done():
+            return done.result()  # in the last moment, or a timeout of the call's own
+        raise MemoryTimeoutError(call=name, seconds=seconds) from None
+
+
+def start_call(name: str, call: Callable[[], T]) -> "Future[T]":
+    """Start a blocking call in a thread of its own, with the context variables of the caller.
+
+    Args:
+        name: of the call, for the thread.
+    """
     done: Future[T] = Future()
     context = contextvars.copy_context()
 
@@ -40,16 +71,9 @@ def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
             done.set_result(context.run(call))
         except BaseException as error:  # noqa: BLE001 -- passed to the waiting caller
             done.set_exception(error)
-        finally:
-            _slots.release()
 
     threading.Thread(target=run, name=f"commonplace-{name}", daemon=True).start()
-    try:
-        return done.result(seconds)
-    except TimeoutError:
-        if done.done():
-            return done.result()  # in the last moment, or a timeout of the call's own
-        raise MemoryTimeoutError(call=name, seconds=seconds) from None
+    return done
 
 
 async def await_within(seconds: float, name: str, work: Coroutine[Any, Any, T]) -> T:
@@ -62,7 +86,7 @@ async def await_within(seconds: float, name: str, work: Coroutine[Any, Any, T]) 
         MemoryTimeoutError: it is not done in time, or somebody else than the caller cancelled it.
     """
     task = asyncio.create_task(work)
-    task.add_done_callback(_retrieve_error)
+    task.add_done_callback(retrieve_error)
     try:
         await asyncio.wait({task}, timeout=seconds)
     finally:
@@ -73,12 +97,26 @@ async def await_within(seconds: float, name: str, work: Coroutine[Any, Any, T]) 
     raise MemoryTimeoutError(call=name, seconds=seconds)
 
 
-def _retrieve_error(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()  # nobody may be left to ask for it
+def retrieve_error(done: asyncio.Future[Any]) -> None:
+    """Keep the event loop from logging an error for which nobody may be left to ask."""
+    if not done.cancelled():
+        done.exception()
+
+
+async def run_on(
+    threads: Executor | None, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run a blocking call on a thread and await it.
+
+    Args:
+        threads: None for those of the running loop.
+    """
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(threads, partial(call, *args, **kwargs))
 
 
 _THREADS = 8
+_LONGEST_DELAY = 1.0
 
 
 class KeyedExecutor:
@@ -87,30 +125,39 @@ class KeyedExecutor:
     Args:
         step: does some of a key's work; returns None when there is none, 0.0 when there may be
             more, or the seconds to wait before the next step. Never two at once for one key.
-        on_idle: called when no key runs.
     """
 
-    def __init__(self, step: Callable[[str], float | None], on_idle: Callable[[], None]) -> None:
+    def __init__(self, step: Callable[[str], float | None]) -> None:
         self._step = step
-        self._on_idle = on_idle
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="commonplace-ingest")
         self._changed = threading.Condition()
         self._running: set[str] = set()
         self._again: set[str] = set()
-        self._delayed: set[str] = set()
+        self._delayed: dict[str, tuple[float, float]] = {}  # since when, and scheduled last
         self._timers: set[threading.Timer] = set()
         self._external = 0
+        self._entering = 0
+        self._stepping = 0
         self.closed: bool = False
 
     def schedule(self, key: str, *, after: float = 0.0) -> None:
-        """Run a key in `after` seconds; if it is running, it takes at least one more step."""
+        """Run a key; if it is running, it takes at least one more step.
+
+        Args:
+            after: seconds to wait, as long as it is not scheduled again meanwhile: what comes in a
+                quick succession is one batch. It waits for a second at most.
+        """
         if after:
             with self._changed:
-                if key in self._delayed or key in self._running:
+                if key in self._running:
                     self._again.add(key)
                     return
-                self._delayed.add(key)
-            self.schedule_later(key, after, lambda: self._delayed.discard(key))
+                now = time.monotonic()
+                is_delayed = key in self._delayed
+                first, _ = self._delayed.get(key, (now, now))
+                self._delayed[key] = first, now
+            if not is_delayed:
+                self._wake_later(key, after)
             return
         with self._changed:
             if self.closed:
@@ -125,17 +172,39 @@ class KeyedExecutor:
             with self._changed:
                 self._running.discard(key)
 
+    def _wake_later(self, key: str, after: float) -> None:
+        """Run a delayed key when it has not been scheduled again for `after` seconds."""
+
+        def wake() -> None:
+            with self._changed:
+                first, last = self._delayed[key]
+                left = min(last + after, first + _LONGEST_DELAY) - time.monotonic()
+                if left <= 0:
+                    del self._delayed[key]
+            if left > 0:
+                self._start_timer(left, wake)
+            else:
+                self.schedule(key)
+
+        self._start_timer(after, wake)
+
     def schedule_later(self, key: str, seconds: float, before: Callable[[], None]) -> None:
         """Call `before` and run a key, `seconds` from now."""
 
         def wake() -> None:
             before()
             self.schedule(key)
+
+        self._start_timer(seconds, wake)
+
+    def _start_timer(self, seconds: float, wake: Callable[[], None]) -> None:
+        def run() -> None:
+            wake()
             with self._changed:
                 self._timers.discard(timer)
                 self._changed.notify_all()
 
-        timer = threading.Timer(seconds, wake)
+        timer = threading.Timer(seconds, run)
         timer.daemon = True
         with self._changed:
             if not self.closed:
@@ -148,42 +217,68 @@ class KeyedExecutor:
             self._external += change
             self._changed.notify_all()
 
+    def count_entering(self, change: int) -> None:
+        """Count what will schedule a key soon: +1 at its start, -1 at its end."""
+        with self._changed:
+            self._entering += change
+            self._changed.notify_all()
+
+    @property
+    def entering(self) -> int:
+        """How much will schedule a key soon."""
+        return self._entering
+
+    def wait_for_entering(self, timeout: float) -> bool:
+        """Wait until nothing will schedule a key soon; False if it takes `timeout` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._entering, timeout)
+
     def wait(self, timeout: float, *, external: bool) -> bool:
-        """Wait until no key runs or is scheduled; False if `timeout` seconds pass before.
+        """Wait until no key runs, is scheduled or soon will be; False if `timeout` seconds pass.
 
         Args:
             external: wait for work elsewhere too.
         """
         with self._changed:
             return self._changed.wait_for(
-                lambda: not (self._running or self._timers or (self._external and external)),
+                lambda: (
+                    not (
+                        self._running
+                        or self._timers
+                        or self._entering
+                        or (self._external and external)
+                    )
+                ),
                 timeout,
             )
 
-    def close(self) -> None:
-        """Finish the running steps and start no more."""
+    def close(self, timeout: float) -> None:
+        """Start no more steps, and wait for the running ones, `timeout` seconds at most."""
         with self._changed:
             self.closed = True
             for timer in self._timers:
                 timer.cancel()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._stepping, timeout)
 
     def _run(self, key: str) -> None:
         pause: float | None = 0.0
         while pause == 0.0 and not self.closed:
             with self._changed:
                 self._again.discard(key)
+                self._stepping += 1
             pause = self._step(key)
             with self._changed:
+                self._stepping -= 1
+                self._changed.notify_all()
                 if pause is None and key in self._again:
                     pause = 0.0
                 if pause != 0.0 or self.closed:
-                    # Inside the lock: a later `schedule` starts the key again.
+                    # Inside the lock: a later `schedule` starts the key again, and `wait` sees
+                    # the key running or the timer.
+                    if pause:
+                        self.schedule_later(key, pause, lambda: None)
                     self._running.discard(key)
-                    is_idle = not self._running
-        if pause:
-            self.schedule_later(key, pause, lambda: None)
-        if is_idle:
-            self._on_idle()
         with self._changed:
             self._changed.notify_all()

@@ -23,6 +23,8 @@
 Each constructor takes data, not prose; each message ends with what to do.
 """
 
+_RETRIED = " The write was accepted, is kept and is tried again."
+
 
 class CommonplaceError(Exception):
     """The base class: catch it to catch every error that this library raises on purpose."""
@@ -138,12 +140,12 @@ class SchemaMismatchError(CommonplaceError, ValueError):
 
 
 class StoreLockedError(CommonplaceError, BlockingIOError):
-    """Another process holds the embedded store."""
+    """Another process holds a store that is needed alone."""
 
     def __init__(self, *, path: str, holder: str) -> None:
         super().__init__(
-            f"The store {path!r} is held by {holder}. An embedded store serves one process: close "
-            "it there, or share one memory between processes through server engines."
+            f"The store {path!r} is held by {holder}, and what was asked needs it alone. Close it "
+            "there, and try again."
         )
 
 
@@ -159,12 +161,18 @@ class BackpressureError(CommonplaceError, BlockingIOError):
 
 
 class StoreUnavailableError(CommonplaceError, ConnectionError):
-    """A store did not answer, or failed in a way that may pass."""
+    """A store did not answer, or failed in a way that may pass.
 
-    def __init__(self, *, store: str, reason: str) -> None:
-        super().__init__(
-            f"The store {store!r} failed: {reason}. Accepted writes are kept and retried."
-        )
+    A write that raises it was not accepted, unless the message says that it is retried.
+    """
+
+    def __init__(self, *, store: str, reason: str, retried: bool = False) -> None:
+        self.store, self.reason = store, reason
+        super().__init__(f"The store {store!r} failed: {reason}.{_RETRIED if retried else ''}")
+
+    def as_retried(self) -> "StoreUnavailableError":
+        """Return the same error, for a caller whose accepted write is tried again."""
+        return StoreUnavailableError(store=self.store, reason=self.reason, retried=True)
 
 
 class StoreRefusedError(CommonplaceError, PermissionError):
@@ -180,11 +188,13 @@ class StoreRefusedError(CommonplaceError, PermissionError):
 class ModelFailedError(CommonplaceError, RuntimeError):
     """A chat or embedding model failed; its own error is `__cause__`."""
 
-    def __init__(self, *, model: str, reason: str) -> None:
-        self.model = model
-        super().__init__(
-            f"The model {model!r} failed: {reason}. Accepted writes are kept and retried."
-        )
+    def __init__(self, *, model: str, reason: str, retried: bool = False) -> None:
+        self.model, self.reason = model, reason
+        super().__init__(f"The model {model!r} failed: {reason}.{_RETRIED if retried else ''}")
+
+    def as_retried(self) -> "ModelFailedError":
+        """Return the same error, for a caller whose accepted write is tried again."""
+        return ModelFailedError(model=self.model, reason=self.reason, retried=True)
 
 
 class ModelUnreadableError(ModelFailedError):

@@ -3,8 +3,8 @@
 `{"city": "Lyon"}` equals, `{"city": ["Lyon", "Nice"]}` is one of, `{"year": {"gte": 2020}}`
 compares, `{"AND" | "OR" | "NOT": [ {...}, ... ]}` combines; keys of one mapping are AND-ed.
 Keys are metadata keys, or one of `FIELDS`. Scope is never part of a filter. Metadata under the key
-`under`, a string or a list of them, names the folders of a record; an equals on it costs no more
-than a search of the whole scope.
+`under`, a string or a list of them, names the folders of a record, outermost first; an equals on it
+costs no more than a search of the whole scope.
 """
 
 import re
@@ -89,6 +89,16 @@ def field_value(record: Record, field: str) -> Any:
         return record.metadata.get(field)
     value = getattr(record, field)
     return value.timestamp() if isinstance(value, datetime) else value
+
+
+def folders_of(record: Record) -> tuple[str, ...]:
+    """Read the names of a record's folders, outermost first; empty if it is in none."""
+    held = record.metadata.get(FOLDERS)
+    if isinstance(held, str):
+        return (held,)
+    return (
+        tuple(one for one in held if isinstance(one, str)) if isinstance(held, list | tuple) else ()
+    )
 
 
 def _same(stored: object, value: Scalar) -> bool:

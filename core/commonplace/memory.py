@@ -1,14 +1,15 @@
 """`Memory`, the object a user opens and talks to."""
 
 import asyncio
-import contextlib
 import difflib
 import functools
 import inspect
 import os
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import copy_context
 from datetime import datetime, timedelta
+from functools import partial
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
@@ -16,13 +17,13 @@ from .errors import (
     InvalidRecordError,
     LoopRequiredError,
     MemoryClosedError,
-    RecordNotFoundError,
 )
 from .filters import parse_filter
+from .ingest.codec import Write
 from .ingest.embedding import aembed, embed, is_async
 from .ingest.operations import Operations
 from .ingest.planning import Models
-from .ingest.worker import Submission
+from .ingest.submission import Submission
 from .model import (
     Backlog,
     Command,
@@ -39,6 +40,7 @@ from .model import (
     Relation,
     Scope,
     Version,
+    Wait,
     WriteResult,
     check_kinds,
     check_scope,
@@ -50,12 +52,13 @@ from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.search import SearchRequest, search, search_request
 from .runtime import Runtime
 from .settings import Location, Settings
-from .validation import SCOPE_FIELDS, check_choice, check_ids, check_name, check_time
+from .validation import SCOPE_FIELDS, check_choice, check_ids, check_name, check_seconds, check_time
 
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_HOPS = 3
 _PRUNE_SECONDS = 30.0
+_reopening = threading.Lock()
 
 
 def _public(memory: type[T]) -> type[T]:
@@ -170,6 +173,8 @@ class Memory:
         """Open the memory in a folder, created if missing, or on servers.
 
         Opening a location again in one process shares its engines; close each memory you open.
+        Any number of processes of a host may open one folder; what one has written, the others
+        find. A forked process may use its parent's memories.
 
         Args:
             path: the folder of all engines that have no location of their own; `settings.path`
@@ -178,7 +183,7 @@ class Memory:
                 options of `QdrantIndex` after a `?`; the key may stand before an `@`.
             graph: such as `neo4j://user:password@host:7687` (`neo4j+s://` with TLS), with
                 `/database` and `?prefix=` of the labels.
-            journal: a folder on this host, for this process alone, for what was accepted.
+            journal: a folder on this host, for what was accepted.
             embedder: the multilingual sentence encoder that ships with the library when missing,
                 loaded on first use. A store takes only the embedder it was made with.
             chat: extracts facts from messages; without it messages are kept verbatim only.
@@ -186,7 +191,7 @@ class Memory:
 
         Raises:
             SchemaMismatchError: the store was made with another embedder.
-            StoreLockedError: another process holds the folder.
+            StoreLockedError: another process works on the whole of the folder.
             StoreUnavailableError: a server does not answer.
             MissingExtraError: the driver of a server is not installed.
         """
@@ -215,11 +220,9 @@ class Memory:
             raise InvalidRecordError(field="settings", value=settings, reason="must be a Settings")
         models = Models(embedder=embedder, chat=chat)
         self = cls.__new__(cls)
-        self._runtime = runtime = Runtime.open(location, settings, models)
         self._models = models
         self._settings = settings
-        self._operations = Operations(runtime.engines, settings)
-        self._submission = Submission(runtime.worker, models, runtime.run, runtime.run_write)
+        self._connect(Runtime.open(location, settings, models))
         self._closed = False
         return self
 
@@ -261,6 +264,7 @@ class Memory:
             timeout: seconds to wait for writes. What is not finished by then stays in the journal
                 and goes on at the next open.
         """
+        check_seconds("timeout", timeout)
         if not self._closed:
             self._closed = True
             self._runtime.release(timeout)
@@ -285,7 +289,7 @@ class Memory:
         key: str | None = None,
         upsert: bool = False,
         origin: Origin = "user",
-        wait: bool = True,
+        wait: Wait = True,
     ) -> WriteResult:
         """Remember a text, a `Fact`, a `Message` (verbatim, as an episode), or a list of them.
 
@@ -306,26 +310,27 @@ class Memory:
             upsert: write a text or `Fact` that has a key in place of what the key named before,
                 which stays in its history; a key may then name another text.
             origin: who said it; text from tools and documents is trusted less.
-            wait: True returns when every store has it; False as soon as it cannot be lost.
+            wait: True returns when every store has it; False as soon as it cannot be lost; a number
+                of seconds accepts it first, and then waits so long at most.
 
         Returns:
             One change per record in the order given, `NONE` for what was known; extracted facts
-            follow. Without `wait` the changes are empty and `pending` is true.
+            follow. What is not waited for, or not long enough, has no changes and is `pending`.
 
         Raises:
             InvalidRecordError: something cannot be stored; nothing was accepted.
             IdempotencyConflictError: the key was used for another text.
             BackpressureError: too many writes wait; nothing was accepted.
             LoopRequiredError: a model is asynchronous and `wait` is true.
-            ModelFailedError, StoreUnavailableError: accepted, failed several times, is retried.
+            ModelFailedError: accepted, failed several times, is retried.
+            StoreUnavailableError: the same where it says so; else nothing was accepted.
             StoreRefusedError: accepted, and tried again by the next write, `flush` or open.
         """
         self._check_open(scope)
-        operation = self._operations.add(
-            content, scope, infer=self._infers(infer), kind=kind, metadata=metadata, key=key,
-            upsert=upsert, origin=origin,
-        )  # fmt: skip
-        return self._write(operation, wait=wait)
+        return self._write(partial(
+            self._operations.add, content, scope, infer=self._infers(infer), kind=kind,
+            metadata=metadata, key=key, upsert=upsert, origin=origin,
+        ), wait=wait)  # fmt: skip
 
     async def aadd(
         self,
@@ -338,15 +343,14 @@ class Memory:
         key: str | None = None,
         upsert: bool = False,
         origin: Origin = "user",
-        wait: bool = True,
+        wait: Wait = True,
     ) -> WriteResult:
         """Remember something, as `add`."""
         self._check_open(scope)
-        operation = await self._run(
+        return await self._awrite(partial(
             self._operations.add, content, scope, infer=self._infers(infer), kind=kind,
             metadata=metadata, key=key, upsert=upsert, origin=origin,
-        )  # fmt: skip
-        return await self._awrite(operation, wait=wait)
+        ), wait=wait)  # fmt: skip
 
     def update(
         self,
@@ -360,7 +364,7 @@ class Memory:
         importance: float | None = None,
         pinned: bool | None = None,
         expires_at: datetime | EllipsisType | None = ...,
-        wait: bool = True,
+        wait: Wait = True,
     ) -> WriteResult:
         """Change a record; what is not given stays as it is, and its history keeps the former.
 
@@ -383,11 +387,10 @@ class Memory:
             InvalidRecordError: something cannot be stored.
         """
         self._check_open(scope)
-        operation = self._operations.update(
-            record_id, text, scope, metadata=metadata, merge=merge, relations=relations,
-            importance=importance, pinned=pinned, expires_at=expires_at,
-        )  # fmt: skip
-        return self._write(operation, wait=wait)
+        return self._write(partial(
+            self._operations.update, record_id, text, scope, metadata=metadata, merge=merge,
+            relations=relations, importance=importance, pinned=pinned, expires_at=expires_at,
+        ), wait=wait)  # fmt: skip
 
     async def aupdate(
         self,
@@ -401,17 +404,16 @@ class Memory:
         importance: float | None = None,
         pinned: bool | None = None,
         expires_at: datetime | EllipsisType | None = ...,
-        wait: bool = True,
+        wait: Wait = True,
     ) -> WriteResult:
         """Change a record, as `update`."""
         self._check_open(scope)
-        operation = await self._run(
+        return await self._awrite(partial(
             self._operations.update, record_id, text, scope, metadata=metadata, merge=merge,
             relations=relations, importance=importance, pinned=pinned, expires_at=expires_at,
-        )  # fmt: skip
-        return await self._awrite(operation, wait=wait)
+        ), wait=wait)  # fmt: skip
 
-    def delete(self, record_id: str, scope: Scope, *, wait: bool = True) -> WriteResult:
+    def delete(self, record_id: str, scope: Scope, *, wait: Wait = True) -> WriteResult:
         """Delete a record; its history stays until its scope is forgotten.
 
         Args:
@@ -423,13 +425,12 @@ class Memory:
             RecordNotFoundError: no live record has this id in this scope.
         """
         self._check_open(scope)
-        return self._write(self._operations.delete(record_id, scope), wait=wait)
+        return self._write(partial(self._operations.delete, record_id, scope), wait=wait)
 
-    async def adelete(self, record_id: str, scope: Scope, *, wait: bool = True) -> WriteResult:
+    async def adelete(self, record_id: str, scope: Scope, *, wait: Wait = True) -> WriteResult:
         """Delete a record, as `delete`."""
         self._check_open(scope)
-        operation = await self._run(self._operations.delete, record_id, scope)
-        return await self._awrite(operation, wait=wait)
+        return await self._awrite(partial(self._operations.delete, record_id, scope), wait=wait)
 
     def feedback(self, record_id: str, scope: Scope, *, helped: bool) -> WriteResult:
         """Count whether a record helped, most often a procedure that was followed.
@@ -445,17 +446,17 @@ class Memory:
         self._check_open(scope)
         check_choice("helped", helped, (True, False))
         votes = 1 if helped else -1
-        return self._write(self._operations.update(record_id, None, scope, votes=votes))
+        return self._write(partial(self._operations.update, record_id, None, scope, votes=votes))
 
     async def afeedback(self, record_id: str, scope: Scope, *, helped: bool) -> WriteResult:
         """Count whether a record helped, as `feedback`."""
         self._check_open(scope)
         check_choice("helped", helped, (True, False))
         votes = 1 if helped else -1
-        update = self._operations.update
-        return await self._awrite(await self._run(update, record_id, None, scope, votes=votes))
+        update = partial(self._operations.update, record_id, None, scope, votes=votes)
+        return await self._awrite(update)
 
-    def batch(self, commands: Sequence[Command], *, wait: bool = True) -> Sequence[WriteResult]:
+    def batch(self, commands: Sequence[Command], *, wait: Wait = True) -> Sequence[WriteResult]:
         """Do several writes, of any scopes, accepted together: all of them or none.
 
         Args:
@@ -470,17 +471,16 @@ class Memory:
             LoopRequiredError, ModelFailedError, StoreUnavailableError: as of `add`.
         """
         self._check_open()
-        operations = [self._operations.command(one) for one in commands]
-        return self._submission.submit(operations, wait=wait) if operations else []
+        check = self._operations.command
+        return self._submission.submit(lambda: [check(one) for one in commands], wait=wait)
 
     async def abatch(
-        self, commands: Sequence[Command], *, wait: bool = True
+        self, commands: Sequence[Command], *, wait: Wait = True
     ) -> Sequence[WriteResult]:
         """Do several writes, as `batch`."""
         self._check_open()
         check = self._operations.command
-        operations = await self._run(lambda: [check(one) for one in commands])
-        return await self._submission.asubmit(operations, wait=wait) if operations else []
+        return await self._submission.asubmit(lambda: [check(one) for one in commands], wait=wait)
 
     def prune(
         self,
@@ -516,12 +516,9 @@ class Memory:
         found = records_over_limits(
             limits, scope, kinds, engines.graph, log, self._settings.half_life
         )
-        for one in () if dry_run else found:
-            with contextlib.suppress(RecordNotFoundError):  # somebody else was quicker
-                deletion = self._operations.delete(one.id, scope, spare_pinned=True)
-                self._write(deletion, wait=False)
-        if found and not dry_run:
-            self._runtime.worker.flush(_PRUNE_SECONDS)
+        if not dry_run:
+            make = partial(self._operations.deletions, found, scope)
+            self._submission.submit(make, wait=_PRUNE_SECONDS)
         return found
 
     async def aprune(
@@ -556,14 +553,16 @@ class Memory:
         """
         self._check_open(scope)
         receipt: EraseReceipt
-        [receipt] = self._submission.submit([self._operations.forget(scope)], wait=True)
+        make = partial(self._operations.forget, scope)
+        [receipt] = self._submission.submit(lambda: [make()], wait=True)
         return receipt
 
     async def aforget(self, scope: Scope) -> EraseReceipt:
         """Erase all that the scope covers, as `forget`."""
         self._check_open(scope)
         receipt: EraseReceipt
-        [receipt] = await self._submission.asubmit([self._operations.forget(scope)], wait=True)
+        make = partial(self._operations.forget, scope)
+        [receipt] = await self._submission.asubmit(lambda: [make()], wait=True)
         return receipt
 
     # -- reading -------------------------------------------------------------------------------
@@ -646,7 +645,7 @@ class Memory:
         )  # fmt: skip
         embedder = self._models.embedder
         if not is_async(embedder.embed):
-            return await self._run(self._search, request)
+            return await self._runtime.run_search(self._search, request)
         limit = self._settings.max_embed_chars
         vectors = await aembed(embedder, [text], purpose="query", limit=limit)
         return await self._run(self._find, request, vectors[0])
@@ -841,6 +840,22 @@ class Memory:
         """Read the entities, as `entities`."""
         return await self._run(self.entities, scope)
 
+    def folders(self, scope: Scope) -> Sequence[str]:
+        """List the folders that the scope's records are in, each once, in no order.
+
+        A record is in the last of the folders that its metadata names under the key `under`
+        (`commonplace.filters`). What is superseded counts, what has expired does not.
+
+        Args:
+            scope: whose memory.
+        """
+        self._check_open(scope)
+        return self._runtime.engines.graph.folders(scope)
+
+    async def afolders(self, scope: Scope) -> Sequence[str]:
+        """List the folders, as `folders`."""
+        return await self._run(self.folders, scope)
+
     def diagram(
         self,
         scope: Scope,
@@ -902,11 +917,13 @@ class Memory:
             What is left: both numbers are zero when everything is in every store.
         """
         self._check_open()
+        check_seconds("timeout", timeout)
         return self._runtime.worker.flush(timeout)
 
     async def aflush(self, timeout: float = 30.0) -> Backlog:
         """Wait as `flush`; writes whose event loop is gone are planned on this one."""
         self._check_open()
+        check_seconds("timeout", timeout)
         return await self._submission.aflush(timeout)
 
     def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
@@ -1012,17 +1029,24 @@ class Memory:
     def _find(self, request: SearchRequest, vector: Any) -> Sequence[Match]:
         runtime = self._runtime
         engines = runtime.engines
-        log, settings = runtime.access_log, self._settings
-        return search(request, vector, engines.index, engines.graph, log, settings)
+        return search(
+            request,
+            vector,
+            engines.index,
+            engines.graph,
+            runtime.access_log,
+            self._settings,
+            beside=runtime.readers if engines.shared else None,
+        )
 
-    def _write(self, operation: Any, *, wait: bool = True) -> WriteResult:
+    def _write(self, make: Callable[[], Write], *, wait: Wait = True) -> WriteResult:
         result: WriteResult
-        [result] = self._submission.submit([operation], wait=wait)
+        [result] = self._submission.submit(lambda: [make()], wait=wait)
         return result
 
-    async def _awrite(self, operation: Any, *, wait: bool = True) -> WriteResult:
+    async def _awrite(self, make: Callable[[], Write], *, wait: Wait = True) -> WriteResult:
         result: WriteResult
-        [result] = await self._submission.asubmit([operation], wait=wait)
+        [result] = await self._submission.asubmit(lambda: [make()], wait=wait)
         return result
 
     async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -1031,10 +1055,24 @@ class Memory:
         return await self._runtime.run(call, *args, **kwargs)
 
     def _check_open(self, *scopes: Scope) -> None:
-        if self._closed or os.getpid() != self._runtime.pid:
+        if self._closed:
             raise MemoryClosedError
+        if os.getpid() != self._runtime.pid:
+            self._reopen()
         for scope in scopes:
             check_scope(scope)
+
+    def _connect(self, runtime: Runtime) -> None:
+        self._operations = Operations(runtime.engines, self._settings)
+        self._submission = Submission(runtime.direct, runtime.worker, self._models, runtime.writers)
+        self._runtime = runtime
+
+    def _reopen(self) -> None:
+        """Open engines of its own in a forked child: it has none of its parent's threads."""
+        with _reopening:
+            parent = self._runtime
+            if os.getpid() != parent.pid:
+                self._connect(Runtime.open(parent.location, self._settings, self._models))
 
     def __enter__(self) -> Self:
         """Return self."""

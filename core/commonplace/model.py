@@ -31,6 +31,7 @@ Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 NAMESPACE = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
+_encode_text = json.JSONEncoder().encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class Scope:
         return hashlib.sha256(ids.encode()).hexdigest()[:32]
 
     @property
+    @lru_cache(4096)  # noqa: B019 -- as of `key`
     def partition(self) -> str:
         """Partition whose writes are applied in the order of acceptance.
 
@@ -85,7 +87,12 @@ class Scope:
 
     def record_id(self, kind: str, key: str) -> str:
         """Derive the UUID of the record that `key` names in exactly this scope and kind."""
-        return str(uuid.uuid5(NAMESPACE, json.dumps([self.key, kind, key])))
+        name = f'["{self.key}", {_encode_text(kind)}, {_encode_text(key)}]'
+        # As `uuid.uuid5`, in a third of its time.
+        digest = hashlib.sha1(NAMESPACE.bytes + name.encode(), usedforsecurity=False).digest()
+        number = int.from_bytes(digest[:16]) & ~(0xF << 76) & ~(0x3 << 62) | 5 << 76 | 2 << 62
+        found = f"{number:032x}"
+        return f"{found[:8]}-{found[8:12]}-{found[12:16]}-{found[16:20]}-{found[20:]}"
 
     def covers(self, other: "Scope") -> bool:
         """Tell whether a request in this scope may see a record of `other`."""
@@ -95,6 +102,7 @@ class Scope:
             and self.session_id in (None, other.session_id)
         )
 
+    @lru_cache(4096)  # noqa: B019 -- as of `key`
     def covering(self) -> "tuple[Scope, ...]":
         """List every scope that covers this one, itself first; at most four."""
         found = []
@@ -511,6 +519,10 @@ Content = str | Message | Fact
 
 Command = Upsert | Delete | Revise
 """One write of `Memory.batch`."""
+
+Wait = bool | float
+"""How long a write is awaited: True until every store has it, False until it is accepted; a number
+of seconds until it is accepted, and then so long at most."""
 
 
 def fold(name: str) -> str:

@@ -1,6 +1,5 @@
 """One open location: its engines, threads and worker, shared by all memories of a process."""
 
-import asyncio
 import atexit
 import contextlib
 import logging
@@ -8,11 +7,12 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import ParamSpec, TypeVar
 
 from .backends import open_engines
+from .concurrency import run_on
 from .errors import CommonplaceError, SchemaMismatchError
+from .ingest.direct import DirectWriter
 from .ingest.planning import Models
 from .ingest.worker import IngestWorker
 from .ports.stores import Engines
@@ -39,11 +39,17 @@ class Runtime:
         self.pid: int = os.getpid()
         self.engines: Engines = open_engines(location, settings, models.embedder, VERSION)
         self.worker: IngestWorker = IngestWorker(self.engines, settings, models, describe)
-        self._pool = ThreadPoolExecutor(8, thread_name_prefix="commonplace-read")
-        self._writers = ThreadPoolExecutor(8, thread_name_prefix="commonplace-write")
-        self.access_log: AccessLog = AccessLog(self.engines.graph, self._pool.submit)
+        self.direct: DirectWriter = DirectWriter(self.engines, settings, describe, self.worker.pace)
+        self.readers: ThreadPoolExecutor = ThreadPoolExecutor(
+            8, thread_name_prefix="commonplace-read"
+        )
+        self._searchers = ThreadPoolExecutor(8, thread_name_prefix="commonplace-search")
+        self.writers: ThreadPoolExecutor = ThreadPoolExecutor(
+            8, thread_name_prefix="commonplace-write"
+        )
+        self.access_log: AccessLog = AccessLog(self.engines.graph, self.readers.submit)
         try:
-            self.worker.recover()
+            self.worker.start()
             if _lost_index(self.engines):
                 _log.warning(
                     "%s has records and an empty index: run `commonplace reindex`", location
@@ -66,15 +72,13 @@ class Runtime:
             runtime._references += 1
             return runtime
 
-    async def run_write(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run what may wait for an embedder on threads that no read needs, and await it."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._writers, partial(call, *args, **kwargs))
-
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run storage code on a thread of ours and await it."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, partial(call, *args, **kwargs))
+        return await run_on(self.readers, call, *args, **kwargs)
+
+    async def run_search(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run what may wait for an embedder on threads that no other read needs, and await it."""
+        return await run_on(self._searchers, call, *args, **kwargs)
 
     def release(self, timeout: float) -> None:
         """Give up one reference; the last one finishes the writes and closes the engines."""
@@ -91,8 +95,8 @@ class Runtime:
         self.worker.close(timeout)
         with contextlib.suppress(CommonplaceError):  # only recalls are lost
             self.access_log.flush()
-        self._pool.shutdown(wait=False)
-        self._writers.shutdown(wait=False)
+        for threads in (self.readers, self._searchers, self.writers):
+            threads.shutdown(wait=False)
         self.engines.index.close()
         self.engines.journal.close()
         self.engines.checkpoints.close()
@@ -124,7 +128,7 @@ def _finish_all() -> None:
     """Apply what was accepted while there are threads to do it."""
     for runtime in list(_open.values()):
         with contextlib.suppress(CommonplaceError):  # the journal has everything
-            runtime.worker.flush(_EXIT_SECONDS)
+            runtime.worker.flush(_EXIT_SECONDS, elsewhere=False)
 
 
 # Thread pools are gone before `atexit` is asked. Python's own pools use this hook too, and those

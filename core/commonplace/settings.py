@@ -14,7 +14,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from .errors import InvalidRecordError
 from .model import Relation, fold
 
-VECTOR_URLS = ("qdrant", "http", "https")
+VECTOR_URLS = ("edge", "qdrant", "http", "https")
+EDGE = "edge://"  # followed by a folder of this host
 GRAPH_URLS = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 SINGLE_VALUED = (
     "lives_in", "works_at", "works_for", "works_as", "job_title", "studies_at",
@@ -33,7 +34,7 @@ class Settings:
     Attributes:
         path: the folder of the embedded engines and of the journal.
         vectors, graph: the URLs of servers instead, or other folders; see `Memory.open`.
-        journal: another folder for the journal; each process needs its own.
+        journal: another folder of this host for the journal.
         qdrant_api_key, neo4j_user, neo4j_password: for URLs that have none in them.
         max_pending: accepted writes that may wait, over all scopes.
         max_attempts: of a write that fails for an unknown reason, before it is a dead letter.
@@ -44,7 +45,8 @@ class Settings:
             `prefers_*` stands for all with this prefix. In the environment, separated by commas.
         half_life: days after which a record counts half, in searches with decay.
         decay: apply decay to every search; accesses are logged only by searches with decay.
-        flush_every: writes after which the embedded index is made power-safe in idle time.
+        cache_bytes: of the vectors and terms that the embedded index keeps in memory; beyond it
+            those of the users who searched longest ago are dropped.
 
     Raises:
         InvalidRecordError: a number is not positive, or above a billion.
@@ -62,7 +64,7 @@ class Settings:
     retry_after: float = 0.2
     max_embed_chars: int = 4_000
     model_timeout: float = 120.0
-    flush_every: int = 5_000
+    cache_bytes: int = 256 * 2**20
     half_life: float = 30.0
     decay: bool = False
     single_valued: tuple[str, ...] = SINGLE_VALUED
@@ -127,7 +129,8 @@ class Location:
     """Location of one memory's engines; equal locations are one memory.
 
     Attributes:
-        vectors, graph: the URL of a server, or the absolute path of a folder.
+        vectors, graph: the URL of a server, or the absolute path of a folder; of vectors, this may
+            follow `edge://`.
         journal: the absolute path of a folder.
     """
 
@@ -147,10 +150,14 @@ class Location:
     ) -> Self:
         """Find the location; what is not given is taken from the settings, else it is the folder.
 
+        The folder is `path`, else that of the graph store if it has one, else the settings'.
+
         Raises:
-            InvalidRecordError: a URL is not one of a supported server, or cannot be read.
+            InvalidRecordError: a URL is not one of a supported server, or cannot be read; or the
+                path is none.
         """
-        folder = _folder(path or settings.path or Settings().path)
+        beside = graph if path is None and graph and not is_url(graph) else None
+        folder = _place(path or beside or settings.path or Settings().path)
         return cls(
             vectors=_engine("vectors", vectors or settings.vectors, VECTOR_URLS) or folder,
             graph=_engine("graph", graph or settings.graph, GRAPH_URLS) or folder,
@@ -160,7 +167,7 @@ class Location:
     @property
     def shares_vectors(self) -> bool:
         """Other hosts use the index too."""
-        return is_url(self.vectors)
+        return is_url(self.vectors) and not self.vectors.startswith(EDGE)
 
     @property
     def shares_graph(self) -> bool:
@@ -199,6 +206,8 @@ def _engine(field: str, where: str, schemes: tuple[str, ...]) -> str:
             reason="must be the URL of a supported server",
             hint=f"{hint}.",
         )
+    if where.startswith(EDGE):
+        return EDGE + _folder(where.removeprefix(EDGE))
     if not _is_clear(where):
         raise InvalidRecordError(
             field=field,
@@ -217,6 +226,25 @@ def _is_clear(url: str) -> bool:
     except ValueError:
         return False
     return bool(host) and port != 0 and not parts.fragment and "@" not in parts.path + parts.query
+
+
+def _place(path: object) -> str:
+    """Return the absolute path of a folder that is given alone.
+
+    Raises:
+        InvalidRecordError: it is no path, or a URL.
+    """
+    is_path = isinstance(path, str | os.PathLike) and str(path).strip() and "\0" not in str(path)
+    if not is_path:
+        raise InvalidRecordError(field="path", value=path, reason="must be the path of a folder")
+    if is_url(str(path)):
+        raise InvalidRecordError(
+            field="path",
+            value=without_secret(str(path)),
+            reason="must be the path of a folder, not a URL",
+            hint="Give servers by vectors=URL and graph=URL.",
+        )
+    return _folder(str(path))
 
 
 def _folder(path: str) -> str:

@@ -14,6 +14,9 @@ SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
 MAX_TEXT_BYTES = 32 * 1024
 MAX_METADATA_KEYS = 32
 MAX_METADATA_BYTES = 1024 * 1024  # of records that carry a whole document; it is not embedded
+_MAX_DEPTH = 9  # keys and indexes on the way to a value
+# At most: a number, or what stands around a text or a list; and a character, as an escape.
+_FRAME, _BYTES_PER_CHARACTER = 32, 6
 _METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
@@ -110,6 +113,14 @@ def check_share(field: str, value: object) -> None:
         raise InvalidRecordError(field=field, value=value, reason="must be in 0..1")
 
 
+def check_seconds(field: str, value: object) -> None:
+    """Refuse what is not a number of seconds from 0 to a billion, as threads take no more."""
+    if type(value) not in (int, float) or not 0 <= cast("float", value) <= 1e9:
+        raise InvalidRecordError(
+            field=field, value=value, reason="must be a number of seconds from 0 to a billion"
+        )
+
+
 def check_time(name: str, value: object) -> None:
     """Refuse a time without a zone: it would mean another moment on another machine."""
     if value is None:
@@ -138,6 +149,7 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
             value=metadata,
             reason=f"must be a mapping of at most {MAX_METADATA_KEYS} keys",
         )
+    longest = 0
     for key, value in metadata.items():
         if type(key) is not str or not _METADATA_KEY.fullmatch(key) or key in SCOPE_FIELDS:
             raise InvalidRecordError(
@@ -145,27 +157,46 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
                 value=key,
                 reason="must be an identifier, and not an id of a scope",
             )
-        _check_json(f"metadata[{key!r}]", value, depth=0)
+        longest += _check_json((key,), value)
+    if longest <= MAX_METADATA_BYTES:
+        return
     size = len(json.dumps(dict(metadata), ensure_ascii=False).encode())
     if size > MAX_METADATA_BYTES:
         reason = f"must have at most {MAX_METADATA_BYTES} bytes"
         raise InvalidRecordError(field="metadata", value=size, reason=reason)
 
 
-def _check_json(path: str, value: object, depth: int) -> None:
-    if depth > 8:
-        raise InvalidRecordError(field=path, value="…", reason="must not be nested deeper than 8")
-    if type(value) in (list, tuple):
-        for place, one in enumerate(cast("Sequence[object]", value)):
-            _check_json(f"{path}[{place}]", one, depth + 1)
-    elif type(value) is dict:
-        for key, one in value.items():
+def _check_json(path: tuple[str | int, ...], value: object) -> int:
+    """Check a value; return how many bytes it has as JSON at most.
+
+    Args:
+        path: the keys and indexes by which it is reached, from the metadata's on.
+    """
+    if len(path) > _MAX_DEPTH:
+        raise InvalidRecordError(
+            field=_shown(path), value="…", reason="must not be nested deeper than 8"
+        )
+    kind = type(value)
+    if kind is dict:
+        longest = _FRAME
+        for key, one in cast("dict[object, object]", value).items():
             if type(key) is not str:
-                raise InvalidRecordError(field=path, value=key, reason="must have strings as keys")
-            _check_json(f"{path}[{key!r}]", key, depth + 1)
-            _check_json(f"{path}[{key!r}]", one, depth + 1)
-    elif (fault := _fault(value)) is not None:
-        raise InvalidRecordError(field=path, value=value, reason=fault)
+                raise InvalidRecordError(
+                    field=_shown(path), value=key, reason="must have strings as keys"
+                )
+            inner = (*path, key)
+            longest += _check_json(inner, key) + _check_json(inner, one)
+        return longest
+    if kind is list or kind is tuple:
+        items = enumerate(cast("Sequence[object]", value))
+        return _FRAME + sum(_check_json((*path, place), one) for place, one in items)
+    if (fault := _fault(value)) is not None:
+        raise InvalidRecordError(field=_shown(path), value=value, reason=fault)
+    return _FRAME + (_BYTES_PER_CHARACTER * len(cast("str", value)) if kind is str else 0)
+
+
+def _shown(path: tuple[str | int, ...]) -> str:
+    return "metadata" + "".join(f"[{one!r}]" for one in path)
 
 
 def is_sound(text: str) -> bool:
@@ -180,11 +211,11 @@ def is_sound(text: str) -> bool:
 
 
 def _fault(value: object) -> str | None:
-    if value is None or type(value) is bool:
-        return None
     if type(value) is str:
         bad = "\x00" in value or not is_sound(value)
         return "must not have a NUL or lone surrogate" if bad else None
+    if value is None or type(value) is bool:
+        return None
     if type(value) is int:
         return "must be below 2**53" if abs(value) >= 2**53 else None
     if type(value) is float:

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
-import numpy as np
 import pytest
 
 from commonplace import InvalidRecordError, Message, Record, Relation, Scope
@@ -72,7 +71,7 @@ def test_a_time_comes_back_as_the_same_moment(at: datetime):
     relation = Relation(subject="a", predicate="b", object="c", valid_from=at)
     put = Put(record=record(occurred_at=at), relations=(relation,))
     body = decode_write(write(put, messages=(Message(text="hi", at=at),)))
-    [(planned, _)] = decode_plan(encode_plan(body.puts, [None]))
+    [planned] = decode_plan(encode_plan(body.puts))
 
     times = [body.messages[0].at]
     for found in (body.puts[0], planned):
@@ -96,15 +95,6 @@ def test_a_write_comes_back_whatever_types_the_caller_used():
     nested["a"][-1] = [1, "x"]
     assert (dict(found.record.metadata), found.record.role) == (nested, "user")
     assert found.relations is None
-
-
-def test_vectors_come_back_to_the_bit():
-    vector = np.random.default_rng(1).normal(size=64).astype(np.float32)
-    puts = [Put(record=record()), Put(record=record())]
-    (_, packed), (_, none) = decode_plan(encode_plan(puts, [vector, None]))
-
-    assert vector.tobytes() == np.asarray(packed).tobytes()
-    assert none is None
 
 
 def test_an_operation_names_its_records_and_whether_it_has_messages():

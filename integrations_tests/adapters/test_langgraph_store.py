@@ -24,8 +24,11 @@ from commonplace import (
     LoopRequiredError,
     Memory,
     Message,
+    Record,
     Scope,
 )
+from commonplace.backends.shared import rows
+from commonplace.backends.shared.rows import to_record
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_langgraph import CommonplaceStore
 from commonplace_langgraph.testing.store import WordEmbeddings
@@ -140,6 +143,28 @@ def test_a_store_that_knows_its_users_crosses_them(memory: Memory) -> None:
         ("memories", "alice", "x"),
         ("memories", "bob", "x"),
     ]
+
+
+def test_namespaces_are_listed_without_reading_items(
+    memory: Memory, store: CommonplaceStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(20):
+        store.put(("docs", f"d{n % 3}"), f"k{n}", {"content": f"{n}"})
+        store.put((*HERS, f"d{n % 3}"), f"k{n}", {"content": f"{n}"})
+    parsed: list[object] = []
+
+    def note(row: Any) -> Record:
+        parsed.append(row)
+        return to_record(row)
+
+    monkeypatch.setattr(rows, "to_record", note)
+    assert store.list_namespaces(prefix=("docs",)) == [("docs", f"d{n}") for n in range(3)]
+    assert store.list_namespaces(prefix=HERS) == [(*HERS, f"d{n}") for n in range(3)]
+    assert parsed == []
+    memory.add(Fact(text="Alice rows", metadata={"under": ["sports", "water"]}), ALICE)
+    memory.add(Fact(text="Alice sails", metadata={"under": '["memories", "bob"]'}), ALICE)
+    assert store.list_namespaces(prefix=HERS) == [HERS, *((*HERS, f"d{n}") for n in range(3))]
+    assert len(parsed) < 10
 
 
 def test_a_template_may_name_the_agent(memory: Memory) -> None:

@@ -1,13 +1,16 @@
 """The embedded graph store: the contract, and what only a file has."""
 
+import itertools
 import os
 import re
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from commonplace.errors import (
     StoreLockedError,
     StoreUnavailableError,
 )
+from commonplace.filters import parse_filter
 from commonplace.model import Scope
 from commonplace.ports.stores import Operation
 from commonplace.testing.contracts.graph import (
@@ -74,6 +78,12 @@ def test_every_statement_goes_by_an_index(file: SqliteConnection, scope: Scope):
     graph.apply([put("c", 5, scope, relations=[lives("Ann", "Rome"), likes("Ann", "Annet")])])
     graph.apply([put("d", 6, scope, relations=[lives("Ann", "Oslo")])])
     graph.page(scope, limit=1, cursor=graph.page(scope, limit=1).cursor)
+    graph.apply([put(key, 7, scope, metadata={"under": ["x"], "n": 1}) for key in "ef"])
+    graph.apply([update("e", 8, scope, metadata={"under": ["y"]})])
+    in_x = parse_filter({"under": "x", "n": {"lt": 2}})
+    graph.page(scope, where=in_x, limit=1, cursor=graph.page(scope, where=in_x, limit=1).cursor)
+    graph.page(scope, where=parse_filter({"NOT": [{"n": {"gt": 2}}, {"role": "user"}]}))
+    graph.folders(scope)
     graph.get(scope, [first.records[0].id])
     graph.history(scope, first.records[0].id)
     graph.relations(scope)
@@ -102,13 +112,13 @@ def test_every_statement_goes_by_an_index(file: SqliteConnection, scope: Scope):
     journal.count(scope)
     journal.rows(scope)
     journal.retry(["b"])
-    journal.done([op.seq])
-    journal.unflushed()
-    journal.prune([op.seq])
+    journal.stamp([op])
+    file.write(lambda c: c.execute("UPDATE op SET holder = 'dead' WHERE id = 'a'").rowcount)
+    [op] = journal.take_over()
+    journal.remove([op.seq])
     journal.erase(scope, 99)
 
     plans = plans_of(file, asked)
-    scans = scans_of(plans, "FROM (tally|fence)|UPDATE fence")
     sorts = {
         sql
         for sql, plan in plans.items()
@@ -116,7 +126,7 @@ def test_every_statement_goes_by_an_index(file: SqliteConnection, scope: Scope):
     }
 
     assert len(plans) > 40
-    assert scans == {}
+    assert scans_of(plans, "FROM (tally|fence)|UPDATE fence") == {}
     assert sorts == set()
 
 
@@ -132,10 +142,10 @@ def test_a_page_reads_by_the_index_of_its_scope(file: SqliteConnection):
             reader.set_trace_callback(asked.append)
         graph.page(scope)
         with file.read() as reader:
-            [sql] = [one for one in asked if one.startswith("SELECT id")]
+            [sql] = [one for one in asked if one.startswith("SELECT r.id")]
             [plan] = reader.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
 
-        assert f"SEARCH record USING INDEX record_by_{name} (user_id=" in plan[3]
+        assert f"SEARCH r USING INDEX record_by_{name} (user_id=" in plan[3]
 
 
 def test_erased_and_deleted_text_is_in_no_file(file: SqliteConnection):
@@ -162,23 +172,104 @@ def test_only_the_owner_may_read(file: SqliteConnection):
     assert set(modes.values()) == {0o600}
 
 
-def test_a_second_opening_names_the_holder(file: SqliteConnection):
-    with pytest.raises(StoreLockedError, match=str(os.getpid())):
-        SqliteConnection(file.path)
+_OPEN = """
+import sys
+from commonplace.backends.sqlite.connection import SqliteConnection
+from commonplace.errors import StoreLockedError
+for exclusive in (False, True):
+    try:
+        opened = SqliteConnection(sys.argv[1], exclusive=exclusive)
+        opened.set_meta("written", str(exclusive))
+        opened.close()
+        print("opened")
+    except StoreLockedError as error:
+        print(error)
+"""
 
 
-def test_another_process_is_refused_and_told_who_holds_it(file: SqliteConnection):
-    code = (
-        "import sys; from commonplace.backends.sqlite.connection import SqliteConnection\n"
-        "try: SqliteConnection(sys.argv[1])\n"
-        "except BlockingIOError as error: print(type(error).__name__, error)"
+def opened_elsewhere(path: str) -> list[str]:
+    """Open a file in another process, first beside others, then alone; return what it says."""
+    command = [sys.executable, "-c", _OPEN, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.splitlines()
+
+
+def test_others_may_open_the_file_but_not_alone(file: SqliteConnection):
+    beside, alone = opened_elsewhere(file.path)
+    second = SqliteConnection(file.path)
+    second.close()
+    with pytest.raises(StoreLockedError):
+        SqliteConnection(file.path, exclusive=True)
+
+    assert (beside, file.get_meta("written")) == ("opened", "False")
+    assert file.path in alone
+    assert "needs it alone" in alone
+
+
+def test_a_file_that_is_open_alone_is_opened_by_nobody_else(tmp_path: Path):
+    path = str(tmp_path / "memory.db")
+    alone = SqliteConnection(path, exclusive=True)
+    said = opened_elsewhere(path)
+    alone.close()
+
+    assert [f"{path}.lock' is held by another process" in line for line in said] == [True] * 2
+    assert opened_elsewhere(path) == ["opened", "opened"]
+
+
+def test_every_process_sees_what_was_committed_before_it_asked(file: SqliteConnection):
+    second = SqliteConnection(file.path)
+    for n in range(20):
+        writer, reader = (file, second) if n % 2 else (second, file)
+        writer.set_meta("n", str(n))
+        assert reader.get_meta("n") == str(n)
+    second.close()
+
+
+def test_a_missing_file_is_made_only_where_that_is_wanted(tmp_path: Path):
+    folder = tmp_path / "none"
+    with pytest.raises(StoreUnavailableError, match="there is no such file"):
+        SqliteConnection(str(folder / "memory.db"), create=False)
+
+    assert not folder.exists()
+    SqliteConnection(str(folder / "memory.db")).close()
+    SqliteConnection(str(folder / "memory.db"), create=False).close()
+
+
+def test_an_emptied_file_is_refused_and_left_alone(tmp_path: Path):
+    path = tmp_path / "memory.db"
+    SqliteConnection(str(path)).close()
+    path.write_bytes(b"")
+    for create in (True, False):
+        with pytest.raises(StoreUnavailableError, match="somebody has emptied it"):
+            SqliteConnection(str(path), create=create)
+
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_refused"), [("nfs4", True), ("fuse.sshfs", True), ("ext4", False)]
+)
+def test_a_network_file_system_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, *, is_refused: bool
+):
+    share = tmp_path / "my share"
+    share.mkdir()
+    escaped = str(share.resolve()).replace(" ", "\\040")  # as the kernel writes it
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+        f"36 22 0:40 / {escaped} rw,relatime shared:9 master:2 - {kind} host:/export rw\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, file.path], capture_output=True, text=True, check=True
-    )
+    monkeypatch.setattr("commonplace.backends.sqlite.database_file._MOUNTS", mounts)
+    inside, beside = (str(folder / "m" / "memory.db") for folder in (share, tmp_path))
+    SqliteConnection(beside).close()
 
-    assert done.stdout.startswith("StoreLockedError")
-    assert f"process {os.getpid()}" in done.stdout
+    if is_refused:
+        with pytest.raises(StoreUnavailableError, match=rf"network file system \({kind}\)"):
+            SqliteConnection(inside)
+        assert list(share.rglob("*.*")) == []
+    else:
+        SqliteConnection(inside).close()
 
 
 def test_it_opens_again_with_everything_after_a_close(tmp_path: Path):
@@ -212,7 +303,7 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path):
     connection.execute("CREATE TABLE theirs (x)")
     connection.close()
 
-    with pytest.raises(SchemaMismatchError):
+    with pytest.raises(StoreUnavailableError):
         SqliteConnection(str(path))
 
 
@@ -344,8 +435,83 @@ def test_a_forked_child_is_refused_and_does_not_keep_the_lock(file: SqliteConnec
         os._exit(0)
     said = os.read(started[0], 7)
     file.close()
-    SqliteConnection(file.path).close()
+    SqliteConnection(file.path, exclusive=True).close()
     os.write(stop[1], b"x")
     os.waitpid(child, 0)
 
     assert said == b"refused"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_what_a_forked_child_writes_outlives_its_parents_close(file: SqliteConnection):
+    file.set_meta("parent", "x")
+    written, go_on = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        own = SqliteConnection(file.path)
+        own.set_meta("before", "x")
+        os.write(written[1], b"x")
+        os.read(go_on[0], 1)
+        own.set_meta("after", "x")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.read(written[0], 1)
+    file.set_meta("beside", "x")
+    file.close()
+    os.write(go_on[1], b"x")
+    os.waitpid(child, 0)
+    again = SqliteConnection(file.path)
+    found = [again.get_meta(key) for key in ("parent", "before", "beside", "after")]
+    again.close()
+
+    assert found == ["x"] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_forked_in_the_middle_of_a_read_is_refused_and_its_parent_goes_on(
+    file: SqliteConnection, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("commonplace.backends.sqlite.connection._FORK_SECONDS", 0.05)
+    said = os.pipe()
+    with file.read() as reader:
+        child = os.fork()
+        if child == 0:
+            try:
+                SqliteConnection(file.path)
+            except StoreUnavailableError as error:
+                os.write(said[1], str(error).encode())
+            os._exit(0)
+        reader.execute("SELECT * FROM meta").fetchall()
+    os.waitpid(child, 0)
+    file.set_meta("parent", "x")
+
+    assert b"forked while another thread was in the middle" in os.read(said[0], 1000)
+    assert file.get_meta("parent") == "x"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_reads_and_writes_of_other_threads_go_on_after_a_fork(file: SqliteConnection):
+    stop = threading.Event()
+
+    def work(name: str) -> None:
+        for n in itertools.count():
+            if stop.is_set():
+                return
+            file.set_meta(name, str(n))
+            assert file.get_meta(name) == str(n)
+
+    with ThreadPoolExecutor(3) as threads:
+        working = [threads.submit(work, f"thread {n}") for n in range(3)]
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                own = SqliteConnection(file.path)
+                own.set_meta("child", "x")
+                own.close()
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        stop.set()
+        for one in working:
+            one.result()

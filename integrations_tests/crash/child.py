@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from commonplace import Fact, Memory, Relation, Scope
+from commonplace.ingest import direct
 from commonplace.ports.stores import arm_crash_points
 from commonplace.settings import Location
 from commonplace.testing.fakes import HashEmbedder
@@ -46,7 +47,7 @@ def main(folder: str, point: str, action: str) -> None:
 
 
 def act(memory: Memory, point: str, action: str) -> None:
-    """Change something of what is known."""
+    """Change something of what is known; stop after that if the point is `acknowledged`."""
     bees, hens = (_keeps(text) for text in (FIRST, HENS))
     memory.add([bees, SECOND], ALICE)
     if action == "reopen":
@@ -55,7 +56,10 @@ def act(memory: Memory, point: str, action: str) -> None:
     known = {one.text: one.id for one in memory.list(ALICE).records}
     arm_crash_points(lambda reached: stop() if reached == point else None)
     say("armed")
-    if action == "add":
+    if action == "awaited":
+        direct._QUICK_SECONDS = 30.0  # as on a machine that is not busy
+        memory.add(LATER, ALICE)
+    elif action == "add":
         memory.add(LATER, ALICE, wait=False)
     elif action == "update":
         memory.update(known[SECOND], CHANGED, ALICE, wait=False)
@@ -65,10 +69,11 @@ def act(memory: Memory, point: str, action: str) -> None:
         memory.add(hens, ALICE, wait=False)
     elif action == "reopen":
         memory.delete(known[HENS], ALICE, wait=False)
-    say("accepted")
-    if action == "forget":
+    elif action == "forget":
         memory.forget(ALICE)
-        say("forgotten")
+    say("acknowledged")
+    if point == "acknowledged":
+        stop()
 
 
 def _keeps(text: str) -> Fact:

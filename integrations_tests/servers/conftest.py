@@ -1,11 +1,11 @@
 """Fixtures for tests of frameworks on a server."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from commonplace import Memory
+from commonplace.ports.stores import Engines
 
 from .fixtures import empty_graph
 
@@ -17,7 +17,10 @@ def states_on_neo4j(memory: Memory, neo4j_place, neo4j_uri) -> Iterator[Memory]:
 
     empty_graph(neo4j_uri, "Saver")
     store = Neo4jCheckpoints(neo4j_place.uri, auth=neo4j_place.auth, prefix="Saver")
-    engines = memory._runtime.engines
-    memory._runtime.engines = memory._runtime.worker._engines = replace(engines, checkpoints=store)
+    local = memory._runtime.engines
+    engines = Engines(  # in no common transaction
+        index=local.index, graph=local.graph, journal=local.journal, checkpoints=store
+    )
+    memory._runtime.engines = memory._runtime.worker._engines = engines
     yield memory
     store.close()

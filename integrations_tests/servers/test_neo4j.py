@@ -16,7 +16,6 @@ from commonplace import Fact, Memory
 from commonplace.backends.neo4j import queries, transactions
 from commonplace.backends.neo4j.driver import SCHEMA, check_server
 from commonplace.backends.neo4j.graph import Neo4jGraph
-from commonplace.backends.sqlite import graph as sqlite
 from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.errors import (
@@ -458,13 +457,13 @@ def test_a_killed_server_has_lost_nothing_and_a_retry_doubles_nothing(neo4j_plac
 
 
 def test_of_1000_writes_none_is_lost_or_doubled_when_the_server_is_killed_among_them(
-    neo4j_place, connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    neo4j_place, neo4j_uri, connect, tmp_path: Path
 ):
     if neo4j_place.process is None:
         pytest.skip("the server is not ours to kill")
     graph = connect()
-    monkeypatch.setattr(sqlite, "SqliteGraph", lambda _: connect())
-    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+    server = empty_graph(neo4j_uri)
+    with Memory.open(str(tmp_path), graph=server, embedder=HashEmbedder()) as memory:
         for n in range(1000):
             met = Relation(subject="Ann", predicate="met", object=f"person {n}")
             memory.add(Fact(text=f"Ann met person {n}", relations=(met,)), ALICE, wait=False)

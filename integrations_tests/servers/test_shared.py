@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -117,6 +118,60 @@ def test_what_one_process_writes_another_recalls_within_a_second(
         for host in hosts:
             host.communicate(timeout=60)
     assert [host.returncode for host in hosts] == [0, 0]
+
+
+def test_a_write_is_in_every_store_before_the_journal_lets_go_of_it(
+    graph: str, vectors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"vectors": vectors, "graph": graph, "journal": str(tmp_path)}
+    with Memory.open(embedder=HashEmbedder(), **given) as memory:
+        engines, steps = memory._runtime.engines, list[str]()
+        memory.add("Alice rows at dawn", ALICE)
+        for engine, name in (
+            (engines.journal, "append"),
+            (engines.graph, "apply"),
+            (engines.index, "upsert"),
+            (engines.index, "flush"),
+            (engines.journal, "remove"),
+        ):
+            monkeypatch.setattr(engine, name, noted(steps, name, getattr(engine, name)))
+        memory.add("Alice plays the cello", ALICE)
+
+    assert steps == ["append", "apply", "upsert", "flush", "remove"]
+
+
+def noted(steps: list[str], name: str, call: Callable[..., object]) -> Callable[..., object]:
+    """Note a call when it is done."""
+
+    def made(*args: object, **more: object) -> object:
+        done = call(*args, **more)
+        steps.append(name)
+        return done
+
+    return made
+
+
+def test_the_graph_is_asked_while_the_index_searches(
+    graph: str, vectors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"vectors": vectors, "graph": graph, "journal": str(tmp_path)}
+    with Memory.open(embedder=HashEmbedder(), **given) as memory:
+        memory.add("Alice rows at dawn", ALICE)
+        engines, both = memory._runtime.engines, threading.Barrier(2)
+        for engine, name in ((engines.graph, "expand"), (engines.index, "search")):
+            monkeypatch.setattr(engine, name, meeting(both, getattr(engine, name)))
+
+        assert [one.record.text for one in memory.search("rows", ALICE)] == ["Alice rows at dawn"]
+
+
+def meeting(both: threading.Barrier, call: Callable[..., object]) -> Callable[..., object]:
+    """Wait for the other call before this one."""
+
+    def made(*args: object, **more: object) -> object:
+        both.wait(10)
+        return call(*args, **more)
+
+    return made
 
 
 @pytest.fixture

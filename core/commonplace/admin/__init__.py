@@ -1,23 +1,30 @@
-"""Administration of a whole memory, over all scopes: copy, export, restore, rebuild, import, check.
+"""Administration of a whole memory: copy, export, back up, rebuild, import, check and salvage.
 
 Agents are never given anything of this; it is for the command line and for importers.
 """
 
 from .backfill import BackfillReport, backfill
+from .backup import backup
 from .copy import CopyReport, SnapshotDigest, copy, digest
-from .doctor import Health, examine
+from .doctor import Health, check_files, examine
+from .files import require_memory
 from .import_records import ImportedRecord, ImportReport, find_existing, import_records
-from .jsonl import export, restore
+from .jsonl import ExportFile, export, restore
 from .reindex import reembed, reindex
+from .salvage import SalvageReport, salvage
 
 __all__ = [
     "BackfillReport",
     "CopyReport",
+    "ExportFile",
     "Health",
     "ImportReport",
     "ImportedRecord",
+    "SalvageReport",
     "SnapshotDigest",
     "backfill",
+    "backup",
+    "check_files",
     "copy",
     "digest",
     "examine",
@@ -26,5 +33,7 @@ __all__ = [
     "import_records",
     "reembed",
     "reindex",
+    "require_memory",
     "restore",
+    "salvage",
 ]

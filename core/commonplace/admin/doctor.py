@@ -1,11 +1,14 @@
-"""Health check of a memory: its backlog, its dead letters, and whether its stores agree."""
+"""Health check of a memory: its files, backlog and dead letters, and whether its stores agree."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..memory import Memory
 from ..model import DeadLetter
+from ..settings import Location
+from .files import database_files, require_memory
 from .serialization import TABLES, table_of
 
 
@@ -40,8 +43,23 @@ class Health:
         return self.is_consistent and not self.pending and not self.dead
 
 
+def check_files(location: Location) -> dict[Path, list[str]]:
+    """Check the SQLite files of a location, which others may use meanwhile; nothing is opened.
+
+    Returns:
+        What SQLite finds wrong with each, as it words it; an empty list for a sound file.
+
+    Raises:
+        CannotMoveError: there is no memory.
+    """
+    from ..backends.sqlite import maintenance
+
+    require_memory(location)
+    return {file: maintenance.check(file) for file in database_files(location)}
+
+
 def examine(memory: Memory, *, timeout: float = 10.0) -> Health:
-    """Examine all that a memory holds, over all scopes.
+    """Examine all that a memory holds, over all scopes; of its files, see `check_files`.
 
     Args:
         timeout: seconds to wait for accepted writes before.

@@ -1,24 +1,52 @@
-"""Export of a whole memory to a file of JSON lines, and its restoration."""
+"""Export of a whole memory to a file of JSON lines, and its restoration.
 
+The first line names the format. The last one has the number of rows by table, and the SHA-256 of
+all bytes before it, so that a file that was cut or changed is noticed before any of it is stored.
+"""
+
+import contextlib
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
+
+import msgspec
 
 from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..ports.snapshot import SnapshotRow
 from .backfill import Progress
 from .copy import BATCH, CopyReport, copy_rows, finish_writes
-from .serialization import from_line, to_line
+from .files import drafted
+from .serialization import TABLES, from_line, table_of, to_line
 
-HEADER = '{"commonplace":1}'
+FORMAT = 2
+_WAY_OUT = "Export it again, or take another copy of the file. Nothing was stored."
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    commonplace: int
+
+
+class _Totals(msgspec.Struct, forbid_unknown_fields=True):
+    rows: dict[str, int]
+    sha256: str
+
+
+class _End(msgspec.Struct, forbid_unknown_fields=True):
+    end: _Totals
+
+
+_HEADER = msgspec.json.encode(_Header(FORMAT)) + b"\n"
 
 
 def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> int:
     """Write all rows of a memory to a file; equal memories give equal files.
 
-    Vectors are left out. The file appears when it is complete, readable for its owner only.
+    Vectors and the states of runs are left out. The file appears when it is complete, readable for
+    its owner only.
 
     Returns:
         The number of rows.
@@ -27,42 +55,123 @@ def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> i
         CannotMoveError: writes are not finished.
     """
     finish_writes(memory)
-    done = 0
-    draft = file.with_name(f"{file.name}.part")
-    draft.unlink(missing_ok=True)
-    draft.touch(mode=0o600)
-    with draft.open("w", encoding="utf-8", newline="\n") as lines:
-        lines.write(f"{HEADER}\n")
-        for row in memory._runtime.engines.graph.dump():
-            lines.write(f"{to_line(row)}\n")
-            done += 1
+    counts, sha = dict.fromkeys(TABLES, 0), hashlib.sha256(_HEADER)
+    with drafted(file) as draft, draft.open("wb") as lines:
+        lines.write(_HEADER)
+        for done, row in enumerate(memory._runtime.engines.graph.dump(), start=1):
+            line = f"{to_line(row)}\n".encode()
+            lines.write(line)
+            sha.update(line)
+            counts[table_of(row)] += 1
             if progress and done % BATCH == 0:
                 progress("export", done)
-    draft.replace(file)
-    return done
+        end = _End(_Totals(rows=counts, sha256=sha.hexdigest()))
+        lines.write(msgspec.json.encode(end) + b"\n")
+    return sum(counts.values())
 
 
-def restore(file: Path, target: Memory, *, progress: Progress | None = None) -> CopyReport:
-    """Read what `export` wrote into an empty location, or go on with such a restoration.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportFile:
+    """A file that `export` wrote, complete and unchanged.
 
-    Raises:
-        CannotMoveError: the target holds something else.
-        InvalidRecordError: the file is not an export.
+    Attributes:
+        rows: by table.
+        sha256: of all but its last line; equal exports have the same.
     """
-    with file.open(encoding="utf-8") as lines:
-        if next(lines, "").rstrip("\n") != HEADER:
-            hint = "Give a file that `commonplace export` wrote."
-            raise InvalidRecordError(
-                field="file", value=str(file), reason="must be an export", hint=hint
-            )
 
-    def read(since: str = "") -> Iterator[SnapshotRow]:
-        with file.open(encoding="utf-8") as lines:
-            for line in itertools.islice(lines, 1, None):
+    path: Path
+    rows: Mapping[str, int]
+    sha256: str
+
+    @classmethod
+    def check(cls, path: Path, *, progress: Progress | None = None) -> Self:
+        """Read a file once, line by line, and check all of it.
+
+        Raises:
+            InvalidRecordError: the file is no export, or one of another format; it is cut short or
+                was changed; or it is none that can be read again, such as a pipe.
+            OSError: it cannot be read.
+        """
+        if str(path) == "-" or (path.exists() and not path.is_file()):
+            hint = "Save what it gives to a file, and give that."
+            raise _invalid(path, "must be a file on a disk, which is read more than once", hint)
+        with path.open("rb") as content:
+            _check_header(path, content.readline(len(_HEADER) + 64))
+            return cls._check(path, content, progress)
+
+    @classmethod
+    def _check(cls, path: Path, lines: Iterator[bytes], progress: Progress | None) -> Self:
+        counts, sha = dict.fromkeys(TABLES, 0), hashlib.sha256(_HEADER)
+        broken: InvalidRecordError | None = None
+        line = next(lines, b"")
+        for number, following in enumerate(lines, start=1):
+            sha.update(line)
+            try:
+                counts[table_of(from_line(line))] += 1
+            except InvalidRecordError as error:
+                broken = broken or error
+            if progress and number % BATCH == 0:
+                progress("verify", number)
+            line = following
+        totals = _end_of(path, line)
+        if totals.sha256 != sha.hexdigest():
+            reason = "was damaged or changed after it was written: its checksum differs"
+            if totals.rows != counts:
+                found, told = sum(counts.values()), sum(totals.rows.values())
+                reason = f"has {found} readable rows, and its last line tells of {told}"
+            raise _invalid(path, reason, _WAY_OUT)
+        if broken:
+            raise broken
+        if totals.rows != counts:
+            raise _invalid(path, "has other rows than its last line tells of", _WAY_OUT)
+        return cls(path=path, rows=counts, sha256=totals.sha256)
+
+    def read(self, since: str = "") -> Iterator[SnapshotRow]:
+        """Read the rows from a partition on, and those that belong to none."""
+        with self.path.open("rb") as lines:
+            for line in itertools.islice(lines, 1, 1 + sum(self.rows.values())):
                 row = from_line(line)
                 if not row.partition or row.partition >= since:
                     yield row
 
-    with file.open("rb") as content:
-        name = hashlib.file_digest(content, "sha256").hexdigest()
-    return copy_rows(f"the file {name}", read, target, progress=progress)
+
+def restore(
+    file: Path | ExportFile, target: Memory, *, progress: Progress | None = None
+) -> CopyReport:
+    """Read what `export` wrote into an empty location, or go on with such a restoration.
+
+    Args:
+        file: a path is checked first.
+
+    Raises:
+        CannotMoveError: the target holds something else.
+        InvalidRecordError: as `ExportFile.check`; nothing is stored.
+    """
+    checked = file if isinstance(file, ExportFile) else ExportFile.check(file, progress=progress)
+    return copy_rows(f"the file {checked.sha256}", checked.read, target, progress=progress)
+
+
+def _check_header(path: Path, line: bytes) -> None:
+    if line == _HEADER:
+        return
+    stored = None
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        stored = msgspec.json.decode(line, type=_Header).commonplace
+    if stored not in (None, FORMAT):
+        reason = f"has format {stored}, and this version reads format {FORMAT}"
+        hint = "Export the memory again with this version, or read the file with the one it is of."
+        raise _invalid(path, reason, hint)
+    raise _invalid(path, "must be an export", "Give a file that `commonplace export` wrote.")
+
+
+def _end_of(path: Path, line: bytes) -> _Totals:
+    """Decode the last line."""
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        if line.endswith(b"\n"):
+            return msgspec.json.decode(line, type=_End).end
+    reason = "is cut short or damaged: its last line, with the number of rows, is missing"
+    raise _invalid(path, reason, _WAY_OUT)
+
+
+def _invalid(path: Path, reason: str, hint: str) -> InvalidRecordError:
+    return InvalidRecordError(field="file", value=str(path), reason=reason, hint=hint)

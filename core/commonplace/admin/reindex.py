@@ -2,10 +2,9 @@
 
 import contextlib
 import json
-import logging
 from collections.abc import Iterator
 
-from ..backends import drop_index, generation_of, open_index, opened_graph
+from ..backends import OpenStores, drop_index, open_index, opened_stores
 from ..errors import CannotMoveError, SchemaMismatchError, StoreUnavailableError
 from ..ports.models import Embedder
 from ..ports.stores import GraphStore, Journal, VectorIndex
@@ -13,7 +12,6 @@ from ..retrieval.lexical import VERSION
 from ..settings import Location, Settings
 from .backfill import BackfillReport, Progress, backfill, live_records
 
-_log = logging.getLogger("commonplace")
 _NOTE = "rebuild"
 _ROUNDS = 5  # to catch up with who writes meanwhile
 
@@ -27,8 +25,11 @@ def reindex(
         SchemaMismatchError: it was made with another embedder.
         CannotMoveError, StoreLockedError: as `reembed`.
     """
-    with opened_graph(location, settings) as (graph, _), contextlib.suppress(StoreUnavailableError):
-        open_index(location, settings, embedder, VERSION, generation_of(graph)).close()
+    with (
+        opened_stores(location, settings) as stores,
+        contextlib.suppress(StoreUnavailableError),
+    ):
+        open_index(stores, location, settings, embedder, VERSION, stores.generation).close()
     return reembed(location, settings, embedder, progress=progress)
 
 
@@ -52,9 +53,10 @@ def reembed(
         CannotMoveError: accepted writes are not finished, or others write faster than it reads.
         StoreLockedError: another process has the location open.
     """
-    with opened_graph(location, settings) as (graph, journal):
-        _check(location, graph, journal)
-        former = generation_of(graph)
+    with opened_stores(location, settings, exclusive=True) as stores:
+        graph = stores.graph
+        _check(location, graph, stores.journal)
+        former = stores.generation
         note = json.loads(graph.get_meta(_NOTE) or "{}")
         if note.get("generation") == former and note["embedder"] == embedder.id:
             report = BackfillReport()  # it was interrupted after the switch
@@ -62,11 +64,11 @@ def reembed(
         else:
             new = former + 1
             graph.set_meta(_NOTE, json.dumps({"generation": new, "embedder": embedder.id}))
-            with _opened(location, settings, embedder, new) as index:
+            with _opened(stores, location, settings, embedder, new) as index:
                 report = _backfill(location, graph, index, embedder, settings, progress)
             graph.set_meta("generation", str(new))
         if not keep:
-            drop_index(location, settings, former)
+            drop_index(stores, location, settings, former)
         graph.set_meta(_NOTE, "{}")
         return report
 
@@ -76,30 +78,27 @@ def _check(location: Location, graph: GraphStore, journal: Journal) -> None:
         reason, hint = "has no record to build an index from", "Give the right graph store."
         raise CannotMoveError(store=str(location), reason=reason, hint=hint)
     left = journal.count()
-    if left.dead:
-        _log.warning(
-            "%d dead letters keep the vectors that they were planned with. Run `commonplace retry` "
-            "before the embedder changes.",
-            left.dead,
-        )
-    unfinished = left.pending + len(journal.unflushed())
-    if unfinished:  # they have vectors of the former embedder
+    if left.pending:
         raise CannotMoveError(
             store=str(location),
-            reason=f"has {unfinished} accepted writes that are not finished",
+            reason=f"has {left.pending} accepted writes that are not finished",
             hint="Run `commonplace doctor` on it with its current embedder first.",
         )
 
 
 @contextlib.contextmanager
 def _opened(
-    location: Location, settings: Settings, embedder: Embedder, generation: int
+    stores: OpenStores,
+    location: Location,
+    settings: Settings,
+    embedder: Embedder,
+    generation: int,
 ) -> Iterator[VectorIndex]:
     try:
-        index = open_index(location, settings, embedder, VERSION, generation)
+        index = open_index(stores, location, settings, embedder, VERSION, generation)
     except SchemaMismatchError:  # an unfinished one of another embedder
-        drop_index(location, settings, generation)
-        index = open_index(location, settings, embedder, VERSION, generation)
+        drop_index(stores, location, settings, generation)
+        index = open_index(stores, location, settings, embedder, VERSION, generation)
     try:
         yield index
     finally:

@@ -32,7 +32,7 @@ def to_line(row: SnapshotRow) -> str:
     return _encoder.encode({table_of(row): row}).decode()
 
 
-def from_line(line: str) -> SnapshotRow:
+def from_line(line: str | bytes) -> SnapshotRow:
     """Decode what `to_line` encoded.
 
     Raises:
@@ -42,7 +42,7 @@ def from_line(line: str) -> SnapshotRow:
     hint = "Give a file that `commonplace export` wrote."
     try:
         decoded = _decoder.decode(line)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidRecordError(
             field="line", value=line, reason=f"{reason} ({error})", hint=hint
         ) from error

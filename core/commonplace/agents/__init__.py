@@ -4,7 +4,7 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 `commonplace.admin`, and from nothing deeper.
 """
 
-from ..concurrency import await_within, call_within
+from ..concurrency import await_within, call_within, start_call
 from ..model import check_kinds, check_scope
 from ..validation import SCOPE_FIELDS, check_choice, is_sound
 from .lazy import (
@@ -38,7 +38,7 @@ from .policy import (
 )
 from .prompt import NOTE_MARK, is_note, mark, render, shown
 from .sansio import Call, Plan, aon, arun_plan, call, on, run_plan
-from .session import AgentMemory, WarnOnce, hand_over
+from .session import AgentMemory, WarnOnce
 
 __all__ = [
     "HEADER",
@@ -69,7 +69,6 @@ __all__ = [
     "check_kinds",
     "check_scope",
     "clean",
-    "hand_over",
     "in_session",
     "instructions",
     "is_note",
@@ -84,6 +83,7 @@ __all__ = [
     "search_scope",
     "shorten",
     "shown",
+    "start_call",
     "start_warming",
     "to_messages",
     "to_query",

@@ -29,7 +29,6 @@ class LazyMemory:
     Attributes:
         holders: the objects that use it; `MemoryPool` may close a memory without any.
         writes: writes that run on an event loop, for all who share the memory.
-        late_writes: those among them that are no longer waited for.
         is_late: a write took too long, on a loop that may be closed, and none was done since.
         failures: the kinds of failure that were logged.
     """
@@ -42,7 +41,6 @@ class LazyMemory:
         self._was_awaited = False
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
-        self.late_writes: set[asyncio.Task[None]] = set()
         self.is_late = False
         self.failures: set[str] = set()
 
@@ -50,6 +48,14 @@ class LazyMemory:
     def is_idle(self) -> bool:
         """Nothing holds it, and no write runs on a loop that is open."""
         return not self.holders and all(one.get_loop().is_closed() for one in list(self.writes))
+
+    @property
+    def opened(self) -> "Memory | None":
+        """The memory, if it is open."""
+        opening = self._opening
+        if self.given is not None or opening is None or not opening.done():
+            return self.given
+        return None if opening.exception() else opening.result()
 
     def start(self) -> "Future[Memory]":
         """Begin to open in a thread, unless that is done or under way."""

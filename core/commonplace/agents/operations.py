@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import InvalidRecordError
 from ..model import Match, Page, Scope, WriteResult
 from .messages import is_visible
-from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, Policy
+from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, WRITE_PATIENCE, Policy
 from .prompt import bullets
 from .sansio import Call, Plan, call
 
@@ -70,7 +70,8 @@ def search_memory(
 def add_memory(scope: Scope, policy: Policy, thinking: str, content: Sequence[str]) -> Plan[str]:
     """Remember facts of the user, in no session; return what each did, for the model.
 
-    A known fact answers `NONE` with the id it has.
+    A known fact answers `NONE` with the id it has; one that is not stored in 10 seconds, or not
+    waited for, is accepted and answers `PENDING`.
 
     Raises:
         InvalidRecordError: there is no content, or more than 20 facts.
@@ -78,8 +79,9 @@ def add_memory(scope: Scope, policy: Policy, thinking: str, content: Sequence[st
     facts = _texts("content", content, MAX_FACTS)
     if not facts:
         raise InvalidRecordError(field="content", value=content, reason="must not be empty")
+    wait = WRITE_PATIENCE if policy.await_write else False
     written: WriteResult = yield call(
-        "add", facts, scope.owner, infer=False, origin="assistant", wait=policy.await_write
+        "add", facts, scope.owner, infer=False, origin="assistant", wait=wait
     )
     because = f" (rationale: {thinking})" if thinking else ""
     result = json.dumps({"results": _results(facts, written)}, ensure_ascii=False)

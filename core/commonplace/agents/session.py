@@ -6,15 +6,14 @@ and continue; tool calls raise, so that the model sees the error.
 
 import asyncio
 import logging
-import os
-from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+import time
+from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..concurrency import await_within, call_within
-from ..errors import LoopRequiredError, MemoryTimeoutError
-from ..model import Match, Message, Scope
+from ..concurrency import await_within, call_within, start_call
+from ..errors import MemoryTimeoutError
+from ..model import Match, Message, Scope, WriteResult
 from .lazy import LazyMemory
 from .operations import SearchAnswer, add_memory, recall, search_memory
 from .policy import WRITE_PATIENCE, Policy
@@ -25,9 +24,7 @@ if TYPE_CHECKING:  # it loads the engines
 
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
-MAX_LATE_WRITES = 100
-_GRACE = 2.0
-_HAND_OVER_THREADS = 4
+_ACCEPT_SECONDS = 0.25  # for what comes before a write waits
 
 
 class WarnOnce:
@@ -107,45 +104,40 @@ class AgentMemory:
         return found
 
     def write(self, messages: Sequence[Message], scope: Scope) -> None:
-        """Remember what was said; waits as the policy says, and what takes longer goes on."""
+        """Remember what was said: accept it, then wait as the policy says.
+
+        What takes longer goes on; an accepted write is lost by nothing.
+        """
         if not messages:
             return
-        add = partial(self._add, list(messages), scope)
+        seconds, start = self._write_seconds(), time.monotonic()
+        add = partial(self._add, list(messages), scope, self._wait(seconds))
         try:
-            try:
-                call_within(self._write_seconds(), "write", partial(add, self.policy.await_write))
-            except LoopRequiredError:
-                # Accepted is safe; it is searchable once a loop with the model comes by.
-                call_within(self._write_seconds(), "write", partial(add, False))
+            done = start_call("write", add)
+            self._check_done(done.result(seconds + _ACCEPT_SECONDS), start, seconds)
+        except TimeoutError:
+            self._failed("write", MemoryTimeoutError(call="write", seconds=seconds))
         except Exception as error:
             self._failed("write", error)
 
     async def awrite(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said, as `write`; it goes on, too, when the caller is cancelled."""
         if messages:
-            # A memory whose model hangs can still accept them, which is safe.
-            wait = self.policy.await_write and not self._has_many_late_writes
-            await self.awrite_with(self._aadd(list(messages), scope, wait))
+            seconds = self._write_seconds()
+            work = self._aadd(list(messages), scope, self._wait(seconds))
+            await self.awrite_with(work, seconds)
 
-    async def awrite_with(self, work: Coroutine[Any, Any, object]) -> None:
-        """Await a write of the caller's own, as `awrite`; a late one is cancelled if 100 are."""
-        if self._has_many_late_writes:
-            try:
-                await await_within(self._write_seconds(), "write", work)
-            except MemoryTimeoutError:
-                self.warn("write", BlockingIOError(f"{MAX_LATE_WRITES} writes before it are late"))
-            except Exception as error:
-                self._failed("write", error)
-            return
-        task = asyncio.create_task(self._guarded(work))
-        for tasks in (self.lazy.writes, self.lazy.late_writes):
-            task.add_done_callback(tasks.discard)
+    async def awrite_with(
+        self, work: Coroutine[Any, Any, WriteResult], seconds: float | None = None
+    ) -> None:
+        """Await a write of the caller's own, as `awrite`."""
+        seconds = self._write_seconds() if seconds is None else seconds
+        task = asyncio.create_task(self._guarded(work, seconds))
+        task.add_done_callback(self.lazy.writes.discard)
         self.lazy.writes.add(task)  # a loop keeps no task alive
-        seconds = self._write_seconds()
         # `wait` leaves the task running, whatever happens to its caller.
-        _, late = await asyncio.wait({task}, timeout=seconds)
+        _, late = await asyncio.wait({task}, timeout=seconds + _ACCEPT_SECONDS)
         if late:
-            self.lazy.late_writes.add(task)
             self._failed("write", MemoryTimeoutError(call="write", seconds=seconds))
 
     async def wait_for_writes(self, timeout: float) -> None:
@@ -188,16 +180,17 @@ class AgentMemory:
 
         Raises:
             InvalidRecordError: an argument is outside what the tool's schema allows.
-            LoopRequiredError: the embedder is asynchronous and the policy waits for the write.
-            MemoryTimeoutError: it takes longer than 10 seconds.
+            MemoryTimeoutError: the memory does not open, or accept it, in 10 seconds.
         """
         plan = add_memory(scope, self.policy, thinking, content)
-        return call_within(WRITE_PATIENCE, "add_memory", lambda: self._run(plan))
+        seconds = WRITE_PATIENCE + _ACCEPT_SECONDS
+        return call_within(seconds, "add_memory", lambda: self._run(plan))
 
     async def aadd_memory(self, scope: Scope, thinking: str, content: Sequence[str]) -> str:
         """Carry out the add tool, as `add_memory`."""
         plan = add_memory(scope, self.policy, thinking, content)
-        return await await_within(WRITE_PATIENCE, "add_memory", self._arun(plan))
+        seconds = WRITE_PATIENCE + _ACCEPT_SECONDS
+        return await await_within(seconds, "add_memory", self._arun(plan))
 
     # -- wiring --------------------------------------------------------------------------------
 
@@ -210,21 +203,37 @@ class AgentMemory:
     async def _arun(self, plan: Plan[T]) -> T:
         return await arun_plan(plan, aon(await self.lazy.aget()))
 
-    def _add(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:
-        self.lazy.get().add(messages, scope, wait=wait)
-        self.lazy.is_late = False
+    def _add(self, messages: Sequence[Message], scope: Scope, wait: float | bool) -> WriteResult:
+        return self.lazy.get().add(messages, scope, wait=wait)
 
-    async def _aadd(self, messages: Sequence[Message], scope: Scope, wait: bool) -> None:
-        memory = await self.lazy.aget()
-        await memory.aadd(messages, scope, wait=wait)
+    async def _aadd(
+        self, messages: Sequence[Message], scope: Scope, wait: float | bool
+    ) -> WriteResult:
+        memory = self.lazy.opened
+        if memory is None:
+            # A thread accepts it as soon as the memory is open, also if this loop ends before.
+            opening = start_call("write", partial(self._add, messages, scope, wait))
+            result = await asyncio.shield(asyncio.wrap_future(opening))
+            await (await self.lazy.aget()).aflush(0.0)  # an asynchronous model needs this loop
+            return result
+        return await memory.aadd(messages, scope, wait=wait)
 
-    async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
+    async def _guarded(self, work: Coroutine[Any, Any, WriteResult], seconds: float) -> None:
+        start = time.monotonic()
         try:
-            await work
+            self._check_done(await work, start, seconds)
         except Exception as error:
             self._failed("write", error)
-        else:
-            self.lazy.is_late = False
+
+    def _check_done(self, result: WriteResult, start: float, seconds: float) -> None:
+        # Pending at once is what only waits for a loop with an asynchronous model.
+        is_over = result.pending and time.monotonic() - start >= seconds
+        self.lazy.is_late = is_over and self.policy.await_write
+        if self.lazy.is_late:
+            self._failed("write", MemoryTimeoutError(call="write", seconds=seconds))
+
+    def _wait(self, seconds: float) -> float | bool:
+        return seconds if self.policy.await_write else False
 
     def _recall_seconds(self) -> float:
         seconds, first = self.policy.recall_timeout, self._first_recall_timeout
@@ -233,15 +242,8 @@ class AgentMemory:
     def _write_seconds(self) -> float:
         """Wait less for a memory that was slow: a late memory must not slow every turn."""
         seconds = WRITE_PATIENCE if self.policy.await_write else ACCEPT_PATIENCE
-        is_slow = self._is_slow or self.lazy.is_late or bool(self._late_writes())
+        is_slow = self._is_slow or self.lazy.is_late
         return min(seconds, self.policy.recall_timeout) if is_slow else seconds
-
-    @property
-    def _has_many_late_writes(self) -> bool:
-        return len(self._late_writes()) >= MAX_LATE_WRITES
-
-    def _late_writes(self) -> list[asyncio.Task[None]]:
-        return [task for task in list(self.lazy.late_writes) if not task.get_loop().is_closed()]
 
     def _failed(self, what: str, error: Exception) -> None:
         # Apart, for a model that only writes need may be slow while recalls are fast.
@@ -250,29 +252,3 @@ class AgentMemory:
         else:
             self._is_slow = isinstance(error, TimeoutError)
         self.warn(what, error)
-
-
-async def hand_over(call: Callable[[], T], *, waits: bool = False) -> T:
-    """Run a write on a thread and await it; begun before the first pause, and never cancelled.
-
-    For frameworks that run each call on a loop of its own, which ends with the call: a write in
-    the background would end with it. If the caller is cancelled meanwhile, `CancelledError` is
-    raised only if the write takes 2 more seconds.
-
-    Args:
-        waits: for models and stores; those that only are accepted must not stand behind it.
-    """
-    done = asyncio.wrap_future(_threads(os.getpid(), waits).submit(call))
-    try:
-        return await asyncio.shield(done)
-    except asyncio.CancelledError:
-        await asyncio.wait({done}, timeout=_GRACE)
-        if done.done():
-            return done.result()
-        raise
-
-
-@cache
-def _threads(_process: int, _waits: bool) -> ThreadPoolExecutor:
-    # A forked child has none of its parent's threads.
-    return ThreadPoolExecutor(_HAND_OVER_THREADS, thread_name_prefix="commonplace-write")

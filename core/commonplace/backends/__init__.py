@@ -4,6 +4,7 @@ import contextlib
 import logging
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,12 @@ from ..errors import SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
 from ..ports.models import Embedder
 from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
-from ..settings import Location, Settings, is_url, parse_server_url, without_secret
+from ..settings import EDGE, Location, Settings, is_url, parse_server_url, without_secret
 
 if TYPE_CHECKING:
     from .sqlite.connection import SqliteConnection
 
-SCHEMA = "2"
+SCHEMA = "3"
 _GRAPH_OPTIONS = {"prefix": str}
 _INDEX_OPTIONS = {
     **dict.fromkeys(("grpc_port", "shards", "replicas", "buckets", "timeout"), int),
@@ -25,10 +26,31 @@ _INDEX_OPTIONS = {
 _log = logging.getLogger("commonplace")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStores:
+    """The stores of a location that need no embedder: all but the index.
+
+    Attributes:
+        connection: of the SQLite file that has all three; None if there is none.
+    """
+
+    journal: Journal
+    graph: GraphStore
+    checkpoints: Checkpoints
+    connection: "SqliteConnection | None"
+
+    @property
+    def generation(self) -> int:
+        """Number of the index generation in use, from 1."""
+        return int(self.graph.get_meta("generation") or 1)
+
+
 def open_engines(
     location: Location, settings: Settings, embedder: Embedder, lexical: str
 ) -> Engines:
     """Open or create the engines of a location; drivers load on first use.
+
+    Those of one folder can change in one transaction: they are `Transactional`.
 
     Args:
         lexical: the version of the lexical terms, which the index stores beside the embedder.
@@ -36,9 +58,9 @@ def open_engines(
     Raises:
         SchemaMismatchError: a store was made with another embedder or schema, or the journal has
             operations for other stores.
-        StoreLockedError: another process holds a folder.
-        StoreUnavailableError: a server does not answer.
-        MissingExtraError: the driver of a server is not installed.
+        StoreLockedError: another process holds a store that it needs alone.
+        StoreUnavailableError: a server does not answer, or a file cannot be read.
+        MissingExtraError: the driver of an engine is not installed.
     """
     if location.shares_vectors and not location.shares_graph:
         _log.warning(
@@ -48,74 +70,97 @@ def open_engines(
             location.graph,
         )
     with contextlib.ExitStack() as opened:
-        journal, graph, checkpoints = _open_graph(location, settings, opened)
-        index = open_index(location, settings, embedder, lexical, generation_of(graph))
+        stores = _open_stores(location, settings, opened)
+        index = open_index(stores, location, settings, embedder, lexical, stores.generation)
         opened.pop_all()
-    return Engines(
+    engines = Engines(
         index=index,
-        graph=graph,
-        journal=journal,
-        checkpoints=checkpoints,
-        shared=location.shares_vectors and location.shares_graph,
+        graph=stores.graph,
+        journal=stores.journal,
+        checkpoints=stores.checkpoints,
+        shared=not location.vectors.startswith(EDGE),
     )
+    if stores.connection is not None and location.vectors == location.graph:
+        from .sqlite.engines import SqliteEngines
+
+        return SqliteEngines.of(engines, stores.connection)
+    return engines
 
 
 @contextlib.contextmanager
-def opened_graph(location: Location, settings: Settings) -> Iterator[tuple[GraphStore, Journal]]:
-    """Open only the graph store and the journal of a location, whatever its index was made with."""
+def opened_stores(
+    location: Location, settings: Settings, *, create: bool = True, exclusive: bool = False
+) -> Iterator[OpenStores]:
+    """Open all stores of a location but the index, whatever that was made with.
+
+    Args:
+        create: make files that are missing.
+        exclusive: no other process of this host uses them meanwhile.
+    """
     with contextlib.ExitStack() as opened:
-        journal, graph, _ = _open_graph(location, settings, opened)
-        yield graph, journal
+        yield _open_stores(location, settings, opened, create=create, exclusive=exclusive)
 
 
-def generation_of(graph: GraphStore) -> int:
-    """Read the number of the current index generation of a graph store, from 1."""
-    return int(graph.get_meta("generation") or 1)
-
-
-def _open_graph(
-    location: Location, settings: Settings, opened: contextlib.ExitStack
-) -> tuple[Journal, GraphStore, Checkpoints]:
+def _open_stores(
+    location: Location, settings: Settings, opened: contextlib.ExitStack, **how: bool
+) -> OpenStores:
     from .sqlite.connection import SqliteConnection
     from .sqlite.journal import SqliteJournal
 
-    name = "memory.db" if location.graph == location.journal else "journal.db"
-    connection = SqliteConnection(str(_folder(location.journal) / name))
-    opened.callback(connection.close)
+    def connect(folder: str, name: str) -> SqliteConnection:
+        connection = SqliteConnection(str(Path(folder) / name), **how)
+        opened.callback(connection.close)
+        return connection
+
+    is_one_file = location.graph == location.journal
+    connection = connect(location.journal, "memory.db" if is_one_file else "journal.db")
     journal = SqliteJournal(connection)
     opened.callback(journal.close)
+    if not is_one_file:
+        _bind(connection, journal, location)
     if not is_url(location.graph):
         from .sqlite.checkpoints import SqliteCheckpoints
         from .sqlite.graph import SqliteGraph
 
-        if location.graph != location.journal:
-            _bind(connection, journal, location)
-            connection = SqliteConnection(str(_folder(location.graph) / "memory.db"))
-            opened.callback(connection.close)
-            if _has_work(SqliteJournal(connection)):
-                stored = f"{location.graph} with unfinished writes"
-                raise SchemaMismatchError(
-                    what="the journal", stored=stored, wanted=location.journal
-                )
-        return journal, SqliteGraph(connection), SqliteCheckpoints(connection)
-    _bind(connection, journal, location)
+        if not is_one_file:
+            connection = connect(location.graph, "memory.db")
+        graph = SqliteGraph(connection)
+        if not is_one_file:
+            with contextlib.closing(SqliteJournal(connection)) as former:
+                if _has_work(former):
+                    stored = f"{location.graph} with unfinished writes"
+                    raise SchemaMismatchError(
+                        what="the journal", stored=stored, wanted=location.journal
+                    )
+        return OpenStores(
+            journal=journal,
+            graph=graph,
+            checkpoints=SqliteCheckpoints(connection),
+            connection=connection if is_one_file else None,
+        )
     from .neo4j.checkpoints import Neo4jCheckpoints
     from .neo4j.graph import Neo4jGraph
 
     server = parse_server_url("graph", location.graph, _GRAPH_OPTIONS)
     password = server.password or settings.neo4j_password
-    graph = Neo4jGraph(
+    nodes = Neo4jGraph(
         server.url,
         auth=(server.user or settings.neo4j_user, password) if password else None,
         database=server.name or None,
         **server.options,
     )
-    opened.callback(graph.close)
-    return journal, graph, Neo4jCheckpoints(server.url, driver=graph.driver)
+    opened.callback(nodes.close)
+    checkpoints = Neo4jCheckpoints(server.url, driver=nodes.driver)
+    return OpenStores(journal=journal, graph=nodes, checkpoints=checkpoints, connection=None)
 
 
 def open_index(
-    location: Location, settings: Settings, embedder: Embedder, lexical: str, generation: int
+    stores: OpenStores,
+    location: Location,
+    settings: Settings,
+    embedder: Embedder,
+    lexical: str,
+    generation: int,
 ) -> VectorIndex:
     """Open or create one generation of the index of a location.
 
@@ -123,31 +168,72 @@ def open_index(
         SchemaMismatchError: it was made with another embedder or schema.
     """
     meta = {"embedder": embedder.id, "lexical": lexical, "schema": SCHEMA}
-    if not is_url(location.vectors):
+    dimensions = embedder.dimensions
+    if location.vectors.startswith(EDGE):
         from .edge.index import EdgeIndex
 
-        meta["dimensions"] = str(embedder.dimensions)
-        path = str(_vectors_folder(location, generation))
-        return EdgeIndex(path, dimensions=embedder.dimensions, meta=meta)
+        path = str(_edge_folder(location, generation))
+        return EdgeIndex(path, dimensions=dimensions, meta=meta)
+    if not is_url(location.vectors):
+        from .sqlite.connection import SqliteConnection
+        from .sqlite.index import SqliteIndex
+
+        if stores.connection is not None and location.vectors == location.graph:
+            return SqliteIndex(
+                stores.connection,
+                dimensions=dimensions,
+                meta=meta,
+                generation=generation,
+                cache_bytes=settings.cache_bytes,
+            )
+        file = str(_index_file(location, generation))
+        connection = SqliteConnection(file)
+        try:
+            return SqliteIndex(
+                connection,
+                dimensions=dimensions,
+                meta=meta,
+                keeps_records=True,
+                cache_bytes=settings.cache_bytes,
+            )
+        except BaseException:
+            connection.close()
+            raise
     from .qdrant.index import QdrantIndex
 
     given = _collection_options(location, settings, generation)
-    return QdrantIndex(**given, dimensions=embedder.dimensions, meta=meta)
+    return QdrantIndex(**given, dimensions=dimensions, meta=meta)
 
 
-def drop_index(location: Location, settings: Settings, generation: int) -> None:
+def drop_index(stores: OpenStores, location: Location, settings: Settings, generation: int) -> None:
     """Remove one generation of the index of a location; a missing one is ignored."""
-    if not is_url(location.vectors):
-        if (old := _vectors_folder(location, generation)).exists():
+    if location.vectors.startswith(EDGE):
+        if (old := _edge_folder(location, generation)).exists():
             shutil.rmtree(old)
-        return
-    from .qdrant.collection import drop
+    elif not is_url(location.vectors):
+        from .sqlite.index import drop_points
 
-    drop(**_collection_options(location, settings, generation))
+        if stores.connection is not None and location.vectors == location.graph:
+            drop_points(stores.connection, generation)
+        else:
+            file = _index_file(location, generation)
+            for one in file.parent.glob(f"{file.name}*"):
+                one.unlink()
+    else:
+        from .qdrant.collection import drop
+
+        drop(**_collection_options(location, settings, generation))
 
 
-def _vectors_folder(location: Location, generation: int) -> Path:
-    return _folder(location.vectors) / ("vectors" if generation == 1 else f"vectors-{generation}")
+def _edge_folder(location: Location, generation: int) -> Path:
+    folder = Path(location.vectors.removeprefix(EDGE))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder / ("vectors" if generation == 1 else f"vectors-{generation}")
+
+
+def _index_file(location: Location, generation: int) -> Path:
+    name = "vectors.db" if generation == 1 else f"vectors-{generation}.db"
+    return Path(location.vectors) / name
 
 
 def _collection_options(location: Location, settings: Settings, generation: int) -> dict[str, Any]:
@@ -176,10 +262,4 @@ def _bind(connection: "SqliteConnection", journal: Journal, location: Location) 
 
 def _has_work(journal: Journal) -> bool:
     backlog = journal.count()
-    return bool(backlog.pending or backlog.dead or journal.unflushed())
-
-
-def _folder(path: str) -> Path:
-    folder = Path(path)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
+    return bool(backlog.pending or backlog.dead)

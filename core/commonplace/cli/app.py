@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from .. import admin
 from ..errors import MissingExtraError
-from ..settings import Settings
+from ..settings import Location, Settings
 
 try:
     import typer
@@ -22,6 +22,7 @@ from . import arguments
 from .output import FAILURE, answer, exit_on_error, progress, say
 
 GROUP = "commonplace.importers"
+_MAX_FAULTS = 20
 
 
 class Importers(TyperGroup):
@@ -55,7 +56,7 @@ EmbedderName = Annotated[
 SENTENCE = "sentence-encoder"
 app: typer.Typer = typer.Typer(
     name="commonplace",
-    help="Copy, rebuild and check long-term memories.",
+    help="Copy, back up, rebuild, check and salvage long-term memories.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -72,7 +73,7 @@ def copy(source: PlaceName, target: PlaceName, embedder: EmbedderName = SENTENCE
     """Copy all memories into an empty place; interrupted and run again, it goes on."""
     model = arguments.embedder_of(embedder)
     with (
-        arguments.opened(source, model) as one,
+        arguments.opened(source, model, create=False) as one,
         arguments.opened(target, model) as other,
         progress() as show,
     ):
@@ -84,7 +85,8 @@ def copy(source: PlaceName, target: PlaceName, embedder: EmbedderName = SENTENCE
 @exit_on_error
 def export(place: PlaceName, file: Path, embedder: EmbedderName = SENTENCE) -> None:
     """Write all memories, without vectors, to a file of JSON lines; equal memories, equal files."""
-    with arguments.opened(place, arguments.embedder_of(embedder)) as memory, progress() as show:
+    model = arguments.embedder_of(embedder)
+    with arguments.opened(place, model, create=False) as memory, progress() as show:
         number = admin.export(memory, file, progress=show)
     answer(f"{number} lines are in {file}.")
 
@@ -93,16 +95,56 @@ def export(place: PlaceName, file: Path, embedder: EmbedderName = SENTENCE) -> N
 @exit_on_error
 def import_file(file: Path, place: PlaceName, embedder: EmbedderName = SENTENCE) -> None:
     """Read into an empty place a file that `commonplace export` wrote."""
-    with arguments.opened(place, arguments.embedder_of(embedder)) as memory, progress() as show:
-        done = admin.restore(file, memory, progress=show)
+    model = arguments.embedder_of(embedder)
+    with progress() as show:
+        checked = admin.ExportFile.check(file, progress=show)
+        with arguments.opened(place, model) as memory:
+            done = admin.restore(checked, memory, progress=show)
     _show_copy(done)
+
+
+@app.command()
+@exit_on_error
+def backup(
+    place: PlaceName,
+    file: Path,
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a file that is there.")
+    ] = False,
+) -> None:
+    """Write a whole memory to one file, while others write to it.
+
+    To open a backup, put the file as memory.db into a folder of its own: that folder is a memory.
+    """
+    size = admin.backup(arguments.find(place), file, replace=replace)
+    answer(f"{size} bytes are in {file}.")
+
+
+@app.command()
+@exit_on_error
+def salvage(
+    file: Annotated[Path, typer.Argument(help="A damaged memory.db, or its folder.")],
+    target: Annotated[Path, typer.Argument(help="A new folder.")],
+) -> None:
+    """Bring what can be read of a damaged memory into a new folder; the file stays as it is."""
+    with progress() as show:
+        done = admin.salvage(file, target, progress=show)
+    for table, number in done.read.items():
+        lost = done.lost.get(table)
+        outcome = "all" if lost is None else f"{lost or 'an unknown number'} lost"
+        answer(f"{table}: {number} {outcome}")
+    answer(f"`commonplace doctor {target}` tells whether `commonplace reindex` has work to do.")
+    if not done.is_complete:
+        say("Some rows could not be read. The damaged file is as it was.", style="red")
+        raise typer.Exit(FAILURE)
 
 
 @app.command()
 @exit_on_error
 def reindex(place: PlaceName, embedder: EmbedderName = SENTENCE) -> None:
     """Rebuild the index of a place from its graph store, with the embedder that it has."""
-    where, settings = arguments.find(place), Settings.from_env()
+    where, settings = arguments.find(place, create=False), Settings.from_env()
     with progress() as show:
         done = admin.reindex(where, settings, arguments.embedder_of(embedder), progress=show)
     _show_rebuild(done)
@@ -120,7 +162,7 @@ def reembed(
 ) -> None:
     """Give a place another embedder: build a new index beside the old one, then switch."""
     where, settings, model = (
-        arguments.find(place),
+        arguments.find(place, create=False),
         Settings.from_env(),
         arguments.embedder_of(embedder),
     )
@@ -132,8 +174,10 @@ def reembed(
 @app.command()
 @exit_on_error
 def doctor(place: PlaceName, embedder: EmbedderName = SENTENCE) -> None:
-    """Show pending writes, dead letters, the contents, and whether the stores agree."""
-    with arguments.opened(place, arguments.embedder_of(embedder)) as memory:
+    """Check the files; show pending writes, dead letters, the contents, and stores that differ."""
+    model = arguments.embedder_of(embedder)
+    _check_files(arguments.find(place))
+    with arguments.opened(place, model, create=False) as memory:
         found = admin.examine(memory)
     for table, number in found.counts.items():
         answer(f"{table}: {number}")
@@ -166,12 +210,30 @@ def retry(
     embedder: EmbedderName = SENTENCE,
 ) -> None:
     """Retry dead letters."""
-    with arguments.opened(place, arguments.embedder_of(embedder)) as memory:
+    model = arguments.embedder_of(embedder)
+    with arguments.opened(place, model, create=False) as memory:
         chosen = operations or [one.operation for one in memory.dead_letters()]
         retried = memory.retry(chosen)
         left = memory.flush()
     answer(f"{retried} retried, {left.dead} dead, {left.pending} pending.")
     if left.dead or left.pending or retried < len(set(chosen)):
+        raise typer.Exit(FAILURE)
+
+
+def _check_files(location: Location) -> None:
+    """Show what is damaged; that is not opened, as it would be written to."""
+    damaged = False
+    for file, found in admin.check_files(location).items():
+        answer(f"{file.name}: {f'{len(found)} faults' if found else 'sound'}")
+        for one in found[:_MAX_FAULTS]:
+            answer(f"damaged: {one}")
+        damaged = damaged or bool(found)
+    if damaged:
+        say(
+            "A file is damaged, so nothing else was looked at: stop what uses it, and bring what "
+            "can be read into a new folder by `commonplace salvage`, or restore a backup.",
+            style="red",
+        )
         raise typer.Exit(FAILURE)
 
 

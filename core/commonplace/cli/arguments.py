@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from ..admin import require_memory
 from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..ports.models import Embedder
@@ -12,6 +14,7 @@ from ..settings import Location, Settings
 
 _CLOSE_SECONDS = 1.0  # each command has waited for the writes that it needs
 _PARTS = ("graph", "vectors", "journal")
+_HINT = "Give graph=URL,vectors=URL, perhaps with journal=FOLDER; or one folder for all."
 _SIZES = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -19,19 +22,27 @@ _SIZES = {
 }
 
 
-def find(given: str) -> Location:
+def find(given: str, *, create: bool = True) -> Location:
     """Parse a place: a folder, or `graph=URL,vectors=URL`, perhaps with `,journal=FOLDER`.
+
+    Args:
+        create: False refuses a folder without a memory.
 
     Raises:
         InvalidRecordError: a part is unknown, comes twice or is missing.
+        CannotMoveError: there is no memory.
     """
     parts = _parse(given)
-    return Location.find(settings=_settings(parts) or Settings(), **parts)
+    location = Location.find(settings=_settings(parts) or Settings(), **parts)
+    if not create:
+        require_memory(location)
+    return location
 
 
 @contextmanager
-def opened(given: str, embedder: Embedder) -> Iterator[Memory]:
-    """Open the memory in a place, and close it without a long wait."""
+def opened(given: str, embedder: Embedder, *, create: bool = True) -> Iterator[Memory]:
+    """Open the memory in a place as `find` does, and close it without a long wait."""
+    find(given, create=create)
     parts = _parse(given)
     memory = Memory.open(embedder=embedder, settings=_settings(parts), **parts)
     try:
@@ -82,6 +93,10 @@ def _settings(parts: Mapping[str, Any]) -> Settings | None:
 
 
 def _parse(given: str) -> dict[str, Any]:
+    unknown = [name for name in re.findall(r"(?:^|,)([A-Za-z_]+)=", given) if name not in _PARTS]
+    if unknown and not Path(given).exists():
+        reason = f"has the part {unknown[0]!r}, which is none of {', '.join(_PARTS)}"
+        raise InvalidRecordError(field="place", value=given, reason=reason, hint=_HINT)
     if not re.match(rf"({'|'.join(_PARTS)})=", given):
         return {"path": given}
     parts: dict[str, Any] = {"path": None}
@@ -92,8 +107,7 @@ def _parse(given: str) -> dict[str, Any]:
             raise InvalidRecordError(field="place", value=given, reason=reason)
         parts[name] = where
     if missing := [name for name in ("graph", "vectors") if name not in parts]:
-        hint = "Give graph=URL,vectors=URL, perhaps with journal=FOLDER; or one folder for all."
         raise InvalidRecordError(
-            field="place", value=given, reason=f"must have {' and '.join(missing)}", hint=hint
+            field="place", value=given, reason=f"must have {' and '.join(missing)}", hint=_HINT
         )
     return parts

@@ -4,11 +4,12 @@ Applying an operation again changes nothing, so that whatever a crash cut off is
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..model import Change, Record, Scope
+from ..model import Change, Record, Scope, WriteResult
 from ..ports.stores import (
+    Engines,
     GraphStore,
     Operation,
     Outcome,
@@ -19,29 +20,31 @@ from ..ports.stores import (
     VectorIndex,
     crash_point,
 )
-from .codec import PlannedPuts, decode_delete, decode_plan
+from .planning import PlannedChanges
 
 Describe = Callable[[str], tuple[Terms, int]]
+Planned = list[tuple[Operation, PlannedChanges]]
 
 
 def apply(
-    operations: Sequence[Operation],
+    operations: Sequence[tuple[Operation, PlannedChanges]],
     *,
     graph: GraphStore,
     index: VectorIndex,
     describe: Describe,
     shared: bool = False,
 ) -> list[tuple[Change, ...]]:
-    """Apply planned operations in order: the graph, in one transaction if possible, then the index.
+    """Apply operations in order: the graph, in one transaction if possible, then the index.
 
     Args:
+        operations: each with its version, and with its changes.
         describe: gives a text's terms and its length in words.
         shared: another process may change both stores meanwhile.
 
     Returns:
         The changes of each operation, in order.
     """
-    work = [_changes_of(op) for op in operations]
+    work = [[_with_version(one, op.version) for one in changes] for op, changes in operations]
     changes = [change for some in work for change, _ in some]
     vectors = [vector for some in work for _, vector in some]
     crash_point("before_graph")
@@ -60,23 +63,38 @@ def apply(
     return [tuple(next(remaining).change for _ in some) for some in work]
 
 
-def _changes_of(op: Operation) -> Sequence[tuple[Put | Remove, Sequence[float] | None]]:
-    """Read what an operation does: its removal, or its frozen plan with a vector per new text."""
-    if op.kind == "delete":
-        body = decode_delete(op)
-        removal = Remove(
-            id=body.id,
-            scope=op.scope,
-            version=op.version,
-            at=body.at,
-            spare_pinned=body.spare_pinned,
-        )
-        return [(removal, None)]
-    plan: PlannedPuts = decode_plan(op.plan) if op.plan else []
-    return [
-        (replace(put, record=replace(put.record, version=op.version)), vector)
-        for put, vector in plan
-    ]
+def apply_to(engines: Engines, planned: Planned, describe: Describe) -> list[WriteResult]:
+    """Apply operations as `apply`; return a result each, in their order."""
+    changes = apply(
+        planned,
+        graph=engines.graph,
+        index=engines.index,
+        describe=describe,
+        shared=engines.shared,
+    )
+    pairs = zip(planned, changes, strict=True)
+    return [WriteResult(operation=op.id, changes=some) for (op, _), some in pairs]
+
+
+def described(planned: Sequence[PlannedChanges], describe: Describe) -> Describe:
+    """Describe texts before a transaction begins, during which nobody else can write."""
+    texts = (
+        change.record.indexed_text  # type: ignore[union-attr]  # only a Put has a vector
+        for changes in planned
+        for change, vector in changes
+        if vector is not None
+    )
+    known: Mapping[str, tuple[Terms, int]] = {one: describe(one) for one in texts}
+    return lambda text: known.get(text) or describe(text)
+
+
+def _with_version(
+    planned: tuple[Put | Remove, Sequence[float] | None], version: int
+) -> tuple[Put | Remove, Sequence[float] | None]:
+    change, vector = planned
+    if isinstance(change, Remove):
+        return replace(change, version=version), vector
+    return replace(change, record=replace(change.record, version=version)), vector
 
 
 def _parts(changes: Sequence[Put | Remove]) -> Iterator[list[Put | Remove]]:
@@ -104,7 +122,7 @@ def _add_revived_texts(
 ) -> None:
     """Add under a new id each text whose record exists, but was changed or has ended since."""
     for n, change in enumerate(changes):
-        if isinstance(change, Remove) or change.replace:
+        if isinstance(change, Remove) or change.replace or outcomes[n].change.event != "NONE":
             continue
         added = change.record
         key = added.text.strip()

@@ -1,23 +1,22 @@
 """Codec of the journal: accepted operations as JSON, their plans as MessagePack.
 
 An operation keeps the time zones that its caller gave, for the extraction shows them to a model. A
-plan keeps moments in UTC, and each vector as little-endian 32-bit floats.
+plan keeps moments in UTC.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
-import numpy as np
 
 from ..errors import InvalidRecordError
 from ..model import Extraction, Message, Origin, Record, Relation
 from ..ports.stores import Operation, Put
 
-PlannedPuts = list[tuple[Put, Sequence[float] | None]]
 T = TypeVar("T", Record, Relation, Message, Extraction)
+D = TypeVar("D")
 _MINUTE = timedelta(minutes=1)
 _RECORD_TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
 _RELATION_TIMES = ("valid_from", "valid_to", "created_at", "expired_at")
@@ -47,6 +46,24 @@ class DeleteBody:
     id: str
     at: datetime
     spare_pinned: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A validated operation that is not encoded yet; the body of an erasure is None."""
+
+    operation: Operation
+    body: WriteBody | DeleteBody | None
+
+    @property
+    def only_embeds(self) -> bool:
+        """Planning it needs no more than an embedder."""
+        return self.body is not None and not getattr(self.body, "messages", ())
+
+    def encoded(self) -> Operation:
+        """Encode the body into the operation, for the journal."""
+        body = "{}" if self.body is None else encode_body(self.body)
+        return replace(self.operation, body=body)
 
 
 class _Identified(msgspec.Struct):
@@ -81,7 +98,7 @@ _msgpack = msgspec.msgpack.Encoder(enc_hook=to_plain)
 _outline = msgspec.json.Decoder(_Outline)
 _write = msgspec.json.Decoder(WriteBody)
 _delete = msgspec.json.Decoder(DeleteBody)
-_plan = msgspec.msgpack.Decoder(list[tuple[Put, bytes | None]])
+_plan = msgspec.msgpack.Decoder(list[Put])
 
 
 def encode_body(body: WriteBody | DeleteBody) -> str:
@@ -101,45 +118,51 @@ def decode_write(op: Operation) -> WriteBody:
     """Decode the body of an add or an update.
 
     Raises:
-        InvalidRecordError: it holds what no record can.
+        InvalidRecordError: it holds what no record can; so in the other functions.
     """
-    try:
-        return _write.decode(op.body)
-    except msgspec.DecodeError as error:
-        raise InvalidRecordError(
-            field="operation", value=op.id, reason=f"must be decodable: {error}"
-        ) from error
+    return _decoded(_write.decode, op.body, op.id)
 
 
 def decode_delete(op: Operation) -> DeleteBody:
     """Decode the body of a deletion."""
-    return _delete.decode(op.body)
+    return _decoded(_delete.decode, op.body, op.id)
+
+
+def decode_plan(plan: bytes) -> list[Put]:
+    """Decode what `encode_plan` encoded."""
+    return _decoded(_plan.decode, plan, "its plan")
 
 
 def record_ids(op: Operation) -> set[str]:
-    """Decode the ids of the records that an operation names."""
-    outline = _outline.decode(op.body)
+    """Decode the ids of the records that an operation names; none if it cannot be decoded."""
+    try:
+        outline = _outline.decode(op.body)
+    except msgspec.MsgspecError:
+        return set()
     named = {put.record.id for put in outline.puts}
     return named if outline.id is None else named | {outline.id}
 
 
 def has_messages(op: Operation) -> bool:
     """Tell whether planning an operation extracts facts from messages."""
-    return bool(_outline.decode(op.body).messages)
+    try:
+        return bool(_outline.decode(op.body).messages)
+    except msgspec.MsgspecError:
+        return False
 
 
-def encode_plan(puts: Sequence[Put], vectors: Sequence[Sequence[float] | None]) -> bytes:
-    """Encode changes with a vector each, or None for one whose text is in the index already."""
-    packed = (one if one is None else np.asarray(one, dtype="<f4").tobytes() for one in vectors)
-    return _msgpack.encode(list(zip(puts, packed, strict=True)))
+def _decoded(decode: Callable[[Any], D], given: str | bytes, shown: str) -> D:
+    try:
+        return decode(given)
+    except msgspec.MsgspecError as error:
+        raise InvalidRecordError(
+            field="operation", value=shown, reason=f"must be decodable: {error}"
+        ) from error
 
 
-def decode_plan(plan: bytes) -> PlannedPuts:
-    """Decode what `encode_plan` encoded."""
-    return [
-        (put, None if packed is None else cast("Sequence[float]", np.frombuffer(packed, "<f4")))
-        for put, packed in _plan.decode(plan)
-    ]
+def encode_plan(puts: Sequence[Put]) -> bytes:
+    """Encode changes that a chat model has had a part in."""
+    return _msgpack.encode(puts)
 
 
 def _in_whole_minutes(put: Put) -> Put:

@@ -1,6 +1,7 @@
 """Checked calls of an embedder: one vector of unit length for each text, or an error."""
 
 import inspect
+import math
 from asyncio import CancelledError
 from collections.abc import Sequence
 from typing import Literal
@@ -12,6 +13,25 @@ from ..errors import InvalidVectorError, LoopRequiredError, ModelFailedError
 from ..ports.models import Embedder
 
 UnitVectors = NDArray[np.float32]
+
+
+class EmbedderPace:
+    """Seconds that embedders take for a text, as measured last."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    def measure(self, embedder: Embedder, texts: int, seconds: float) -> None:
+        """Note how long some texts took."""
+        self._seconds[embedder.id] = seconds / texts
+
+    def expect(self, embedder: Embedder, texts: int) -> float:
+        """Estimate the seconds for some texts; infinite for an embedder that was not measured."""
+        return self._seconds.get(embedder.id, math.inf) * texts
+
+    def forget(self, embedder: Embedder) -> None:
+        """Forget what was measured: it takes longer now."""
+        self._seconds.pop(embedder.id, None)
 
 
 def embed(

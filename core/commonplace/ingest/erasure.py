@@ -27,6 +27,6 @@ def erase(op: Operation, engines: Engines, at: datetime) -> EraseReceipt:
     left |= {f"checkpoints.{name}": n for name, n in engines.checkpoints.count(scope).items()}
     left["index.points"] = engines.index.count(scope)
     left["journal.rows"] = journal.rows(scope, before=op.seq)
+    crash_point("before_remove")
     journal.erase(scope, op.seq + 1)
-    crash_point("after_done")
     return EraseReceipt(scope=scope, removed=removed, left=left, at=at)

@@ -3,6 +3,7 @@
 Validation looks records up as they are stored, or as pending operations will leave them.
 """
 
+import contextlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ from ..model import (
 from ..ports.stores import Engines, Operation, OperationKind, Put
 from ..settings import Settings
 from ..validation import check_choice, check_metadata, check_name
-from .codec import DeleteBody, WriteBody, decode_write, encode_body, record_ids
+from .codec import DeleteBody, Write, WriteBody, decode_write, record_ids
 from .planning import dated_relations, fact_put, message_put
 
 MAX_ITEMS = 1_000
@@ -64,7 +65,7 @@ class Operations:
         key: str | None,
         upsert: bool,
         origin: Origin,
-    ) -> Operation:
+    ) -> Write:
         """Check an addition and make its operation.
 
         Raises:
@@ -112,7 +113,7 @@ class Operations:
         body = WriteBody(
             puts=tuple(puts), at=at, origin=origin, messages=tuple(messages), extraction=how
         )
-        return _operation("add", scope, encode_body(body))
+        return _write("add", scope, body)
 
     def update(
         self,
@@ -127,7 +128,7 @@ class Operations:
         pinned: bool | None = None,
         expires_at: datetime | EllipsisType | None = ...,
         votes: int = 0,
-    ) -> Operation:
+    ) -> Write:
         """Check an update of a stored or pending record and make its operation.
 
         Raises:
@@ -141,7 +142,7 @@ class Operations:
             importance=importance, pinned=pinned, expires_at=expires_at, votes=votes,
         )  # fmt: skip
 
-    def delete(self, record_id: str, scope: Scope, *, spare_pinned: bool = False) -> Operation:
+    def delete(self, record_id: str, scope: Scope, *, spare_pinned: bool = False) -> Write:
         """Make the operation that deletes a stored or pending record.
 
         Raises:
@@ -151,7 +152,15 @@ class Operations:
         found = find_record(self._engines, record_id, scope, include_expired=True)
         return _deletion(record_id, found.scope, spare_pinned=spare_pinned, after=found.version)
 
-    def command(self, command: Command) -> Operation:
+    def deletions(self, records: Sequence[Record], scope: Scope) -> list[Write]:
+        """Make the deletions of those of these records that are still there, unless pinned."""
+        found = []
+        for one in records:
+            with contextlib.suppress(RecordNotFoundError):  # somebody else was quicker
+                found.append(self.delete(one.id, scope, spare_pinned=True))
+        return found
+
+    def command(self, command: Command) -> Write:
         """Check one command of a batch and make its operation."""
         if isinstance(command, Upsert):
             return self.add(
@@ -173,10 +182,10 @@ class Operations:
             field="command", value=command, reason="must be an Upsert, a Delete or a Revise"
         )
 
-    def forget(self, scope: Scope) -> Operation:
+    def forget(self, scope: Scope) -> Write:
         """Make the operation that erases a scope."""
         check_scope(scope)
-        return _operation("forget", scope, "{}")
+        return _write("forget", scope, None)
 
     def _revision(
         self,
@@ -190,7 +199,7 @@ class Operations:
         pinned: bool | None = None,
         expires_at: datetime | EllipsisType | None = ...,
         votes: int = 0,
-    ) -> Operation:
+    ) -> Write:
         at = now()
         given: dict[str, Any] = {"text": text, "metadata": metadata}
         given |= {"importance": importance, "pinned": pinned}
@@ -212,7 +221,7 @@ class Operations:
             merge=merge,
         )
         body = WriteBody(puts=(put,), at=at, origin=record.origin)
-        return _operation("update", record.scope, encode_body(body), after=record.version)
+        return _write("update", record.scope, body, after=record.version)
 
 
 def _items(content: Content | Sequence[Content]) -> list[Content]:
@@ -229,20 +238,21 @@ def _items(content: Content | Sequence[Content]) -> list[Content]:
     return items
 
 
-def _deletion(
-    record_id: str, scope: Scope, *, spare_pinned: bool = False, after: int = 0
-) -> Operation:
+def _deletion(record_id: str, scope: Scope, *, spare_pinned: bool = False, after: int = 0) -> Write:
     body = DeleteBody(id=record_id, at=now(), spare_pinned=spare_pinned)
-    return _operation("delete", scope, encode_body(body), after=after)
+    return _write("delete", scope, body, after=after)
 
 
-def _operation(kind: OperationKind, scope: Scope, body: str, *, after: int = 0) -> Operation:
+def _write(
+    kind: OperationKind, scope: Scope, body: WriteBody | DeleteBody | None, *, after: int = 0
+) -> Write:
     """Make an operation with a new id.
 
     Args:
         after: the version of the record that it changes; another host's clock may be ahead.
     """
-    return Operation(id=str(uuid.uuid4()), kind=kind, scope=scope, body=body, version=after)
+    operation = Operation(id=str(uuid.uuid4()), kind=kind, scope=scope, version=after)
+    return Write(operation=operation, body=body)
 
 
 _EVERYTHING = 1_000_000

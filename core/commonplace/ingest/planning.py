@@ -7,6 +7,7 @@ steps serve a thread with synchronous models and an event loop with asynchronous
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,9 +18,18 @@ from ..concurrency import call_within
 from ..errors import CommonplaceError, MemoryTimeoutError, ModelFailedError, ModelUnreadableError
 from ..model import Extraction, Fact, Message, Origin, Record, Relation, Scope
 from ..ports.models import ChatModel, Embedder
-from ..ports.stores import AskChat, AskVectors, Operation, Put
+from ..ports.stores import AskChat, AskVectors, KeepPlan, Operation, Put, Remove
 from ..settings import Settings
-from .codec import decode_write, encode_plan, has_messages
+from .codec import (
+    DeleteBody,
+    Write,
+    WriteBody,
+    decode_delete,
+    decode_plan,
+    decode_write,
+    encode_plan,
+    has_messages,
+)
 from .embedding import aembed, embed, is_async
 from .extraction import extract
 
@@ -27,7 +37,12 @@ IsSingle = Callable[[Relation], bool]
 
 RunInThread = Callable[..., Awaitable[Any]]
 """Awaits a blocking call, given with its arguments, on a thread."""
-PlanSteps = Generator[AskVectors | AskChat, Any, bytes]
+KeepPlanOf = Callable[[Operation, bytes], None]
+"""Stores the plan of an operation in the journal."""
+PlannedChange = tuple[Put | Remove, Sequence[float] | None]
+"""A change and the vector of its text, which is None where the index has it already."""
+PlannedChanges = list[PlannedChange]
+PlanSteps = Generator[AskVectors | AskChat | KeepPlan, Any, PlannedChanges]
 
 _log = logging.getLogger("commonplace")
 
@@ -39,83 +54,113 @@ class Models:
     embedder: Embedder
     chat: ChatModel | None = None
 
+    @property
+    def embeds_on_loop(self) -> bool:
+        """The embedder is asynchronous."""
+        return is_async(self.embedder.embed)
+
     def need_loop(self, op: Operation) -> bool:
         """Tell whether planning this operation awaits an asynchronous model."""
-        if op.plan is not None or op.kind in ("delete", "forget"):
+        if op.kind in ("delete", "forget"):
             return False
-        if is_async(self.embedder.embed):
+        if self.embeds_on_loop:
             return True
-        if self.chat is None or not is_async(self.chat.complete):
+        if op.plan is not None or self.chat is None or not is_async(self.chat.complete):
             return False
         return has_messages(op)
 
-    def only_embed(self, op: Operation) -> bool:
-        """Tell whether planning this operation needs no more than a synchronous embedder."""
-        if op.kind not in ("add", "update") or self.need_loop(op):
+    def need_loop_for(self, write: Write) -> bool:
+        """Tell the same of a write that is not encoded yet."""
+        if not isinstance(write.body, WriteBody):
             return False
-        return self.chat is None or not has_messages(op)
+        is_chat_async = self.chat is not None and is_async(self.chat.complete)
+        return self.embeds_on_loop or (is_chat_async and not write.only_embeds)
 
 
 def plan_batch(
-    work: Sequence[tuple[Operation, Models]], settings: Settings
-) -> Iterator[tuple[Operation, bytes | CommonplaceError]]:
+    work: Sequence[tuple[Operation, Models]],
+    settings: Settings,
+    keep: KeepPlanOf,
+    measure: Callable[[Embedder, int, float], None],
+) -> Iterator[tuple[Operation, PlannedChanges | CommonplaceError]]:
     """Plan operations with synchronous models, embedding all texts in as few calls as possible.
 
+    Args:
+        measure: is given an embedder, a number of texts and the seconds that they took.
+
     Yields:
-        Each operation once, with its plan or with the error that stopped it, in no order.
+        Each operation once, with its changes or with the error that stopped it, in no order.
     """
     plans: dict[str, PlanSteps] = {}
     requests: dict[int, list[tuple[Operation, AskVectors]]] = {}
     embedders: dict[int, Embedder] = {}
     for op, models in work:
-        plans[op.id] = plan = _plan(op, settings.is_single_valued)
         try:
+            if op.kind == "delete":
+                yield op, plan_deletion(op.scope, decode_delete(op))
+                continue
+            plans[op.id] = plan = plan_steps(op, settings.is_single_valued)
             ask = next(plan)
-            while isinstance(ask, AskChat):
-                ask = plan.send(_complete(models.chat, ask, settings.model_timeout))
+            while not isinstance(ask, AskVectors):
+                if isinstance(ask, KeepPlan):
+                    keep(op, ask.plan)
+                    ask = next(plan)
+                else:
+                    ask = plan.send(_complete(models.chat, ask, settings.model_timeout))
         except CommonplaceError as error:
             yield op, error
             continue
         requests.setdefault(id(models.embedder), []).append((op, ask))
         embedders[id(models.embedder)] = models.embedder
     for which, group in requests.items():
-        for op, vectors in _embed_group(embedders[which], group, settings):
+        for op, vectors in _embed_group(embedders[which], group, settings, measure):
             if isinstance(vectors, CommonplaceError):
                 yield op, vectors
             else:
-                frozen = _advance(plans[op.id], vectors)
-                assert isinstance(frozen, bytes)  # noqa: S101 -- a plan ends with its vectors
-                yield op, frozen
+                changes = _advance(plans[op.id], vectors)
+                assert isinstance(changes, list)  # noqa: S101 -- a plan ends with its vectors
+                yield op, changes
 
 
-async def plan_async(op: Operation, models: Models, settings: Settings, run: RunInThread) -> bytes:
+async def plan_async(
+    op: Operation, models: Models, settings: Settings, run: RunInThread, keep: KeepPlanOf
+) -> PlannedChanges:
     """Plan an operation, awaiting its asynchronous models on the running loop.
 
     Raises:
         CommonplaceError, TimeoutError: the embedder failed or took too long.
     """
-    plan = _plan(op, settings.is_single_valued)
+    plan = plan_steps(op, settings.is_single_valued)
     answer: Any = None
     while True:
         ask = await run(_advance, plan, answer)  # to read and write plans takes time
-        if isinstance(ask, bytes):
+        if isinstance(ask, list):
             return ask
-        if isinstance(ask, AskChat):
+        if isinstance(ask, KeepPlan):
+            answer = await run(keep, op, ask.plan)
+        elif isinstance(ask, AskChat):
             answer = await _acomplete(models.chat, ask, settings.model_timeout, run)
-            continue
-        async with asyncio.timeout(settings.model_timeout):
-            answer = await _aembed(models.embedder, ask, settings, run)
+        else:
+            async with asyncio.timeout(settings.model_timeout):
+                answer = await _aembed(models.embedder, ask, settings, run)
 
 
-def _advance(plan: PlanSteps, answer: Any) -> AskVectors | AskChat | bytes:
+def _advance(plan: PlanSteps, answer: Any) -> AskVectors | AskChat | KeepPlan | PlannedChanges:
     """Take a plan to its next request, or to its end."""
     try:
         return plan.send(answer)
     except StopIteration as end:
-        return bytes(end.value)
+        changes: PlannedChanges = end.value
+        return changes
 
 
-def _plan(op: Operation, is_single: IsSingle) -> PlanSteps:
+def plan_deletion(scope: Scope, body: DeleteBody) -> PlannedChanges:
+    """Plan a deletion, which needs no model."""
+    removal = Remove(id=body.id, scope=scope, version=0, at=body.at, spare_pinned=body.spare_pinned)
+    return [(removal, None)]
+
+
+def plan_steps(op: Operation, is_single: IsSingle) -> PlanSteps:
     """Plan an accepted add or update.
 
     Args:
@@ -125,23 +170,42 @@ def _plan(op: Operation, is_single: IsSingle) -> PlanSteps:
         ModelFailedError, ModelUnreadableError: nothing was extracted and the messages are not kept.
         InvalidRecordError: the operation cannot be read.
     """
-    body = decode_write(op)
-    puts = [*body.puts]
-    if body.messages:
-        how = body.extraction or Extraction()
-        facts = yield from extract(body.messages, body.at, how.instructions)
-        if not isinstance(facts, list) and not how.keep_messages:
-            raise _extraction_error(facts)
-        ids = {put.record.id for put in puts}
-        for fact in facts if isinstance(facts, list) else ():
-            added = replace(fact, metadata=how.metadata, expires_at=how.expires_at)
-            put = fact_put(added, op.scope, at=body.at, origin=body.origin, is_single=is_single)
-            if put.record.id not in ids:
-                ids.add(put.record.id)
-                puts.append(put)
+    if op.plan is not None:
+        puts = decode_plan(op.plan)
+    else:
+        body = decode_write(op)
+        puts = [*body.puts]
+        if body.messages:
+            puts += yield from _extracted(op.scope, body, is_single)
+            yield KeepPlan(plan=encode_plan(puts))
+    return (yield from embed_steps(puts))
+
+
+def embed_steps(puts: Sequence[Put]) -> PlanSteps:
+    """Plan changes that need an embedder alone."""
     texts = tuple(put.record.indexed_text for put in puts if put.needs_embedding)
     vectors = iter((yield AskVectors(texts=texts)))
-    return encode_plan(puts, [next(vectors) if put.needs_embedding else None for put in puts])
+    return [(put, next(vectors) if put.needs_embedding else None) for put in puts]
+
+
+def _extracted(
+    scope: Scope, body: WriteBody, is_single: IsSingle
+) -> Generator[AskChat, Any, list[Put]]:
+    how = body.extraction or Extraction()
+    facts = yield from extract(body.messages, body.at, how.instructions)
+    if not isinstance(facts, list):
+        if not how.keep_messages:
+            raise _extraction_error(facts)
+        return []
+    found: list[Put] = []
+    ids = {put.record.id for put in body.puts}
+    for fact in facts:
+        added = replace(fact, metadata=how.metadata, expires_at=how.expires_at)
+        put = fact_put(added, scope, at=body.at, origin=body.origin, is_single=is_single)
+        if put.record.id not in ids:
+            ids.add(put.record.id)
+            found.append(put)
+    return found
 
 
 def _extraction_error(fault: str | None) -> ModelFailedError:
@@ -151,25 +215,36 @@ def _extraction_error(fault: str | None) -> ModelFailedError:
 
 
 def _embed_group(
-    embedder: Embedder, group: Sequence[tuple[Operation, AskVectors]], settings: Settings
+    embedder: Embedder,
+    group: Sequence[tuple[Operation, AskVectors]],
+    settings: Settings,
+    measure: Callable[[Embedder, int, float], None],
 ) -> Iterator[tuple[Operation, Any]]:
     texts = [text for _, ask in group for text in ask.texts]
+    began = time.perf_counter()
     try:
-        rows = _embed(embedder, texts, settings)
+        rows = embed_texts(embedder, texts, settings)
     except CommonplaceError as error:
         if len(group) == 1:
             yield group[0][0], error
             return
         for one in group:  # find the text that is to blame
-            yield from _embed_group(embedder, [one], settings)
+            yield from _embed_group(embedder, [one], settings, measure)
         return
+    if texts:
+        measure(embedder, len(texts), time.perf_counter() - began)
     start = 0
     for op, ask in group:
         yield op, rows[start : start + len(ask.texts)]
         start += len(ask.texts)
 
 
-def _embed(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:
+def embed_texts(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:
+    """Embed texts within the time that a model may take: one vector each, in their order.
+
+    Raises:
+        ModelFailedError: the embedder failed or took too long.
+    """
     if not texts:
         return []
     call = partial(embed, embedder, texts, purpose="document", limit=settings.max_embed_chars)
@@ -182,7 +257,7 @@ def _embed(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:
 
 async def _aembed(embedder: Embedder, ask: AskVectors, settings: Settings, run: RunInThread) -> Any:
     if not ask.texts or not is_async(embedder.embed):
-        return await run(_embed, embedder, ask.texts, settings)
+        return await run(embed_texts, embedder, ask.texts, settings)
     limit = settings.max_embed_chars
     return await aembed(embedder, ask.texts, purpose="document", limit=limit)
 

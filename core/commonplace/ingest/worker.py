@@ -1,45 +1,65 @@
 """Ingest worker: accepts operations into the journal, plans them and applies them to every store.
 
-The operations of one partition are applied in the order of acceptance. One whose models are
-asynchronous is planned on the event loop that wrote it; until then later ones may pass it.
+They are accepted before any model is asked. The operations of one partition are applied in the
+order of acceptance; one that waits for an event loop or another process may be passed by others,
+but not by those that name the same record.
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import time
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from ..concurrency import KeyedExecutor
 from ..errors import (
     CommonplaceError,
     InvalidRecordError,
-    LoopRequiredError,
     MemoryClosedError,
+    ModelFailedError,
     ModelUnreadableError,
     SchemaMismatchError,
     StoreRefusedError,
     StoreUnavailableError,
 )
 from ..model import Backlog, EraseReceipt, WriteResult
-from ..ports.stores import Engines, Journal, Operation, crash_point
+from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
-from .applying import Describe, apply
-from .codec import record_ids
+from .applying import Describe, Planned, apply_to, described
+from .async_models import AsyncModelRunner, is_on_loop
+from .codec import Write, record_ids
+from .embedding import EmbedderPace
 from .erasure import erase
-from .planning import Models, RunInThread, plan_async, plan_batch
+from .planning import Models, PlannedChanges, RunInThread, plan_async, plan_batch
 
 OperationResult = WriteResult | EraseReceipt
 
 _BATCH = 64
 _ATTEMPTS_BEFORE_NOTICE = 3  # after which a waiting caller gets the error; retries go on
 _GATHER_SECONDS = 0.02
+_QUICK_SECONDS = 0.05  # that an embedder may take before a write is accepted
+_POLL_SECONDS = 0.2  # between looks at an operation that another process works on
+_MAINTENANCE_SECONDS = 2.0
+_CLOSING_SECONDS = 0.5  # for a step that is nearly done
 _PERMANENT = (InvalidRecordError, ModelUnreadableError, SchemaMismatchError)
-_OF_STORE = (StoreRefusedError, StoreUnavailableError)  # whatever the operation is
 _log = logging.getLogger("commonplace")
+
+
+class _OvertakenError(Exception):
+    """An operation is no longer in the journal: an erasure dropped it."""
+
+
+@dataclass(slots=True)
+class _Waiter:
+    """A caller's future, and whether the journal has accepted the operation that it is for."""
+
+    future: "Future[OperationResult]"
+    partition: str
+    is_accepted: bool = False
 
 
 class IngestWorker:
@@ -48,6 +68,9 @@ class IngestWorker:
     Args:
         models: plan what earlier processes left in the journal.
         describe: gives a text's terms and its length in words.
+
+    Attributes:
+        pace: of the embedders.
     """
 
     def __init__(
@@ -57,70 +80,123 @@ class IngestWorker:
         self._settings = settings
         self._default_models = models
         self._describe = describe
-        self._executor = KeyedExecutor(self._step, self._sync_if_due)
+        self._executor = KeyedExecutor(self._step)
         self.async_models: AsyncModelRunner = AsyncModelRunner(
-            engines.journal, self._executor, self._plan_until_done
+            self._executor, self._plan_until_done, self._take_plan
         )
-        self._syncing = threading.Lock()
-        self._waiting: dict[str, Future[OperationResult]] = {}
+        self._waiting: dict[str, _Waiter] = {}
         self._models: dict[str, Models] = {}
+        self._planned: dict[str, PlannedChanges] = {}  # on event loops
         self._backing_off: set[str] = set()  # operations that wait for their next attempt
-        self._applied: set[int] = set()
+        self._failures: dict[str, int] = {}  # in a row, of partitions whose journal fails
+        self.pace: EmbedderPace = EmbedderPace()
+        self._writes = 0
+        self._closing = threading.Event()
 
-    # -- opening, accepting, closing -----------------------------------------------------------
+    # -- opening and closing -------------------------------------------------------------------
 
-    def recover(self) -> None:
-        """Apply again what the index may have lost, and schedule what an earlier process left."""
-        applied = self._engines.journal.unflushed()
-        changes = [op for op in applied if op.kind != "forget"]
-        for start in range(0, len(changes), _BATCH):
-            self._reapply(changes[start : start + _BATCH])
-        self._applied.update(op.seq for op in applied)
-        self.resume()
-
-    def _reapply(self, ops: Sequence[Operation]) -> None:
-        try:
-            self._apply_to_stores(ops)
-        except _OF_STORE:
-            raise
-        except Exception:  # as in _apply
-            if len(ops) > 1:
-                for op in ops:
-                    self._reapply([op])
-            else:  # it was applied once: it must not keep the others from being read
-                _log.exception("An operation cannot be applied again; the index may lack it")
+    def start(self) -> None:
+        """Take over what dead processes left, now and from time to time."""
+        self._schedule(self._engines.journal.take_over())
+        threading.Thread(target=self._maintain, name="commonplace-maintenance", daemon=True).start()
 
     def resume(self) -> None:
         """Schedule every pending operation."""
-        for op in self._engines.journal.pending(limit=self._settings.max_pending):
+        pending = self._engines.journal.pending(limit=self._settings.max_pending)
+        self._schedule([op for op in pending if not op.elsewhere])
+
+    def flush(self, timeout: float, *, elsewhere: bool = True) -> Backlog:
+        """Wait until nothing is running or scheduled, `timeout` seconds at most; count the rest.
+
+        Writes that are not accepted yet are waited for, too.
+
+        Args:
+            elsewhere: wait for what other processes work on.
+        """
+        until = time.monotonic() + timeout
+        self._executor.wait_for_entering(timeout)
+        journal = self._engines.journal
+        for partition in {op.scope.partition for op in journal.pending() if not op.elsewhere}:
+            self._executor.schedule(partition)
+        self._executor.wait(max(0.0, until - time.monotonic()), external=not is_on_loop())
+        while (
+            elsewhere and time.monotonic() < until and any(op.elsewhere for op in journal.pending())
+        ):
+            time.sleep(min(_POLL_SECONDS, max(0.0, until - time.monotonic())))
+        left = journal.count()
+        return Backlog(pending=left.pending + self._executor.entering, dead=left.dead)
+
+    def close(self, timeout: float) -> Backlog:
+        """Finish what can be finished in `timeout` seconds; the rest stays in the journal."""
+        until = time.monotonic() + timeout
+        left = self.flush(timeout, elsewhere=False)
+        self._closing.set()
+        self._executor.close(max(_CLOSING_SECONDS, until - time.monotonic()))
+        with contextlib.suppress(CommonplaceError):  # who opens it next will do it
+            if isinstance(self._engines, Transactional):
+                self._engines.finish_erasures(is_idle=True)
+        for waiter in list(self._waiting.values()):
+            if not waiter.future.done():
+                waiter.future.set_exception(MemoryClosedError())
+        return left
+
+    def _schedule(self, ops: Sequence[Operation]) -> None:
+        for op in ops:
             if self._models_of(op).need_loop(op):
                 self.async_models.add_orphan(op)
             else:
                 self._executor.schedule(op.scope.partition)
 
+    def _maintain(self) -> None:
+        """Take over what dead processes left, finish erasures, and give space back when idle."""
+        writes = self._writes
+        while not self._closing.wait(_MAINTENANCE_SECONDS):
+            with contextlib.suppress(CommonplaceError):  # the next round may succeed
+                self._schedule(self._engines.journal.take_over())
+                if isinstance(self._engines, Transactional):
+                    self._engines.finish_erasures(is_idle=writes == self._writes)
+                    while writes == self._writes and self._engines.reclaim():
+                        pass
+            writes = self._writes
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def enter(self) -> None:
+        """Count a write that is not accepted yet, so that `flush` and `close` wait for it.
+
+        Raises:
+            MemoryClosedError: the worker is closed.
+        """
+        if self._executor.closed:
+            raise MemoryClosedError
+        self._writes += 1
+        self._executor.count_entering(+1)
+
+    def leave(self) -> None:
+        """Count one less: the write is done, accepted or refused."""
+        self._executor.count_entering(-1)
+
     def accept(
-        self, ops: Sequence[Operation], models: Models, *, claimed: bool, urgent: bool
+        self, writes: Sequence[Write], models: Models, *, urgent: bool
     ) -> "list[tuple[Operation, Future[OperationResult]]]":
         """Journal operations, durably, all or none; return each with the future of its result.
 
+        Those whose models need an event loop are left to `AsyncModelRunner.plan_here`.
+
         Args:
-            claimed: the caller will run `AsyncModelRunner.plan_here` if the models need a loop.
             urgent: the caller waits; else operations gather for a moment into one batch.
 
         Raises:
             BackpressureError: too many operations are pending; nothing was accepted.
         """
-        if self._executor.closed:
-            raise MemoryClosedError
-        futures: list[Future[OperationResult]] = [Future() for _ in ops]
-        for op, future in zip(ops, futures, strict=True):
-            self._waiting[op.id], self._models[op.id] = future, models
+        ops = [one.encoded() for one in writes]
+        for op in ops:
+            self._waiting[op.id] = _Waiter(Future(), op.scope.partition)
+            self._models[op.id] = models
+        futures = [self._waiting[op.id].future for op in ops]
         crash_point("before_journal")
         try:
-            plans = self._plan_before_journal(ops, models) if urgent else {}
-            frozen = {key: plan for key, plan in plans.items() if isinstance(plan, bytes)}
-            planned = [replace(op, plan=frozen.get(op.id, op.plan)) for op in ops]
-            accepted = self._engines.journal.append(planned, max_pending=self._settings.max_pending)
+            accepted = self._engines.journal.append(ops, max_pending=self._settings.max_pending)
         except BaseException:
             for op in ops:
                 self._waiting.pop(op.id, None)
@@ -129,163 +205,177 @@ class IngestWorker:
         crash_point("after_journal")
         partitions: dict[str, None] = {}
         for op in accepted:
-            if not models.need_loop(op):
-                partitions[op.scope.partition] = None
-                if isinstance(error := plans.get(op.id), CommonplaceError):
-                    self._back_off(op, error)
-            elif not claimed:
+            if (waiter := self._waiting.get(op.id)) is not None:
+                waiter.is_accepted = True
+            if models.need_loop(op):
                 self.async_models.add_orphan(op)
+            else:
+                partitions[op.scope.partition] = None
         for partition in partitions:
             self._executor.schedule(partition, after=0.0 if urgent else _GATHER_SECONDS)
         return list(zip(accepted, futures, strict=True))
-
-    def _plan_before_journal(
-        self, ops: Sequence[Operation], models: Models
-    ) -> "dict[str, bytes | CommonplaceError]":
-        """Plan now what needs a synchronous embedder only: that saves a second journal write.
-
-        What is extracted, or needs an event loop, is planned once it is in the journal.
-        """
-        work = [(op, models) for op in ops if models.only_embed(op)]
-        try:
-            return {op.id: plan for op, plan in plan_batch(work, self._settings)}
-        except SystemExit:  # a model meant to end its thread, not the caller's
-            return {}
-
-    def flush(self, timeout: float) -> Backlog:
-        """Wait until nothing is running or scheduled, `timeout` seconds at most; count the rest."""
-        for partition in {op.scope.partition for op in self._engines.journal.pending()}:
-            self._executor.schedule(partition)
-        self._executor.wait(timeout, external=not is_on_loop())
-        left = self._engines.journal.count()
-        return Backlog(pending=left.pending, dead=left.dead)
-
-    def sync_index(self) -> None:
-        """Make the index safe against power loss and prune the journal accordingly."""
-        with self._syncing:
-            done = set(self._applied)
-            if not done:
-                return
-            crash_point("before_flush")
-            self._engines.index.flush()
-            crash_point("after_flush")
-            self._engines.journal.prune(done)
-            crash_point("after_prune")
-            self._applied -= done
-
-    def _sync_if_due(self) -> None:
-        if len(self._applied) >= self._settings.flush_every:
-            self.sync_index()
-
-    def close(self, timeout: float) -> Backlog:
-        """Finish what can be finished in `timeout` seconds; the rest stays in the journal."""
-        left = self.flush(timeout)
-        self._executor.close()
-        self.sync_index()
-        for future in list(self._waiting.values()):
-            if not future.done():
-                future.set_exception(MemoryClosedError())
-        return left
 
     # -- one partition, on a thread of the executor --------------------------------------------
 
     def _step(self, partition: str) -> float | None:
         try:
-            batch = self._next_batch(partition)
-            try:
-                return self._process(batch) if batch else None
-            except StoreRefusedError as error:
-                # To ask again may lock the user out: this waits for the next `schedule`.
-                _log.error("Writes wait in the journal: %s", error)
-                self._notify(partition, error)
-                return None
+            pause = self._work(partition)
+        except StoreUnavailableError as error:
+            return self._wait_for_journal(partition, error)
         except BaseException:  # even a model's exit must not end the work
+            if self._closing.is_set():  # a model took longer than `close`
+                return None
             _log.exception("The work on a partition stopped and will be retried")
             return self._settings.retry_after
+        self._failures.pop(partition, None)
+        return pause
 
-    def _next_batch(self, partition: str) -> list[Operation]:
-        """Read the next operations to process: an erasure alone, others up to a batch."""
+    def _work(self, partition: str) -> float | None:
+        batch, is_blocked = self._next_batch(partition)
+        if not batch:
+            self._resolve_overtaken(partition)
+            return _POLL_SECONDS if is_blocked else None
+        try:
+            return self._process(batch)
+        except StoreRefusedError as error:
+            # To ask again may lock the user out: this waits for the next `schedule`.
+            _log.error("Writes wait in the journal: %s", error)
+            self._notify(partition, error)
+            return None
+
+    def _wait_for_journal(self, partition: str, error: StoreUnavailableError) -> float:
+        """Count a failure that the journal cannot count; return the seconds until the next try."""
+        attempts = self._failures[partition] = self._failures.get(partition, 0) + 1
+        if attempts == _ATTEMPTS_BEFORE_NOTICE:
+            _log.error("Writes wait for the journal: %s", error)
+        if attempts >= _ATTEMPTS_BEFORE_NOTICE:
+            for name in self._accepted(partition):
+                self._resolve(name, _retried(error))
+        return self._delay(attempts)
+
+    def _next_batch(self, partition: str) -> tuple[list[Operation], bool]:
+        """Read the next operations to process: an erasure alone, others up to a batch.
+
+        Returns:
+            Them, and whether there are others that must wait for another process.
+        """
         for limit in (_BATCH, self._settings.max_pending):
             pending = self._engines.journal.pending(partition, limit=limit)
-            ready = self._ready(pending)[:_BATCH]
+            ready, is_blocked = self._ready(pending)
             if ready or len(pending) < limit:
                 break
+        ready = ready[:_BATCH]
         until = next((i for i, op in enumerate(ready) if op.kind == "forget"), len(ready))
-        return ready[: until or 1]
+        return ready[: until or 1], is_blocked
 
-    def _ready(self, pending: Sequence[Operation]) -> list[Operation]:
-        """Leave out what backs off or needs a loop, and what is about a record of such a one."""
+    def _ready(self, pending: Sequence[Operation]) -> tuple[list[Operation], bool]:
+        """Leave out what backs off, needs a loop or another process, and what is about its records.
+
+        Returns:
+            The rest, and whether something waits for another process's operation.
+        """
         ready: list[Operation] = []
         blocked: set[str] = set()  # the records of those that are left out
+        elsewhere: set[str] = set()  # those among them whose operation another process works on
+        is_blocked = False
         for op in pending:
-            waits = op.id in self._backing_off or self._models_of(op).need_loop(op)
+            waits = op.elsewhere or op.id in self._backing_off or self._waits_for_loop(op)
             ids = record_ids(op) if waits or blocked else set()
             if waits or not blocked.isdisjoint(ids):
+                is_blocked |= not op.elsewhere and not elsewhere.isdisjoint(ids)
                 blocked |= ids
+                elsewhere |= ids if op.elsewhere else set()
             else:
                 ready.append(op)
-        return ready
+        return ready, is_blocked
+
+    def _waits_for_loop(self, op: Operation) -> bool:
+        return op.id not in self._planned and self._models_of(op).need_loop(op)
 
     def _process(self, batch: Sequence[Operation]) -> float:
         if batch[0].kind == "forget":
             return self._erase(batch[0])
         crash_point("before_plan")
-        unplanned = [op for op in batch if op.plan is None and op.kind != "delete"]
-        plans: dict[int, bytes] = {}
-        for op, plan in plan_batch([(op, self._models_of(op)) for op in unplanned], self._settings):
-            if isinstance(plan, bytes):
-                plans[op.seq] = plan
+        planned: dict[str, PlannedChanges] = {}
+        work: list[tuple[Operation, Models]] = []
+        for op in batch:
+            if op.id in self._planned:
+                planned[op.id] = self._planned[op.id]
             else:
-                self._back_off(op, plan)
-        if plans:
-            self._engines.journal.plan(plans)
+                work.append((op, self._models_of(op)))
+        for op, changes in plan_batch(work, self._settings, self._keep_plan, self.pace.measure):
+            if isinstance(changes, CommonplaceError):
+                self._back_off(op, changes)
+            else:
+                planned[op.id] = changes
         crash_point("after_plan")
-        planned = [replace(op, plan=plans.get(op.seq, op.plan)) for op in batch]
-        return self._apply([op for op in planned if op.plan is not None or op.kind == "delete"])
+        return self._apply([(op, planned[op.id]) for op in batch if op.id in planned])
 
-    def _apply(self, ops: Sequence[Operation]) -> float:
-        if not ops:
+    def _keep_plan(self, op: Operation, plan: bytes) -> None:
+        self._engines.journal.plan({op.seq: plan})
+
+    def _apply(self, planned: Planned) -> float:
+        if not planned:
             return 0.0
         try:
-            results = self._apply_to_stores(ops)
+            results = self._apply_to_stores(planned)
         except StoreRefusedError:
             raise
         except Exception as error:  # a faulty operation must not stop the others
-            if len(ops) > 1 and not isinstance(error, StoreUnavailableError):
-                return max(self._apply([op]) for op in ops)
-            return self._retry_or_give_up(ops, error)
-        for result in results:  # before the mark: a crash costs a replay that changes nothing
+            if len(planned) > 1 and not isinstance(error, StoreUnavailableError):
+                return max(self._apply([one]) for one in planned)
+            if isinstance(error, _OvertakenError):
+                self._resolve_as_overtaken(planned[0][0].id)
+                return 0.0
+            return self._retry_or_give_up([op for op, _ in planned], error)
+        crash_point("after_remove")
+        for result in results:
             self._resolve(result.operation, result)
-        self._engines.journal.done([op.seq for op in ops])
-        crash_point("after_done")
-        self._applied.update(op.seq for op in ops)
         return 0.0
 
-    def _apply_to_stores(self, ops: Sequence[Operation]) -> list[WriteResult]:
+    def _apply_to_stores(self, planned: Planned) -> list[WriteResult]:
+        """Apply operations to every store, and then remove them from the journal.
+
+        Raises:
+            _OvertakenError: one is not in the journal; nothing was changed.
+        """
         engines = self._engines
-        changes = apply(
-            ops,
-            graph=engines.graph,
-            index=engines.index,
-            describe=self._describe,
-            shared=engines.shared,
-        )
-        pairs = zip(ops, changes, strict=True)
-        return [WriteResult(operation=op.id, changes=some) for op, some in pairs]
+        seqs = [op.seq for op, _ in planned]
+        if not isinstance(engines, Transactional):
+            results = apply_to(engines, planned, self._describe)
+            engines.index.flush()
+            crash_point("before_remove")
+            engines.journal.remove(seqs)
+            return results
+        describe = described([changes for _, changes in planned], self._describe)
+
+        def work(bound: Engines) -> list[WriteResult]:
+            if bound.journal.remove(seqs) < len(seqs):
+                raise _OvertakenError
+            results = apply_to(bound, planned, describe)
+            crash_point("before_remove")
+            return results
+
+        return engines.transact(work)
 
     def _erase(self, op: Operation) -> float:
         """Carry out an erasure; resolve it, and the writes that it overtook."""
         limit = self._settings.max_pending
         pending = self._engines.journal.pending(op.scope.partition, limit=limit)
+        engines, at = self._engines, datetime.now(UTC)
         try:
-            receipt = erase(op, self._engines, datetime.now(UTC))
+            if isinstance(engines, Transactional):
+                receipt = engines.transact(lambda bound: erase(op, bound, at))
+            else:
+                receipt = erase(op, engines, at)
         except StoreRefusedError:
             raise
         except Exception as error:  # whatever it was, the caller gets it
             return self._retry_or_give_up([op], error)
+        crash_point("after_remove")
         for one in pending:
             if one.seq < op.seq and op.scope.covers(one.scope):
-                self._resolve(one.id, WriteResult(operation=one.id))
+                self._resolve_as_overtaken(one.id)
         self._resolve(op.id, receipt)
         return 0.0
 
@@ -315,23 +405,43 @@ class IngestWorker:
             _log.error("A write is now a dead letter: %s", error)
             self._engines.journal.dead_letter(op.seq, f"{type(error).__name__}: {error}")
         if is_hopeless or attempts >= _ATTEMPTS_BEFORE_NOTICE:
-            self._resolve(op.id, error)
+            self._resolve(op.id, error if is_hopeless else _retried(error))
         return is_hopeless
 
     def _notify(self, partition: str, error: CommonplaceError) -> None:
         """Resolve with an error all that is pending in a partition, also behind what failed."""
         for op in self._engines.journal.pending(partition, limit=self._settings.max_pending):
-            self._resolve(op.id, error)
+            self._resolve(op.id, _retried(error))
 
     def _resolve(self, operation: str, result: OperationResult | Exception) -> None:
-        future = self._waiting.pop(operation, None)
+        waiter = self._waiting.pop(operation, None)
+        is_waiting = waiter is not None and not waiter.future.done()
         if isinstance(result, Exception):
-            if future is not None and not future.done():
-                future.set_exception(result)
+            if waiter is not None and is_waiting:
+                waiter.future.set_exception(result)
             return
         self._models.pop(operation, None)
-        if future is not None and not future.done():
-            future.set_result(result)
+        self._planned.pop(operation, None)
+        if waiter is not None and is_waiting:
+            waiter.future.set_result(result)
+
+    def _resolve_as_overtaken(self, operation: str) -> None:
+        self._resolve(operation, WriteResult(operation=operation))
+
+    def _resolve_overtaken(self, partition: str) -> None:
+        """Resolve writes of a partition that an erasure of another process has overtaken."""
+        if waiting := self._accepted(partition):
+            limit = self._settings.max_pending
+            pending = {op.id for op in self._engines.journal.pending(partition, limit=limit)}
+            dead = {one.operation for one in self._engines.journal.dead()}
+            for name in waiting:
+                if name not in pending and name not in dead:
+                    self._resolve_as_overtaken(name)
+
+    def _accepted(self, partition: str) -> list[str]:
+        """List the accepted operations of a partition that somebody waits for."""
+        waiting = list(self._waiting.items())
+        return [name for name, one in waiting if one.is_accepted and one.partition == partition]
 
     def _delay(self, attempts: int) -> float:
         return float(min(60.0, self._settings.retry_after * 2 ** min(attempts - 1, 16)))
@@ -339,158 +449,26 @@ class IngestWorker:
     def _models_of(self, op: Operation) -> Models:
         return self._models.get(op.id, self._default_models)
 
-    async def _plan_until_done(self, op: Operation, run: RunInThread) -> bytes | None:
-        attempts = op.attempts
+    async def _plan_until_done(self, op: Operation, run: RunInThread) -> PlannedChanges | None:
         while True:
             try:
-                return await plan_async(op, self._models_of(op), self._settings, run)
+                models = self._models_of(op)
+                return await plan_async(op, models, self._settings, run, self._keep_plan)
             except Exception as error:  # whatever it was, the caller gets it
-                attempts += 1
-                if await run(self._gives_up, op, attempts, error):
+                attempts = await run(self._engines.journal.failed, op.seq)
+                if not attempts or await run(self._gives_up, op, attempts, error):
                     return None
             await asyncio.sleep(self._delay(attempts))
 
-
-class AsyncModelRunner:
-    """Plans operations on their callers' event loops; work left by a closed loop goes to the next.
-
-    Args:
-        plan: plans one operation on the running loop until it succeeds; None if it never will.
-    """
-
-    def __init__(
-        self,
-        journal: Journal,
-        executor: KeyedExecutor,
-        plan: Callable[[Operation, RunInThread], Awaitable[bytes | None]],
-    ) -> None:
-        self._journal = journal
-        self._executor = executor
-        self._plan = plan
-        self._orphans: dict[str, Operation] = {}
-        self._planning: dict[str, tuple[Operation, asyncio.AbstractEventLoop]] = {}
-
-    def add_orphan(self, op: Operation) -> None:
-        """Leave an operation to the next loop, unless one is planning it."""
-        if op.id not in self._planning:
-            self._orphans[op.id] = op
-
-    @property
-    def has_orphans(self) -> bool:
-        """Operations wait for a loop; those of a loop that was closed are among them."""
-        for key, (op, loop) in list(self._planning.items()):
-            if loop.is_closed() and self._planning.pop(key, None) is not None:
-                self._executor.count_external(-1)
-                self._orphans[key] = op
-        return bool(self._orphans)
-
-    async def plan_here(self, op: Operation, run: RunInThread) -> None:
-        """Plan an operation on the running loop; cancelled, it is left to `plan_orphans`."""
-        if op.id in self._planning:
-            return
-        self._planning[op.id] = op, asyncio.get_running_loop()
-        self._executor.count_external(+1)
-        try:
-            plan = await self._plan(op, run)
-            if plan is not None:
-                await run(self._journal.plan, {op.seq: plan})
-                self._executor.schedule(op.scope.partition)
-        except BaseException:
-            self._orphans[op.id] = op
-            raise
-        finally:
-            if self._planning.pop(op.id, None) is not None:
-                self._executor.count_external(-1)
-
-    async def plan_orphans(self, run: RunInThread) -> None:
-        """Plan on the running loop what dead loops orphaned."""
-        while self._orphans:
-            try:
-                _, op = self._orphans.popitem()
-            except KeyError:  # another loop took the last one
-                return
-            await self.plan_here(op, run)
+    def _take_plan(self, op: Operation, changes: PlannedChanges) -> None:
+        self._planned[op.id] = changes
+        self._executor.schedule(op.scope.partition)
 
 
-def is_on_loop() -> bool:
-    """Tell whether waiting here would stop an event loop, and with it what is waited for."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-class Submission:
-    """Submits operations to the worker and waits for their results.
-
-    Args:
-        models: plan what is submitted here.
-        run: runs blocking calls on the threads of reads.
-        run_write: the same on threads that no read needs; a call may wait for an embedder.
-    """
-
-    def __init__(
-        self, worker: IngestWorker, models: Models, run: RunInThread, run_write: RunInThread
-    ) -> None:
-        self._worker = worker
-        self._models = models
-        self._run = run
-        self._run_write = run_write
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def submit(self, operations: Sequence[Operation], *, wait: bool) -> list[Any]:
-        """Accept operations, all or none; return a result each, without `wait` a pending one."""
-        if wait and any(map(self._models.need_loop, operations)):
-            raise LoopRequiredError(call=operations[0].kind, model=self._models.embedder.id)
-        accepted = self._worker.accept(operations, self._models, claimed=False, urgent=wait)
-        if not wait:
-            return [WriteResult(operation=one.id, pending=True) for one in operations]
-        return [future.result() for _, future in accepted]
-
-    async def asubmit(self, operations: Sequence[Operation], *, wait: bool) -> list[Any]:
-        """Accept operations as `submit`; asynchronous models are awaited on the running loop."""
-        # Once the journal has accepted, a cancelled caller must not leave a write half claimed.
-        return await asyncio.shield(asyncio.ensure_future(self._accept(operations, wait=wait)))
-
-    def adopt_orphans(self) -> None:
-        """Plan on the running loop the operations that dead loops orphaned."""
-        if self._worker.async_models.has_orphans:
-            self._spawn(self._worker.async_models.plan_orphans(self._run))
-
-    async def aflush(self, timeout: float) -> Backlog:
-        """Wait until every accepted write is applied or `timeout` seconds are over."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout
-        self.adopt_orphans()
-        while own := [task for task in self._tasks if task.get_loop() is loop]:
-            if until <= loop.time():
-                break
-            await asyncio.wait(own, timeout=until - loop.time())
-        left: Backlog = await self._run(self._worker.flush, max(0.0, until - loop.time()))
-        return left
-
-    async def _accept(
-        self, operations: Sequence[Operation], *, wait: bool
-    ) -> list[OperationResult]:
-        run = self._run_write if wait else self._run
-        accepted = await run(
-            self._worker.accept, operations, self._models, claimed=True, urgent=wait
-        )
-        for operation, _ in accepted:
-            if self._models.need_loop(operation):
-                self._spawn(self._worker.async_models.plan_here(operation, self._run))
-        self.adopt_orphans()
-        if not wait:
-            return [WriteResult(operation=one.id, pending=True) for one in operations]
-        futures = [asyncio.wrap_future(future) for _, future in accepted]
-        results = await asyncio.gather(*futures, return_exceptions=True)
-        for one in results:
-            if isinstance(one, BaseException):
-                raise one
-        return list(results)  # type: ignore[arg-type]  # no exception is left
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+def _retried(error: Exception) -> Exception:
+    """Return an error for a caller whose accepted write is tried again."""
+    if not isinstance(error, StoreUnavailableError | ModelFailedError):
+        return error
+    told = error.as_retried()
+    told.__cause__ = error.__cause__
+    return told

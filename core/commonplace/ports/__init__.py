@@ -21,6 +21,7 @@ from .stores import (
     Query,
     Remove,
     Terms,
+    Transactional,
     VectorIndex,
 )
 
@@ -58,5 +59,6 @@ __all__ = [
     "Step",
     "TaskWrite",
     "Terms",
+    "Transactional",
     "VectorIndex",
 ]

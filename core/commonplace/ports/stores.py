@@ -9,7 +9,7 @@ fix, and other `CommonplaceError`s for a permanent one. A method that touches a 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from ..filters import Filter
 from ..model import (
@@ -27,6 +27,7 @@ from ..model import (
 from .checkpoints import Checkpoints
 from .snapshot import SnapshotRow
 
+T = TypeVar("T")
 OperationKind = Literal["add", "update", "delete", "forget"]
 
 
@@ -206,22 +207,25 @@ class Operation:
 
     Attributes:
         id: equal for a repeated write.
-        body: the caller's input, JSON.
+        body: the caller's input, JSON; empty before acceptance.
         seq: order of acceptance; 0 before acceptance.
         version: milliseconds since 2020, shifted by 11 bits, plus a counter; grows with `seq`;
             below 2**53. Before acceptance, a version that it must exceed.
-        plan: frozen results of the models; None before planning.
+        plan: what the chat model answered, frozen, because a model does not repeat itself; None
+            before that, and where no chat model is asked.
         attempts: number of failed ones so far.
+        elsewhere: another living process works on it.
     """
 
     id: str
     kind: OperationKind
     scope: Scope
-    body: str
+    body: str = ""
     seq: int = 0
     version: int = 0
     plan: bytes | None = None
     attempts: int = 0
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +242,13 @@ class AskChat:
     system: str
     user: str
     schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepPlan:
+    """Request of a planning step to store a plan in the journal before it goes on; no reply."""
+
+    plan: bytes
 
 
 @runtime_checkable
@@ -411,6 +422,13 @@ class GraphStore(Protocol):
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities of the relations that have not expired, each name once, by name."""
 
+    def folders(self, scope: Scope) -> list[str]:
+        """List the folders that live records are in, each once, in no order.
+
+        A record is in the innermost of its folders, the last in its metadata (`filters.FOLDERS`);
+        those that have expired do not count.
+        """
+
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept.
 
@@ -471,7 +489,11 @@ class GraphStore(Protocol):
 
 @runtime_checkable
 class Journal(Protocol):
-    """Write-ahead journal: keeps an accepted operation until every store has it."""
+    """Write-ahead journal: keeps an accepted operation until every store has it.
+
+    Several processes may use one journal. Each works on what it accepted itself, and on what a
+    process left that is no longer alive (`take_over`).
+    """
 
     def append(self, operations: Sequence[Operation], *, max_pending: int) -> list[Operation]:
         """Accept operations in one transaction, durably, and give each its `seq` and `version`.
@@ -482,20 +504,26 @@ class Journal(Protocol):
             BackpressureError: more than `max_pending` would be pending; nothing was accepted.
         """
 
+    def stamp(self, operations: Sequence[Operation]) -> list[Operation]:
+        """Give operations a version and keep none of them: their caller applies them at once.
+
+        Each version is greater than those of all operations that were accepted or stamped before.
+        """
+
     def plan(self, plans: Mapping[int, bytes]) -> None:
         """Store plans by `seq`, durably; a stored plan stays, an unknown `seq` is ignored."""
 
     def pending(self, partition: str | None = None, *, limit: int = 1000) -> list[Operation]:
         """Read operations neither applied nor dead, of one partition or all, in order of `seq`."""
 
-    def unflushed(self) -> list[Operation]:
-        """Read applied operations that are not yet pruned, in order of `seq`."""
+    def take_over(self) -> list[Operation]:
+        """Take over the pending operations of processes that are no longer alive; return them."""
 
-    def done(self, seqs: Collection[int]) -> None:
-        """Mark pending operations as applied to every store; others are ignored."""
+    def remove(self, seqs: Collection[int]) -> int:
+        """Drop pending operations that every store has; return how many there were.
 
-    def prune(self, seqs: Collection[int]) -> int:
-        """Drop those of these operations that are marked as applied; return how many."""
+        Others, among them those that an erasure dropped or another process took over, are ignored.
+        """
 
     def failed(self, seq: int) -> int:
         """Count one more failed attempt; return how many there are, 0 if it is not pending."""
@@ -539,13 +567,45 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """The engines of one memory; `shared` when other processes write to both stores."""
+    """The engines of one memory.
+
+    Attributes:
+        shared: other processes may write to the graph store and the index, each at its own time.
+    """
 
     index: VectorIndex
     graph: GraphStore
     journal: Journal
     checkpoints: Checkpoints
     shared: bool = False
+
+
+@runtime_checkable
+class Transactional(Protocol):
+    """Engines in one database: what one transaction does to them is done wholly or not at all."""
+
+    def transact(self, work: "Callable[[Engines], T]") -> T:
+        """Run `work` in one write transaction; return its result when that is on the disk.
+
+        Its engines see what it has changed before. If it raises, nothing has changed. It must be
+        quick, as nothing else is written meanwhile, and must not use other engines.
+
+        Raises:
+            StoreUnavailableError: the disk is full or fails; nothing has changed.
+        """
+
+    def finish_erasures(self, *, is_idle: bool) -> None:
+        """Remove the bytes of erased text that an erasure has left; to be called now and then.
+
+        Args:
+            is_idle: nothing is written now, so that there is time to write the database anew.
+
+        Raises:
+            StoreUnavailableError: there is no space for that, or the disk fails.
+        """
+
+    def reclaim(self) -> bool:
+        """Give some free space back to the file system; False if there is little of it."""
 
 
 CRASH_POINTS = (
@@ -556,10 +616,8 @@ CRASH_POINTS = (
     "before_graph",
     "after_graph",
     "after_index",
-    "after_done",
-    "before_flush",
-    "after_flush",
-    "after_prune",
+    "before_remove",
+    "after_remove",
 )
 
 _crash_hooks: list[Callable[[str], None]] = []

@@ -95,8 +95,14 @@ def _terms(weights: dict[str, float]) -> Terms:
     )
 
 
-@functools.lru_cache(maxsize=32_768)
 def _stem(word: str) -> str:
+    if not "a" <= word[-1] <= "z":
+        return word  # no English suffix; numbers would drive words from the cache
+    return _english_stem(word)
+
+
+@functools.lru_cache(maxsize=32_768)
+def _english_stem(word: str) -> str:
     # A stemmer is not thread-safe, so each thread has its own.
     if not hasattr(_thread, "stemmer"):
         _thread.stemmer = snowballstemmer.stemmer("english")

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain, pairwise
 
 from ..model import Match, Scope, turn_key
@@ -59,6 +60,7 @@ DEFAULT = Weights()
 EPSILON = 1e-9
 # Candidates whose neighbours are read, and whose words decide the confidence.
 _EXPANDED = 12
+_CACHED_CHARACTERS = 2_000  # of a text whose words are kept for later searches
 _EXAMINED = 5
 
 
@@ -167,7 +169,16 @@ def _coverage(words: set[str], hit: Hit) -> float:
     """Compute the share of the question's words that a record has, squared."""
     if not words:
         return 0.0
-    return (len(words.intersection(tokens(hit.record.indexed_text))) / len(words)) ** 2
+    return (len(words & _vocabulary(hit.record.indexed_text)) / len(words)) ** 2
+
+
+def _vocabulary(text: str) -> frozenset[str]:
+    return _cached_vocabulary(text) if len(text) <= _CACHED_CHARACTERS else frozenset(tokens(text))
+
+
+@lru_cache(maxsize=4096)
+def _cached_vocabulary(text: str) -> frozenset[str]:
+    return frozenset(tokens(text))
 
 
 def _relevance(coverage: float, hit: Hit, graph_weight: float, weights: Weights) -> float:

@@ -1,8 +1,10 @@
 """Search: a validated request, its candidates from index and graph, ranked into matches."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from ..errors import InvalidRecordError
@@ -91,11 +93,14 @@ def search(
     graph: GraphStore,
     access_log: AccessLog,
     settings: Settings,
+    beside: Executor | None = None,
 ) -> list[Match]:
     """Find the records that fit a request, best first; ties by id.
 
     Args:
         vector: of the request's text, `dimensions` floats of unit length.
+        beside: threads on which the graph store is asked while the index is; None asks them one
+            after the other, which is quicker where nothing is sent over a network.
     """
     at = now()
     query = Query(
@@ -110,9 +115,11 @@ def search(
         as_of=request.as_of,
     )
     decays = settings.decay if request.decay is None else request.decay
-    hits = index.search(query, max((3 if decays else 2) * request.top_k, _CANDIDATES))
     names = entity_mentions(request.text)
-    related = graph.expand(request.scope, names, request.as_of or at) if names else []
+    expand = partial(graph.expand, request.scope, names, request.as_of or at)
+    expanding = beside.submit(expand) if names and beside else None
+    hits = index.search(query, max((3 if decays else 2) * request.top_k, _CANDIDATES))
+    related = expanding.result() if expanding else expand() if names else []
     turns = neighbour_turns(hits)
     found = {hit.record.id for hit in hits}
     others = [one.id for one in related if one.id not in found]

@@ -7,6 +7,7 @@ every row is checked again here, by the code that all engines share, before it i
 
 import json
 import os
+import shutil
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ from ..shared.payload import (
 _BATCH = 64  # points in one call
 _PAGE = 256
 _ERASE_PAGE = 2048
+_RESERVE = 256 << 20  # bytes of the disk: the engine maps files before it has their space
 
 
 _INDEXES: Mapping[str, Any] = {
@@ -77,7 +79,7 @@ class EdgeIndex:
             self._folder / "index.json", {**meta, "dimensions": str(dimensions)}, exists=exists
         )
         shard.mkdir(mode=0o700, exist_ok=True)
-        with self._engine():
+        with self._writing():
             self._shard: qe.EdgeShard | None = (
                 qe.EdgeShard.load(str(shard))
                 if exists
@@ -141,7 +143,7 @@ class EdgeIndex:
         for start in range(0, len(points), _BATCH):
             part = range(start, min(start + _BATCH, len(points)))
             # One process owns the shard, so a read under the lock is an exact fence.
-            with self._engine() as shard:
+            with self._writing() as shard:
                 versions = {
                     str(row.id): (row.payload or {})["version"]
                     for row in shard.retrieve(
@@ -159,7 +161,7 @@ class EdgeIndex:
     def amend(self, records: Sequence[Record]) -> None:
         """Replace the payload of records that are stored and not newer."""
         self._expiring = self._expiring or any(one.expires_at or one.valid_to for one in records)
-        with self._engine() as shard:
+        with self._writing() as shard:
             for start in range(0, len(records), _BATCH):
                 part = {str(uuid.UUID(one.id)): one for one in records[start : start + _BATCH]}
                 for row in shard.retrieve(list(part), ["row"], with_vector=False):
@@ -189,7 +191,7 @@ class EdgeIndex:
         for start in range(0, len(known), _BATCH):
             has_id = qe.HasIdCondition(set(known[start : start + _BATCH]))
             chosen = qe.Filter(must=[has_id, *conditions])
-            with self._engine() as shard:
+            with self._writing() as shard:
                 shard.update(qe.UpdateOperation.delete_points_by_filter(chosen))
 
     def erase(self, scope: Scope, version: int | None = None) -> int:
@@ -200,7 +202,7 @@ class EdgeIndex:
         request = qe.ScrollRequest(limit=_ERASE_PAGE, filter=chosen, with_payload=False)
         erased = 0
         while True:
-            with self._engine() as shard:
+            with self._writing() as shard:
                 ids = [row.id for row in shard.scroll(request)[0]]
                 for start in range(0, len(ids), _BATCH):
                     shard.update(qe.UpdateOperation.delete_points(ids[start : start + _BATCH]))
@@ -231,7 +233,7 @@ class EdgeIndex:
 
     def flush(self) -> None:
         """Return when all earlier writes are safe from power loss."""
-        with self._engine() as shard:
+        with self._writing() as shard:
             shard.flush()
 
     def close(self) -> None:
@@ -242,6 +244,15 @@ class EdgeIndex:
                     shard.flush()
                     self._shard = None
                     shard.close()
+
+    @contextmanager
+    def _writing(self) -> "Iterator[qe.EdgeShard]":
+        """Use the engine for what may take space: on a full disk it would end the process."""
+        if (free := shutil.disk_usage(self._folder).free) < _RESERVE:
+            reason = f"only {free >> 20} MB of the disk are free, and {_RESERVE >> 20} are needed"
+            raise StoreUnavailableError(store=str(self._folder), reason=reason)
+        with self._engine() as shard:
+            yield shard
 
     @contextmanager
     def _engine(self) -> "Iterator[qe.EdgeShard]":

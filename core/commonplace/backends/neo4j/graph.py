@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...filters import Filter
+from ...filters import Filter, folders_of
 from ...model import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
@@ -143,6 +143,17 @@ class Neo4jGraph:
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
         return self.driver.read(lambda run: relations.entities(run, scope))
+
+    def folders(self, scope: Scope) -> list[str]:
+        """List the folders that live records are in, each once, in no order; reads every record."""
+        found: dict[str, None] = {}
+        cursor = None
+        while True:
+            page = self.page(scope, limit=_BATCH, cursor=cursor)
+            found |= {names[-1]: None for one in page.records if (names := folders_of(one))}
+            cursor = page.cursor
+            if cursor is None:
+                return list(found)
 
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept."""

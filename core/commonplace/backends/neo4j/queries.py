@@ -13,7 +13,6 @@ so that changes of one partition never interleave, in whatever process they run.
 
 import re
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -342,7 +341,8 @@ def scope_parameters(scope: Scope) -> dict[str, Any]:
 
 def owned(scope: Scope, name: str) -> str:
     """Build the condition that a node belongs to an owner whose records the scope may cover."""
-    return covered(replace(scope, session_id=None) if scope.owner != scope else scope, name)
+    agent = f" AND {name}.agent_id = $agent_id" if scope.agent_id is not None else ""
+    return f"{name}.partition = $partition{agent}"
 
 
 def moment(

@@ -14,9 +14,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import InvalidVectorError, SchemaMismatchError
-from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Predicate, Where
+from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Predicate, Where, folders_of
 from ...model import Kind, Origin, Record, Role, Scope
 from ...ports.stores import Hit
 from . import rows
@@ -58,9 +59,7 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     """Convert a record, `words` long, to a payload with the fields that it is found by."""
     scope = record.scope
     keys = _scope_keys(scope)
-    under = record.metadata.get(FOLDERS) or ()
-    folders = [under] if isinstance(under, str) else under
-    folder_keys = [_folder_key(key, one) for key in keys for one in folders if isinstance(one, str)]
+    folder_keys = [_folder_key(key, one) for key in keys for one in folders_of(record)]
     until = min((one for one in (record.expires_at, record.valid_to) if one), default=None)
     payload: dict[str, Any] = {"scopes": keys, "version": record.version}
     payload |= {"live" if until is None else "passing": [*keys, *folder_keys]}
@@ -198,7 +197,7 @@ def check_meta(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
     Raises:
         SchemaMismatchError: they differ; names the first difference by key.
     """
-    for what in sorted({*stored, *wanted}):
+    for what in sorted({*stored, *wanted}, key=lambda one: (one != "embedder", one)):
         if stored.get(what) != wanted.get(what):
             raise SchemaMismatchError(what=what, stored=stored.get(what), wanted=wanted.get(what))
 
@@ -282,7 +281,13 @@ class FilterCompiler:
 
 
 def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[float]]:
-    """Check vectors and convert them to single precision, all or none.
+    """Check vectors as `to_table` does, and return them as lists."""
+    table: list[list[float]] = to_table(vectors, dimensions).tolist()
+    return table
+
+
+def to_table(vectors: Sequence[Sequence[float]], dimensions: int) -> NDArray[np.float32]:
+    """Check vectors and convert them to rows in single precision, all or none.
 
     Raises:
         InvalidVectorError: one is not finite, is zero or has not `dimensions` numbers.
@@ -294,8 +299,10 @@ def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[fl
             )
     with np.errstate(over="ignore"):
         table = np.asarray(vectors, np.float32).reshape(-1, dimensions)
-    sizes = np.linalg.norm(table.astype(np.float64), axis=1)
-    for bad, reason in ((~np.isfinite(sizes), "is not finite"), (sizes < 1e-6, "is zero")):
-        if bad.any():
-            raise InvalidVectorError(reason=reason, expected=dimensions, got=dimensions)
-    return table.tolist()
+    wide = table.astype(np.float64)
+    squares = np.einsum("ij,ij->i", wide, wide)
+    if not np.isfinite(squares).all():
+        raise InvalidVectorError(reason="is not finite", expected=dimensions, got=dimensions)
+    if (squares < 1e-12).any():
+        raise InvalidVectorError(reason="is zero", expected=dimensions, got=dimensions)
+    return table

@@ -8,14 +8,19 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple, overload
 
-from ...errors import InvalidRecordError
+from ...errors import InvalidRecordError, InvalidScopeError
 from ...filters import Filter
 from ...model import Kind, Origin, Page, Record, Role, Scope, now
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _MICROSECOND = timedelta(microseconds=1)
 # NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
 _UNKNOWN = -(2**62)
+
+
+class UnreadableRowError(ValueError):
+    """A row is not as this library writes it: the file is damaged where its engine cannot see."""
 
 
 class RecordColumns(NamedTuple):
@@ -71,7 +76,7 @@ def to_row(record: Record, *, live: bool = True) -> RecordColumns:
         valid_to=to_micros(record.valid_to),
         expires_at=to_micros(record.expires_at),
         version=record.version,
-        conflicts=to_json(record.conflicts),
+        conflicts=to_json(record.conflicts) if record.conflicts else "[]",
         importance=record.importance,
         pinned=record.pinned,
         situation=record.situation,
@@ -92,31 +97,34 @@ def to_record(row: Sequence[Any]) -> Record:
         importance, pinned, situation, outcome, votes, indexed, _live,
     ) = row
     # fmt: on
-    return Record(
-        id=id_,
-        scope=to_scope(user_id, agent_id, session_id),
-        text=text,
-        kind=kind,
-        role=role,
-        name=name,
-        metadata=json.loads(metadata),
-        origin=origin,
-        trust=trust,
-        position=position,
-        created_at=_EPOCH + created_at * _MICROSECOND,
-        updated_at=_EPOCH + updated_at * _MICROSECOND,
-        occurred_at=_EPOCH + occurred_at * _MICROSECOND,
-        valid_to=from_micros(valid_to),
-        expires_at=from_micros(expires_at),
-        version=version,
-        conflicts=tuple(json.loads(conflicts)),
-        importance=importance,
-        pinned=bool(pinned),
-        situation=situation,
-        outcome=outcome,
-        votes=votes,
-        indexed=bool(indexed),
-    )
+    try:
+        return Record(
+            id=id_,
+            scope=to_scope(user_id, agent_id, session_id),
+            text=text,
+            kind=kind,
+            role=role,
+            name=name,
+            metadata=from_json(metadata),
+            origin=origin,
+            trust=trust,
+            position=position,
+            created_at=_EPOCH + created_at * _MICROSECOND,
+            updated_at=_EPOCH + updated_at * _MICROSECOND,
+            occurred_at=_EPOCH + occurred_at * _MICROSECOND,
+            valid_to=from_micros(valid_to),
+            expires_at=from_micros(expires_at),
+            version=version,
+            conflicts=() if conflicts == "[]" else tuple(from_json(conflicts)),
+            importance=importance,
+            pinned=bool(pinned),
+            situation=situation,
+            outcome=outcome,
+            votes=votes,
+            indexed=bool(indexed),
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UnreadableRowError(error) from error
 
 
 def scope_of(row: RecordColumns) -> Scope:
@@ -127,13 +135,21 @@ def scope_of(row: RecordColumns) -> Scope:
 @lru_cache(maxsize=4096)
 def to_scope(user_id: str | None, agent_id: str | None, session_id: str | None) -> Scope:
     """Make a scope; cached, because validating the ids costs more than reading the row."""
-    return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
+    try:
+        return Scope(user_id=user_id, agent_id=agent_id, session_id=session_id)
+    except InvalidScopeError as error:
+        raise UnreadableRowError(error) from error
 
 
-def covered(scope: Scope, table: str = "") -> tuple[str, list[str | None]]:
-    """Build the SQL condition that a row of `table` belongs to the scope, with its parameters."""
+def covered(scope: Scope, table: str = "", *, by_partition: bool = False) -> tuple[str, list[Any]]:
+    """Build the SQL condition that a row of `table` belongs to the scope, with its parameters.
+
+    Args:
+        by_partition: the table has the partition of its rows' owners, by which it is indexed.
+    """
     prefix = f"{table}." if table else ""
-    conditions, values = [f"{prefix}user_id IS ?"], [scope.user_id]
+    conditions = [f"{prefix}partition = ?" if by_partition else f"{prefix}user_id IS ?"]
+    values: list[Any] = [scope.partition if by_partition else scope.user_id]
     for field in ("agent_id", "session_id"):
         value = getattr(scope, field)
         if value is not None:
@@ -177,10 +193,21 @@ def from_beginning(value: int) -> datetime | None:
     return None if value == _UNKNOWN else from_micros(value)
 
 
+def from_json(text: str) -> Any:
+    """Read a stored value of `to_json`.
+
+    Raises:
+        UnreadableRowError: it is none.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise UnreadableRowError(error) from error
+
+
 def to_json(value: Any) -> str:
     """Encode metadata or a list of ids as JSON."""
-    plain = dict(value) if isinstance(value, Mapping) else list(value)
-    return json.dumps(plain, ensure_ascii=False)
+    return _encode(dict(value) if isinstance(value, Mapping) else list(value))
 
 
 def visible(

@@ -3,7 +3,6 @@
 Channel values are stored once per version, so that a step costs only what it changed.
 """
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
@@ -180,7 +179,7 @@ class SqliteCheckpoints:
                 row = connection.execute(sql, (*at, parent)).fetchone()
                 if row is None:
                     break
-                versions = {c: v for c, v in json.loads(row[1]).items() if c in missing}
+                versions = {c: v for c, v in rows.from_json(row[1]).items() if c in missing}
                 values = _values(connection, at, versions)
                 writes = _writes(connection, (*at, parent))
                 of_channels = tuple(one for one in writes if one.channel in missing)
@@ -353,9 +352,9 @@ def _to_checkpoint(row: CheckpointColumns) -> Checkpoint:
         address=Address(thread=row.thread, namespace=row.namespace, id=row.id),
         parent=row.parent,
         run=row.run,
-        within=tuple(json.loads(row.within)) if row.within else None,
-        deltas=tuple(json.loads(row.deltas)),
-        versions=json.loads(row.versions),
+        within=tuple(rows.from_json(row.within)) if row.within else None,
+        deltas=tuple(rows.from_json(row.deltas)),
+        versions=rows.from_json(row.versions),
         body=Blob(type=row.body_type, data=row.body),
         metadata=Blob(type=row.metadata_type, data=row.metadata),
     )
@@ -440,9 +439,9 @@ def _load(
             id=id_,
             parent=parent,
             run=run,
-            within=tuple(json.loads(within)) if within else None,
-            deltas=json.loads(deltas),
-            versions=json.loads(versions),
+            within=tuple(rows.from_json(within)) if within else None,
+            deltas=rows.from_json(deltas),
+            versions=rows.from_json(versions),
         )
         for namespace, id_, parent, run, within, deltas, versions in found
     ]

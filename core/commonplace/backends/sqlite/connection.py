@@ -1,15 +1,18 @@
-"""Connection to an SQLite file that several engines share: one writer, many readers, one process.
+"""Connection to an SQLite file that several engines share: one writer and many readers.
 
-SQLite allows one writer at a time, so one connection writes. A caller that finds it idle uses it
-directly; otherwise a background thread commits the changes of several callers with a single sync.
-An engine holds the connection through a `ConnectionHandle`; the last one to close closes the file.
+SQLite allows one writer at a time, so one connection of a process writes. A caller that finds it
+idle uses it directly; otherwise a background thread commits the changes of several callers with a
+single sync. Writers of other processes are waited for. An engine holds the connection through a
+`ConnectionHandle`; the last one to close closes the file.
 """
 
 import contextlib
+import errno
 import os
+import shutil
 import sqlite3
-import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -24,15 +27,23 @@ from ...errors import (
     CommonplaceError,
     MemoryClosedError,
     SchemaMismatchError,
-    StoreLockedError,
     StoreUnavailableError,
 )
+from ..shared.rows import UnreadableRowError
+from . import erased_bytes
+from .database_file import BUSY_SECONDS, ProcessLock, make_file
 
 T = TypeVar("T")
 
-SCHEMA = "2"
+SCHEMA = "3"
 _GROUP = 128
 _IDLE_READERS = 8
+_FORK_SECONDS = 2.0  # that a fork waits for the reads and writes of other threads
+_LOG_PAGES = 4000  # after which the log is moved into the file; of 4 kB each
+_FREE_PAGES = 256  # that are given back at a time
+_REWRITE_SECONDS = 60.0  # until the file is written anew again after that has failed
+_SMALL_FILE = 8 * 2**20  # bytes of one that is written anew at once, which takes up to 0.1 s
+_LARGE_FILE = 512 * 2**20  # bytes of one that is not, as writers would wait for more than 5 s
 _META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT"
 
 
@@ -47,13 +58,18 @@ class _Job(NamedTuple):
 class SqliteConnection:
     """An open SQLite file; its folder is made if missing, and readable by the owner alone.
 
+    Args:
+        create: make the file if it is missing.
+        exclusive: nobody else has the file open meanwhile, for work on the whole of it.
+
     Raises:
-        StoreLockedError: another process, or another object of this one, holds the file.
+        StoreLockedError: another process works on the whole file or, with `exclusive`, has it open.
         SchemaMismatchError: the file was made by a schema that this version does not know.
-        StoreUnavailableError: the file cannot be opened or is damaged.
+        StoreUnavailableError: the file is missing, damaged, or cannot be opened; or this process is
+            a fork of one that was in the middle of a read or write of it.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, create: bool = True, exclusive: bool = False) -> None:
         self.path = str(path)
         self._pid = os.getpid()
         self._state_lock = threading.Lock()
@@ -61,16 +77,22 @@ class SqliteConnection:
         self._queued = 0
         self._closed = False
         self._handles = 0
+        self._rewrite_after = 0.0
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._idle: deque[Connection] = deque()
-        with _translated(self.path):
-            Path(self.path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._process_lock = ProcessLock(f"{self.path}.lock")
+        self._readers = 0
+        self._paused = False
+        self._reading = threading.Condition()
+        _check_not_inherited(self.path)
+        with translated(self.path):
+            make_file(Path(self.path), _fill, create=create)
+            self._process_lock = ProcessLock(f"{self.path}.lock", shared=not exclusive)
         try:
             self._writer = self._open()
         except BaseException:
             self._process_lock.release()
             raise
+        _open_files.add(self)
         self._thread = threading.Thread(
             target=self._run_writer, name="commonplace-writer", daemon=True
         )
@@ -107,13 +129,52 @@ class SqliteConnection:
     def read(self) -> Iterator[Connection]:
         """Provide a connection that reads one unchanging state of the file and cannot write."""
         self._check()
-        with _translated(self.path):
-            connection = self._take_reader()
+        with self._reading:
+            self._reading.wait_for(lambda: not self._paused)
+            self._readers += 1
+        try:
+            with translated(self.path):
+                connection = self._take_reader()
+                try:
+                    connection.execute("BEGIN")
+                    yield connection
+                finally:
+                    self._return_reader(connection)
+        finally:
+            with self._reading:
+                self._readers -= 1
+                self._reading.notify_all()
+
+    def pause(self) -> None:
+        """Close every connection to the file until `resume`, when nobody reads or writes.
+
+        Reads and writes wait meanwhile. Where one does not end soon nothing is closed.
+        """
+        if not self._writer_lock.acquire(timeout=_FORK_SECONDS):
+            return
+        with self._reading:
+            self._paused = True
+            self._reading.wait_for(lambda: not self._readers, _FORK_SECONDS)
+            if self._readers or self._closed:
+                self._paused = False
+                self._reading.notify_all()
+                self._writer_lock.release()
+                return
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+        self._writer.close()
+
+    def resume(self) -> None:
+        """Open the file again after `pause`."""
+        if self._paused:
             try:
-                connection.execute("BEGIN")
-                yield connection
+                self._writer = self._open()
             finally:
-                self._return_reader(connection)
+                with self._reading:
+                    self._paused = False
+                    self._reading.notify_all()
+                self._writer_lock.release()
 
     def get_meta(self, key: str) -> str | None:
         """Read a value that describes the whole store; None when it was never set."""
@@ -130,11 +191,54 @@ class SqliteConnection:
         """Move the write-ahead log into the file and empty it, so that erased text is in neither.
 
         Returns:
-            False if a reader still needs the log; a later call or `close` empties it then.
+            False if a reader still needs the log, or the disk is full: `finish_erasures` or `close`
+            empties it later.
         """
-        pragma = "PRAGMA wal_checkpoint(TRUNCATE)"
-        busy = self._enqueue(lambda c: c.execute(pragma).fetchone()[0], grouped=False).result()
-        return not busy
+        mark = self.get_meta(erased_bytes.LOG)
+        try:
+            is_done = self._enqueue(erased_bytes.empty_log, grouped=False).result()
+        except StoreUnavailableError:
+            is_done = False
+        with contextlib.suppress(StoreUnavailableError):
+            if is_done and mark is not None:
+                self.write(lambda c: erased_bytes.remove_mark(c, erased_bytes.LOG, mark))
+            elif not is_done and mark is None:
+                self.write(lambda c: erased_bytes.set_mark(c, erased_bytes.LOG))
+        return is_done
+
+    def finish_erasures(self, *, is_idle: bool) -> None:
+        """Remove the bytes of erased rows that SQLite has left; without any it does nothing.
+
+        Where a page was split, the unused part of it may still have a row that was moved to another
+        page and erased there. So the file is written anew, which takes about 10 ms for a MB, as
+        much space again, and keeps other writers waiting; a file above 512 MB is not.
+
+        Args:
+            is_idle: there is time for that; else it is done to a small file only.
+
+        Raises:
+            StoreUnavailableError: there is no space; it is tried again after a minute.
+        """
+        mark = self.get_meta(erased_bytes.PAGES)
+        most = _LARGE_FILE if is_idle else _SMALL_FILE
+        is_due = time.monotonic() >= self._rewrite_after
+        if mark is not None and is_due and Path(self.path).stat().st_size <= most:
+            self._rewrite_after = time.monotonic() + _REWRITE_SECONDS
+            self._enqueue(erased_bytes.rewrite, grouped=False).result()
+            # The log has the new pages, and the file still the old ones.
+            self.write(lambda c: erased_bytes.finish_rewriting(c, mark))
+            self._rewrite_after = 0.0
+        if self.get_meta(erased_bytes.LOG) is not None:
+            self.truncate_log()
+
+    def reclaim(self) -> bool:
+        """Give some free pages back to the file system; False if there are none."""
+        with self.read() as connection:
+            if connection.execute("PRAGMA freelist_count").fetchone()[0] < _FREE_PAGES:
+                return False
+        pragma = f"PRAGMA incremental_vacuum({_FREE_PAGES})"
+        self._enqueue(lambda c: c.execute(pragma).fetchall(), grouped=False).result()
+        return True
 
     def acquire(self) -> None:
         """Count one more handle; the file closes when all of them are released."""
@@ -165,6 +269,7 @@ class SqliteConnection:
         with self._writer_lock, contextlib.suppress(sqlite3.Error):
             self._writer.close()
         self._process_lock.release()
+        _open_files.discard(self)
 
     def _check(self) -> None:
         if self._closed or os.getpid() != self._pid:
@@ -179,45 +284,34 @@ class SqliteConnection:
         return future
 
     def _open(self) -> Connection:
-        with _translated(self.path):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        with translated(self.path):
             connection = self._connect()
             try:
+                _check_schema(connection)
                 for pragma in (
-                    "journal_mode = WAL",
                     "synchronous = FULL",
                     "fullfsync = 1",
                     "secure_delete = ON",
+                    f"wal_autocheckpoint = {_LOG_PAGES}",
                 ):
                     connection.execute(f"PRAGMA {pragma}")
-                self._check_schema(connection)
             except BaseException:
                 connection.close()
                 raise
             return connection
 
-    def _check_schema(self, connection: Connection) -> None:
-        count = "SELECT count(*) FROM sqlite_master"
-        fresh = connection.execute(count).fetchone()[0] == 0
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(_META)
-        if fresh:
-            connection.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA,))
-        row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-        stored = row[0] if row else None
-        connection.execute("COMMIT" if stored == SCHEMA else "ROLLBACK")
-        if stored != SCHEMA:
-            raise SchemaMismatchError(what="schema version", stored=stored, wanted=SCHEMA)
-
     def _connect(self) -> Connection:
         connection = sqlite3.connect(
-            self.path,
+            Path(self.path).resolve().as_uri() + "?mode=rw",
+            uri=True,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
-            timeout=1.0,
+            timeout=BUSY_SECONDS,
         )
-        connection.execute("PRAGMA foreign_keys = OFF")
+        # A mapped page that the disk cannot provide would end the process.
+        connection.execute("PRAGMA mmap_size = 0")
+        connection.execute("PRAGMA temp_store = MEMORY")  # what is erased was in no other file
         return connection
 
     def _take_reader(self) -> Connection:
@@ -265,7 +359,7 @@ class SqliteConnection:
             return
         results: list[tuple[Any, BaseException | None]] = []
         try:
-            with _translated(self.path):
+            with translated(self.path):
                 self._writer.execute("BEGIN IMMEDIATE")
                 if len(waiting) == 1:  # a single change needs no savepoint
                     results = [(waiting[0].change(self._writer), None)]
@@ -285,7 +379,7 @@ class SqliteConnection:
     def _attempt(self, change: Callable[[Connection], T]) -> tuple[T | None, BaseException | None]:
         self._writer.execute("SAVEPOINT one")
         try:
-            with _translated(self.path):
+            with translated(self.path):
                 result = change(self._writer)
         except BaseException as error:
             if not self._writer.in_transaction:
@@ -300,7 +394,7 @@ class SqliteConnection:
         if not job.future.set_running_or_notify_cancel():
             return
         try:
-            with _translated(self.path):
+            with translated(self.path):
                 job.future.set_result(job.change(self._writer))
         except BaseException as error:  # noqa: BLE001 -- the caller waits for a result
             job.future.set_exception(error)
@@ -349,79 +443,151 @@ class ConnectionHandle:
         return self._connection
 
 
+class TransactionHandle:
+    """What an engine uses in place of its `ConnectionHandle` within a transaction of several.
+
+    Attributes:
+        truncates: an engine has asked to empty the log, which must wait for the commit. The file
+            says so too, in case that this process ends before.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.truncates = False
+
+    def write(self, change: Callable[[Connection], T]) -> T:
+        """Run `change` in the transaction at hand."""
+        return change(self._connection)
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Provide the connection of the transaction."""
+        return contextlib.nullcontext(self._connection)
+
+    def truncate_log(self) -> bool:
+        """Empty the log after the commit."""
+        if not self.truncates:
+            erased_bytes.mark_erased(self._connection)
+            self.truncates = True
+        return False
+
+
 def create_tables(connection: Connection, schema: str) -> None:
     """Run the statements of a schema, which `;` separates, in the transaction at hand."""
     for statement in schema.split(";"):
         connection.execute(statement)
 
 
+def _fill(connection: Connection) -> None:
+    connection.execute(_META)
+    connection.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA,))
+
+
+def _check_schema(connection: Connection) -> None:
+    try:
+        row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        row = None  # another program's database
+    if row is None:
+        raise UnreadableRowError("it is another program's, or its schema version is lost")
+    if row[0] != SCHEMA:
+        raise SchemaMismatchError(what="schema version", stored=row[0], wanted=SCHEMA)
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+_LITTLE_SPACE = 2**20  # of a full disk; a failed write may have given back what it took
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_BUSY: f"another process has been writing for {BUSY_SECONDS:g} seconds",
+    **dict.fromkeys(
+        _DAMAGED,
+        "the file is damaged. `commonplace doctor` says more, and `commonplace salvage` brings "
+        "what can be read into a new folder",
+    ),
+}
+
+
 @contextlib.contextmanager
-def _translated(path: str) -> Iterator[None]:
+def translated(path: str) -> Iterator[None]:
+    """Raise what SQLite and the operating system report of a file as errors of the library."""
     try:
         yield
     except CommonplaceError:
         raise
+    except (UnreadableRowError, UnicodeDecodeError) as error:  # the latter of a damaged schema
+        reason = f"{_REASONS[sqlite3.SQLITE_CORRUPT]} ({error})"
+        raise StoreUnavailableError(store=path, reason=reason) from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        # Python gives no code for the former; the latter tells of a damaged schema.
+        if str(error).startswith(("Could not decode to UTF-8", "no such ")):
+            code = sqlite3.SQLITE_CORRUPT
         if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE):
             raise  # a bug in our statements, which a retry would not fix
-        raise StoreUnavailableError(store=path, reason=str(error)) from error
+        if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(path):
+            code = sqlite3.SQLITE_FULL  # a file beside the database could not grow
+        known = _REASONS.get(code)
+        reason = f"{known} ({error})" if known else str(error)
+        raise StoreUnavailableError(store=path, reason=reason) from error
     except OSError as error:
-        raise StoreUnavailableError(store=path, reason=str(error)) from error
+        known = _REASONS[sqlite3.SQLITE_FULL] if error.errno in _NO_SPACE else None
+        reason = f"{known} ({error})" if known else str(error)
+        raise StoreUnavailableError(store=path, reason=reason) from error
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        os.lseek(descriptor, 1 << 20, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _is_full(path: str) -> bool:
+    try:
+        return shutil.disk_usage(Path(path).parent).free < _LITTLE_SPACE
+    except OSError:
+        return False
 
 
-class ProcessLock:
-    """Exclusive lock on `path` until `release` or the end of the process.
+# SQLite keeps account of a process's locks for all its connections to a file. A forked child
+# inherits the account without the locks: what it opens then is locked against nobody, and its
+# parent's `close` removes the log that it writes to. So nothing is open while a process forks.
 
-    The file stays, which is harmless: the lock is the operating system's, not the file's.
-
-    Raises:
-        StoreLockedError: another holder has it; the message names the process. Close it there.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            _lock(self._descriptor)
-        except OSError as error:
-            holder = os.pread(self._descriptor, 32, 0) if hasattr(os, "pread") else b""
-            os.close(self._descriptor)
-            pid = holder.decode("ascii", "replace").strip() or "unknown"
-            raise StoreLockedError(path=path, holder=f"process {pid}") from error
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, str(os.getpid()).encode())
-        _held.add(self)
-
-    def release(self) -> None:
-        """Release the lock; repeating it does nothing."""
-        if self._descriptor >= 0:
-            _held.discard(self)
-            os.close(self._descriptor)
-            self._descriptor = -1
+_open_files: "weakref.WeakSet[SqliteConnection]" = weakref.WeakSet()
+_inherited: list[object] = []
+_inherited_paths: set[str] = set()
 
 
-_held: "weakref.WeakSet[ProcessLock]" = weakref.WeakSet()
+def _check_not_inherited(path: str) -> None:
+    if os.path.realpath(path) in _inherited_paths:
+        reason = (
+            "this process was forked while another thread was in the middle of using the file. "
+            "Fork when nothing is read or written, or start processes by `spawn`"
+        )
+        raise StoreUnavailableError(store=path, reason=reason)
 
 
-def _drop_inherited() -> None:
-    # A forked child shares the lock; without this it would keep the store locked after the parent.
-    for lock in list(_held):
-        with contextlib.suppress(OSError):
-            lock.release()
+def _before_fork() -> None:
+    for one in list(_open_files):
+        one.pause()
+
+
+def _after_fork_in_parent() -> None:
+    for one in list(_open_files):
+        with contextlib.suppress(CommonplaceError):  # its next write fails, too
+            one.resume()
+
+
+def _after_fork_in_child() -> None:
+    for one in list(_open_files):
+        one._writer_lock, one._state_lock = threading.Lock(), threading.Lock()  # noqa: SLF001
+        if not one._paused:  # noqa: SLF001 -- this module's own
+            # To close a connection here could move its parent's log into the file.
+            _inherited.append((one._writer, one._idle))  # noqa: SLF001
+            _inherited_paths.add(os.path.realpath(one.path))
+    _open_files.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_drop_inherited)
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

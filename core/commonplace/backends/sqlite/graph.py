@@ -10,28 +10,17 @@ from sqlite3 import Connection
 from typing import Any
 
 from ...filters import Filter
-from ...model import Entity, Kind, Page, Record, Relation, Scope, Version
+from ...model import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ..shared import rows
-from . import records, relations, snapshot
+from . import folders, records, relations, snapshot
 from .connection import ConnectionHandle, SqliteConnection, create_tables
+from .filters import Condition, compile_filter
 
 SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS record (
-  id TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT, text TEXT NOT NULL,
-  kind TEXT NOT NULL, role TEXT, name TEXT, metadata TEXT NOT NULL, origin TEXT NOT NULL,
-  trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
-  occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER, version INTEGER NOT NULL,
-  conflicts TEXT NOT NULL, importance REAL NOT NULL, pinned INTEGER NOT NULL, situation TEXT,
-  outcome TEXT, votes INTEGER NOT NULL, indexed INTEGER NOT NULL,
-  live INTEGER NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
-CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
-CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, live, created_at, id);
-CREATE INDEX IF NOT EXISTS record_by_kind ON record (user_id, kind, live, created_at, id);
+    records.SCHEMA
+    + """
 CREATE TABLE IF NOT EXISTS recall (
   record TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, at)
 ) STRICT, WITHOUT ROWID;
@@ -46,9 +35,12 @@ CREATE INDEX IF NOT EXISTS session_by_user ON session (user_id, session_id);
 CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
 """
     + relations.SCHEMA
+    + ";"
+    + folders.SCHEMA
 )
 _BATCH = 1000
 _SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
+_COLUMNS = ", ".join(f"r.{one}" for one in rows.RecordColumns._fields)
 _KEEP_LAST_20 = (
     "DELETE FROM recall WHERE record = ? AND at <="
     " (SELECT at FROM recall WHERE record = ? ORDER BY at DESC LIMIT 1 OFFSET 20)"
@@ -73,9 +65,9 @@ class SqliteGraph:
     ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         with self._handle.read() as connection:
-            found = [records.read(connection, one) for one in ids]
-        live = (rows.to_record(row) for row in found if row and row.live)
-        return list(rows.visible(scope, live, include_expired=include_expired))
+            found = (records.read(connection, one) for one in ids)
+            live = (rows.to_record(row) for row in found if row and row.live)
+            return list(rows.visible(scope, live, include_expired=include_expired))
 
     def page(
         self,
@@ -89,23 +81,15 @@ class SqliteGraph:
         as_of: datetime | None = None,
         include_expired: bool = False,
     ) -> Page:
-        """Read live records, newest first (creation, then id); filters row by row."""
+        """Read live records, newest first (creation, then id); parses only what may match."""
         rows.check_limit(limit)
-        clause, values = rows.covered(scope)
-        index = rows.index(scope, "record")
-        if kinds:
-            clause += f" AND kind IN ({', '.join('?' * len(kinds))})"
-            values += kinds
-            index = "INDEXED BY record_by_kind" if len(kinds) == 1 else index
-        after: tuple[Any, ...] = ()
-        if cursor is not None:
-            clause, after = f"{clause} AND (created_at, id) < (?, ?)", rows.from_cursor(cursor)
-        sql = (
-            f"SELECT {records.COLUMNS} FROM record {index} WHERE {clause} AND live = 1"
-            " ORDER BY created_at DESC, id DESC"
-        )
+        after = None if cursor is None else rows.from_cursor(cursor)
+        source, values = _source(scope, folders.folder_wanted(where), kinds, after)
+        held, moments = _holding(include_superseded, include_expired, as_of)
+        matching, operands = ("1", []) if where is None else compile_filter(where, "r")
+        sql = source.format(columns=_COLUMNS, condition=f"{held} AND ({matching})")
         with self._handle.read() as connection:
-            found = connection.execute(sql, (*values, *after))
+            found = connection.execute(sql, (*values, *moments, *operands))
             visible = rows.visible(
                 scope,
                 map(rows.to_record, found),
@@ -129,13 +113,12 @@ class SqliteGraph:
         """Read the scope of a record, live or deleted; None if there never was one."""
         with self._handle.read() as connection:
             row = records.read(connection, record_id)
-        return None if row is None else rows.scope_of(row)
+            return None if row is None else rows.scope_of(row)
 
     def list_scopes(self) -> list[Scope]:
         """List every scope that has records, live or deleted, in no order."""
         with self._handle.read() as connection:
-            found = connection.execute(_SCOPES).fetchall()
-        return [rows.to_scope(*ids) for ids in found]
+            return [rows.to_scope(*ids) for ids in connection.execute(_SCOPES)]
 
     def relations(
         self,
@@ -163,6 +146,11 @@ class SqliteGraph:
         """Read the entities that those relations name, by name."""
         with self._handle.read() as connection:
             return relations.entities(connection, scope)
+
+    def folders(self, scope: Scope) -> list[str]:
+        """List the folders that live records are in, each once, in no order."""
+        with self._handle.read() as connection:
+            return folders.names(connection, scope, now())
 
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept."""
@@ -261,3 +249,55 @@ class SqliteGraph:
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:
     return int(connection.execute(sql, values).fetchone()[0])
+
+
+def _source(
+    scope: Scope, folder: str | None, kinds: Collection[Kind], after: tuple[int, str] | None
+) -> Condition:
+    """Build the statement that reads records `r` in the order of a page, and its first parameters.
+
+    Args:
+        folder: only records in this folder; None for all.
+        kinds: only these; empty for all.
+        after: creation and id of the last record of the page before; None for the first page.
+    """
+    of_kinds = f" AND r.kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+    if folder is None:
+        order = ("r.created_at", "r.id")
+        clause, values = rows.covered(scope, "r")
+        index = rows.index(scope, "record")
+        index = "INDEXED BY record_by_kind" if len(kinds) == 1 else index
+        source = f"record r {index} WHERE {clause} AND r.live = 1"
+    else:
+        order = ("f.created_at", "f.record")
+        clause, values = rows.covered(scope, "f", by_partition=True)
+        values.append(folder)
+        source = (
+            "folder f CROSS JOIN record r ON r.seq = f.seq"
+            f" WHERE {clause} AND f.name = ? AND r.live = 1"
+        )
+    if after is not None:
+        source += f" AND ({', '.join(order)}) < (?, ?)"
+        values = [*values, *after]
+    return (
+        f"SELECT {{columns}} FROM {source}{of_kinds} AND {{condition}}"
+        f" ORDER BY {order[0]} DESC, {order[1]} DESC"
+    ), [*values, *kinds]
+
+
+def _holding(include_superseded: bool, include_expired: bool, as_of: datetime | None) -> Condition:
+    """Build the condition that a record `r` is visible now, as `Record.holds`."""
+    at = rows.to_micros(now())
+    parts: list[str] = []
+    values: list[Any] = []
+    if not include_expired:
+        parts.append("(r.expires_at IS NULL OR r.expires_at > ?)")
+        values.append(at)
+    if as_of is not None:
+        moment = rows.to_micros(as_of)
+        parts.append("r.occurred_at <= ? AND (r.valid_to IS NULL OR r.valid_to > ?)")
+        values += [moment, moment]
+    elif not include_superseded:
+        parts.append("(r.valid_to IS NULL OR r.valid_to > ?)")
+        values.append(at)
+    return " AND ".join(parts) or "1", values

@@ -1,18 +1,27 @@
 """Write-ahead journal of accepted operations, in SQLite."""
 
+import threading
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ...errors import BackpressureError, StoreUnavailableError
+from ...errors import (
+    BackpressureError,
+    MemoryClosedError,
+    StoreLockedError,
+    StoreUnavailableError,
+)
 from ...model import Backlog, DeadLetter, Scope, now
 from ...ports.stores import Clock, Operation, OperationKind
 from ..shared import rows
-from .connection import ConnectionHandle, SqliteConnection
+from .connection import ConnectionHandle, SqliteConnection, translated
+from .database_file import ProcessLock
 
-_PENDING, _DEAD = 0, 2  # states; 1 is applied and waits until the index is safe from power loss
+_PENDING, _DEAD = 0, 2  # states
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _COUNTER_BITS = 11
 _LIMIT = 2**53
@@ -23,15 +32,16 @@ _SCHEMA = (
       seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
       user_id TEXT, agent_id TEXT, session_id TEXT, partition TEXT NOT NULL, body TEXT NOT NULL,
       version INTEGER NOT NULL, plan BLOB, attempts INTEGER NOT NULL, state INTEGER NOT NULL,
-      reason TEXT, at INTEGER NOT NULL
+      reason TEXT, at INTEGER NOT NULL, holder TEXT NOT NULL
     ) STRICT""",
     "CREATE INDEX IF NOT EXISTS op_by_partition ON op (state, partition, seq)",
     "CREATE INDEX IF NOT EXISTS op_by_state ON op (state, seq)",
+    "CREATE INDEX IF NOT EXISTS op_by_holder ON op (state, holder)",
     "CREATE INDEX IF NOT EXISTS op_by_user ON op (user_id)",
     "CREATE INDEX IF NOT EXISTS op_by_agent ON op (user_id, agent_id)",
     "CREATE INDEX IF NOT EXISTS op_by_session ON op (user_id, session_id)",
     "CREATE TABLE IF NOT EXISTS tally (state INTEGER PRIMARY KEY, number INTEGER NOT NULL) STRICT",
-    "INSERT OR IGNORE INTO tally VALUES (0, 0), (1, 0), (2, 0)",
+    "INSERT OR IGNORE INTO tally VALUES (0, 0), (2, 0)",
     """CREATE TRIGGER IF NOT EXISTS op_comes AFTER INSERT ON op BEGIN
       UPDATE tally SET number = number + 1 WHERE state = NEW.state; END""",
     """CREATE TRIGGER IF NOT EXISTS op_goes AFTER DELETE ON op BEGIN
@@ -44,7 +54,7 @@ _SCHEMA = (
 )
 _INSERT = (
     "INSERT INTO op (id, kind, user_id, agent_id, session_id, partition, body, version, plan,"
-    " attempts, state, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) RETURNING seq"
+    " attempts, state, at, holder) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?) RETURNING seq"
 )
 
 
@@ -64,6 +74,7 @@ class OperationColumns(NamedTuple):
     state: int
     reason: str | None
     at: int
+    holder: str
 
     @property
     def scope(self) -> Scope:
@@ -75,11 +86,17 @@ _COLUMNS = ", ".join(OperationColumns._fields)
 
 
 class SqliteJournal:
-    """A `Journal` on a connection that engines share; closing it releases only its part."""
+    """A `Journal` on a connection that engines share; closing it releases only its part.
+
+    Each journal that accepted something holds a lock file, named by its id, which the operating
+    system releases when the process ends, however it ends: then others take its operations over.
+    """
 
     def __init__(self, connection: SqliteConnection, *, clock: Clock = now) -> None:
         self._handle = ConnectionHandle(connection)
         self._clock = clock
+        self._holder = _Holder(connection.path)
+        self._has_swept = False
         self._handle.write(lambda c: [c.execute(statement).rowcount for statement in _SCHEMA])
 
     def append(self, operations: Sequence[Operation], *, max_pending: int) -> list[Operation]:
@@ -95,7 +112,23 @@ class SqliteJournal:
         """
         if not operations:
             return []
+        self._holder.hold()
         return self._handle.write(lambda c: self._append(c, operations, max_pending))
+
+    def stamp(self, operations: Sequence[Operation]) -> list[Operation]:
+        """Give operations a version and keep none of them."""
+
+        def change(connection: Connection) -> list[Operation]:
+            version = self._next_version(connection)
+            stamped = []
+            for one in operations:
+                version = max(version, one.version + 1)
+                stamped.append(replace(one, version=version))
+                version += 1
+            _set_last_version(connection, version - 1)
+            return stamped
+
+        return self._handle.write(change)
 
     def plan(self, plans: Mapping[int, bytes]) -> None:
         """Store plans by `seq`, durably; a stored plan stays."""
@@ -111,21 +144,33 @@ class SqliteJournal:
         source = "INDEXED BY op_by_partition WHERE state = 0 AND partition = ?"
         return self._read(source, "seq LIMIT ?", (partition, limit))
 
-    def unflushed(self) -> list[Operation]:
-        """Read applied operations that are not yet pruned, in order of `seq`."""
-        return self._read("INDEXED BY op_by_state WHERE state = 1", "seq", ())
+    def take_over(self) -> list[Operation]:
+        """Take over the pending operations of processes that are no longer alive; return them."""
+        sql = "SELECT DISTINCT holder FROM op INDEXED BY op_by_holder WHERE state = 0"
+        with self._handle.read() as connection:
+            holders = {one for (one,) in connection.execute(sql)} - {self._holder.id}
+        if not self._has_swept:
+            self._has_swept = True
+            self._holder.remove_dead_locks(keep=holders)
+        return [one for holder in sorted(holders) for one in self._take_over(holder)]
 
-    def done(self, seqs: Collection[int]) -> None:
-        """Mark pending operations as applied to every store."""
-        if seqs:
-            sql = "UPDATE op SET state = 1 WHERE seq = ? AND state = 0"
-            values = [(seq,) for seq in seqs]
-            self._handle.write(lambda c: c.executemany(sql, values).rowcount)
+    def _take_over(self, holder: str) -> list[Operation]:
+        lock = self._holder.lock_of_dead(holder)
+        if lock is None:
+            return []
+        sql = f"UPDATE op SET holder = ? WHERE state = 0 AND holder = ? RETURNING {_COLUMNS}"
+        try:
+            mine = self._holder.hold()
+            taken = self._handle.write(lambda c: c.execute(sql, (mine, holder)).fetchall())
+        finally:
+            lock.remove()
+        found = [self._to_operation(OperationColumns(*row)) for row in taken]
+        return sorted(found, key=lambda op: op.seq)
 
-    def prune(self, seqs: Collection[int]) -> int:
-        """Drop those of these operations that are marked as applied; return how many."""
-        sql = "DELETE FROM op WHERE seq = ? AND state = 1"
-        values = [(seq,) for seq in seqs]
+    def remove(self, seqs: Collection[int]) -> int:
+        """Drop pending operations of this process that every store has; return how many."""
+        sql = "DELETE FROM op WHERE seq = ? AND state = 0 AND holder = ?"
+        values = [(seq, self._holder.id) for seq in seqs]
         return self._handle.write(lambda c: c.executemany(sql, values).rowcount) if values else 0
 
     def failed(self, seq: int) -> int:
@@ -153,6 +198,7 @@ class SqliteJournal:
 
     def retry(self, operations: Collection[str]) -> int:
         """Accept dead letters again, as the newest operations; return how many."""
+        self._holder.hold()
         return self._handle.write(lambda c: self._retry(c, operations)) if operations else 0
 
     def erase(self, scope: Scope, before: int) -> int:
@@ -186,13 +232,14 @@ class SqliteJournal:
 
     def close(self) -> None:
         """Release the connection; repeating it does nothing."""
+        self._holder.release()
         self._handle.close()
 
     def _read(self, source: str, order: str, values: Sequence[object]) -> list[Operation]:
         sql = f"SELECT {_COLUMNS} FROM op {source} ORDER BY {order}"
         with self._handle.read() as connection:
             found = connection.execute(sql, values)
-            return [_to_operation(OperationColumns(*row)) for row in found]
+            return [self._to_operation(OperationColumns(*row)) for row in found]
 
     def _append(
         self, connection: Connection, operations: Sequence[Operation], max_pending: int
@@ -203,7 +250,7 @@ class SqliteJournal:
         for operation in operations:
             stored = _find(connection, operation.id)
             if stored is not None and stored.state != _DEAD:
-                accepted.append(_to_operation(stored))
+                accepted.append(self._to_operation(stored))
                 continue
             if stored is not None:
                 connection.execute("DELETE FROM op WHERE seq = ?", (stored.seq,))
@@ -216,11 +263,7 @@ class SqliteJournal:
                 raise BackpressureError(
                     pending=pending - (version - first), limit=max_pending, retry_after=_RETRY_AFTER
                 )
-            if version > _LIMIT:
-                raise StoreUnavailableError(
-                    store="journal", reason="the clock is past the year 2159"
-                )
-            connection.execute("UPDATE fence SET last = ?", (version - 1,))
+            _set_last_version(connection, version - 1)
         return accepted
 
     def _retry(self, connection: Connection, operations: Collection[str]) -> int:
@@ -232,9 +275,9 @@ class SqliteJournal:
         ]
         first = self._next_version(connection)
         for number, row in enumerate(sorted(found, key=lambda row: row.seq)):
-            self._insert(connection, replace(_to_operation(row), attempts=0), first + number)
+            self._insert(connection, replace(self._to_operation(row), attempts=0), first + number)
         if found:
-            connection.execute("UPDATE fence SET last = ?", (first + len(found) - 1,))
+            _set_last_version(connection, first + len(found) - 1)
         return len(found)
 
     def _next_version(self, connection: Connection) -> int:
@@ -258,27 +301,104 @@ class SqliteJournal:
             operation.plan,
             operation.attempts,
             rows.to_micros(self._clock()),
+            self._holder.id,
         )
         seq = connection.execute(_INSERT, values).fetchone()[0]
         return replace(operation, seq=seq, version=version)
+
+    def _to_operation(self, row: OperationColumns) -> Operation:
+        return Operation(
+            id=row.id,
+            kind=row.kind,
+            scope=row.scope,
+            body=row.body,
+            seq=row.seq,
+            version=row.version,
+            plan=row.plan,
+            attempts=row.attempts,
+            elsewhere=row.holder != self._holder.id,
+        )
+
+
+class _Holder:
+    """Identity of a journal among the processes that use one file, alive while its lock is held."""
+
+    def __init__(self, path: str) -> None:
+        self.id: str = uuid.uuid4().hex
+        self._path = path
+        self._changing = threading.Lock()
+        self._lock: _HolderLock | None = None
+        self._is_closed = False
+
+    def hold(self) -> str:
+        """Take the lock, unless it is held; return the id.
+
+        Raises:
+            MemoryClosedError: it was released.
+        """
+        with self._changing:
+            if self._is_closed:
+                raise MemoryClosedError
+            while self._lock is None:
+                lock = _HolderLock(f"{self._path}.{self.id}")
+                # Another process may have removed the file in the moment before it was locked.
+                self._lock = lock if lock.is_there else None
+        return self.id
+
+    def lock_of_dead(self, holder: str) -> "_HolderLock | None":
+        """Take the lock of another holder; None while that is alive."""
+        try:
+            return _HolderLock(f"{self._path}.{holder}")
+        except StoreLockedError:
+            return None
+
+    def remove_dead_locks(self, keep: Collection[str]) -> None:
+        """Remove what dead processes have left of their locks, but of these holders."""
+        path = Path(self._path)
+        for file in path.parent.glob(f"{path.name}.{'[0-9a-f]' * 32}.lock"):
+            holder = file.name.removeprefix(f"{path.name}.").removesuffix(".lock")
+            if holder != self.id and holder not in keep:
+                lock = self.lock_of_dead(holder)
+                if lock is not None:
+                    lock.remove()
+
+    def release(self) -> None:
+        """Release the lock; repeating it does nothing."""
+        with self._changing:
+            self._is_closed = True
+            if self._lock is not None:
+                self._lock.remove()
+                self._lock = None
+
+
+class _HolderLock:
+    """A lock whose file goes with it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(f"{path}.lock")
+        with translated(path):
+            self._lock = ProcessLock(str(self._path))
+
+    @property
+    def is_there(self) -> bool:
+        """The file that was locked still has its name."""
+        return self._lock.is_of(self._path)
+
+    def remove(self) -> None:
+        """Release the lock and remove its file."""
+        self._path.unlink(missing_ok=True)
+        self._lock.release()
+
+
+def _set_last_version(connection: Connection, version: int) -> None:
+    if version >= _LIMIT:
+        raise StoreUnavailableError(store="journal", reason="the clock is past the year 2159")
+    connection.execute("UPDATE fence SET last = ?", (version,))
 
 
 def _find(connection: Connection, operation: str) -> OperationColumns | None:
     found = connection.execute(f"SELECT {_COLUMNS} FROM op WHERE id = ?", (operation,)).fetchall()
     return OperationColumns(*found[0]) if found else None
-
-
-def _to_operation(row: OperationColumns) -> Operation:
-    return Operation(
-        id=row.id,
-        kind=row.kind,
-        scope=row.scope,
-        body=row.body,
-        seq=row.seq,
-        version=row.version,
-        plan=row.plan,
-        attempts=row.attempts,
-    )
 
 
 def _to_dead_letter(row: OperationColumns) -> DeadLetter:

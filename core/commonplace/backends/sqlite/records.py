@@ -4,20 +4,40 @@ from dataclasses import replace
 from datetime import datetime
 from sqlite3 import Connection
 
+from ...filters import FOLDERS
 from ...model import Change, Event, Record, Scope
 from ...ports.stores import Erased, Outcome, Put, Remove
 from ..shared import rows
 from ..shared.rows import RecordColumns
-from . import relations
+from . import folders, relations
+from .filters import tags_of
 
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS record (
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user_id TEXT, agent_id TEXT, session_id TEXT,
+  tags TEXT, text TEXT NOT NULL,
+  kind TEXT NOT NULL, role TEXT, name TEXT, metadata TEXT NOT NULL, origin TEXT NOT NULL,
+  trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+  occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER, version INTEGER NOT NULL,
+  conflicts TEXT NOT NULL, importance REAL NOT NULL, pinned INTEGER NOT NULL, situation TEXT,
+  outcome TEXT, votes INTEGER NOT NULL, indexed INTEGER NOT NULL,
+  live INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
+CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
+CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, live, created_at, id);
+CREATE INDEX IF NOT EXISTS record_by_kind ON record (user_id, kind, live, created_at, id);
+"""
 COLUMNS = ", ".join(RecordColumns._fields)
-PUT = f"INSERT OR REPLACE INTO record ({COLUMNS}) VALUES ({'?, ' * 25}?)"
+_PUT = (
+    f"INSERT INTO record ({COLUMNS}, tags) VALUES ({'?, ' * 26}?) ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{one} = excluded.{one}" for one in (*RecordColumns._fields[1:], "tags"))
+)
 _GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _WIPE = (
-    "UPDATE record SET live = 0, text = '', metadata = '{}', role = NULL, name = NULL,"
+    "UPDATE record SET live = 0, text = '', metadata = '{}', tags = NULL, role = NULL, name = NULL,"
     " position = NULL, valid_to = NULL, expires_at = NULL, conflicts = '[]', situation = NULL,"
-    " outcome = NULL, version = ?,"
-    " updated_at = ?"
+    " outcome = NULL, version = ?, updated_at = ?"
     " WHERE id = ?"
 )
 
@@ -31,6 +51,27 @@ def read(connection: Connection, record_id: object) -> RecordColumns | None:
     return RecordColumns._make(row) if row else None
 
 
+def write(connection: Connection, record: Record, *, live: bool = True) -> RecordColumns:
+    """Write the row of a record or a tombstone, in place of an earlier one; return it."""
+    row = rows.to_row(record, live=live)
+    connection.execute(_PUT, (*row, tags_of(record.metadata) if live else None))
+    return row
+
+
+def put(
+    connection: Connection, before: Record | None, record: Record, *, live: bool
+) -> RecordColumns:
+    """Write a record or a tombstone with its folders; return its row.
+
+    Args:
+        before: the live record in the row of this id; None if there is none.
+    """
+    row = write(connection, record, live=live)
+    if FOLDERS in record.metadata or (before is not None and FOLDERS in before.metadata):
+        folders.update(connection, before, record if live else None)
+    return row
+
+
 def apply(connection: Connection, change: Put | Remove) -> Outcome:
     """Apply a change."""
     return _put(connection, change) if isinstance(change, Put) else _remove(connection, change)
@@ -42,7 +83,7 @@ def _put(connection: Connection, change: Put) -> Outcome:
     row = read(connection, record.id)
     if row is not None and not record.scope.covers(rows.scope_of(row)):
         return _ignored(record.id, None)
-    stored = rows.to_record(row) if row and row.live else None
+    before = stored = rows.to_record(row) if row and row.live else None
     if row is not None and row.version >= record.version:
         if row.version > record.version or stored is None:
             return _late(connection, record.id, stored)
@@ -56,10 +97,11 @@ def _put(connection: Connection, change: Put) -> Outcome:
         return _ignored(record.id, stored)
     if stored is None:
         position = _next_position(connection, record.scope) if change.in_session else None
-        record = replace(record, position=position)
+        if record.position != position:
+            record = replace(record, position=position)
     else:
         record = _updated(stored, change)
-    return _write(connection, change, record, stored)
+    return _write(connection, change, record, stored, before, has_row=row is not None)
 
 
 def _remove(connection: Connection, change: Remove) -> Outcome:
@@ -75,6 +117,7 @@ def _remove(connection: Connection, change: Remove) -> Outcome:
     stored = rows.to_record(row)
     if row.version >= change.version or (change.spare_pinned and stored.pinned):
         return _ignored(change.id, stored)
+    folders.update(connection, stored, None)
     connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
     connection.execute("DELETE FROM recall WHERE record = ?", (change.id,))
     reopened = relations.retract_all(connection, change.id)
@@ -94,6 +137,7 @@ def erase(connection: Connection, scope: Scope, version: int) -> Erased:
         (version, *values),
     ).rowcount
     connection.execute(f"DELETE FROM recall WHERE record IN ({erased})", (*values, version))
+    folders.erase(connection, scope, erased, [*values, version])
     removed, reopened = relations.erase(connection, erased, [*values, version])
     records = connection.execute(
         f"DELETE FROM {source} AND version <= ?",
@@ -124,9 +168,9 @@ def fence(connection: Connection, key: str, version: int) -> None:
 
 def is_erased(connection: Connection, scope: Scope, version: int) -> bool:
     """Check whether an erasure refuses a change of this version."""
-    sql = "SELECT version FROM erasure WHERE key = ?"
-    fences = (connection.execute(sql, (one.key,)).fetchone() for one in scope.covering())
-    return any(fence is not None and version <= fence[0] for fence in fences)
+    keys = [one.key for one in scope.covering()]
+    sql = f"SELECT 1 FROM erasure WHERE key IN ({', '.join('?' * len(keys))}) AND version >= ?"
+    return connection.execute(sql, (*keys, version)).fetchone() is not None
 
 
 def _ignored(record_id: str, stored: Record | None) -> Outcome:
@@ -161,19 +205,33 @@ def _updated(stored: Record, change: Put) -> Record:
     return replace(stored, **fields)
 
 
-def _write(connection: Connection, change: Put, record: Record, stored: Record | None) -> Outcome:
-    """Write a record with its relations and a version."""
-    connection.execute(PUT, rows.to_row(record))
+def _write(
+    connection: Connection,
+    change: Put,
+    record: Record,
+    stored: Record | None,
+    before: Record | None,
+    *,
+    has_row: bool,
+) -> Outcome:
+    """Write a record with its relations and a version.
+
+    Args:
+        stored: the record that it updates; None if it is new.
+        before: the live record in the row that it takes.
+        has_row: there was a row of this id, live or not.
+    """
+    row = put(connection, before, record, live=True)
     touched: list[Record] = []
-    if change.relations is not None:
+    # What had no row asserts nothing yet.
+    if change.relations or (has_row and change.relations is not None):
         touched = relations.assert_all(connection, record, change.relations)
-        if change.relations and (row := read(connection, record.id)):
-            record = rows.to_record(row)
+        if change.relations and (found := read(connection, record.id)):
+            record = rows.to_record(found)
     event: Event = "ADD" if stored is None else "UPDATE"
     previous = stored.text if stored else None
     done = Change(id=record.id, text=record.text, event=event, previous=previous)
-    metadata = rows.to_json(record.metadata)
-    _add_version(connection, done, record.version, metadata, record.updated_at)
+    _add_version(connection, done, record.version, row.metadata, record.updated_at)
     return Outcome(change=done, record=record, touched=tuple(touched))
 
 

@@ -316,7 +316,7 @@ def _assertions(connection: Connection, slot: Slot) -> list[tuple[Assertion, lis
         " GROUP BY r.id ORDER BY r.id"
     )
     return [
-        (Assertion(value, begins, ends), json.loads(records))
+        (Assertion(value, begins, ends), rows.from_json(records))
         for value, begins, ends, records in connection.execute(sql, slot).fetchall()
     ]
 
@@ -426,7 +426,7 @@ def _edges(
     return [
         Edge(subject, key, object_, records)
         for subject, key, object_, ids in connection.execute(sql, (*session, *values))
-        if (records := tuple(sorted(json.loads(ids))))
+        if (records := tuple(sorted(rows.from_json(ids))))
     ]
 
 
@@ -544,5 +544,5 @@ def _to_relation(row: RelationColumns) -> Relation:
         created_at=rows.from_micros(row.created_at),
         expired_at=rows.from_micros(row.expired_at),
         conflict=bool(row.conflict),
-        supports=tuple(sorted(json.loads(row.supports))),
+        supports=tuple(sorted(rows.from_json(row.supports))),
     )

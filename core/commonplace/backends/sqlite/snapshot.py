@@ -1,6 +1,5 @@
 """Snapshot of an embedded graph store: dump in the order that all engines share, and load."""
 
-import json
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
@@ -81,7 +80,7 @@ def versions(connection: Connection, record: str) -> list[Version]:
             event=event,
             text=text,
             previous=previous,
-            metadata=json.loads(metadata),
+            metadata=rows.from_json(metadata),
             at=rows.from_micros(at),
         )
         for record_id, version, event, text, previous, metadata, at in connection.execute(
@@ -171,7 +170,8 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
         return
     if records.is_erased(connection, record.scope, record.version):
         return
-    connection.execute(records.PUT, rows.to_row(record, live=one.live))
+    before = rows.to_record(held) if held and held.live else None
+    records.put(connection, before, record, live=one.live)
     connection.executemany(
         "INSERT OR IGNORE INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -186,7 +186,7 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
         "INSERT OR IGNORE INTO recall VALUES (?, ?)",
         [(record.id, rows.to_micros(at)) for at in one.recalls],
     )
-    before = relations.relation_ids_of(connection, record.id)
+    former = relations.relation_ids_of(connection, record.id)
     connection.execute("DELETE FROM support WHERE record = ?", (record.id,))
     owner = record.scope.owner
     asserted = {relations.put_relation(connection, owner, each, 0): each for each in one.states}
@@ -200,4 +200,4 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
             for relation_id, each in asserted.items()
         ],
     )
-    relations.drop_unsupported(connection, before - asserted.keys())
+    relations.drop_unsupported(connection, former - asserted.keys())

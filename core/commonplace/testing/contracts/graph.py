@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ...errors import InvalidRecordError, MemoryClosedError
-from ...filters import parse_filter
+from ...filters import FOLDERS, parse_filter
 from ...model import Kind, Record, Relation, Scope
 from ...ports.snapshot import RecordRow
 from ...ports.stores import GraphStore, Outcome, Put, Remove
@@ -417,6 +417,80 @@ class GraphStoreContract:
                 break
 
         assert found == expected
+
+    def test_folders_are_those_that_live_records_are_in(self, graph: GraphStore) -> None:
+        bot, session = Scope(user_id="alice", agent_id="b"), Scope(user_id="alice", session_id="s")
+        ended = START + timedelta(seconds=20)
+        graph.apply(
+            [
+                put("a", 1, metadata={FOLDERS: ["x", "x/y"]}),
+                put("b", 2, bot, metadata={FOLDERS: ["x", "x/z"]}),
+                put("c", 3, session, metadata={FOLDERS: "x"}),
+                put("d", 4, metadata={FOLDERS: ["gone"]}, expires_at=ended),
+                put("e", 5, metadata={FOLDERS: ["v"]}, valid_to=ended),
+                put("f", 6, metadata={FOLDERS: [1, None]}),
+                put("g", 7, metadata={"other": "w"}),
+                put("h", 8, Scope(user_id="bob"), metadata={FOLDERS: ["bob's"]}),
+                put("i", 9, Scope(agent_id="b"), metadata={FOLDERS: ["nobody's", "x/y"]}),
+                put("j", 10, metadata={FOLDERS: ["x", "x/y"]}),
+            ]
+        )
+
+        assert sorted(graph.folders(ALICE)) == ["v", "x", "x/y", "x/z"]
+        assert graph.folders(bot) == ["x/z"]
+        assert graph.folders(session) == ["x"]
+        assert graph.folders(Scope(agent_id="b")) == ["x/y"]
+        assert graph.folders(Scope(user_id="carol")) == []
+
+    def test_folders_follow_every_change_of_their_records(self, graph: GraphStore) -> None:
+        def found() -> list[str]:
+            return sorted(graph.folders(ALICE))
+
+        ended = START + timedelta(seconds=20)
+        later = datetime(9000, 1, 1, tzinfo=UTC)
+        graph.apply([put(key, 1, metadata={FOLDERS: ["x", key]}) for key in "abcd"])
+        graph.apply([update("a", 2, metadata={FOLDERS: ["x", "e"]}), update("b", 2, text="new")])
+        assert found() == ["b", "c", "d", "e"]
+        graph.apply([update("a", 3, metadata={}), update("b", 3, expires_at=ended)])
+        assert found() == ["c", "d"]
+        graph.apply([update("b", 4, expires_at=later), remove("c", 4)])
+        assert found() == ["b", "d"]
+        graph.apply([put("c", 5, metadata={FOLDERS: ["x"]}), update("d", 0, metadata={})])
+        assert found() == ["b", "d", "x"]
+        graph.erase(ALICE, 4)
+        assert found() == ["x"]
+        graph.erase(ALICE, 5)
+        assert found() == []
+
+    def test_a_page_of_a_folder_has_what_is_in_it_at_any_depth(self, graph: GraphStore) -> None:
+        bot, bob = Scope(user_id="alice", agent_id="b"), Scope(user_id="bob")
+        graph.apply(
+            [put(f"k{n}", n, metadata={FOLDERS: ["x", f"x{n % 2}"], "n": n}) for n in range(1, 8)]
+        )
+        graph.apply([put("bot", 8, bot, metadata={FOLDERS: "x"}), put("bob", 9, bob)])
+        graph.apply([update("k3", 10, metadata={FOLDERS: ["y"]}), remove("k5", 11)])
+        graph.apply([put("other", 12, bob, metadata={FOLDERS: ["x"]}), put("none", 13)])
+        graph.apply([put("again", 14, kind="profile", metadata={FOLDERS: ["x", "x"]})])
+
+        def texts(scope: Scope, where: dict[str, Any], **given: Any) -> list[str]:
+            found: list[str] = []
+            cursor = None
+            while True:
+                page = graph.page(scope, where=parse_filter(where), limit=2, cursor=cursor, **given)
+                found += [one.text.removeprefix("text of ") for one in page.records]
+                cursor = page.cursor
+                if cursor is None:
+                    return found
+
+        assert texts(ALICE, {FOLDERS: "x"}) == ["again", "bot", "k7", "k6", "k4", "k2", "k1"]
+        assert texts(ALICE, {FOLDERS: "x1"}) == ["k7", "k1"]
+        assert texts(ALICE, {FOLDERS: "x", "n": {"lt": 5}}) == ["k4", "k2", "k1"]
+        assert texts(ALICE, {"AND": [{"n": 7}, {FOLDERS: "x"}]}) == ["k7"]
+        assert texts(ALICE, {FOLDERS: "x"}, kinds=["profile"]) == ["again"]
+        assert texts(bot, {FOLDERS: "x"}) == ["bot"]
+        assert texts(bob, {FOLDERS: "x"}) == ["other"]
+        assert texts(ALICE, {"NOT": [{FOLDERS: "x"}]}) == ["none", "k3"]
+        assert texts(ALICE, {"NOT": [{FOLDERS: {"ne": ""}}]}) == ["none"]
 
     def test_kinds_narrow_a_page(self, graph: GraphStore) -> None:
         kinds: tuple[Kind, ...] = ("fact", "profile", "episode")

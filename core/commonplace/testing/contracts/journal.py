@@ -127,15 +127,36 @@ class JournalContract:
         assert again[1] == again[3]
         assert _ids(journal.pending()) == "ab"
 
-    def test_an_applied_one_is_returned_until_it_is_pruned(self, journal: Journal) -> None:
+    def test_a_removed_one_makes_room_for_the_same_id(self, journal: Journal) -> None:
         [first] = accept(journal, "a")
-        journal.done([first.seq])
-        [again] = accept(journal, "a")
-        journal.prune([first.seq])
+        journal.remove([first.seq])
         [new] = accept(journal, "a")
 
-        assert again == first
         assert new.seq > first.seq
+        assert new.version > first.version
+
+    def test_a_stamp_exceeds_every_version_and_keeps_nothing(
+        self, journal: Journal, clock: SetClock
+    ) -> None:
+        [before] = accept(journal, "a")
+        seen = replace(op("c"), version=before.version + 100)
+        first, second = journal.stamp([op("b"), seen])
+        clock.at = START - timedelta(days=1)
+        [third] = journal.stamp([op("d")])
+        [after] = accept(journal, "e")
+
+        versions = [one.version for one in (before, first, second, third, after)]
+        assert versions == sorted({*versions})
+        assert second.version > seen.version
+        assert (first.id, first.seq, first.body) == ("b", 0, op("b").body)
+        assert _ids(journal.pending()) == "ae"
+        assert journal.rows(ALICE) == 2
+
+    def test_nothing_is_taken_over_from_the_living(self, journal: Journal) -> None:
+        accept(journal, "ab")
+
+        assert journal.take_over() == []
+        assert [one.elsewhere for one in journal.pending()] == [False, False]
 
     def test_a_dead_one_makes_room_for_the_same_id(self, journal: Journal) -> None:
         [first] = accept(journal, "a")
@@ -161,7 +182,7 @@ class JournalContract:
 
     def test_only_what_is_pending_counts_for_the_limit(self, journal: Journal) -> None:
         ops = accept(journal, "abc")
-        journal.done([ops[0].seq])
+        journal.remove([ops[0].seq])
         journal.dead_letter(ops[1].seq, "why")
 
         assert _ids(journal.append([op("d")], max_pending=2)) == "d"
@@ -186,17 +207,15 @@ class JournalContract:
         assert _ids(journal.pending(limit=2)) == "ab"
         assert journal.pending("nobody") == []
 
-    def test_applied_ones_wait_for_pruning_in_order(self, journal: Journal) -> None:
+    def test_applied_ones_are_removed(self, journal: Journal) -> None:
         a, b, c = accept(journal, "abc")
-        journal.done([c.seq, a.seq, 999])
-        journal.done([])
 
-        assert _ids(journal.unflushed()) == "ac"
-        assert _ids(journal.pending()) == "b"
-        assert journal.prune([a.seq, b.seq, 999]) == 1
-        assert _ids(journal.unflushed()) == "c"
-        assert journal.prune([]) == 0
-        assert journal.rows(ALICE) == 2
+        assert journal.remove([c.seq, a.seq, 999]) == 2
+        assert journal.remove([c.seq]) == 0
+        assert journal.remove([]) == 0
+        assert journal.pending() == [b]
+        assert journal.rows(ALICE) == 1
+        assert journal.count() == Backlog(pending=1, dead=0)
 
     def test_failures_are_counted(self, journal: Journal) -> None:
         a, _ = accept(journal, "ab")
@@ -250,10 +269,9 @@ class JournalContract:
     def test_only_a_pending_one_can_be_applied_or_dead_lettered(self, journal: Journal) -> None:
         a, b = accept(journal, "ab")
         journal.dead_letter(a.seq, "why")
-        journal.done([a.seq, b.seq])
-        journal.dead_letter(b.seq, "late")
 
-        assert _ids(journal.unflushed()) == "b"
+        assert journal.remove([a.seq, b.seq]) == 1
+        journal.dead_letter(b.seq, "late")
         assert [one.reason for one in journal.dead()] == ["why"]
 
     def test_erasure_drops_rows_of_every_state_before_it(self, journal: Journal) -> None:
@@ -262,7 +280,7 @@ class JournalContract:
         [c] = accept(journal, "c", session)
         accept(journal, "d", BOB)
         [e] = accept(journal, "e")
-        journal.done([a.seq])
+        journal.plan({a.seq: b"plan"})
         journal.dead_letter(b.seq, "why")
 
         assert journal.rows(ALICE) == 4
@@ -277,14 +295,13 @@ class JournalContract:
     def test_counts_are_per_scope_and_over_all(self, journal: Journal) -> None:
         a, b, c = accept(journal, "abc")
         accept(journal, "d", BOB)
-        journal.done([a.seq])
+        journal.remove([a.seq])
         journal.dead_letter(b.seq, "why")
 
         assert journal.count() == Backlog(pending=2, dead=1)
         assert journal.count(ALICE) == Backlog(pending=1, dead=1)
         assert journal.count(Scope(user_id="alice", session_id="s")) == Backlog(pending=0, dead=0)
         journal.retry(["b"])
-        journal.prune([a.seq])
         journal.erase(ALICE, c.seq)
         assert journal.count() == Backlog(pending=3, dead=0)
 

@@ -1,0 +1,47 @@
+"""Backup of a memory in a folder to one file, while others write to it."""
+
+from pathlib import Path
+
+from ..errors import CannotMoveError
+from ..settings import Location
+from .files import DATABASE, drafted, require_memory
+
+
+def backup(location: Location, file: Path, *, replace: bool = False) -> int:
+    """Write one state of a whole memory to a file; it holds all that was accepted before.
+
+    Put as `memory.db` into a folder of its own, the file is a memory. It appears when it is
+    complete, checked and on the disk, readable for its owner only.
+
+    Args:
+        replace: replace a file that is there.
+
+    Returns:
+        The size of the file in bytes.
+
+    Raises:
+        CannotMoveError: there is no memory, it is damaged, it is not all in one folder, or there is
+            such a file.
+        OSError: the file cannot be written.
+    """
+    from ..backends.sqlite import maintenance
+
+    if {location.graph, location.vectors, location.journal} != {location.graph}:
+        _refuse(location)
+    require_memory(location)
+    source = Path(location.graph) / DATABASE
+    if file.is_dir() or (file.exists() and (not replace or file.samefile(source))):
+        raise CannotMoveError(
+            store=str(file), reason="is there already", hint="Give the name of a new file."
+        )
+    with drafted(file) as draft:
+        maintenance.backup(source, draft)
+    return file.stat().st_size
+
+
+def _refuse(location: Location) -> None:
+    raise CannotMoveError(
+        store=str(location),
+        reason="is not all in one folder, so that no file holds all of it",
+        hint="Use `commonplace copy` into an empty folder, or `commonplace export`.",
+    )

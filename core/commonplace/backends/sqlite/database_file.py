@@ -1,0 +1,165 @@
+"""Database file of the embedded engine: how it is made, where it may lie, and who has it open.
+
+A file appears whole or not at all: an empty one was emptied by somebody, and is refused.
+"""
+
+import contextlib
+import os
+import sqlite3
+import sys
+import uuid
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from sqlite3 import Connection
+
+from ...errors import StoreLockedError, StoreUnavailableError
+
+BUSY_SECONDS = 10.0  # to wait for the writers of other processes
+
+# SQLite's shared memory and its locks do not work over a network.
+_NETWORK = {
+    "9p", "afs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs",
+    "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "smb2", "smb3", "smbfs",
+}  # fmt: skip
+_MOUNTS = Path("/proc/self/mountinfo")
+
+
+def make_file(path: Path, fill: Callable[[Connection], None], *, create: bool) -> None:
+    """Make the file of a new database, unless there is one, and check that this may be one.
+
+    Args:
+        fill: makes the tables, in the transaction at hand.
+        create: False refuses a file that is not there.
+
+    Raises:
+        StoreUnavailableError: the file is missing or empty, or lies on a network file system.
+    """
+    if not create and not path.exists():
+        raise StoreUnavailableError(store=str(path), reason="there is no such file")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if (kind := file_system_of(path.parent)) in _NETWORK:
+        raise StoreUnavailableError(
+            store=str(path),
+            reason=f"it lies on a network file system ({kind}), where its processes cannot see "
+            "each other's locks. Give a folder on a local disk, or use server engines",
+        )
+    if not path.exists():
+        _make(path, fill)
+    if path.stat().st_size == 0:
+        raise StoreUnavailableError(
+            store=str(path),
+            reason="the file is empty, so somebody has emptied it. Put a backup in its place, or "
+            "delete it and what lies beside it to begin anew",
+        )
+
+
+def _make(path: Path, fill: Callable[[Connection], None]) -> None:
+    new = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.new")
+    os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        connection = sqlite3.connect(new, isolation_level=None)
+        with contextlib.closing(connection):
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("BEGIN IMMEDIATE")
+            fill(connection)
+            connection.execute("COMMIT")
+            # Last: a log that a full disk keeps from being moved into the file would be left here.
+            connection.execute("PRAGMA journal_mode = WAL")
+        # Another process may have been quicker: its file stays.
+        with contextlib.suppress(FileExistsError):
+            _rename(new, path)
+    finally:
+        for suffix in ("", "-wal", "-shm"):  # the last two are left where the disk was full
+            new.with_name(f"{new.name}{suffix}").unlink(missing_ok=True)
+
+
+def _rename(new: Path, path: Path) -> None:
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if not path.exists():
+            new.rename(path)
+
+
+def file_system_of(folder: Path) -> str:
+    """Return the type of the file system that a folder lies on; empty where that is unknown."""
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    folder = folder.resolve()
+    best, kind = -1, ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        mount = before.split()[4].encode().decode("unicode_escape", "replace")
+        if len(mount) >= best and folder.is_relative_to(mount):
+            best, kind = len(mount), after.split()[0]
+    return kind
+
+
+# -- locks -----------------------------------------------------------------------------------------
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int, *, shared: bool) -> None:
+        if not shared:  # there are no shared locks
+            os.lseek(descriptor, 1 << 20, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _lock(descriptor: int, *, shared: bool) -> None:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+class ProcessLock:
+    """Lock on a file until `release` or the end of the process, whichever comes first.
+
+    Args:
+        path: made if missing; it stays, which is harmless: the lock is the operating system's.
+        shared: others may hold it too, if they share it.
+
+    Raises:
+        StoreLockedError: another holder has it.
+    """
+
+    def __init__(self, path: str, *, shared: bool = False) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _lock(self._descriptor, shared=shared)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise StoreLockedError(path=path, holder="another process") from error
+        _held.add(self)
+
+    def is_of(self, path: Path) -> bool:
+        """Tell whether this is the file that is locked."""
+        try:
+            return os.path.samestat(path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Release the lock; repeating it does nothing."""
+        if self._descriptor >= 0:
+            _held.discard(self)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+_held: "weakref.WeakSet[ProcessLock]" = weakref.WeakSet()
+
+
+def _drop_inherited() -> None:
+    # A forked child shares the lock; without this it would hold it for as long as it lives.
+    for lock in list(_held):
+        with contextlib.suppress(OSError):
+            lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drop_inherited)

@@ -1,0 +1,199 @@
+"""Filter compiler: an SQL condition that no record which matches a filter fails.
+
+SQL cannot say all that a filter can, such as case folding or a caller's predicate, and its JSON
+reader may round the last digit of a float. So each part is compiled in one of two ways: to hold at
+least for what matches, or, under `NOT`, to hold at most for it. What remains is for
+`Filter.matches`.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...filters import FIELDS, TIMES, Filter, Group, Predicate, Scalar, Where
+from ...validation import is_sound
+
+_encode_text = json.JSONEncoder().encode
+Condition = tuple[str, list[Any]]  # SQL, never NULL, and its parameters
+
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_MAX_TAGS = 256
+_MAX_TAG = 64  # characters of a text that is in its tag
+_MAX_EXACT = 2**53  # up to which integers and floats convert without loss
+_MAX_SECONDS = 10**12  # farther from 1970 than any time
+# Of what is compared: far more than rounding loses, far less than anybody filters by.
+_RELATIVE_ERROR, _LEAST_ERROR = 1e-12, 1e-300
+
+
+def compile_filter(where: Filter, table: str = "") -> Condition:
+    """Compile a filter to a condition on the columns of `record`, with its parameters.
+
+    The condition is at least as wide as the filter and never NULL: ("1", []) for what SQL cannot
+    narrow. It relies on metadata that `check_metadata` accepts.
+
+    Args:
+        table: the name that stands for `record` in the statement; empty for none.
+    """
+    return _compile(where, f"{table}." if table else "", wide=True)
+
+
+def tags_of(metadata: Mapping[str, Any]) -> str | None:
+    """Write the scalars of metadata as `record.tags`: equal scalars of a key have equal tags.
+
+    A line for each, so that a filter by equality parses nothing. None if there are too many.
+    """
+    tags: list[str] = []
+    for key, held in metadata.items():
+        if held is None:
+            continue
+        values = held if isinstance(held, list | tuple) else (held,)
+        some = [_tag(key, one) for one in values if isinstance(one, Scalar)]
+        tags += some or [f"{key}="]
+        if len(tags) > _MAX_TAGS:
+            return None
+    return "\n".join(("", *tags, "")) if tags else ""
+
+
+def _tag(key: str, value: Scalar) -> str:
+    if isinstance(value, bool):
+        return f"{key}={'true' if value else 'false'}"
+    if isinstance(value, str):
+        if len(value) <= _MAX_TAG:
+            return f"{key}={_encode_text(value)}"
+        return f"{key}={hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    if isinstance(value, int) or value.is_integer():
+        return f"{key}={int(value):x}"
+    return f"{key}={value!r}"
+
+
+def _compile(where: Filter, prefix: str, *, wide: bool) -> Condition:
+    """Compile a filter to hold at least for what matches, or, if not `wide`, at most for it."""
+    unknown: Condition = ("1" if wide else "0", [])
+    if isinstance(where, Predicate):
+        return unknown
+    if isinstance(where, Group):
+        negates = where.combine == "NOT"
+        parts = [_compile(one, prefix, wide=wide != negates) for one in where.parts]
+        sql, values = _combined(parts, is_and=where.combine == "AND")
+        if negates:
+            sql = {"0": "1", "1": "0"}.get(sql, f"NOT ({sql})")
+        return sql, values
+    compiled = _where(where, prefix, wide=wide)
+    return unknown if compiled is None else compiled
+
+
+def _combined(parts: Sequence[Condition], *, is_and: bool) -> Condition:
+    neutral, decisive = ("1", "0") if is_and else ("0", "1")
+    if any(sql == decisive for sql, _ in parts):
+        return decisive, []
+    kept = [one for one in parts if one[0] != neutral]
+    if not kept:
+        return neutral, []
+    sql = (" AND " if is_and else " OR ").join(f"({one})" for one, _ in kept)
+    return sql, [value for _, values in kept for value in values]
+
+
+def _where(where: Where, prefix: str, *, wide: bool) -> Condition | None:
+    """Compile one condition; None if SQL can say nothing of it."""
+    if where.field in TIMES:
+        moment = f"{prefix}{where.field}"
+        held, compare = "1", lambda op, value: _time(moment, op, value, wide=wide)
+    elif where.field in FIELDS:
+        column = f"{prefix}{where.field}"
+        held, compare = f"{column} IS NOT NULL", lambda op, value: _text(column, op, value)
+    elif _KEY.fullmatch(where.field):
+        return _metadata(where, prefix, wide=wide)
+    else:
+        return None
+    if where.operator in ("ne", "nin"):
+        negated = Where(where.field, "in", where.values)
+        inner = _where(negated, prefix, wide=not wide)
+        return None if inner is None else (f"{held} AND NOT ({inner[0]})", inner[1])
+    found = _any(where, compare)
+    return None if found is None else (f"{held} AND ({found[0]})", found[1])
+
+
+def _metadata(where: Where, prefix: str, *, wide: bool) -> Condition | None:
+    """Compile a condition on a metadata key; of a list each element is asked."""
+    field, operator = where.field, where.operator
+
+    def has(tag: str) -> Condition:
+        return f"coalesce(instr({prefix}tags, ?) > 0, {int(wide)})", [tag]
+
+    if operator in ("eq", "in"):
+        return _any(where, lambda _, value: has(f"\n{_tag(field, value)}\n"))
+    held = has(f"\n{field}=")
+    if operator in ("ne", "nin"):
+        inner = _metadata(Where(field, "in", where.values), prefix, wide=not wide)
+        return inner and (f"{held[0]} AND NOT ({inner[0]})", [*held[1], *inner[1]])
+    found = _any(where, lambda op, value: _element(op, value, wide=wide))
+    if found is None:
+        return None
+    column, path = f"{prefix}metadata", f'$."{field}"'
+    sql = f"{held[0]} AND EXISTS (SELECT 1 FROM json_each({column}, ?) WHERE {found[0]})"
+    values = [*held[1], path, *found[1]]
+    if wide:
+        return sql, values
+    # The elements that `json_each` reads of an object are no values of the key.
+    return f"{sql} AND json_type({column}, ?) <> 'object'", [*values, path]
+
+
+def _any(where: Where, compare: Callable[[str, Scalar], Condition | None]) -> Condition | None:
+    operator = "eq" if where.operator == "in" else where.operator
+    parts = [compare(operator, one) for one in where.values]
+    known = [one for one in parts if one is not None]
+    if not known or len(known) < len(parts):
+        return None
+    sql = " OR ".join(f"({one})" for one, _ in known)
+    return sql, [value for _, values in known for value in values]
+
+
+def _element(operator: str, value: Scalar, *, wide: bool) -> Condition | None:
+    """Compile the comparison of an element of `json_each`."""
+    if isinstance(value, str):
+        if operator == "icontains":
+            return ("type = 'text'", []) if wide else None
+        compared = _text("value", operator, value)
+        return compared and (f"type = 'text' AND {compared[0]}", compared[1])
+    sign = _RANGES.get(operator)
+    if sign is None or isinstance(value, bool):
+        return None
+    if abs(value) > _MAX_EXACT:
+        return ("type IN ('integer', 'real')", []) if wide else None
+    error = abs(value) * _RELATIVE_ERROR + _LEAST_ERROR
+    limit = value - error if (operator in ("gt", "gte")) == wide else value + error
+    sql = f"type = 'integer' AND value {sign} ? OR type = 'real' AND value {sign} ?"
+    return sql, [value, limit]
+
+
+def _text(column: str, operator: str, value: Scalar) -> Condition | None:
+    """Compile the comparison of a text, which SQLite too compares by code point."""
+    if not isinstance(value, str) or not is_sound(value):
+        return None
+    if operator == "eq":
+        return f"{column} = ?", [value]
+    if operator == "contains":
+        return f"instr({column}, ?) > 0", [value]
+    if operator in _RANGES:
+        return f"{column} {_RANGES[operator]} ?", [value]
+    return None
+
+
+def _time(column: str, operator: str, value: Scalar, *, wide: bool) -> Condition | None:
+    """Compile the comparison of a time, in microseconds, with seconds."""
+    if isinstance(value, bool | str) or abs(value) > _MAX_SECONDS:
+        return None
+    # Of the value; the seconds of the time have been rounded as well.
+    error = 2 + round(abs(value) * 1e-9)
+    micros = round(value * 1e6)
+    if operator == "eq":
+        if not wide:
+            return None
+        return f"{column} BETWEEN ? AND ?", [micros - error, micros + error]
+    if operator not in _RANGES:
+        return None
+    limit = micros - error if (operator in ("gt", "gte")) == wide else micros + error
+    return f"{column} {_RANGES[operator]} ?", [limit]

@@ -1,0 +1,534 @@
+"""Exact vector index in an SQLite file, with the points of the owners in use in memory.
+
+A point is a row of the table `point`. Each change of one gets the next number of its partition, and
+each removal is counted, so that `PointCache` knows what to load. Records are read from the table
+`record` of the same file.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import islice
+from sqlite3 import Connection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import StoreUnavailableError
+from ...model import Record, Scope
+from ...ports.stores import Hit, Point, Query
+from ..shared import rows
+from ..shared.payload import check_meta, to_table
+from . import folders, records
+from .connection import ConnectionHandle, SqliteConnection, create_tables
+from .filters import compile_filter
+from .point_cache import PointCache, Reading
+from .points import Floats, Scores, Wanted
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS {point} (
+  record TEXT NOT NULL, partition TEXT NOT NULL, user_id TEXT, agent_id TEXT,
+  session_id TEXT, version INTEGER NOT NULL, change INTEGER NOT NULL, turn TEXT, until INTEGER,
+  words INTEGER NOT NULL, digest INTEGER NOT NULL, terms BLOB NOT NULL, weights BLOB NOT NULL,
+  vector BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX IF NOT EXISTS {point}_by_record ON {point} (record);
+CREATE INDEX IF NOT EXISTS {point}_by_partition ON {point} (partition, change);
+CREATE TABLE IF NOT EXISTS {point}_change (
+  partition TEXT PRIMARY KEY, written INTEGER NOT NULL, removed INTEGER NOT NULL
+) STRICT, WITHOUT ROWID
+"""
+_CACHE_BYTES = 256 * 2**20
+_PAGE = 1000
+_MOST_DIMENSIONS = 2**20
+_META_KEY = re.compile(r"index(?:_([1-9][0-9]{0,8}))?", re.ASCII)
+_MOST_READ = 1024  # records at once
+_IDS = "SELECT value FROM json_each(?)"
+
+
+class _PointRow(NamedTuple):
+    """A point as the columns of a row: see `_SCHEMA`."""
+
+    record: str
+    partition: str
+    user_id: str | None
+    agent_id: str | None
+    session_id: str | None
+    version: int
+    change: int
+    turn: str | None
+    until: int | None
+    words: int
+    digest: int
+    terms: bytes
+    weights: bytes
+    vector: bytes
+
+
+_AMENDED = _PointRow._fields[1:9]
+
+
+class SqliteIndex:
+    """A `VectorIndex` on a connection that engines share; closing it releases only its part.
+
+    A copy with another `_handle` writes in the transaction of that; its searches do not see what is
+    not committed.
+
+    Args:
+        dimensions: of every vector.
+        meta: what the vectors depend on (schema, embedder, lexical terms); stored at the first
+            opening and compared at every later one, together with `dimensions`.
+        generation: from 1; each has tables of its own.
+        keeps_records: no graph store keeps the records in this file, so the index does.
+        cache_bytes: of loaded points and records; beyond it the owners used least recently are
+            dropped. One with more than that is read from the file by each search.
+
+    Raises:
+        SchemaMismatchError: the generation was made with other `meta`; nothing was changed.
+        StoreUnavailableError: what it was made with is damaged.
+    """
+
+    def __init__(
+        self,
+        connection: SqliteConnection,
+        *,
+        dimensions: int,
+        meta: Mapping[str, str],
+        generation: int = 1,
+        keeps_records: bool = False,
+        cache_bytes: int = _CACHE_BYTES,
+    ) -> None:
+        self._dimensions = dimensions
+        self._keeps_records = keeps_records
+        self._table = table = table_name(generation)
+        wanted = {**meta, "dimensions": str(dimensions)}
+        connection.write(lambda c: _create(c, generation, wanted, keeps_records=keeps_records))
+        fields = _PointRow._fields
+        updates = ", ".join(f"{field} = excluded.{field}" for field in fields[1:])
+        self._put = (
+            f"INSERT INTO {table} ({', '.join(fields)}) VALUES ({', '.join('?' * len(fields))})"
+            f" ON CONFLICT (record) DO UPDATE SET {updates}"
+        )
+        amended = ", ".join(f"{field} = ?" for field in _AMENDED)
+        self._amend = f"UPDATE {table} SET {amended} WHERE record = ?"
+        self._handle = ConnectionHandle(connection)
+        # With the handle of the file: what a transaction has not committed must not be loaded.
+        self._cache = PointCache(self._handle.read, table, dimensions=dimensions, limit=cache_bytes)
+
+    def search(self, query: Query, limit: int) -> list[Hit]:
+        """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
+        vector: Floats = to_table([query.vector], self._dimensions)[0]
+        wanted = None if query.where is None else self._in_folder(query)
+        if limit < 1 or (wanted is not None and not wanted.ids):
+            return []
+        with self._cache.select(query, vector, wanted) as reading:
+            candidates = reading.candidates
+            lexical = candidates.lexical(query.terms)
+            found = _Hits(self._cache, reading, query, lexical)
+            found.take(candidates.best(candidates.dense, limit), limit)
+            found.take(candidates.best(lexical, limit, above=0.0), limit)
+            return found.best_dense_first()
+
+    def _in_folder(self, query: Query) -> Wanted | None:
+        """Choose the records of a small folder, if a query asks for no others; None for all."""
+        name = folders.folder_wanted(query.where)
+        if name is None or self._keeps_records:
+            return None
+        with self._handle.read() as connection:
+            ids = folders.records_in(connection, query.scope, name, _MOST_READ)
+        return None if ids is None else Wanted((), ids)
+
+    def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
+        """Score the records of these turns, or with these ids, both ways; best dense first."""
+        vector: Floats = to_table([query.vector], self._dimensions)[0]
+        if not turns and not ids:
+            return []
+        with self._cache.select(query, vector, Wanted(turns, ids)) as reading:
+            found = _Hits(self._cache, reading, query, reading.candidates.lexical(query.terms))
+            number = len(reading.candidates.rows)
+            found.take(iter(range(number)), max(number, 1))
+            return found.best_dense_first()
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Write points in one transaction; a version that is not greater is ignored."""
+        if not points:
+            return
+        table = to_table([point.vector for point in points], self._dimensions).astype("<f4")
+        newest: dict[str, _PointRow] = {}
+        kept: dict[str, Record] = {}
+        for point, vector in zip(points, table, strict=True):
+            record = point.record
+            if record.id not in kept or record.version > kept[record.id].version:
+                newest[record.id] = _to_row(point, vector.tobytes())
+                kept[record.id] = record
+
+        def write(connection: Connection) -> None:
+            stored = self._stored(connection, newest)
+            changes = _Changes(connection, self._table)
+            written = []
+            for row in newest.values():
+                before = stored.get(row.record)
+                if before is None or row.version > before[0]:
+                    change = changes.write(row.partition, before and before[1])
+                    written.append(row._replace(change=change))
+            connection.executemany(self._put, written)
+            changes.save()
+            self._put_records(connection, [kept[row.record] for row in written])
+
+        self._handle.write(write)
+
+    def amend(self, records: Sequence[Record]) -> None:
+        """Replace what is stored of records that are there and not newer, except their text."""
+        if not records:
+            return
+
+        def write(connection: Connection) -> None:
+            stored = self._stored(connection, [one.id for one in records])
+            changes = _Changes(connection, self._table)
+            written = []
+            for record in records:
+                before = stored.get(record.id)
+                if before is None or record.version < before[0]:
+                    continue
+                partition = record.scope.partition
+                change = changes.write(partition, before[1])
+                connection.execute(self._amend, (*_amended(record, change), record.id))
+                stored[record.id] = (record.version, partition)
+                written.append(record)
+            changes.save()
+            self._put_records(connection, written)
+
+        self._handle.write(write)
+
+    def vectors(self, records: Sequence[Record]) -> dict[str, Sequence[float]]:
+        """Read the vectors of these records, where they are stored with the same text."""
+        if not records:
+            return {}
+        asked = {one.id: one for one in records}
+        sql = f"SELECT record, digest, vector FROM {self._table} WHERE record IN ({_IDS})"
+        with self._handle.read() as connection:
+            found = connection.execute(sql, (json.dumps(list(asked)),)).fetchall()
+        return {
+            one: np.frombuffer(vector, "<f4").tolist()
+            for one, digest, vector in found
+            if digest == _digest(asked[one])
+        }
+
+    def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
+        """Remove these records where the scope covers them, those that are newer excepted."""
+        if ids:
+            source = f"{self._table} INDEXED BY {self._table}_by_record WHERE record IN ({_IDS})"
+            self._remove(source, [json.dumps(list(ids))], scope, version)
+
+    def erase(self, scope: Scope, version: int | None = None) -> int:
+        """Remove every record that the scope covers, newer ones excepted; return how many."""
+        source = f"{self._table} INDEXED BY {self._table}_by_partition WHERE TRUE"
+        return self._remove(source, [], scope, version)
+
+    def count(self, scope: Scope) -> int:
+        """Count the records that the scope covers, superseded and expired ones included."""
+        clause, values = rows.covered(scope, by_partition=True)
+        source = f"{self._table} INDEXED BY {self._table}_by_partition"
+        with self._handle.read() as connection:
+            sql = f"SELECT count(*) FROM {source} WHERE {clause}"
+            return int(connection.execute(sql, values).fetchone()[0])
+
+    def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
+        """Iterate over (id, version) of every record that the scope covers, in no order.
+
+        One that changes meanwhile may come twice, in both versions.
+        """
+        clause, values = ("TRUE", []) if scope is None else rows.covered(scope, by_partition=True)
+        index, order = ("record", "record") if scope is None else ("partition", "change")
+        last: list[Any] = ["" if scope is None else 0]
+        sql = (
+            f"SELECT record, version, {order} FROM {self._table}"
+            f" INDEXED BY {self._table}_by_{index}"
+            f" WHERE {clause} AND {order} > ? ORDER BY {order} LIMIT {_PAGE}"
+        )
+        while True:
+            with self._handle.read() as connection:
+                found = connection.execute(sql, (*values, *last)).fetchall()
+            yield from ((record, version) for record, version, _ in found)
+            if len(found) < _PAGE:
+                return
+            last = [found[-1][2]]
+
+    def flush(self) -> None:
+        """Return: every write is on the disk when it returns."""
+        with self._handle.read():
+            pass
+
+    def close(self) -> None:
+        """Release the connection and what is loaded; repeating it does nothing."""
+        self._handle.close()
+        self._cache.clear()
+
+    def _stored(self, connection: Connection, ids: Iterable[str]) -> dict[str, tuple[int, str]]:
+        """Read version and partition of the points of these records."""
+        sql = f"SELECT record, version, partition FROM {self._table} WHERE record IN ({_IDS})"
+        found = connection.execute(sql, (json.dumps(list(ids)),))
+        return {record: (version, partition) for record, version, partition in found}
+
+    def _put_records(self, connection: Connection, written: Sequence[Record]) -> None:
+        if self._keeps_records:
+            for one in written:
+                records.write(connection, one)
+
+    def _remove(
+        self, source: str, given: Sequence[Any], scope: Scope | None, version: int | None
+    ) -> int:
+        conditions, values = [source], list(given)
+        if scope is not None:
+            clause, more = rows.covered(scope, by_partition=True)
+            conditions.append(clause)
+            values += more
+        if version is not None:
+            conditions.append("version <= ?")
+            values.append(version)
+        sql = f"DELETE FROM {' AND '.join(conditions)} RETURNING record, partition"
+
+        def write(connection: Connection) -> int:
+            gone = connection.execute(sql, values).fetchall()
+            changes = _Changes(connection, self._table)
+            for _, partition in gone:
+                changes.remove(partition)
+            changes.save()
+            if self._keeps_records:
+                ids = json.dumps([record for record, _ in gone])
+                connection.execute(f"DELETE FROM record WHERE id IN ({_IDS})", (ids,))
+            return len(gone)
+
+        return self._handle.write(write)
+
+
+def drop_points(connection: SqliteConnection, generation: int) -> None:
+    """Remove one generation of the index of a file; a missing one is ignored."""
+    table = table_name(generation)
+
+    def drop(connection: Connection) -> None:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.execute(f"DROP TABLE IF EXISTS {table}_change")
+        connection.execute("DELETE FROM meta WHERE key = ?", (_meta_key(generation),))
+
+    connection.write(drop)
+
+
+class _Changes:
+    """Numbers of the changes of each partition within a transaction."""
+
+    def __init__(self, connection: Connection, table: str) -> None:
+        self._connection = connection
+        self._table = table
+        self._counters: dict[str, list[int]] = {}
+
+    def write(self, partition: str, former: str | None) -> int:
+        """Count a point that is written, and its removal from another partition; number it."""
+        if former is not None and former != partition:
+            self.remove(former)
+        counters = self._of(partition)
+        counters[0] += 1
+        return counters[0]
+
+    def remove(self, partition: str) -> None:
+        """Count a point that is removed."""
+        self._of(partition)[1] += 1
+
+    def save(self) -> None:
+        """Store the numbers."""
+        sql = f"INSERT OR REPLACE INTO {self._table}_change VALUES (?, ?, ?)"
+        values = [(partition, *counters) for partition, counters in self._counters.items()]
+        self._connection.executemany(sql, values)
+
+    def _of(self, partition: str) -> list[int]:
+        if (counters := self._counters.get(partition)) is None:
+            sql = f"SELECT written, removed FROM {self._table}_change WHERE partition = ?"
+            row = self._connection.execute(sql, (partition,)).fetchone()
+            counters = self._counters[partition] = list(row or (0, 0))
+        return counters
+
+
+class _Hits:
+    """Collector of the candidates that match a query."""
+
+    def __init__(self, cache: PointCache, reading: Reading, query: Query, lexical: Scores) -> None:
+        self._cache = cache
+        self._reading = reading
+        self._candidates = reading.candidates
+        self._query = query
+        self._lexical = lexical
+        includes = (query.include_superseded, query.include_expired)
+        is_narrower = query.as_of is not None or query.where is not None or bool(query.kinds)
+        # Then the selection of points has decided.
+        self._is_exact = not is_narrower and (all(includes) or not any(includes))
+        self._read: dict[int, Record | None] = {}
+        self._taken: dict[int, Record] = {}
+        self._narrow: set[str] | None = None
+
+    def take(self, order: Iterator[int], limit: int) -> None:
+        """Take the first `limit` candidates of an order that match."""
+        missing, size = limit, limit
+        order = self._narrowed(order)
+        while part := list(islice(order, size)):
+            self._read_records([one for one in part if one not in self._read])
+            for candidate in part:
+                if (record := self._read[candidate]) is not None:
+                    self._taken[candidate] = record
+                    missing -= 1
+                    if not missing:
+                        return
+            if self._narrow is None and len(self._read) > 4 * limit + 256:
+                self._narrow = self._find_narrow()
+                order = self._narrowed(order)
+            size = min(2 * size, _MOST_READ)
+
+    def best_dense_first(self) -> list[Hit]:
+        """List what was taken; ties by id."""
+        at = list(self._taken)
+        numbers = (self._candidates.dense, self._lexical, self._candidates.words)
+        dense, lexical, words = (array[at].tolist() for array in numbers)
+        found = zip(self._taken.values(), dense, lexical, words, strict=True)
+        hits = [Hit(record=one, dense=d, lexical=x, words=n) for one, d, x, n in found]
+        return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
+
+    def _narrowed(self, order: Iterator[int]) -> Iterator[int]:
+        if (narrow := self._narrow) is None:
+            return order
+        ids, rows_ = self._candidates.ids, self._candidates.rows
+        return (one for one in order if ids[rows_[one]] in narrow)
+
+    def _read_records(self, candidates: Sequence[int]) -> None:
+        """Read records; None for one that does not match."""
+        rows_ = self._candidates.rows[candidates].tolist()
+        cached = self._reading.records
+        found = {one: cached.get(row) for one, row in zip(candidates, rows_, strict=True)}
+        if None in found.values():
+            found |= self._fetch(
+                {one: row for one, row in zip(candidates, rows_, strict=True) if found[one] is None}
+            )
+        if not self._is_exact:
+            matches = self._query.matches
+            found = {n: one if one and matches(one) else None for n, one in found.items()}
+        self._read |= found
+
+    def _fetch(self, missing: dict[int, int]) -> dict[int, Record]:
+        """Read the records of candidates, given with their rows, from the file."""
+        numbers = {self._candidates.ids[row]: one for one, row in missing.items()}
+        stored = self._reading.connection.execute(_READ, (json.dumps(list(numbers)),))
+        found = {numbers[row[0]]: rows.to_record(row) for row in stored}
+        self._cache.keep(self._reading, {missing[n]: one for n, one in found.items()})
+        return found
+
+    def _find_narrow(self) -> set[str] | None:
+        """Find the ids of the records that may match by SQL, where most others do not."""
+        condition = _condition(self._query)
+        if condition is None:
+            return None
+        clause, values = rows.covered(self._query.scope)
+        source = f"record {rows.index(self._query.scope, 'record')}"
+        sql = f"SELECT id FROM {source} WHERE {clause} AND live = 1 AND {condition[0]}"
+        return {id_ for (id_,) in self._reading.connection.execute(sql, (*values, *condition[1]))}
+
+
+_READ = f"SELECT {records.COLUMNS} FROM record WHERE id IN ({_IDS}) AND live = 1"
+
+
+def _condition(query: Query) -> tuple[str, list[Any]] | None:
+    """Build an SQL condition on `record` that is at least as wide as a query; None for none."""
+    conditions: list[str] = []
+    values: list[Any] = []
+    if query.kinds:
+        conditions.append(f"kind IN ({', '.join('?' * len(query.kinds))})")
+        values += query.kinds
+    if query.as_of is not None:
+        conditions.append("occurred_at <= ? AND (valid_to IS NULL OR valid_to > ?)")
+        values += [rows.to_micros(query.as_of)] * 2
+    if query.where is not None:
+        sql, operands = compile_filter(query.where)
+        conditions += [] if sql == "1" else [f"({sql})"]
+        values += operands
+    return (" AND ".join(conditions), values) if conditions else None
+
+
+def table_name(generation: int) -> str:
+    """Name the table of the points of a generation; `{table}_change` has the counters."""
+    return "point" if generation == 1 else f"point_{generation}"
+
+
+def parse_meta(key: str, value: str) -> tuple[int, dict[str, str]] | None:
+    """Parse a row of the table `meta`: the number of a generation, and what it was made with.
+
+    Returns:
+        None if it is another row, or one that is damaged.
+    """
+    found = _META_KEY.fullmatch(key)
+    if found is None:
+        return None
+    try:
+        meta = json.loads(value)
+        is_sound = all(isinstance(one, str) for one in meta.values())
+        is_sound = is_sound and 0 < int(meta["dimensions"]) <= _MOST_DIMENSIONS
+    except (ValueError, AttributeError, KeyError):
+        return None
+    return (int(found[1] or 1), meta) if is_sound else None
+
+
+def _meta_key(generation: int) -> str:
+    return "index" if generation == 1 else f"index_{generation}"
+
+
+def _create(
+    connection: Connection, generation: int, wanted: Mapping[str, str], *, keeps_records: bool
+) -> None:
+    key, table = _meta_key(generation), table_name(generation)
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    create_tables(connection, _SCHEMA.format(point=table))
+    if row is None:  # points of an unknown embedder, in a damaged file, cannot be used
+        connection.execute(f"DELETE FROM {table}")
+        connection.execute("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(wanted)))
+    elif (stored := parse_meta(key, row[0])) is None:
+        reason = "what its vectors were made with cannot be read; run `commonplace reindex`"
+        raise StoreUnavailableError(store="the index", reason=reason)
+    else:
+        check_meta(stored[1], wanted)
+    if keeps_records:
+        create_tables(connection, records.SCHEMA)
+
+
+def _digest(record: Record) -> int:
+    """Digest of the text that the vector is of: the stored record may have a newer text."""
+    text = record.indexed_text.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), signed=True)
+
+
+def _until(record: Record) -> int | None:
+    ends = [rows.to_micros(one) for one in (record.expires_at, record.valid_to) if one is not None]
+    return min(ends, default=None)
+
+
+def _to_row(point: Point, vector: bytes) -> _PointRow:
+    record, scope = point.record, point.record.scope
+    return _PointRow(
+        record=record.id,
+        partition=scope.partition,
+        user_id=scope.user_id,
+        agent_id=scope.agent_id,
+        session_id=scope.session_id,
+        version=record.version,
+        change=0,
+        turn=record.turn,
+        until=_until(record),
+        words=point.words,
+        digest=_digest(record),
+        terms=np.array(point.terms.indices, "<u4").tobytes(),
+        weights=np.array(point.terms.weights, "<f4").tobytes(),
+        vector=vector,
+    )
+
+
+def _amended(record: Record, change: int) -> tuple[Any, ...]:
+    """List the values of `_AMENDED`."""
+    scope = record.scope
+    ids = (scope.partition, scope.user_id, scope.agent_id, scope.session_id)
+    return (*ids, record.version, change, record.turn, _until(record))

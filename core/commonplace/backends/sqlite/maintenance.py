@@ -1,0 +1,105 @@
+"""Check and backup of a whole SQLite file, whoever writes to it meanwhile.
+
+Nothing here makes or changes the file that it reads.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from sqlite3 import Connection
+
+from ...errors import CannotMoveError
+
+_OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+_BUSY_SECONDS = 10.0  # to wait for the writers of other processes
+
+
+@contextlib.contextmanager
+def opened_unchanged(path: Path) -> Iterator[Connection]:
+    """Open a file to read one state of it; nothing is made beside a file that nobody has open.
+
+    Raises:
+        sqlite3.DatabaseError: as SQLite tells it.
+    """
+    # Without a log nobody has the file open; to open it as usual would make a log that stays.
+    is_open = path.with_name(f"{path.name}-wal").exists()
+    connection = _connect(path, "mode=ro" if is_open else "mode=ro&immutable=1")
+    try:
+        try:
+            connection.execute("BEGIN")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:  # the log cannot be read where nothing can be written
+            connection.close()
+            connection = _connect(path, "mode=ro&immutable=1")
+        yield connection
+    finally:
+        connection.close()
+
+
+def check(path: Path) -> list[str]:
+    """List what SQLite finds wrong with a file, as it words it; empty list if it is sound."""
+    found = _check(path)
+    # Who opened the file meanwhile may have changed pages between two that were read.
+    return _check(path) if found else found
+
+
+def backup(path: Path, file: Path) -> None:
+    """Write one state of a file to `file`, which is made anew, and check it.
+
+    Raises:
+        CannotMoveError: the file is damaged.
+        OSError: the disk is full or fails.
+    """
+    try:
+        with opened_to_copy(path) as source, contextlib.closing(sqlite3.connect(file)) as target:
+            source.backup(target)  # all pages at once: a writer would start it over
+        found = _messages(_connect(file, "mode=ro&immutable=1"), "quick_check")
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK:
+            raise OSError(f"{file}: {error}") from error
+        found = [str(error)]
+    if found:
+        raise CannotMoveError(
+            store=str(path),
+            reason=f"is damaged ({found[0]})",
+            hint="Run `commonplace salvage` on it: it brings what can be read into a new folder.",
+        )
+
+
+@contextlib.contextmanager
+def opened_to_copy(path: Path) -> Iterator[Connection]:
+    """Open a file to read it beside its writers, or as it is where nothing can be written."""
+    connection = _connect(path, "mode=rw")
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            raise
+        with opened_unchanged(path) as unchanged:
+            unchanged.execute("COMMIT")
+            yield unchanged
+        return
+    with contextlib.closing(connection):
+        yield connection
+
+
+def _check(path: Path) -> list[str]:
+    try:
+        with opened_unchanged(path) as connection:
+            return _messages(connection, "integrity_check")
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter of a damaged schema
+        return [str(error)]
+
+
+def _messages(connection: Connection, pragma: str) -> list[str]:
+    with contextlib.closing(connection):
+        found = [str(row[0]) for row in connection.execute(f"PRAGMA {pragma}")]
+    return [] if found == ["ok"] else [line for one in found for line in one.splitlines()]
+
+
+def _connect(path: Path, options: str) -> Connection:
+    uri = f"{path.resolve().as_uri()}?{options}"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_SECONDS)

@@ -1,0 +1,380 @@
+"""Points of one partition in memory: vectors as a matrix, terms as postings, scopes as numbers.
+
+A row is never used for another point: what replaces a point gets a new row, and the old one is
+dead. Whoever has selected rows may therefore go on with them while others are added.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model import Record
+from ...ports.stores import Query, Terms
+from ..shared import rows as row_values
+
+Numbers = NDArray[np.intp]
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+Scores = NDArray[np.float64]
+
+COLUMNS = "change, record, agent_id, session_id, turn, words, until, terms, weights, vector"
+ROW_BYTES = 700  # id, turn, terms and numbers of a point, beside its vector
+_RECORD_BYTES = 1500  # a decoded record beside its text
+_NEVER = 2**63 - 1
+_DECIMALS = 6  # of a score: equal vectors must not differ by the order of additions
+_KINDS = {
+    "change": "i8", "until": "i8", "agent": "i4", "session": "i4", "words": "i4", "alive": "?",
+}  # fmt: skip
+
+
+class Wanted(NamedTuple):
+    """A choice of points: those of some turns, and those with some ids."""
+
+    turns: Collection[str]
+    ids: Collection[str]
+
+
+class Occurrences(NamedTuple):
+    """Occurrences of terms: number of the term, row or candidate that has it, and its weight."""
+
+    terms: Numbers
+    places: Numbers
+    weights: Floats
+
+    def among(self, chosen: Mask | Numbers) -> "Occurrences":
+        """Choose some of them, by a mask or in an order."""
+        return Occurrences(self.terms[chosen], self.places[chosen], self.weights[chosen])
+
+
+@dataclass(slots=True)
+class Candidates:
+    """Points that a query may show, in no order, and what is needed to score them.
+
+    Attributes:
+        ids: of the records, by row. rows: of each candidate.
+        words, dense: of each candidate.
+        number: of points that the scope covers. frequencies: how many of them have each term.
+        occurrences: of the terms in candidates, by candidate.
+    """
+
+    ids: Sequence[str]
+    rows: Numbers
+    words: NDArray[np.int32]
+    dense: Scores
+    number: int
+    frequencies: Numbers
+    occurrences: Occurrences
+
+    def lexical(self, terms: Terms) -> Scores:
+        """Compute the weighted term product of each candidate."""
+        n = self.frequencies
+        weights = np.log(1 + (self.number - n + 0.5) / (n + 0.5)) * np.asarray(terms.weights)
+        which, places, weight = self.occurrences
+        products = weights[which] * weight
+        scores = np.bincount(places, weights=products, minlength=len(self.rows))
+        return np.round(scores, _DECIMALS)
+
+    def best(self, scores: Scores, number: int, *, above: float = -np.inf) -> Iterator[int]:
+        """Yield candidates by descending score, ties by id.
+
+        Args:
+            number: that is likely to be read; more are sorted when they are read.
+            above: leave out those that do not score more than this.
+        """
+        below, block = np.inf, max(number, 16)
+        while True:
+            left = (
+                scores if above == -np.inf and below == np.inf else _between(scores, above, below)
+            )
+            if not len(left):
+                return
+            least = len(left) - block
+            lowest = np.partition(left, least)[least] if least > 0 else left.min()
+            best = np.flatnonzero((scores >= lowest) & (scores < below))
+            ids = [self.ids[row] for row in self.rows[best].tolist()]
+            ordered = sorted(zip((-scores[best]).tolist(), ids, best.tolist(), strict=True))
+            yield from (candidate for _, _, candidate in ordered)
+            below = lowest
+            block *= 4
+
+
+def _between(scores: Scores, above: float, below: float) -> Scores:
+    return scores[(scores > above) & (scores < below)]
+
+
+class PointSelection(NamedTuple):
+    """Rows of loaded points that a query may show; scoring them needs no lock."""
+
+    candidates: Candidates
+    vectors: Floats
+
+    def score(self, vector: Floats) -> Candidates:
+        """Add the cosine of each candidate with a vector of unit length."""
+        rows = self.candidates.rows
+        is_most = 2 * len(rows) >= len(self.vectors)
+        vectors = self.vectors if is_most else self.vectors[rows]
+        # As one product per row: BLAS spreads a matrix-vector product over all cores, and searches
+        # at once then wait for each other.
+        scores = np.matmul(vectors[:, None, :], vector[:, None])[:, 0, 0]
+        dense = np.round((scores[rows] if is_most else scores).astype(np.float64), _DECIMALS)
+        self.candidates.dense = dense
+        return self.candidates
+
+
+def join(parts: Sequence[Candidates], terms: Terms) -> Candidates:
+    """Join candidates of several blocks of points; their rows are numbered anew."""
+    starts = np.cumsum([0, *(len(one.rows) for one in parts)])
+    found = [
+        one.occurrences._replace(places=one.occurrences.places + start)
+        for one, start in zip(parts, starts, strict=False)
+    ]
+    return Candidates(
+        ids=[one.ids[row] for one in parts for row in one.rows.tolist()],
+        rows=np.arange(starts[-1]),
+        words=_joined([one.words for one in parts], "i4"),
+        dense=_joined([one.dense for one in parts], "f8"),
+        number=sum(one.number for one in parts),
+        frequencies=sum((one.frequencies for one in parts), np.zeros(len(terms.indices), np.intp)),
+        occurrences=_concatenated(_NONE_FOUND, *found),
+    )
+
+
+class Points:
+    """Loaded points of one partition. Its methods need a lock against each other.
+
+    Attributes:
+        records: decoded, by row; filled and read without a lock.
+        size: number of rows, dead ones included. alive: number of the others.
+    """
+
+    def __init__(self, dimensions: int, capacity: int = 0) -> None:
+        self.records: dict[int, Record] = {}
+        self.size = 0
+        self.alive = 0
+        self._dimensions = dimensions
+        self._ids: list[str] = []
+        self._row_of: dict[str, int] = {}
+        self._turns: dict[str, list[int]] = {}
+        self._codes: dict[str | None, int] = {None: 0}
+        self._columns: dict[str, NDArray[Any]] = {
+            name: np.zeros(capacity, kind) for name, kind in _KINDS.items()
+        }
+        self._vectors: Floats = np.empty((capacity, dimensions), "f4")
+        self._postings = _Postings()
+        self._record_bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """Their size in memory, roughly."""
+        return self.size * (4 * self._dimensions + ROW_BYTES) + self._record_bytes
+
+    def add(self, loaded: Sequence[tuple[Any, ...]]) -> None:
+        """Add rows of `COLUMNS`, in ascending order of `change`; each replaces its former row."""
+        change, ids, agents, sessions, turns, words, until, terms, weights, vectors = zip(
+            *loaded, strict=True
+        )
+        start, end = self.size, self.size + len(loaded)
+        self._reserve(end)
+        values: dict[str, Any] = {
+            "change": change,
+            "until": [_NEVER if one is None else one for one in until],
+            "agent": [self._codes.setdefault(one, len(self._codes)) for one in agents],
+            "session": [self._codes.setdefault(one, len(self._codes)) for one in sessions],
+            "words": words,
+            "alive": True,
+        }
+        for name, column in self._columns.items():
+            column[start:end] = values[name]
+        table = np.frombuffer(b"".join(vectors), "<f4")
+        self._vectors[start:end] = table.reshape(-1, self._dimensions)
+        self._postings.add(start, terms, weights)
+        for row, (record_id, turn) in enumerate(zip(ids, turns, strict=True), start):
+            self._bury(self._row_of.get(record_id))
+            self._row_of[record_id] = row
+            if turn is not None:
+                self._turns.setdefault(turn, []).append(row)
+        self._ids += ids
+        self.size = end
+        self.alive += len(loaded)
+
+    def retain(self, changes: NDArray[np.int64]) -> None:
+        """Drop the points that none of these changes has written last."""
+        gone = np.flatnonzero(self._column("alive") & ~np.isin(self._column("change"), changes))
+        for row in gone.tolist():
+            self._bury(row)
+            del self._row_of[self._ids[row]]
+
+    def compact(self) -> "Points":
+        """Return the points without dead rows, as new points."""
+        kept = np.flatnonzero(self._column("alive"))
+        made = Points(self._dimensions, len(kept))
+        moved = np.full(self.size, -1, np.intp)
+        moved[kept] = np.arange(len(kept))
+        made.size = made.alive = len(kept)
+        made._columns = {name: column[kept] for name, column in self._columns.items()}
+        np.take(self._vectors, kept, axis=0, out=made._vectors)
+        made._ids = [self._ids[row] for row in kept.tolist()]
+        made._row_of = {one: row for row, one in enumerate(made._ids)}
+        for turn, rows in self._turns.items():
+            if left := [row for row in moved[rows].tolist() if row >= 0]:
+                made._turns[turn] = left
+        made._codes = self._codes
+        made._postings = self._postings.renumbered(moved)
+        records = self.records.copy()  # as another thread may add or drop some
+        kept_records = {int(moved[row]): one for row, one in records.items() if moved[row] >= 0}
+        made.keep_records(kept_records)
+        return made
+
+    def select(self, query: Query, wanted: Wanted | None) -> PointSelection:
+        """Select what a query may show; where `until` does not decide, the record has to."""
+        scope = query.scope
+        covered: Mask = self._column("alive").copy()
+        for name, field in ((scope.agent_id, "agent"), (scope.session_id, "session")):
+            if name is not None:
+                covered &= self._column(field) == self._codes.get(name, -1)
+        visible = covered
+        if not (query.include_superseded or query.include_expired or query.as_of):
+            visible = covered & (self._column("until") > row_values.to_micros(query.at))
+        if wanted is not None:
+            visible = visible & self._mask(wanted)
+        chosen = np.flatnonzero(visible)
+        found, frequencies = self._postings.find(query.terms.indices)
+        if len(chosen) < self.size:  # else every row is a candidate
+            inside = found.terms[covered[found.places]]
+            frequencies = np.bincount(inside, minlength=len(frequencies))
+            found = found.among(visible[found.places])
+            found = found._replace(places=(np.cumsum(visible) - 1)[found.places])
+        candidates = Candidates(
+            ids=self._ids,
+            rows=chosen,
+            words=self._column("words")[chosen],
+            dense=np.zeros(0),
+            number=int(np.count_nonzero(covered)),
+            frequencies=frequencies,
+            occurrences=found,
+        )
+        return PointSelection(candidates, self._vectors[: self.size])
+
+    def keep_records(self, records: dict[int, Record]) -> None:
+        """Keep decoded records by row, for later searches."""
+        self._record_bytes += sum(
+            _size(one) for row, one in records.items() if row not in self.records
+        )
+        self.records |= records
+
+    def drop_records(self) -> None:
+        """Drop the decoded records."""
+        self.records = {}
+        self._record_bytes = 0
+
+    def _mask(self, wanted: Wanted) -> Mask:
+        rows = {row for turn in wanted.turns for row in self._turns.get(turn, ())}
+        rows |= {self._row_of[one] for one in wanted.ids if one in self._row_of}
+        mask: Mask = np.zeros(self.size, np.bool_)
+        mask[list(rows)] = True
+        return mask
+
+    def _bury(self, row: int | None) -> None:
+        if row is None:
+            return
+        self._columns["alive"][row] = False
+        self.alive -= 1
+        if (record := self.records.pop(row, None)) is not None:
+            self._record_bytes -= _size(record)
+
+    def _column(self, name: str) -> NDArray[Any]:
+        return self._columns[name][: self.size]
+
+    def _reserve(self, size: int) -> None:
+        if size <= len(self._vectors):
+            return
+        capacity = size if self.size == 0 else max(size, self.size + self.size // 4 + 16)
+        more = capacity - self.size
+        for name, kind in _KINDS.items():
+            self._columns[name] = np.concatenate([self._column(name), np.zeros(more, kind)])
+        vectors = self._vectors
+        self._vectors = np.empty((capacity, self._dimensions), "f4")
+        self._vectors[: self.size] = vectors[: self.size]
+
+
+class _Postings:
+    """Occurrences of terms by row, sorted by term: most of them, and those added since."""
+
+    def __init__(self) -> None:
+        self._sorted = _by_term(_NOTHING)
+        self._added = self._sorted
+
+    def add(self, start: int, terms: Sequence[bytes], weights: Sequence[bytes]) -> None:
+        """Add the terms of successive rows from `start` on."""
+        lengths = [len(one) // 4 for one in terms]
+        new = Occurrences(
+            np.frombuffer(b"".join(terms), "<u4"),
+            np.repeat(np.arange(start, start + len(terms)), lengths),
+            np.frombuffer(b"".join(weights), "<f4"),
+        )
+        self._added = _by_term(self._added, new)
+        if len(self._added.terms) > len(self._sorted.terms) // 16 + 4096:
+            self._sorted, self._added = _by_term(self._sorted, self._added), _by_term(_NOTHING)
+
+    def find(self, indices: Sequence[int]) -> tuple[Occurrences, Numbers]:
+        """Find the rows that have these terms, dead ones too, and how many rows have each.
+
+        In the result `terms` are places in `indices`.
+        """
+        asked = np.array(indices, np.uint32)
+        if not len(self._added.terms):
+            return _find(self._sorted, asked)
+        added, numbers = _find(self._added, asked)
+        if not len(self._sorted.terms):
+            return added, numbers
+        found, others = _find(self._sorted, asked)
+        return _concatenated(found, added), numbers + others
+
+    def renumbered(self, moved: Numbers) -> "_Postings":
+        """Return postings with new row numbers; rows with a negative one are left out."""
+        every = _by_term(self._sorted, self._added)
+        every = every._replace(places=moved[every.places])
+        made = _Postings()
+        made._sorted = every.among(every.places >= 0)
+        return made
+
+
+_NONE_FOUND = Occurrences(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32))
+_NOTHING = Occurrences(np.zeros(0, np.uint32), np.zeros(0, np.intp), np.zeros(0, np.float32))
+
+
+def _concatenated(*parts: Occurrences) -> Occurrences:
+    return Occurrences(
+        np.concatenate([one.terms for one in parts]),
+        np.concatenate([one.places for one in parts]),
+        np.concatenate([one.weights for one in parts]),
+    )
+
+
+def _by_term(*parts: Occurrences) -> Occurrences:
+    every = _concatenated(*parts)
+    order = np.argsort(every.terms, kind="stable")
+    return every.among(order)
+
+
+def _find(postings: Occurrences, asked: NDArray[np.uint32]) -> tuple[Occurrences, Numbers]:
+    starts = np.searchsorted(postings.terms, asked, side="left")
+    ends = np.searchsorted(postings.terms, asked, side="right")
+    slices = [slice(*ends_) for ends_ in zip(starts.tolist(), ends.tolist(), strict=True)]
+    found = Occurrences(
+        np.repeat(np.arange(len(asked)), ends - starts),
+        np.concatenate([_NONE_FOUND.places, *(postings.places[one] for one in slices)]),
+        np.concatenate([_NONE_FOUND.weights, *(postings.weights[one] for one in slices)]),
+    )
+    return found, ends - starts
+
+
+def _joined(arrays: Sequence[NDArray[Any]], kind: str) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, kind), *arrays])
+
+
+def _size(record: Record) -> int:
+    return _RECORD_BYTES + 2 * len(record.text) + 100 * len(record.metadata)

@@ -1,0 +1,70 @@
+"""Full disk at every kind of write: typed errors, nothing lost, and writes with space again."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commonplace import Memory, Scope
+from commonplace.errors import StoreUnavailableError
+from commonplace.testing.fakes import HashEmbedder
+
+from . import full_disk
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MB in memory."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if sys.platform != "linux":
+        pytest.skip("only Linux has file systems in memory of any size")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"mounting a small file system needs rights: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def run(folder: Path, how: str) -> dict[str, Any]:
+    """Fill the disk of a process of its own, which must live."""
+    # The long form is `benchmarks/proofs.py disk`.
+    command = [sys.executable, full_disk.__file__, str(folder), how, "1", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    counts: dict[str, Any] = json.loads(done.stdout)
+    return counts
+
+
+def test_a_full_disk_loses_nothing_and_is_said_to_be_full(small_disk: Path):
+    counts = run(small_disk, "disk")
+
+    assert counts["faults"] == 0, counts["examples"][:10]
+    assert counts["refused"] >= 20
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not limit the size of files")
+def test_a_file_that_cannot_grow_loses_nothing(tmp_path: Path):
+    counts = run(tmp_path, "limit")
+
+    assert counts["faults"] == 0, counts["examples"][:10]
+    assert counts["refused"] >= 10
+
+
+def test_edge_refuses_to_write_before_the_disk_is_full(small_disk: Path, tmp_path: Path):
+    pytest.importorskip("qdrant_edge")
+    vectors = f"edge://{small_disk}"
+    folder = str(tmp_path / "graph")
+    with (
+        pytest.raises(StoreUnavailableError, match="MB of the disk are free"),
+        Memory.open(folder, vectors=vectors, embedder=HashEmbedder()) as memory,
+    ):
+        memory.add("no room for this", Scope(user_id="alice"))
+    assert not [*small_disk.rglob("*segment*")]
