@@ -1,15 +1,21 @@
 """How fast is the LangGraph store beside LangGraph's own, in one run?
 
-    python benchmarks/langgraph_store.py [--sizes 1000,10000] [--isolation 100000]
+    python benchmarks/langgraph_store.py [--pairs 10000] [--sizes 1000,10000] [--isolation 100000]
 
-Every store holds the same items: most in one namespace, a twentieth in another. The model is
-cached, 384 dimensions. The last part is no race: it plays random operations on namespaces whose
-labels are made to be mistaken for each other, against a dictionary, and counts wrong answers.
+First a race in pairs: each call goes to both stores in turn, on the same disk, and the medians of
+wall and CPU time are compared; both hold the same items in 500 namespaces. Then each store by
+itself: most items in one namespace, a twentieth in another. The model is cached, 384 dimensions.
+The last part is no race: it plays random operations on namespaces whose labels are made to be
+mistaken for each other, against a dictionary, and counts wrong answers.
+
+LangGraph's SqliteStore needs an SQLite that loads extensions: Python's, or `pysqlite3-binary`.
 """
 
 import asyncio
+import importlib
 import random
 import sqlite3
+import statistics
 import sys
 import tempfile
 import threading
@@ -133,6 +139,105 @@ async def ameasure(store: BaseStore, size: int) -> list[str]:
     return rows
 
 
+def loading_sqlite() -> Any:
+    """Find an SQLite module that loads extensions; None if there is none."""
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        return sqlite3
+    try:
+        return importlib.import_module("pysqlite3")
+    except ImportError:
+        return None
+
+
+def peer(path: Path) -> BaseStore:
+    """Open LangGraph's own store as its `from_conn_string` does."""
+    from langgraph.store.sqlite import SqliteStore
+
+    connection = loading_sqlite().connect(path, check_same_thread=False, isolation_level=None)
+    store = SqliteStore(connection, index=INDEX)
+    store.setup()
+    return store
+
+
+def race_item(number: int) -> dict[str, Any]:
+    """Make up the value of an item of the race."""
+    return {"text": text(number), "topic": f"t{number % 50}", "serial": number}
+
+
+def race_calls(size: int) -> dict[str, tuple[int, Callable[[BaseStore, int], object]]]:
+    """Name the calls of the race: how often each is made, and the call by its number."""
+    place = lambda n: ("docs", f"n{n % 500}")  # noqa: E731 -- one line
+
+    def put(store: BaseStore, n: int) -> None:
+        store.put(place(n), f"new{n}", race_item(size + n))
+
+    def replace(store: BaseStore, n: int) -> None:
+        store.put(place(n), f"k{n}", race_item(n))
+
+    def batch(store: BaseStore, n: int) -> None:
+        numbers = range(2 * size + n * 100, 2 * size + n * 100 + 100)
+        store.batch([PutOp(place(one), f"k{one}", race_item(one)) for one in numbers])
+
+    return {
+        "put": (200, put),
+        "put over an item": (200, replace),
+        "batched put, of 100": (20, batch),
+        "get": (200, lambda store, n: store.get(place(n), f"k{n}")),
+        "search, query, all": (50, lambda store, n: store.search(("docs",), query=text(n))),
+        "search, query, 1 namespace": (50, lambda store, n: store.search(place(n), query=text(n))),
+        "list, 10": (50, lambda store, _: store.search(("docs",))),
+        "list, filter, a 50th": (
+            50,
+            lambda store, n: store.search(("docs",), filter={"topic": f"t{n % 50}"}),
+        ),
+        "list, filter, 1 item": (
+            50,
+            lambda store, n: store.search(("docs",), filter={"serial": n * 97 % size}),
+        ),
+        "list_namespaces": (
+            20,
+            lambda store, _: store.list_namespaces(prefix=("docs",), limit=1000),
+        ),
+    }
+
+
+def race(folder: Path, size: int) -> Table:
+    """Make each call on both stores in turn; tabulate the medians and their ratios."""
+    table = Table(title=f"{size:,} items in 500 namespaces, microseconds (medians of pairs)")
+    for name in ("call", "ours", "ours, CPU", "SqliteStore", "CPU", "ratio", "ratio of CPU"):
+        table.add_column(name, justify="left" if name == "call" else "right")
+    with CommonplaceStore(folder / "race", index=INDEX) as ours:
+        theirs = peer(folder / "race.db")
+        for start in range(0, size, 500):
+            numbers = range(start, min(start + 500, size))
+            puts = [PutOp(("docs", f"n{n % 500}"), f"k{n}", race_item(n)) for n in numbers]
+            for store in (ours, theirs):
+                store.batch(puts)
+        MODEL.embed_documents([text(n) for n in range(3 * size)])
+        for name, (times, call) in race_calls(size).items():
+            found: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
+            for number in range(times):
+                for which, store in ((0, ours), (1, theirs))[:: 1 if number % 2 else -1]:
+                    wall, cpu = time.perf_counter(), time.process_time()
+                    call(store, number)
+                    spent = time.perf_counter() - wall, time.process_time() - cpu
+                    found[which].append(spent)
+            each = [
+                [statistics.median(one[kind] for one in found[which]) * 1e6 for kind in (0, 1)]
+                for which in (0, 1)
+            ]
+            ratios = [
+                statistics.median(
+                    ours_[kind] / theirs_[kind]
+                    for ours_, theirs_ in zip(found[0], found[1], strict=True)
+                )
+                for kind in (0, 1)
+            ]
+            numbers_ = [f"{one:,.0f}" for pair in each for one in pair]
+            table.add_row(name, *numbers_, *(f"{one:.2f}" for one in ratios))
+    return table
+
+
 def sync_stores(folder: Path) -> Iterator[tuple[str, Any]]:
     """Name the stores and how to open them."""
     yield (
@@ -140,16 +245,8 @@ def sync_stores(folder: Path) -> Iterator[tuple[str, Any]]:
         lambda stack: stack.enter_context(CommonplaceStore(folder / "ours", index=INDEX)),
     )
     yield "InMemoryStore", lambda _: InMemoryStore(index=INDEX)
-    if hasattr(sqlite3.Connection, "enable_load_extension"):
-        from langgraph.store.sqlite import SqliteStore  # where SQLite can
-
-        def sqlite(stack: ExitStack) -> BaseStore:
-            path = str(folder / "peer.db")
-            store = stack.enter_context(SqliteStore.from_conn_string(path, index=INDEX))
-            store.setup()
-            return store
-
-        yield "SqliteStore", sqlite
+    if loading_sqlite() is not None:
+        yield "SqliteStore", lambda _: peer(folder / "peer.db")
 
 
 async def async_row(kind: str, folder: Path, size: int) -> list[str]:
@@ -251,11 +348,14 @@ def isolate(folder: Path, times: int) -> int:
 
 
 def main(
+    pairs: Annotated[int, typer.Option(help="items of the race in pairs; 0 for none")] = 10_000,
     sizes: Annotated[str, typer.Option(help="items, with commas between")] = "1000,10000",
     isolation: Annotated[int, typer.Option(help="random operations")] = 100_000,
 ) -> None:
     """Measure, and say whether anything was lost or mixed."""
     console = Console(width=160)
+    if pairs and loading_sqlite() is not None:
+        console.print(race(Path(tempfile.mkdtemp()), pairs))
     for size in (int(one) for one in sizes.split(",") if one):
         table = Table(title=f"{size:,} items, milliseconds: min / p50 / p99")
         for name in ("store", "batched puts/s", "put", "get", "top 10 of all but few",

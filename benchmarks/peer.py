@@ -1,73 +1,208 @@
-"""The peer's side of `speed.py`; runs in an environment where mem0ai is, and commonplace is not.
+"""One memory in a process of its own, measured by JSON lines from `peers.py`.
 
-Writes one by one, for its interface takes no batch of texts without a language model.
+    python benchmarks/peer.py NAME FOLDER
+
+Runs in an environment where that memory is, and the others are not. The first answer holds
+versions; then each request is `{"call", "user", "first", "count", "size"}`: so many calls of one
+kind, each with `size` texts from number `first` on, and its answer the seconds of each call, none
+when the memory has no such call. `fill` adds however it can. Every memory gets the same texts and
+the same vectors, prepared before the clock starts.
 """
 
-import hashlib
 import json
-import statistics
+import os
+import sqlite3
 import sys
 import time
+from importlib.metadata import version
+from typing import Any, Protocol
 
-from mem0 import Memory
+from sentences import DIMENSIONS, Sentences, Vectors
 
-WORDS = "tea garden train doctor violin rabbit harbour letter winter kitchen bridge market".split()
-
-
-def text(number: int) -> str:
-    """Make up the same texts as `speed.py`."""
-    return " ".join(WORDS[number // step % len(WORDS)] for step in (1, 7, 31)) + f" {number}"
+SENTENCES = Sentences()
+VECTORS = Vectors()
 
 
-class HashModel:
-    """A stand-in for an embedding model that costs nothing."""
+class Side(Protocol):
+    """What is asked of every memory; some can `forget` a user, too."""
+
+    packages: tuple[str, ...]
+    batches: bool
+
+    def add(self, user: str, texts: list[str]) -> object: ...
+
+    def search(self, user: str, text: str) -> object: ...
+
+
+class Commonplace:
+    """Ours, by its public methods."""
+
+    packages = ("commonplace-memory", "numpy")
+    batches = True
+
+    def __init__(self, folder: str) -> None:
+        from commonplace import Fact, Memory, Scope
+
+        self._fact, self._scope = Fact, Scope
+        self._memory = Memory.open(folder, embedder=VECTORS)
+
+    def add(self, user: str, texts: list[str]) -> object:
+        facts = [self._fact(text=text) for text in texts]
+        return self._memory.add(facts, self._scope(user_id=user))
+
+    def search(self, user: str, text: str) -> object:
+        return self._memory.search(text, self._scope(user_id=user), top_k=10)
+
+    def forget(self, user: str) -> object:
+        return self._memory.forget(self._scope(user_id=user))
+
+
+class Mem0:
+    """mem0 on its local engine, without a language model; its interface takes one text a call."""
+
+    packages = ("mem0ai", "qdrant-client")
+    batches = False
+
+    def __init__(self, folder: str) -> None:
+        os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
+        from mem0 import Memory
+
+        store = {"path": f"{folder}/qdrant", "embedding_model_dims": DIMENSIONS, "on_disk": True}
+        self._memory = Memory.from_config(
+            {
+                "vector_store": {"provider": "qdrant", "config": store},
+                "llm": {"provider": "openai", "config": {"api_key": "none"}},
+                "embedder": {"provider": "openai", "config": {"api_key": "none"}},
+                "history_db_path": f"{folder}/history.db",
+            }
+        )
+        self._memory.embedding_model = self
 
     def embed(self, text: str, *_: object) -> list[float]:
-        """Embed a text into 64 numbers."""
-        digest = hashlib.blake2b(text.encode(), digest_size=64).digest()
-        return [byte / 128 - 1 for byte in digest]
+        return VECTORS([text])[0]
 
     def embed_batch(self, texts: list[str], *_: object) -> list[list[float]]:
-        """Embed texts, in their order."""
-        return [self.embed(text) for text in texts]
+        return VECTORS(texts)
+
+    def add(self, user: str, texts: list[str]) -> object:
+        return [self._memory.add(text, user_id=user, infer=False) for text in texts]
+
+    def search(self, user: str, text: str) -> object:
+        return self._memory.search(text, filters={"user_id": user}, top_k=10)
+
+    def forget(self, user: str) -> object:
+        return self._memory.delete_all(user_id=user)
 
 
-def fill(memory: Memory, user: str, count: int) -> float:
-    """Write that many texts; answers records per second."""
-    start = time.perf_counter()
-    for number in range(count):
-        memory.add(text(number), user_id=user, infer=False)
-    return count / (time.perf_counter() - start)
+class SqliteStore:
+    """LangGraph's store in one SQLite file; users are namespaces."""
+
+    packages = ("langgraph-checkpoint-sqlite", "sqlite-vec")
+    batches = True
+
+    def __init__(self, folder: str) -> None:
+        if not hasattr(sqlite3.Connection, "enable_load_extension"):
+            import pysqlite3  # the same module, with extensions
+
+            sys.modules["sqlite3"] = pysqlite3
+        from langgraph.store.base import PutOp
+        from langgraph.store.sqlite import SqliteStore as Store
+
+        self._put, self._count = PutOp, 0
+        index: Any = {"dims": DIMENSIONS, "embed": VECTORS, "fields": ["text"]}
+        self._context = Store.from_conn_string(f"{folder}/store.db", index=index)
+        self._store = self._context.__enter__()
+        self._store.setup()
+
+    def add(self, user: str, texts: list[str]) -> object:
+        first, self._count = self._count, self._count + len(texts)
+        keys = range(first, self._count)
+        return self._store.batch(
+            [
+                self._put((user,), str(key), {"text": text})
+                for key, text in zip(keys, texts, strict=True)
+            ]
+        )
+
+    def search(self, user: str, text: str) -> object:
+        return self._store.search((user,), query=text, limit=10)
 
 
-def main(folder: str, size: str) -> None:
-    """Print one line of JSON: figures by the names that `speed.py` uses."""
-    share = 10 if size == "small" else 1
-    store = {"path": f"{folder}/qdrant", "embedding_model_dims": 64, "on_disk": True}
-    memory = Memory.from_config(
-        {
-            "vector_store": {"provider": "qdrant", "config": store},
-            "llm": {"provider": "openai", "config": {"api_key": "none"}},
-            "embedder": {"provider": "openai", "config": {"api_key": "none"}},
-            "history_db_path": f"{folder}/history.db",
-        }
-    )
-    memory.embedding_model = HashModel()
-    heavy = 20_000 // share
-    gone = 5_000 // share
-    figures = {"add, batches of 64": fill(memory, "alice", heavy)}
-    fill(memory, "gone", gone)
+class Chroma:
+    """chromadb in a folder; users are a field of the metadata."""
+
+    packages = ("chromadb",)
+    batches = True
+
+    def __init__(self, folder: str) -> None:
+        import chromadb
+
+        settings = chromadb.Settings(anonymized_telemetry=False)
+        client = chromadb.PersistentClient(folder, settings)
+        self._records = client.create_collection(
+            "memories", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+        )
+        self._count = 0
+
+    def add(self, user: str, texts: list[str]) -> object:
+        first, self._count = self._count, self._count + len(texts)
+        return self._records.add(
+            ids=[str(key) for key in range(first, self._count)],
+            embeddings=VECTORS(texts),
+            documents=texts,
+            metadatas=[{"user": user}] * len(texts),
+        )
+
+    def search(self, user: str, text: str) -> object:
+        return self._records.query(
+            query_embeddings=VECTORS([text]), n_results=10, where={"user": user}
+        )
+
+    def forget(self, user: str) -> object:
+        return self._records.delete(where={"user": user})
+
+
+SIDES: dict[str, type[Any]] = {
+    "commonplace": Commonplace,
+    "mem0ai": Mem0,
+    "SqliteStore": SqliteStore,
+    "chromadb": Chroma,
+}
+
+
+def measure(side: Side, call: str, user: str, first: int, count: int, size: int) -> list[float]:
+    """Make the calls; answers the seconds of each, none when the side has no such call."""
+    calls = {"add": side.add, "fill": side.add, "search": side.search}
+    method = calls.get(call) or getattr(side, call, None)
+    if method is None or (call == "add" and size > 1 and not side.batches):
+        return []
+    make = SENTENCES.question if call == "search" else SENTENCES.sentence
+    texts = [make(number) for number in range(first, first + count * size)]
+    VECTORS.prepare(texts)
     seconds = []
-    for number in range(30):
+    for at in range(0, count * size, size):
+        given = {"search": (texts[at],), "forget": ()}.get(call, (texts[at : at + size],))
         start = time.perf_counter()
-        memory.search(text(number * 37), filters={"user_id": "alice"}, top_k=10)
+        method(user, *given)
         seconds.append(time.perf_counter() - start)
-    figures[f"search, {heavy} in scope, p50"] = statistics.median(seconds) * 1e3
-    figures[f"search, {heavy} in scope, p95"] = statistics.quantiles(seconds, n=20)[18] * 1e3
-    start = time.perf_counter()
-    memory.delete_all(user_id="gone")
-    figures[f"forget {gone}"] = (time.perf_counter() - start) * 1e3
-    print(json.dumps(figures))
+    return seconds
+
+
+def main(name: str, folder: str) -> None:
+    """Answer requests until the input ends."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
+    side = SIDES[name](folder)
+    versions = {package: _version(package) for package in side.packages}
+    print(json.dumps(versions), file=answers, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(measure(side, **json.loads(line))), file=answers, flush=True)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except ImportError:  # a checkout that is not installed
+        return "checkout"
 
 
 if __name__ == "__main__":

@@ -1,51 +1,78 @@
 """How fast is the memory, by its public methods, with a model that costs nothing?
 
-    python benchmarks/speed.py [--no-peer] [--small]
+    python benchmarks/speed.py [--small] [--no-peer] [--folder PLACE] [--environments PLACE]
 
-Every figure stands beside its budget, and beside mem0's for the same work in the same run. mem0 is
-installed into an environment of its own and runs as a child process: its own local engine, no
-telemetry, no language model, the same kind of hash embedder.
+Made-up sentences with a natural vocabulary, 512 dimensions as the default embedder has, a folder on
+a disk. The first table has every figure beside its budget, the second what grows with the number of
+records. The third compares with other memories on the same texts and vectors: each in an
+environment and a process of its own, all in turns, round by round.
 """
 
 import asyncio
-import json
 import os
+import platform
+import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import venv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
+import peers
 import scoring
 import typer
+from peers import Child, Figure, Work
 from rich.console import Console
 from rich.table import Table
+from sentences import Sentences, Vectors
 
 from commonplace import Fact, Memory, Message, Scope
-from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice")
-WORDS = "tea garden train doctor violin rabbit harbour letter winter kitchen bridge market".split()
+SENTENCES = Sentences()
+VECTORS = Vectors()
+TEMPORARY = Path(tempfile.gettempdir())
+STEPS = (1_000, 3_000, 10_000, 30_000, 100_000)
+QUESTIONS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A figure, its unit, and the most it may be (the least, for rates)."""
+    """A figure, its unit, and the most it may be; None when nothing is promised.
+
+    Attributes:
+        at_least: the budget is the least it may be.
+    """
 
     name: str
     value: float
     unit: str
-    budget: float
+    budget: float | None = None
+    at_least: bool = False
 
     @property
-    def is_rate(self) -> bool:
-        """More is better."""
-        return self.unit.endswith("/s")
+    def verdict(self) -> str:
+        """Tell whether the figure keeps its budget."""
+        if self.budget is None:
+            return ""
+        over = self.value < self.budget if self.at_least else self.value > self.budget
+        return "OVER" if over else "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """Median milliseconds of a search and an awaited add at a number of records."""
+
+    records: int
+    search: float
+    add: float
 
 
 class SlowChat:
@@ -59,7 +86,7 @@ class SlowChat:
         return '{"facts": []}'
 
 
-class Stuck(HashEmbedder):
+class Stuck(Vectors):
     """Never answers, so that accepted writes stay pending."""
 
     def embed(
@@ -70,18 +97,31 @@ class Stuck(HashEmbedder):
         return super().embed(texts, purpose=purpose)
 
 
-def text(number: int) -> str:
-    """Make up the text of a number; no two are equal."""
-    return " ".join(WORDS[number // step % len(WORDS)] for step in (1, 7, 31)) + f" {number}"
+def user(name: str) -> Scope:
+    """Name the scope of a user."""
+    return Scope(user_id=name)
 
 
-def fill(memory: Memory, scope: Scope, count: int, first: int = 0) -> float:
-    """Write that many facts, 64 at a time; answers records per second."""
-    start = time.perf_counter()
+def sentences(first: int, count: int) -> list[str]:
+    """Make up sentences whose vectors cost nothing later."""
+    texts = [SENTENCES.sentence(number) for number in range(first, first + count)]
+    VECTORS.prepare(texts)
+    return texts
+
+
+def questions() -> list[str]:
+    """Ask for the first hundred sentences, with vectors that cost nothing later."""
+    texts = [SENTENCES.question(number) for number in range(QUESTIONS)]
+    VECTORS.prepare(texts)
+    return texts
+
+
+def fill(memory: Memory, scope: Scope, count: int, first: int = 0) -> None:
+    """Write so many sentences, 64 at a time."""
     for at in range(first, first + count, 64):
         until = min(at + 64, first + count)
-        memory.add([Fact(text=text(number)) for number in range(at, until)], scope)
-    return count / (time.perf_counter() - start)
+        texts = [SENTENCES.sentence(number) for number in range(at, until)]
+        memory.add([Fact(text=text) for text in texts], scope)
 
 
 def timed(call: Callable[[int], object], times: int) -> list[float]:
@@ -94,69 +134,146 @@ def timed(call: Callable[[int], object], times: int) -> list[float]:
     return seconds
 
 
-def accepting(folder: str) -> list[Row]:
-    """Measure accepting a write that nobody waits for."""
-    with Memory.open(folder, embedder=HashEmbedder()) as memory:
+def searched(memory: Memory, scope: Scope) -> tuple[float, float]:
+    """Measure a hundred searches after five others; answers p50 and p95 in milliseconds."""
+    asked = questions()
+    timed(lambda number: memory.search(asked[-1 - number], scope), 5)
+    return scoring.percentiles(timed(lambda number: memory.search(asked[number], scope), QUESTIONS))
+
+
+def added(memory: Memory, scope: Scope, times: int = 100) -> float:
+    """Measure awaited adds of one sentence; answers p50 in milliseconds."""
+    texts = sentences(5_000_000, times)
+    return scoring.percentiles(timed(lambda number: memory.add(texts[number], scope), times))[0]
+
+
+def writing(folder: str) -> list[Row]:
+    """Measure adds that are awaited, adds that are only accepted, and adds in batches."""
+    texts = sentences(0, 6_400)
+    batches = [[Fact(text=text) for text in texts[at : at + 64]] for at in range(0, len(texts), 64)]
+    with Memory.open(folder, embedder=VECTORS) as memory:
         memory.add("warm", ALICE)
-        seconds = timed(lambda number: memory.add(text(number), ALICE, wait=False), 300)
-    middle, high = scoring.percentiles(seconds)
+        awaited = added(memory, ALICE, 300)
+        accepted = timed(lambda number: memory.add(texts[number], ALICE, wait=False), 300)
+        memory.flush(120)
+        batched = timed(lambda number: memory.add(batches[number], user("bob")), len(batches))
+    middle, high = scoring.percentiles(accepted)
     return [
-        Row(name="accept p50", value=middle, unit="ms", budget=1),
-        Row(name="accept p95", value=high, unit="ms", budget=2),
+        Row(name="awaited add, p50", value=awaited, unit="ms", budget=1.4),
+        Row(name="accept, p50", value=middle, unit="ms", budget=0.6),
+        Row(name="accept, p95", value=high, unit="ms", budget=1.5),
+        Row(
+            name="add, batches of 64",
+            value=len(texts) / sum(batched),
+            unit="/s",
+            budget=4_000,
+            at_least=True,
+        ),
     ]
 
 
-def searching(folder: str, heavy: int, total: int, erased: int) -> list[Row]:
-    """Measure searches of a user with many records, of one with 200, and 64 at once; forget."""
-    light, gone = Scope(user_id="light"), Scope(user_id="gone")
-    model = scoring.Cached(HashEmbedder())
-    with Memory.open(folder, embedder=model) as memory:
-        rate = fill(memory, ALICE, heavy)
+def growing(memory: Memory, scope: Scope, filled: Scope | None, total: int) -> Iterator[Growth]:
+    """Measure a scope while records are added to another one, or to itself.
+
+    Args:
+        filled: whose records are added; None for users of 1,000 records each.
+    """
+    count = 0
+    for step in (step for step in STEPS if step <= total):
+        for at in range(count, step, 1_000):
+            fill(memory, filled or user(f"other {at}"), min(1_000, step - at), first=at)
+        count = step
+        search, _ = searched(memory, scope)
+        yield Growth(records=step, search=search, add=added(memory, filled or user("writer"), 50))
+
+
+def searching(folder: str, total: int) -> tuple[list[Row], list[Growth]]:
+    """Measure searches of users with few and with many records, 64 at once, and forgetting."""
+    middle, heavy = total // 20, total // 5
+    light, gone = user("light"), user("gone")
+    with Memory.open(folder, embedder=VECTORS) as memory:
         fill(memory, light, 200)
-        fill(memory, gone, erased)
-        others = max(0, total - heavy - 200 - erased)
-        for user in range(10):
-            fill(memory, Scope(user_id=f"other {user}"), others // 10, first=user * 100_000)
-        asked = [text(number * 37) for number in range(100)]
-        model.embed(asked, purpose="query")
-        timed(lambda number: memory.search(asked[number], ALICE), 5)
-        many = scoring.percentiles(timed(lambda number: memory.search(asked[number], ALICE), 100))
-        few = scoring.percentiles(timed(lambda number: memory.search(asked[number], light), 100))
+        growth = list(growing(memory, light, None, total - 2 * middle - heavy))
+        for name, count in (("middle", middle), ("heavy", heavy), ("gone", middle)):
+            fill(memory, user(name), count)
+        fill(memory, user("rest"), total - growth[-1].records - 2 * middle - heavy)
+        search, high = searched(memory, light)
+        growth.append(Growth(records=total, search=search, add=added(memory, user("writer"))))
+        rows = [
+            Row(name=f"search, 200 of {total}, p50", value=search, unit="ms", budget=0.9),
+            Row(name=f"search, 200 of {total}, p95", value=high, unit="ms"),
+        ]
+        for name, count, budget in (("middle", middle, 2.0), ("heavy", heavy, 4.0)):
+            half, high = searched(memory, user(name))
+            label = f"search, {count} in scope"
+            rows.append(Row(name=f"{label}, p50", value=half, unit="ms", budget=budget))
+            rows.append(Row(name=f"{label}, p95", value=high, unit="ms"))
+        at_once = asyncio.run(searched_at_once(memory, light)) * 1e3
+        rows.append(Row(name="64 searches at once, 200", value=at_once, unit="ms", budget=100))
+        [forgotten] = timed(lambda _: memory.forget(gone), 1)
+    rows.append(Row(name=f"forget {middle}", value=forgotten * 1e3, unit="ms", budget=200))
+    return rows, growth
 
-        async def together() -> float:
-            start = time.perf_counter()
-            await asyncio.gather(*(memory.asearch(one, light) for one in asked[:64]))
-            return time.perf_counter() - start
 
-        at_once = asyncio.run(together())
+async def searched_at_once(memory: Memory, scope: Scope) -> float:
+    """Search 64 times at once, five times over; answers the median in seconds."""
+    asked = questions()[:64]
+    seconds = []
+    for _ in range(5):
         start = time.perf_counter()
-        memory.forget(gone)
-        forgotten = time.perf_counter() - start
-    return [
-        Row(name="add, batches of 64", value=rate, unit="records/s", budget=2_000),
-        Row(name=f"search, {heavy} in scope, p50", value=many[0], unit="ms", budget=4),
-        Row(name=f"search, {heavy} in scope, p95", value=many[1], unit="ms", budget=10),
-        Row(name=f"search, 200 of {total}, p50", value=few[0], unit="ms", budget=1.5),
-        Row(name="64 searches at once", value=at_once * 1e3, unit="ms", budget=300),
-        Row(name=f"forget {erased}", value=forgotten * 1e3, unit="ms", budget=200),
-    ]
+        await asyncio.gather(*(memory.asearch(text, scope) for text in asked))
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def reopening(folder: str, total: int) -> list[Row]:
+    """Measure opening a store whose process was killed when all it accepted was applied.
+
+    Args:
+        folder: with that many records already.
+    """
+    child = (
+        "import sys, speed, threading\n"
+        "from commonplace import Memory\n"
+        "memory = Memory.open(sys.argv[1], embedder=speed.VECTORS)\n"
+        "speed.fill(memory, speed.ALICE, 1_000)\n"
+        "memory.flush(120)\n"
+        "print(memory.add('last', speed.ALICE).changes[0].id, flush=True)\n"
+        "threading.Event().wait()\n"
+    )
+    seconds = []
+    for _ in range(3):
+        command = [sys.executable, "-c", child, folder]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env=peers.environment(ours=True)
+        ) as process:
+            assert process.stdout
+            last = process.stdout.readline().strip()
+            process.kill()
+        start = time.perf_counter()
+        with Memory.open(folder, embedder=VECTORS) as memory:
+            assert memory.get(last, ALICE)
+            seconds.append(time.perf_counter() - start)
+    value = statistics.median(seconds)
+    return [Row(name=f"open after a crash, {total}", value=value, unit="s", budget=0.3)]
 
 
 def beside_a_slow_model(folder: str) -> list[Row]:
     """Measure a search while 48 writes wait for a chat model."""
 
-    async def run() -> float:
-        async with Memory.open(folder, embedder=HashEmbedder(), chat=SlowChat()) as memory:
-            await memory.aadd(text(1), ALICE)
-            for number in range(48):
-                user = Scope(user_id=f"user {number}")
-                await memory.aadd([Message(text=text(number))], user, infer=True, wait=False)
-            await memory.asearch(text(1), ALICE)
+    async def work() -> float:
+        async with Memory.open(folder, embedder=VECTORS, chat=SlowChat()) as memory:
+            first, *texts = sentences(0, 49)
+            await memory.aadd(first, ALICE)
+            for number, text in enumerate(texts):
+                message = Message(text=text)
+                await memory.aadd([message], user(f"user {number}"), infer=True, wait=False)
+            await memory.asearch(first, ALICE)
             start = time.perf_counter()
-            await memory.asearch(text(1), ALICE)
+            await memory.asearch(first, ALICE)
             return time.perf_counter() - start
 
-    seconds = asyncio.run(run())
+    seconds = asyncio.run(work())
     return [Row(name="search, 48 slow writes", value=seconds * 1e3, unit="ms", budget=20)]
 
 
@@ -167,17 +284,15 @@ def replaying(folder: str, count: int) -> list[Row]:
         "from commonplace import Memory\n"
         "memory = Memory.open(sys.argv[1], embedder=speed.Stuck())\n"
         "for number in range(int(sys.argv[2])):\n"
-        "    memory.add(speed.text(number), speed.ALICE, wait=False)\n"
+        "    memory.add(speed.SENTENCES.sentence(number), speed.ALICE, wait=False)\n"
         "os._exit(0)\n"
     )
-    subprocess.run(
-        [sys.executable, "-c", child, folder, str(count)], check=True, env=_environment()
-    )
+    run(sys.executable, child, folder, str(count))
     start = time.perf_counter()
-    with Memory.open(folder, embedder=HashEmbedder()) as memory:
+    with Memory.open(folder, embedder=VECTORS) as memory:
         memory.flush(120)
         seconds = time.perf_counter() - start
-    return [Row(name=f"open and replay, {count} accepted", value=seconds, unit="s", budget=10)]
+    return [Row(name=f"open and apply, {count} accepted", value=seconds, unit="s", budget=10)]
 
 
 def importing() -> list[Row]:
@@ -190,84 +305,183 @@ def importing() -> list[Row]:
         "import commonplace\n"
         "print(time.perf_counter() - start, (held() - before) * 4096 / 2**20)\n"
     )
-    answer = subprocess.run(
-        [sys.executable, "-c", script],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=_environment(),
-    )
-    seconds, size = map(float, answer.stdout.split())
+    seconds, size = map(float, run(sys.executable, script).split())
     return [
         Row(name="import", value=seconds, unit="s", budget=0.2),
         Row(name="import, memory", value=size, unit="MB", budget=30),
     ]
 
 
-def peer(small: bool) -> dict[str, float]:
-    """Measure mem0 in an environment of its own; empty when it cannot be installed."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder, "peer")
-        venv.create(home, with_pip=True)
-        python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
-        try:
-            subprocess.run([python, "-m", "pip", "install", "-q", "mem0ai"], check=True)
-            script = Path(__file__).with_name("peer.py")
-            answer = subprocess.run(
-                [python, script, folder, "small" if small else "full"],
-                check=True,
-                capture_output=True,
-                text=True,
-                env={
-                    "PATH": os.environ["PATH"],
-                    "HOME": folder,
-                    "MEM0_TELEMETRY": "False",
-                    "MEM0_DIR": folder,
-                },
-            )
-        except subprocess.CalledProcessError as error:
-            print(f"The peer did not run: {error}\n{error.stderr or ''}", file=sys.stderr)
-            return {}
-    found: dict[str, float] = json.loads(answer.stdout.splitlines()[-1])
-    return found
+def embedding(python: str, module: str) -> list[Row]:
+    """Measure the CPU of the default embedder for a short question.
+
+    Args:
+        python: an interpreter that can import this module too; the rest comes from this process.
+        module: imported before, for it may bring threads of its own.
+    """
+    script = (
+        f"import statistics, time, {module}\n"
+        "from commonplace.models.sentence_encoder import SentenceEncoder\n"
+        "encoder, spent = SentenceEncoder(), []\n"
+        "encoder.embed(['warm'], purpose='query')\n"
+        "for _ in range(100):\n"
+        "    start = time.process_time()\n"
+        "    encoder.embed(['Where does Alice live?'], purpose='query')\n"
+        "    spent.append(time.process_time() - start)\n"
+        "print(statistics.median(spent))\n"
+    )
+    name = "default embedder, CPU" + f", beside {module}" * (module != "sys")
+    return [Row(name=name, value=float(run(python, script)) * 1e3, unit="ms", budget=3)]
 
 
-def _environment() -> dict[str, str]:
-    places = [str(Path(__file__).parent), *filter(None, sys.path)]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+def beside_scikit_learn(homes: Path) -> list[Row]:
+    """Measure the default embedder in a process with scikit-learn; none if it cannot be had."""
+    try:
+        python = peers.installed(homes / "scikit-learn", ["scikit-learn"])
+    except subprocess.CalledProcessError as error:
+        print(f"scikit-learn cannot be installed: {error}", file=sys.stderr)
+        return []
+    return embedding(python, "sklearn.linear_model")
+
+
+def compared(homes: Path, folder: Path, share: int, *, alone: bool) -> tuple[list[Row], Table]:
+    """Compare writes, searches and forgetting with other memories that hold the same records."""
+    middle = 5_000 // share
+    filling = [Work("", "fill", "light", 4, 50), Work("", "fill", "middle", middle // 50, 50)]
+    filling.append(Work("", "fill", "others", middle // 50, 50))
+    works = [
+        Work("add", "add", "writer", 20),
+        Work("add, batches of 64, each", "add", "batches", 4, 64),
+        Work("search, 200 in scope", "search", "light", 20),
+        Work(f"search, {middle} in scope", "search", "middle", 20),
+    ]
+    with peers.opened(homes, folder, alone=alone) as children:
+        peers.compare(children, filling, 1)
+        figures = peers.compare(children, works, 9 if share == 1 else 3)
+        figures |= peers.compare(children, [Work(f"forget {middle}", "forget", "middle")], 1)
+    faster = [
+        Row(name=f"{name}'s add / ours", value=figures["add"].ratio(name), unit="", budget=1,
+            at_least=True)
+        for name in figures["add"].rounds if name == "mem0ai"
+    ]  # fmt: skip
+    return faster, laid_out(figures, children, f"Beside others: {200 + 2 * middle} records each")
+
+
+def laid_out(figures: dict[str, Figure], children: list[Child], title: str) -> Table:
+    """Lay out the figures of every memory, with the median of its ratios to ours."""
+    releases = {name: one for child in children for name, one in child.versions.items()}
+    table = Table(
+        "p50 in ms (times ours)",
+        *(child.name for child in children),
+        title=title,
+        caption=", ".join(f"{name} {release}" for name, release in releases.items())
+        + ". LangGraph's interface is compared by benchmarks/langgraph_store.py.",
+    )
+    for name, figure in figures.items():
+        cells = (
+            f"{figure.value(child.name):.3g} ({figure.ratio(child.name):.2f})"
+            if child.name in figure.rounds
+            else ""
+            for child in children
+        )
+        table.add_row(name, *cells)
+    return table
+
+
+def budgeted(rows: list[Row]) -> Table:
+    """Lay figures out beside their budgets."""
+    table = Table("what", "unit", "budget", "figure", "", title="Budgets")
+    for row in rows:
+        budget = "" if row.budget is None else f"{'≥' if row.at_least else '≤'} {row.budget:g}"
+        table.add_row(row.name, row.unit, budget, f"{row.value:.3g}", row.verdict)
+    return table
+
+
+def grown(others: list[Growth], same: list[Growth]) -> Table:
+    """Lay out what grows with the records of others, and with those of the same scope."""
+    table = Table(
+        "records", "search, 200", "add", "search, all", "add to all", title="Growth: p50 in ms"
+    )
+    alone = {growth.records: growth for growth in same}
+    for growth in others:
+        mate = alone.get(growth.records)
+        cells = (growth.search, growth.add, *((mate.search, mate.add) if mate else ()))
+        table.add_row(f"{growth.records:,}", *(f"{cell:.3g}" for cell in cells))
+    return table
+
+
+def run(python: str, script: str, *arguments: str) -> str:
+    """Run a script in a child process that sees the modules of this one; answers its output."""
+    return subprocess.run(
+        [python, "-c", script, *arguments],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=peers.environment(ours=True),
+    ).stdout
+
+
+def file_system(folder: Path) -> str:
+    """Name the type of the file system of a folder; `unknown` where the system does not tell."""
+    mounts = Path("/proc/self/mounts")
+    if not mounts.exists():
+        return "unknown"
+    found = (line.split()[1:3] for line in mounts.read_text().splitlines())
+    above = [(place, kind) for place, kind in found if folder.resolve().is_relative_to(place)]
+    return max(above, key=lambda mount: len(mount[0]))[1]
+
+
+def described(folder: Path) -> str:
+    """Describe machine, versions and file system."""
+    versions = f"Python {platform.python_version()}, numpy {np.__version__}"
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    kind = file_system(folder)
+    about = f"{machine}; {versions}, SQLite {sqlite3.sqlite_version}; {folder} on {kind}"
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    busy = f"\nThe machine is busy (load {load:.1f}): every figure is too high."
+    return about + busy * (load > 0.5)
+
+
+@contextmanager
+def empty(folder: Path) -> Iterator[str]:
+    """Make an empty folder, and remove it at the end."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix="speed-") as place:
+        yield place
 
 
 def main(
-    no_peer: Annotated[bool, typer.Option("--no-peer", help="Only ours.")] = False,
+    no_peer: Annotated[bool, typer.Option("--no-peer", help="Install nothing, only ours.")] = False,
     small: Annotated[bool, typer.Option("--small", help="A tenth of everything.")] = False,
+    folder: Annotated[Path, typer.Option(help="On a disk.")] = TEMPORARY,
+    environments: Annotated[
+        Path | None, typer.Option(help="Where other memories stay installed.")
+    ] = None,
 ) -> None:
-    """Print every figure with its budget and the peer's."""
-    share = 10 if small else 1
-    rows = importing()
-    for measure in (
-        accepting,
-        beside_a_slow_model,
-        lambda folder: searching(folder, 20_000 // share, 100_000 // share, 5_000 // share),
-        lambda folder: replaying(folder, 10_000 // share),
-    ):
-        with tempfile.TemporaryDirectory() as folder:
-            rows += measure(folder)
-    theirs = {} if no_peer else peer(small)
-    table = Table("what", "unit", "budget", "ours", "within", "mem0", "ours is faster by")
-    for row in rows:
-        within = row.value >= row.budget if row.is_rate else row.value <= row.budget
-        other = theirs.get(row.name)
-        faster = (row.value / other if row.is_rate else other / row.value) if other else 0.0
-        table.add_row(
-            row.name,
-            row.unit,
-            f"{row.budget:g}",
-            f"{row.value:.4g}",
-            "yes" if within else "NO",
-            f"{other:.4g}" if other else "",
-            f"{faster:.3g}" if other else "",
+    """Print every figure with its budget, what grows, and the same work of other memories."""
+    console = Console(width=110)
+    if file_system(folder) in {"tmpfs", "ramfs"}:
+        console.print(
+            f"{folder} is in memory, where commits cost nothing: name a --folder on disk."
         )
-    Console(width=110).print(table)
+        raise typer.Exit(2)
+    console.print(described(folder))
+    share = 10 if small else 1
+    total = 100_000 // share
+    rows = importing() + embedding(sys.executable, "sys")
+    for measure in (writing, beside_a_slow_model, lambda one: replaying(one, 10_000 // share)):
+        with empty(folder) as place:
+            rows += measure(place)
+    with empty(folder) as place:
+        found, others = searching(place, total)
+        rows += found + reopening(place, total)
+    with empty(folder) as place, Memory.open(place, embedder=VECTORS) as memory:
+        same = list(growing(memory, ALICE, ALICE, total))
+    with empty(folder) as place, empty(folder) as temporary:
+        homes = environments or Path(temporary)
+        faster, table = compared(homes, Path(place), share, alone=no_peer)
+        rows += faster + ([] if no_peer else beside_scikit_learn(homes))
+    for one in (budgeted(rows), grown(others, same), table):
+        console.print(one)
 
 
 if __name__ == "__main__":
