@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from commonplace import Entity, Fact, Memory, Record, Relation, Scope
 from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.graph import SqliteGraph
-from commonplace.model import fold
+from commonplace.model import Event, fold
 from commonplace.ports.stores import Outcome, Put, Remove
 from commonplace.testing.fakes import HashEmbedder
 
@@ -64,8 +64,11 @@ SCOPES = st.sampled_from((*OWNERS, *OWNERS[:3], *OWNERS[:3]))
 KEYS = st.sampled_from(("k1", "k2", "k3"))
 LATE = st.sampled_from((0, 0, 0, 5))
 ACTIONS = st.sampled_from(
-    (*["add"] * 8, *["update"] * 5, *["delete"] * 3, "rename", "repeat", "repeat", "forget")
-)
+    (
+        *["add"] * 8, *["tell"] * 4, *["update"] * 5, *["end"] * 2, *["delete"] * 3,
+        "rename", "repeat", "repeat", "forget",
+    )
+)  # fmt: skip
 SEEN: Counter[str] = Counter()  # by one run of a machine
 
 Name = tuple[Scope, str]
@@ -75,14 +78,21 @@ Truth = tuple[datetime | None, tuple[str, ...]]  # until when, and against what
 
 @dataclass(slots=True, kw_only=True)
 class Told:
-    """A live record: what it states now, and what it stated before it was changed."""
+    """A live record: what it states now, and what it stated before it was changed.
+
+    Attributes:
+        ended: when it was ended itself.
+    """
 
     scope: Scope
     key: str
     version: int
     begins: datetime
-    says: dict[Edge, datetime | None]
-    said: dict[Edge, datetime]
+    text: str = ""
+    times: int = 1
+    says: dict[Edge, datetime | None] = field(default_factory=dict)
+    said: dict[Edge, datetime] = field(default_factory=dict)
+    ended: datetime | None = None
 
 
 class Model:
@@ -108,29 +118,94 @@ class Model:
         said: Iterable[Relation] | None,
         *,
         begins: datetime,
+        text: str,
         update: bool,
-    ) -> bool:
-        """Add or update; answers whether that changed anything."""
+    ) -> Event:
+        """Add or update; answers what that did."""
         held = self.told.get(one)
         dead_since = self.dead[one][1] if one in self.dead else -1
-        fenced = any(fence.covers(scope) and version <= until for fence, until in self.fences)
-        if update is (held is None) or fenced or version <= dead_since:
-            return False
+        if (update and held is None) or self._is_fenced(scope, version) or version <= dead_since:
+            return "NONE"
+        event: Event = "UPDATE"
         if held is None:
-            held = Told(scope=scope, key=key, version=version, begins=begins, says={}, said={})
+            event = "ADD"
+            held = Told(scope=scope, key=key, version=version, begins=begins)
             self.told[one] = held
             self.dead.pop(one, None)
         elif version <= held.version:
-            return False
+            return "NONE"
+        elif not update:
+            return self._tell_again(one, version, at, said or (), begins=begins, text=text)
         if said is not None:
+            held.ended = None
             before, held.says = held.says, {}
             for relation in said:
                 held.says[self._meet(scope.owner, relation, at)] = relation.valid_to
             gone = dict.fromkeys(before, at) | held.said
             held.said = {edge: when for edge, when in gone.items() if edge not in held.says}
-        held.version = version
+        held.version, held.text = version, text
         self._forget_unused()
+        return event
+
+    def _tell_again(
+        self,
+        one: str,
+        version: int,
+        at: datetime,
+        said: Iterable[Relation],
+        *,
+        begins: datetime,
+        text: str,
+    ) -> Event:
+        held = self.told[one]
+        until, _ = self.truth(one)
+        if held.text != text or (until is not None and until <= begins):
+            return "NONE"
+        held.times += 1
+        news: list[Relation] = []
+        for relation in said:
+            since = relation.valid_from or LONG_AGO
+            same = [edge for edge in held.says if self._is_same(edge, relation, since)]
+            if any(relation.valid_to in (None, held.says[edge]) for edge in same):
+                continue
+            if same:
+                known = min(same, key=lambda edge: (edge[4] != since, self.first[edge][0]))
+                begun = None if known[4] == LONG_AGO else known[4]
+                relation = replace(relation, valid_from=begun)  # noqa: PLW2901 -- its end is new
+            news.append(relation)
+        if not news:
+            return "NONE"
+        held.says |= {
+            self._meet(held.scope.owner, relation, at): relation.valid_to for relation in news
+        }
+        held.said = {edge: when for edge, when in held.said.items() if edge not in held.says}
+        held.version, held.ended = version, None
+        return "UPDATE"
+
+    def _is_same(self, edge: Edge, relation: Relation, since: datetime) -> bool:
+        """Tell whether a record that states `edge` is told nothing new by a relation."""
+        if edge[1:4] != self._edge(edge[0], relation)[1:4]:
+            return False
+        ends = self.ends(edge)
+        holds = edge[4] <= since and (ends is None or ends > since)
+        return edge[4] == since or (SINGLE[edge[2]] and holds)
+
+    def end(self, one: str, version: int, at: datetime, until: datetime) -> bool:
+        """End a record and what it states; answers whether that changed anything."""
+        held = self.told.get(one)
+        if held is None or version <= held.version or self._is_fenced(held.scope, version):
+            return False
+        for edge, ends in list(held.says.items()):
+            if edge[4] >= until:
+                del held.says[edge]
+                held.said[edge] = at
+            else:
+                held.says[edge] = until if ends is None else min(ends, until)
+        held.version, held.ended = version, until
         return True
+
+    def _is_fenced(self, scope: Scope, version: int) -> bool:
+        return any(fence.covers(scope) and version <= until for fence, until in self.fences)
 
     def remove(self, one: str, version: int) -> bool:
         """Delete; answers whether that changed anything."""
@@ -163,10 +238,13 @@ class Model:
         for name, kind in ((said.subject, said.subject_type), (said.object, said.object_type)):
             known, held = self.names.get((owner, fold(name)), (name, kind))
             self.names[owner, fold(name)] = known, kind if held == "thing" else held
-        begins = said.valid_from or LONG_AGO
-        edge = owner, fold(said.subject), fold(said.predicate), fold(said.object), begins
+        edge = self._edge(owner, said)
         self.first.setdefault(edge, (next(self.count), said.predicate, at))
         return edge
+
+    def _edge(self, owner: Scope, said: Relation) -> Edge:
+        begins = said.valid_from or LONG_AGO
+        return owner, fold(said.subject), fold(said.predicate), fold(said.object), begins
 
     def _forget_unused(self) -> None:
         used = {edge for held in self.told.values() for edge in (*held.says, *held.said)}
@@ -210,6 +288,7 @@ class Model:
         ends = [self.ends(edge) for edge in single]
         known = [end for end in ends if end]
         until = max(known) if known and len(known) == len(ends) else None
+        until = until if single else self.told[one].ended
         against = {rival for edge in single for rival in self.rivals(edge)} - {one}
         return until, tuple(sorted(against))
 
@@ -306,8 +385,14 @@ class GraphMachine(RuleBasedStateMachine):
     ) -> None:
         if action == "add":
             self._write(scope, key, late, said, update=False)
+        elif action == "tell":
+            scope, key = self.model.pick(pick)
+            told = self.model.told.get(scope.record_id("fact", key))
+            self._write(scope, key, late, said, update=False, text=told and told.text)
         elif action == "update":
             self._write(*self.model.pick(pick), late, said, update=True)
+        elif action == "end":
+            self._end(*self.model.pick(pick), late, MOMENTS[pick % len(MOMENTS)])
         elif action == "rename":
             self._write(*self.model.pick(pick), late, None, update=True)
         elif action == "delete":
@@ -329,13 +414,20 @@ class GraphMachine(RuleBasedStateMachine):
         return self.said
 
     def _write(
-        self, scope: Scope, key: str, late: int, said: list[Relation] | None, *, update: bool
+        self,
+        scope: Scope,
+        key: str,
+        late: int,
+        said: list[Relation] | None,
+        *,
+        update: bool,
+        text: str | None = None,
     ) -> None:
         version, at = self._next(late)
         begins = min((one.valid_from for one in said or () if one.valid_from), default=at)
         record = Record(
             id=scope.record_id("fact", key),
-            text=f"{key} {version}",
+            text=text or f"{key} {version}",
             scope=scope,
             created_at=at,
             updated_at=at,
@@ -343,8 +435,8 @@ class GraphMachine(RuleBasedStateMachine):
             version=version,
         )
         before = self.model.truths()
-        changed = self.model.put(
-            record.id, scope, key, version, at, said, begins=begins, update=update
+        event = self.model.put(
+            record.id, scope, key, version, at, said, begins=begins, text=record.text, update=update
         )
         relations = None if said is None else tuple(said)
         fields = ("text",) if update else ()
@@ -352,11 +444,30 @@ class GraphMachine(RuleBasedStateMachine):
             Put(record=record, relations=relations, replace=update, fields=fields)
         )
 
-        SEEN["ignored" if not changed else "update" if update else "add"] += 1
-        assert (outcome.change.event != "NONE") is changed
+        is_told_again = outcome.record and outcome.record.last_told_at == at
+        SEEN["tell" if is_told_again else event.lower()] += 1
+        assert outcome.change.event == event
         if outcome.record:
             assert seen(outcome.record) == self.model.truth(record.id)
-        self._touched(outcome.touched, before, but=record.id, changed=changed)
+            assert outcome.record.times_told == self.model.told[record.id].times
+        self._touched(outcome.touched, before, but=record.id, changed=event != "NONE")
+
+    def _end(self, scope: Scope, key: str, late: int, until: datetime) -> None:
+        version, at = self._next(late)
+        one, before = scope.record_id("fact", key), self.model.truths()
+        changed = self.model.end(one, version, at, until)
+        record = Record(
+            id=one, text=key, scope=scope, created_at=at, updated_at=at, occurred_at=at,
+            version=version, valid_to=until,
+        )  # fmt: skip
+        put = Put(record=record, relations=None, replace=True, fields=("valid_to",))
+        outcome = self._apply(put)
+
+        SEEN["end" if changed else "none"] += 1
+        assert (outcome.change.event == "UPDATE") is changed
+        if outcome.record:
+            assert seen(outcome.record) == self.model.truth(one)
+        self._touched(outcome.touched, before, but=one, changed=changed)
 
     def _delete(self, scope: Scope, key: str, late: int) -> None:
         version, at = self._next(late)
@@ -364,7 +475,7 @@ class GraphMachine(RuleBasedStateMachine):
         changed = self.model.remove(one, version)
         outcome = self._apply(Remove(id=one, scope=scope, version=version, at=at))
 
-        SEEN["delete" if changed else "ignored"] += 1
+        SEEN["delete" if changed else "none"] += 1
         assert (outcome.change.event == "DELETE") is changed
         self._touched(outcome.touched, before, changed=changed)
 
@@ -384,8 +495,8 @@ class GraphMachine(RuleBasedStateMachine):
         if self.last is not None and self.said is not None:
             [again] = self.graph.apply([self.last])
             SEEN["repeat"] += 1
+            assert (again.change, again.record) == (self.said.change, self.said.record)
             if self.said.change.event != "NONE":
-                assert (again.change, again.record) == (self.said.change, self.said.record)
                 assert {one.id for one in again.touched} >= {one.id for one in self.said.touched}
 
     def _touched(
@@ -413,7 +524,9 @@ class GraphMachine(RuleBasedStateMachine):
         mine = {one: held for one, held in self.model.told.items() if scope.covers(held.scope)}
         truths = {one: self.model.truth(one) for one in mine}
         assert {one.id: seen(one) for one in every} == truths
-        assert {one.id: one.version for one in every} == {o: h.version for o, h in mine.items()}
+        assert {one.id: (one.version, one.times_told) for one in every} == {
+            one: (held.version, held.times) for one, held in mine.items()
+        }
         for as_of in (None, MOMENTS[self.steps % len(MOMENTS)]):
             at = as_of or datetime.now(UTC)
             page = self.graph.page(scope, limit=1000, include_superseded=False, as_of=as_of)
@@ -479,17 +592,20 @@ class MemoryMachine(RuleBasedStateMachine):
             begins = min((one.valid_from for one in said if one.valid_from), default=START)
             fact = Fact(text=f"note {key}", key=key, at=begins, relations=tuple(said))
             [done] = self.memory.add(fact, scope).changes
-            added = self.model.put(
-                one, scope, key, self.steps, at, said, begins=begins, update=False
+            event = self.model.put(
+                one, scope, key, self.steps, at, said, begins=begins, text=fact.text, update=False
             )
-            assert (done.id, done.event) == (one, "ADD" if added else "NONE")
+            assert (done.id, done.event) == (one, event)
         elif action == "forget":
             self.model.erase(scope, self.steps)
             assert self.memory.forget(scope).complete
         elif action == "update" and one in self.model.told:
             begins = self.model.told[one].begins
-            self.model.put(one, scope, key, self.steps, at, said, begins=begins, update=True)
-            self.memory.update(one, f"note {self.steps}", scope, relations=said)
+            text = f"note {self.steps}"
+            self.model.put(
+                one, scope, key, self.steps, at, said, begins=begins, text=text, update=True
+            )
+            self.memory.update(one, text, scope, relations=said)
         elif action == "delete" and self.model.remove(one, self.steps):
             self.memory.delete(one, scope)
 
@@ -511,6 +627,8 @@ class MemoryMachine(RuleBasedStateMachine):
                 listed = self.memory.list(scope, include_superseded=include_superseded).records
                 assert {one.record.id: seen(one.record) for one in found} == wanted
                 assert {one.id: seen(one) for one in listed} == wanted
+                times = {one: self.model.told[one].times for one in wanted}
+                assert {one.record.id: one.record.times_told for one in found} == times
                 stated = self.memory.relations(scope, include_superseded=include_superseded)
                 shown = self.model.relations(scope, include_superseded=include_superseded)
                 compare([timeless(one) for one in stated], [timeless(one) for one in shown])
@@ -539,7 +657,8 @@ def test_the_graph_agrees_with_a_naive_model_after_every_step() -> None:
     seen = run(GraphMachine, games=102, steps=100)
 
     assert seen["steps"] >= 10_000
-    assert min(seen[one] for one in ("add", "update", "delete", "forget", "touched")) > 200
+    done = ("add", "tell", "update", "end", "delete", "forget", "touched")
+    assert min(seen[one] for one in done) > 200
 
 
 @pytest.mark.timeout(900)

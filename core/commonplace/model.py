@@ -5,7 +5,7 @@ import json
 import unicodedata
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import EllipsisType
@@ -220,7 +220,9 @@ class Record:
         importance, pinned, situation, outcome: as of a `Fact`.
         votes: positive feedback less negative.
         indexed: as of a `Fact`; a message always is.
-        version: grows with every change, below 2**53.
+        times_told: how often it was told; 1 for a turn.
+        last_told_at: system time when it was told again; None if it was told once.
+        version: grows with every change, below 2**53; being told again is none by itself.
     """
 
     id: str
@@ -246,6 +248,27 @@ class Record:
     outcome: str | None = None
     votes: int = 0
     indexed: bool = True
+    times_told: int = 1
+    last_told_at: datetime | None = None
+
+    def merged(self, told: "Record") -> "Record":
+        """Merge in what the same text, told again, adds; it is not counted here.
+
+        Its metadata replace those under the same keys, unless there would be more than a record may
+        have. Its expiry counts if it has one, its importance if that is higher, and its pin.
+        """
+        metadata = {**self.metadata, **told.metadata}
+        try:
+            check_metadata(metadata)
+        except InvalidRecordError:
+            metadata = dict(self.metadata)
+        return replace(
+            self,
+            metadata=metadata,
+            expires_at=told.expires_at or self.expires_at,
+            importance=max(self.importance, told.importance),
+            pinned=self.pinned or told.pinned,
+        )
 
     def holds(
         self,
@@ -381,7 +404,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a write did to one record; `NONE` if it was stored already."""
+    """What a write did to one record; `NONE` if nothing in it was new."""
 
     id: str
     text: str | None

@@ -39,6 +39,7 @@ from commonplace.testing.contracts.graph import (
 )
 from commonplace.testing.contracts.relations import RelationContract
 from commonplace.testing.contracts.snapshot import SnapshotContract
+from commonplace.testing.contracts.telling import TellingContract
 
 from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
@@ -50,7 +51,7 @@ def file(tmp_path: Path) -> Iterator[SqliteConnection]:
     opened.close()
 
 
-class TestSqliteGraph(GraphStoreContract, RelationContract):
+class TestSqliteGraph(GraphStoreContract, RelationContract, TellingContract):
     @pytest.fixture
     def graph(self, file: SqliteConnection) -> SqliteGraph:
         return SqliteGraph(file)

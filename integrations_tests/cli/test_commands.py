@@ -213,8 +213,8 @@ def sealed(text: str) -> str:
     [
         ("", "must be an export"),
         ('{"fence":{"key":"a","version":1}}\n', "must be an export"),
-        ('{"commonplace":1}\n{"record":{}}\n', "has format 1, and this version reads format 2"),
-        (sealed('{"commonplace":2}\n{"record":{}}\n'), "must be a line of an export"),
+        ('{"commonplace":1}\n{"record":{}}\n', "has format 1, and this version reads format 3"),
+        (sealed('{"commonplace":3}\n{"record":{}}\n'), "must be a line of an export"),
     ],
     ids=["empty", "without header", "former format", "broken"],
 )

@@ -39,6 +39,7 @@ from commonplace.testing.contracts.graph import (
 )
 from commonplace.testing.contracts.relations import MONDAY, TUESDAY, RelationContract, moved
 from commonplace.testing.contracts.snapshot import SnapshotContract, fill, read_all
+from commonplace.testing.contracts.telling import TellingContract
 from commonplace.testing.fakes import HashEmbedder
 
 from .cutting_proxy import Cut
@@ -78,7 +79,7 @@ def graph(connect) -> Neo4jGraph:
     return connect()
 
 
-class TestNeo4jGraph(GraphStoreContract, RelationContract):
+class TestNeo4jGraph(GraphStoreContract, RelationContract, TellingContract):
     @pytest.fixture
     def graph(self, connect) -> Neo4jGraph:
         return connect()

@@ -17,7 +17,7 @@ from ..settings import EDGE, Location, Settings, is_url, parse_server_url, witho
 if TYPE_CHECKING:
     from .sqlite.connection import SqliteConnection
 
-SCHEMA = "3"
+SCHEMA = "4"
 _GRAPH_OPTIONS = {"prefix": str}
 _INDEX_OPTIONS = {
     **dict.fromkeys(("grpc_port", "shards", "replicas", "buckets", "timeout"), int),

@@ -142,7 +142,7 @@ def _add_revived_texts(
 
 def _still_states(stored: Record, added: Record) -> bool:
     has_ended = stored.valid_to is not None and stored.valid_to <= added.occurred_at
-    return stored.text == added.text and not has_ended
+    return stored.text.strip() == added.text.strip() and not has_ended
 
 
 def _sync_index(
@@ -195,8 +195,9 @@ class _IndexBatch:
             terms, words = self.describe(record.indexed_text)
             self.removed.pop(record.id, None)
             self.points[record.id] = Point(record=record, vector=vector, terms=terms, words=words)
-        elif put.replace:
-            self.amended[record.id] = record  # its text is of another change, the rest of this one
+        elif put.replace or record.kind != "episode":
+            # Its text is of another change, the rest of this one: it may have been told again.
+            self.amended[record.id] = record
 
     def write(self, index: VectorIndex) -> None:
         ids: dict[tuple[Scope, int | None], list[str]] = {}

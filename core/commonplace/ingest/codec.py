@@ -18,7 +18,9 @@ from ..ports.stores import Operation, Put
 T = TypeVar("T", Record, Relation, Message, Extraction)
 D = TypeVar("D")
 _MINUTE = timedelta(minutes=1)
-_RECORD_TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at")
+_RECORD_TIMES = (
+    "created_at", "updated_at", "occurred_at", "valid_to", "expires_at", "last_told_at",
+)  # fmt: skip
 _RELATION_TIMES = ("valid_from", "valid_to", "created_at", "expired_at")
 
 

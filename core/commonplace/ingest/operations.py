@@ -108,6 +108,7 @@ class Operations:
             if metadata and not put.record.metadata:
                 put = replace(put, record=replace(put.record, metadata=dict(metadata)))
             puts.append(put)
+        puts = _merge_repeated(puts)
         check_keys(self._engines, keyed, upsert=upsert)
         messages = (item for item in items if isinstance(item, Message)) if infer else ()
         body = WriteBody(
@@ -224,6 +225,21 @@ class Operations:
         return _write("update", record.scope, body, after=record.version)
 
 
+def _merge_repeated(puts: Sequence[Put]) -> list[Put]:
+    """Merge what a write says of a fact twice into the first, as it is told once."""
+    merged: list[Put] = []
+    first: dict[str, int] = {}
+    for n, put in enumerate(puts):
+        merged.append(put)
+        place = first.setdefault(put.record.id, n)
+        if place < n and not put.replace and put.record.kind != "episode":
+            former = merged[place]
+            relations = (*(former.relations or ()), *(put.relations or ()))
+            record = former.record.merged(put.record)
+            merged[place] = replace(former, record=record, relations=relations)
+    return merged
+
+
 def _items(content: Content | Sequence[Content]) -> list[Content]:
     if isinstance(content, str | Message | Fact) or not isinstance(content, Sequence):
         items: list[Content] = [content]
@@ -293,26 +309,31 @@ def check_keys(
     """Refuse a key that names two texts: here, or, without `upsert`, here and in an earlier write.
 
     Args:
-        keyed: each record of a write with its key; all are of one scope.
+        keyed: each record of a write with its key; all are of one scope. Outer spaces of their
+            texts do not count.
 
     Raises:
         IdempotencyConflictError: it does.
     """
     given: dict[str, str] = {}
     for key, record in keyed:
-        if given.setdefault(record.id, record.text) != record.text:
+        text = record.text.strip()
+        if given.setdefault(record.id, text) != text:
             raise IdempotencyConflictError(key=key)
     if upsert or not keyed:
         return
     scope = keyed[0][1].scope
-    texts = {one: {version.text for version in engines.graph.history(scope, one)} for one in given}
+    texts = {
+        one: {(version.text or "").strip() for version in engines.graph.history(scope, one)}
+        for one in given
+    }
     for op in _pending_newest_first(engines, scope):
         if op.kind != "delete" and not record_ids(op).isdisjoint(texts):
             for put in decode_write(op).puts:
                 if put.record.id in texts:
-                    texts[put.record.id].add(put.record.text)
+                    texts[put.record.id].add(put.record.text.strip())
     for key, record in keyed:
-        if texts[record.id] and record.text not in texts[record.id]:
+        if texts[record.id] and record.text.strip() not in texts[record.id]:
             raise IdempotencyConflictError(key=key)
 
 

@@ -117,12 +117,21 @@ class Put:
         record: its `version` is the operation's; the store assigns its `position`.
         relations: that this record asserts; they replace its earlier assertions, which expire.
             None leaves those as they are.
-        replace: False adds: a live record with this id stays as it is and the event is `NONE`; one
-            that has expired when the new one is made is replaced and the event is `ADD`.
+        replace: False adds. One that has expired when the new one is made is replaced and the event
+            is `ADD`. A fact that is live, has the same text apart from outer spaces and has not
+            ended when the new one begins is told again: what the new one adds is merged in
+            (`Record.merged`), the relations that the record does not state yet are asserted too,
+            and the event is `UPDATE`, or `NONE` if there is nothing of that. It is counted
+            (`Record.times_told`) if the new one was created later than the last one, by which a
+            repetition is known; the count alone is no version. Any other live record, such as a
+            turn, stays as it is and the event is `NONE`.
             True updates: without a live record the event is `NONE`, or with `upsert` the record is
             added.
         in_session: give the record the next position of its session.
         fields: of the record that an update sets; the others stay as stored. `votes` are added.
+            A time for `valid_to`, without `relations`, ends the record: what it asserts and what
+            would hold longer ends then too, and what begins then or later is retracted. It stays
+            ended until an update gives it other relations or another text.
         merge: merge the metadata into the stored metadata.
     """
 
@@ -133,6 +142,12 @@ class Put:
     in_session: bool = False
     fields: tuple[str, ...] = ()
     merge: bool = False
+
+    @property
+    def ends(self) -> bool:
+        """It ends a record and what that asserts."""
+        has_end = "valid_to" in self.fields and self.record.valid_to is not None
+        return self.replace and self.relations is None and has_end
 
     @property
     def needs_embedding(self) -> bool:

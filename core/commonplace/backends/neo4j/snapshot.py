@@ -50,7 +50,7 @@ _STORED = (
     + """
 RETURN partitions,
   COLLECT { UNWIND $ids AS id MATCH (r:Record {id: id})
-    RETURN r{.id, .version, .user_id, .agent_id, .session_id} } AS records,
+    RETURN r{.id, .version, .times_told, .user_id, .agent_id, .session_id} } AS records,
   COLLECT { UNWIND $fences AS id MATCH (f:Erasure {id: id}) RETURN f{.*} } AS fences
 """
 )
@@ -192,7 +192,10 @@ def load(run: RunQuery, snapshot: Sequence[SnapshotRow]) -> None:
 
 def _is_wanted(one: RecordRow, stored: Mapping[str, Any] | None, erased: Mapping[str, int]) -> bool:
     scope, version = one.record.scope, one.record.version
-    if stored is not None and (overlay.scope_of(stored) != scope or stored["version"] > version):
+    if stored is not None and overlay.scope_of(stored) != scope:
+        return False
+    age = version, one.record.times_told
+    if stored is not None and (stored["version"], stored["times_told"]) > age:
         return False
     return not any(version <= erased.get(cover.key, -1) for cover in scope.covering())
 

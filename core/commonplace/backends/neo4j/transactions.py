@@ -10,7 +10,7 @@ from typing import Any
 from ...model import Record, Scope
 from ...ports.stores import Outcome, Put, Remove
 from ..shared import rows
-from ..sqlite import records, relations
+from ..sqlite import assertions, records
 from . import overlay, queries
 from .driver import RunQuery
 from .overlay import Overlay
@@ -106,7 +106,7 @@ def _retract(
         [found] = run(queries.ASSERTIONS, ids=ids, entities=[], relations=[], slots=[])
         overlay.load_assertions(copy, found)
         erased = "SELECT value FROM json_each(?)"
-        removed, reopened = relations.erase(copy.connection, erased, [rows.to_json(ids)])
+        removed, reopened = assertions.erase(copy.connection, erased, [rows.to_json(ids)])
         entities = _save(run, overlay.save_parameters(copy, partitions))
     return {"relations": removed["relations"], "entities": entities}, reopened
 

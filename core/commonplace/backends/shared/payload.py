@@ -53,6 +53,8 @@ class PayloadRow(NamedTuple):
     situation: str | None
     outcome: str | None
     votes: int
+    times_told: int
+    last_told_at: int | None
 
 
 def payload_of(record: Record, words: int) -> dict[str, Any]:
@@ -140,6 +142,8 @@ def read_row(text: str) -> tuple[Record, int]:
         situation=row.situation,
         outcome=row.outcome,
         votes=row.votes,
+        times_told=row.times_told,
+        last_told_at=rows.from_micros(row.last_told_at),
     )
     return record, row.words
 
@@ -172,6 +176,8 @@ def _to_row(record: Record, words: int) -> PayloadRow:
         situation=record.situation,
         outcome=record.outcome,
         votes=record.votes,
+        times_told=record.times_told,
+        last_told_at=rows.to_micros(record.last_told_at),
     )
 
 

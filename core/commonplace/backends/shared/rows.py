@@ -51,6 +51,8 @@ class RecordColumns(NamedTuple):
     outcome: str | None
     votes: int
     indexed: int
+    times_told: int
+    last_told_at: int | None
     live: int
 
 
@@ -83,6 +85,8 @@ def to_row(record: Record, *, live: bool = True) -> RecordColumns:
         outcome=record.outcome,
         votes=record.votes,
         indexed=record.indexed,
+        times_told=record.times_told,
+        last_told_at=to_micros(record.last_told_at),
         live=live,
     )
 
@@ -94,7 +98,8 @@ def to_record(row: Sequence[Any]) -> Record:
     (
         id_, user_id, agent_id, session_id, text, kind, role, name, metadata, origin, trust,
         position, created_at, updated_at, occurred_at, valid_to, expires_at, version, conflicts,
-        importance, pinned, situation, outcome, votes, indexed, _live,
+        importance, pinned, situation, outcome, votes, indexed, times_told,
+        last_told_at, _live,
     ) = row
     # fmt: on
     try:
@@ -122,6 +127,8 @@ def to_record(row: Sequence[Any]) -> Record:
             outcome=outcome,
             votes=votes,
             indexed=bool(indexed),
+            times_told=times_told,
+            last_told_at=from_micros(last_told_at),
         )
     except (ValueError, TypeError, OverflowError) as error:
         raise UnreadableRowError(error) from error

@@ -35,7 +35,7 @@ from .database_file import BUSY_SECONDS, ProcessLock, make_file
 
 T = TypeVar("T")
 
-SCHEMA = "3"
+SCHEMA = "4"
 _GROUP = 128
 _IDLE_READERS = 8
 _FORK_SECONDS = 2.0  # that a fork waits for the reads and writes of other threads

@@ -14,7 +14,7 @@ from ...model import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ..shared import rows
-from . import folders, records, relations, snapshot
+from . import assertions, folders, records, relations, snapshot
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 from .filters import Condition, compile_filter
 
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS session (
 CREATE INDEX IF NOT EXISTS session_by_user ON session (user_id, session_id);
 CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
 """
-    + relations.SCHEMA
+    + assertions.SCHEMA
     + ";"
     + folders.SCHEMA
 )

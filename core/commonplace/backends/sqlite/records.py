@@ -9,7 +9,7 @@ from ...model import Change, Event, Record, Scope
 from ...ports.stores import Erased, Outcome, Put, Remove
 from ..shared import rows
 from ..shared.rows import RecordColumns
-from . import folders, relations
+from . import assertions, folders
 from .filters import tags_of
 
 SCHEMA = """
@@ -20,8 +20,8 @@ CREATE TABLE IF NOT EXISTS record (
   trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
   occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER, version INTEGER NOT NULL,
   conflicts TEXT NOT NULL, importance REAL NOT NULL, pinned INTEGER NOT NULL, situation TEXT,
-  outcome TEXT, votes INTEGER NOT NULL, indexed INTEGER NOT NULL,
-  live INTEGER NOT NULL
+  outcome TEXT, votes INTEGER NOT NULL, indexed INTEGER NOT NULL, times_told INTEGER NOT NULL,
+  last_told_at INTEGER, live INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
@@ -29,15 +29,16 @@ CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, liv
 CREATE INDEX IF NOT EXISTS record_by_kind ON record (user_id, kind, live, created_at, id);
 """
 COLUMNS = ", ".join(RecordColumns._fields)
+_MARKS = ", ".join("?" * (len(RecordColumns._fields) + 1))
 _PUT = (
-    f"INSERT INTO record ({COLUMNS}, tags) VALUES ({'?, ' * 26}?) ON CONFLICT (id) DO UPDATE SET "
+    f"INSERT INTO record ({COLUMNS}, tags) VALUES ({_MARKS}) ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f"{one} = excluded.{one}" for one in (*RecordColumns._fields[1:], "tags"))
 )
 _GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _WIPE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', tags = NULL, role = NULL, name = NULL,"
     " position = NULL, valid_to = NULL, expires_at = NULL, conflicts = '[]', situation = NULL,"
-    " outcome = NULL, version = ?, updated_at = ?"
+    " outcome = NULL, times_told = 1, last_told_at = NULL, version = ?, updated_at = ?"
     " WHERE id = ?"
 )
 
@@ -87,14 +88,17 @@ def _put(connection: Connection, change: Put) -> Outcome:
     if row is not None and row.version >= record.version:
         if row.version > record.version or stored is None:
             return _late(connection, record.id, stored)
-        touched = tuple(relations.competing_records(connection, record.id))
+        touched = tuple(assertions.competing_records(connection, record.id))
         return replace(_repeated(connection, row, stored), touched=touched)
     if stored is not None and (change.upsert or not change.replace):
         stored = stored if stored.holds(record.created_at, include_superseded=True) else None
-    is_wanted = change.upsert or change.replace == (stored is not None)
+    told_again = stored is not None and not change.replace and _states_again(stored, record)
+    is_wanted = change.upsert or told_again or change.replace == (stored is not None)
     fence_scope = record.scope if stored is None else stored.scope
     if not is_wanted or is_erased(connection, fence_scope, record.version):
         return _ignored(record.id, stored)
+    if told_again and row is not None and stored is not None:
+        return _tell_again(connection, change, row, stored)
     if stored is None:
         position = _next_position(connection, record.scope) if change.in_session else None
         if record.position != position:
@@ -112,7 +116,7 @@ def _remove(connection: Connection, change: Remove) -> Outcome:
     if not row.live:
         if row.version != change.version:
             return _ignored(change.id, None)
-        touched = tuple(relations.asserting_records(connection, rows.scope_of(row).owner))
+        touched = tuple(assertions.asserting_records(connection, rows.scope_of(row).owner))
         return replace(_repeated(connection, row, None), touched=touched)
     stored = rows.to_record(row)
     if row.version >= change.version or (change.spare_pinned and stored.pinned):
@@ -120,7 +124,7 @@ def _remove(connection: Connection, change: Remove) -> Outcome:
     folders.update(connection, stored, None)
     connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
     connection.execute("DELETE FROM recall WHERE record = ?", (change.id,))
-    reopened = relations.retract_all(connection, change.id)
+    reopened = assertions.retract_all(connection, change.id)
     done = Change(id=change.id, text=None, event="DELETE", previous=row.text)
     _add_version(connection, done, change.version, "{}", change.at)
     return Outcome(change=done, record=None, touched=tuple(reopened))
@@ -138,7 +142,7 @@ def erase(connection: Connection, scope: Scope, version: int) -> Erased:
     ).rowcount
     connection.execute(f"DELETE FROM recall WHERE record IN ({erased})", (*values, version))
     folders.erase(connection, scope, erased, [*values, version])
-    removed, reopened = relations.erase(connection, erased, [*values, version])
+    removed, reopened = assertions.erase(connection, erased, [*values, version])
     records = connection.execute(
         f"DELETE FROM {source} AND version <= ?",
         (*values, version),
@@ -153,7 +157,7 @@ def erase(connection: Connection, scope: Scope, version: int) -> Erased:
     return Erased(
         removed={"records": records, "versions": versions, **removed},
         # A repeated erasure reopens nothing, but the index may not have what the first reopened.
-        touched=tuple(reopened if records else relations.asserting_records(connection, scope)),
+        touched=tuple(reopened if records else assertions.asserting_records(connection, scope)),
     )
 
 
@@ -187,7 +191,7 @@ def _repeated(connection: Connection, row: RecordColumns, stored: Record | None)
 
 def _late(connection: Connection, record_id: str, stored: Record | None) -> Outcome:
     # It may have been applied before, and the index may not have what it touched.
-    touched = tuple(relations.competing_records(connection, record_id)) if stored else ()
+    touched = tuple(assertions.competing_records(connection, record_id)) if stored else ()
     return replace(_ignored(record_id, stored), touched=touched)
 
 
@@ -203,6 +207,39 @@ def _updated(stored: Record, change: Put) -> Record:
         fields |= {"valid_to": None, "conflicts": ()}
     fields |= {"updated_at": record.updated_at, "version": record.version}
     return replace(stored, **fields)
+
+
+def _states_again(stored: Record, added: Record) -> bool:
+    """Tell whether an added fact is the stored one, which is still true; a turn never is."""
+    return (
+        stored.kind != "episode"
+        and stored.text.strip() == added.text.strip()
+        and (stored.valid_to is None or stored.valid_to > added.occurred_at)
+    )
+
+
+def _tell_again(connection: Connection, change: Put, row: RecordColumns, stored: Record) -> Outcome:
+    """Count that a fact was told again, and merge in what is new; its version grows with that.
+
+    Repeating it finds nothing new and counts nothing, as only a later telling does.
+    """
+    added = change.record
+    record = stored.merged(added)
+    stated = tuple(assertions.unstated(connection, record, change.relations or ()))
+    is_new = bool(stated) or rows.to_row(record) != row
+    if added.created_at > (stored.last_told_at or stored.created_at):
+        times = stored.times_told + 1
+        record = replace(record, times_told=times, last_told_at=added.created_at)
+    elif not is_new:
+        return _ignored(record.id, stored)
+    if not is_new:
+        put(connection, stored, record, live=True)
+        return _ignored(record.id, record)
+    record = replace(record, updated_at=added.updated_at, version=added.version)
+    if stated:
+        record = replace(record, valid_to=None)  # until its relations are resolved
+    change = replace(change, relations=stated or None)
+    return _write(connection, change, record, stored, stored, has_row=True)
 
 
 def _write(
@@ -225,9 +262,14 @@ def _write(
     touched: list[Record] = []
     # What had no row asserts nothing yet.
     if change.relations or (has_row and change.relations is not None):
-        touched = relations.assert_all(connection, record, change.relations)
-        if change.relations and (found := read(connection, record.id)):
-            record = rows.to_record(found)
+        is_told_again = stored is not None and not change.replace
+        touched = assertions.assert_all(
+            connection, record, change.relations, keeps_others=is_told_again
+        )
+    elif stored is not None and change.ends:
+        touched = assertions.end_all(connection, record)
+    if (change.relations or change.ends) and (found := read(connection, record.id)):
+        record = rows.to_record(found)
     event: Event = "ADD" if stored is None else "UPDATE"
     previous = stored.text if stored else None
     done = Change(id=record.id, text=record.text, event=event, previous=previous)

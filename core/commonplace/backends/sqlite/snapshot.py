@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ...model import Entity, Relation, Scope, Version
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from ..shared import rows
-from . import records, relations
+from . import assertions, records
 
 _USERS = "SELECT DISTINCT user_id FROM record UNION SELECT DISTINCT user_id FROM session"
 _SESSIONS = (
@@ -140,7 +140,7 @@ def load(connection: Connection, snapshot: Sequence[SnapshotRow]) -> None:
                 ids = (one.scope.user_id, one.scope.agent_id, one.scope.session_id)
                 connection.execute(sql, (one.scope.key, *ids, one.next))
             case EntityRow():
-                relations.put_entity(connection, one.owner, one.entity.name, one.entity.type)
+                assertions.put_entity(connection, one.owner, one.entity.name, one.entity.type)
             case RelationRow():
                 _load_relation(connection, one.owner, one.relation)
             case RecordRow():
@@ -158,7 +158,7 @@ def _load_relation(connection: Connection, owner: Scope, one: Relation) -> None:
             one.conflict,
             created,
             rows.to_micros(one.expired_at),
-            relations.put_relation(connection, owner, one, created),
+            assertions.put_relation(connection, owner, one, created),
         ),
     )
 
@@ -166,7 +166,9 @@ def _load_relation(connection: Connection, owner: Scope, one: Relation) -> None:
 def _load_record(connection: Connection, one: RecordRow) -> None:
     record = one.record
     held = records.read(connection, record.id)
-    if held and (record.scope != rows.scope_of(held) or held.version > record.version):
+    if held and record.scope != rows.scope_of(held):
+        return
+    if held and (held.version, held.times_told) > (record.version, record.times_told):
         return
     if records.is_erased(connection, record.scope, record.version):
         return
@@ -186,10 +188,10 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
         "INSERT OR IGNORE INTO recall VALUES (?, ?)",
         [(record.id, rows.to_micros(at)) for at in one.recalls],
     )
-    former = relations.relation_ids_of(connection, record.id)
+    former = assertions.relation_ids_of(connection, record.id)
     connection.execute("DELETE FROM support WHERE record = ?", (record.id,))
     owner = record.scope.owner
-    asserted = {relations.put_relation(connection, owner, each, 0): each for each in one.states}
+    asserted = {assertions.put_relation(connection, owner, each, 0): each for each in one.states}
     connection.executemany(
         "INSERT INTO support VALUES (?, ?, ?, ?, ?)",
         [
@@ -200,4 +202,4 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
             for relation_id, each in asserted.items()
         ],
     )
-    relations.drop_unsupported(connection, former - asserted.keys())
+    assertions.drop_unsupported(connection, former - asserted.keys())

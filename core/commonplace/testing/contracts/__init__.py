@@ -16,6 +16,7 @@ pytest.register_assert_rewrite(
             "journal",
             "relations",
             "snapshot",
+            "telling",
         )
     )
 )

@@ -41,6 +41,10 @@ def past() -> list[Put | Remove]:
         put("secret", 14, ERASED, relations=[likes("Ann", "secrets")]),
         put("ended", 15, valid_to=LATE, indexed=False, trust=0.25, origin="tool"),
         put("again", 16, relations=[likes("Cy", "tea", single_valued=True)]),
+        put("again", 17),
+        put("again", 18, metadata={"n": 2}, relations=[likes("Cy", "jam")]),
+        put("over", 19, relations=[likes("Ann", "rain"), likes("Ann", "snow", valid_from=LATE)]),
+        replace(put("over", 20, valid_to=LATE), replace=True, relations=None, fields=("valid_to",)),
     ]
 
 
