@@ -306,7 +306,7 @@ class Memory:
                 verbatim as well, unless an `Extraction` says otherwise.
             kind: of each text; a `Fact` has its own, a `Message` is an `episode`.
             metadata: for texts and messages, and for facts that have none.
-            key: idempotency key of a single text; a second write with it changes nothing.
+            key: idempotency key of a single text; a second write with it tells the text again.
             upsert: write a text or `Fact` that has a key in place of what the key named before,
                 which stays in its history; a key may then name another text.
             origin: who said it; text from tools and documents is trusted less.
@@ -314,8 +314,12 @@ class Memory:
                 of seconds accepts it first, and then waits so long at most.
 
         Returns:
-            One change per record in the order given, `NONE` for what was known; extracted facts
-            follow. What is not waited for, or not long enough, has no changes and is `pending`.
+            One change per record in the order given; extracted facts follow. A fact that is known
+            and still true, with the same text apart from outer spaces, is told again: the event is
+            `UPDATE` if metadata, expiry, importance, pin or relations are new, which are merged
+            into the record, else `NONE`; `Record.times_told` counts both. A message that is known
+            is `NONE` and counts nothing. What is not waited for, or not long enough, has no changes
+            and is `pending`.
 
         Raises:
             InvalidRecordError: something cannot be stored; nothing was accepted.

@@ -65,6 +65,8 @@ def act(memory: Memory, point: str, action: str) -> None:
         memory.update(known[SECOND], CHANGED, ALICE, wait=False)
     elif action == "delete":
         memory.delete(known[SECOND], ALICE, wait=False)
+    elif action == "tell":
+        memory.add(SECOND, ALICE, wait=False)
     elif action == "supersede":
         memory.add(hens, ALICE, wait=False)
     elif action == "reopen":
