@@ -37,9 +37,9 @@ from commonplace.testing.contracts.graph import (
     remove,
     update,
 )
-from commonplace.testing.contracts.relations import RelationContract
+from commonplace.testing.contracts.relations import DAY, RelationContract
 from commonplace.testing.contracts.snapshot import SnapshotContract
-from commonplace.testing.contracts.telling import TellingContract
+from commonplace.testing.contracts.telling import TellingContract, end
 
 from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
@@ -129,6 +129,22 @@ def test_every_statement_goes_by_an_index(file: SqliteConnection, scope: Scope):
     assert len(plans) > 40
     assert scans_of(plans, "FROM (tally|fence)|UPDATE fence") == {}
     assert sorts == set()
+
+
+@each_kind_of_scope
+def test_telling_again_and_ending_go_by_an_index(file: SqliteConnection, scope: Scope):
+    graph, asked = SqliteGraph(file), note_statements(file)
+    loose, single = (likes("Ann", "tea", single_valued=one) for one in (False, True))
+    rome = lives("Ann", "Rome")
+    graph.apply([put("a", 1, scope), put("a", 2, scope), put("a", 3, scope, relations=[rome])])
+    graph.apply([end("a", 4, START + DAY, scope), put("b", 4, scope, relations=[loose])])
+    graph.apply([end("b", 5, START + DAY, scope), put("c", 6, scope, relations=[single])])
+    graph.apply([remove("c", 7, scope)])
+    plans = plans_of(file, asked)
+
+    assert len(plans) > 20
+    assert any("s.valid_to > record.valid_to" in sql for sql in plans)
+    assert scans_of(plans, "^$") == {}
 
 
 def test_a_page_reads_by_the_index_of_its_scope(file: SqliteConnection):
