@@ -181,7 +181,7 @@ class StoreRefusedError(CommonplaceError, PermissionError):
     def __init__(self, *, store: str, reason: str) -> None:
         super().__init__(
             f"The store {store!r} refuses access: {reason}. Accepted writes are kept: give the "
-            "right user, password or key, and open again, or flush() once the server grants access."
+            "right user, password, key or permission, then open again or flush()."
         )
 
 

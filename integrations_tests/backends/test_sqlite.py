@@ -22,6 +22,7 @@ from commonplace.errors import (
     MemoryClosedError,
     SchemaMismatchError,
     StoreLockedError,
+    StoreRefusedError,
     StoreUnavailableError,
 )
 from commonplace.filters import parse_filter
@@ -434,7 +435,7 @@ def test_the_file_closes_with_its_last_user(file: SqliteConnection):
 
 
 def test_a_reader_cannot_write(file: SqliteConnection):
-    with pytest.raises(StoreUnavailableError), file.read() as connection:
+    with pytest.raises(StoreRefusedError), file.read() as connection:
         connection.execute("DELETE FROM meta")
 
 

@@ -27,6 +27,7 @@ from ...errors import (
     CommonplaceError,
     MemoryClosedError,
     SchemaMismatchError,
+    StoreRefusedError,
     StoreUnavailableError,
 )
 from ..shared.rows import UnreadableRowError
@@ -499,6 +500,7 @@ def _check_schema(connection: Connection) -> None:
 
 _LITTLE_SPACE = 2**20  # of a full disk; a failed write may have given back what it took
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -530,10 +532,14 @@ def translated(path: str) -> Iterator[None]:
             raise  # a bug in our statements, which a retry would not fix
         if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(path):
             code = sqlite3.SQLITE_FULL  # a file beside the database could not grow
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+            raise StoreRefusedError(store=path, reason=str(error)) from error
         known = _REASONS.get(code)
         reason = f"{known} ({error})" if known else str(error)
         raise StoreUnavailableError(store=path, reason=reason) from error
     except OSError as error:
+        if error.errno in _NOT_ALLOWED:
+            raise StoreRefusedError(store=path, reason=str(error)) from error
         known = _REASONS[sqlite3.SQLITE_FULL] if error.errno in _NO_SPACE else None
         reason = f"{known} ({error})" if known else str(error)
         raise StoreUnavailableError(store=path, reason=reason) from error
