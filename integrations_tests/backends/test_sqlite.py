@@ -3,6 +3,7 @@
 import itertools
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import stat
@@ -533,3 +534,22 @@ def test_reads_and_writes_of_other_threads_go_on_after_a_fork(file: SqliteConnec
         stop.set()
         for one in working:
             one.result()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_was_deleted_or_replaced_is_neither_read_nor_written(tmp_path, is_replaced):
+    path = tmp_path / "memory" / "memory.db"
+    file = SqliteConnection(str(path))
+    copy = tmp_path / "copy.db"
+    shutil.copy(path, copy)
+    shutil.rmtree(path.parent)
+    if is_replaced:
+        path.parent.mkdir()
+        shutil.copy(copy, path)
+
+    with pytest.raises(StoreUnavailableError, match="deleted or replaced"):
+        file.set_meta("a", "b")
+    with pytest.raises(StoreUnavailableError, match="deleted or replaced"):
+        file.get_meta("a")
+
+    file.close()

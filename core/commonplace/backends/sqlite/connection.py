@@ -90,6 +90,7 @@ class SqliteConnection:
             self._process_lock = ProcessLock(f"{self.path}.lock", shared=not exclusive)
         try:
             self._writer = self._open()
+            self._file = _identity(self.path)
         except BaseException:
             self._process_lock.release()
             raise
@@ -134,6 +135,7 @@ class SqliteConnection:
             self._reading.wait_for(lambda: not self._paused)
             self._readers += 1
         try:
+            self._check_file()
             with translated(self.path):
                 connection = self._take_reader()
                 try:
@@ -276,6 +278,12 @@ class SqliteConnection:
         if self._closed or os.getpid() != self._pid:
             raise MemoryClosedError
 
+    def _check_file(self) -> None:
+        """Refuse to read and write a file that somebody has deleted: nobody would ever find it."""
+        if _identity(self.path) != self._file:
+            reason = "somebody deleted or replaced it. Close the memory and open it again"
+            raise StoreUnavailableError(store=self.path, reason=reason)
+
     def _enqueue(self, change: Callable[[Connection], T], *, grouped: bool) -> "Future[T]":
         future: Future[T] = Future()
         with self._state_lock:
@@ -360,6 +368,7 @@ class SqliteConnection:
             return
         results: list[tuple[Any, BaseException | None]] = []
         try:
+            self._check_file()
             with translated(self.path):
                 self._writer.execute("BEGIN IMMEDIATE")
                 if len(waiting) == 1:  # a single change needs no savepoint
@@ -543,6 +552,15 @@ def translated(path: str) -> Iterator[None]:
         known = _REASONS[sqlite3.SQLITE_FULL] if error.errno in _NO_SPACE else None
         reason = f"{known} ({error})" if known else str(error)
         raise StoreUnavailableError(store=path, reason=reason) from error
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what tells a file from any other; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _is_full(path: str) -> bool:
