@@ -103,8 +103,8 @@ def conversations(
 
 @contextmanager
 def plain_fusion() -> Iterator[None]:
-    """Rank without neighbours, sessions and speakers while the context lasts."""
-    alone = Weights(dense=0.5, speaker=0.0, neighbours=(0.0, 0.0), session=0.0, mention=0.0)
+    """Rank by vectors and words alone while the context lasts."""
+    alone = Weights(lexical=1.0, short=-1.0, long=0.0, length=0.0)
     commonplace.retrieval.search.rank = partial(rank, weights=alone)
     try:
         yield

@@ -34,7 +34,7 @@ def fact(
         scope=scope,
         position=position,
         name=speaker,
-        kind="fact" if position is None else "episode",
+        kind="fact" if position is None and speaker is None else "episode",
         created_at=NOW,
         updated_at=NOW,
         occurred_at=NOW,
@@ -105,10 +105,63 @@ def test_a_question_of_signs_only_is_ranked_by_vectors() -> None:
     assert ["b", "a"] == order("???", fact("a", 0.1), fact("b", 0.2))
 
 
-def test_a_turn_between_good_turns_rises() -> None:
-    hits = (turn(3, 0.8, 3.0), turn(4, 0.1), turn(5, 0.8, 3.0), turn(9, 0.12))
+def test_a_session_with_good_turns_side_by_side_rises() -> None:
+    tuesday = Scope(user_id="alice", session_id="tuesday")
+    apart = [
+        fact("apart", 0.8, 3.0, scope=tuesday, position=1),
+        fact("apart, other", 0.8, 3.0, scope=tuesday, position=9),
+    ]
+    hits = (turn(3, 0.8, 3.0), turn(4, 0.8, 3.0), *apart)
 
-    assert order("?", *hits).index("turn 4") < order("?", *hits).index("turn 9")
+    assert ["turn 3", "turn 4"] == order("?", *hits)[:2]
+
+
+@pytest.mark.parametrize(
+    ("question", "asking", "answering", "other"),
+    [
+        ("Where does Bob live?", "Bob, where do you live now?", "In Lyon, by the river.", "Sure."),
+        ("鲍勃住在哪里？", "鲍勃，你现在住在哪里？", "在里昂，河边。", "好的。"),
+    ],
+)
+def test_an_answer_rises_over_its_question(question, asking, answering, other) -> None:
+    hits = [
+        replace(turn(3, 0.7, 4.0), record=replace(turn(3).record, text=asking)),
+        replace(turn(4, 0.3, 0.0), record=replace(turn(4).record, text=answering)),
+        replace(turn(5, 0.3, 0.0), record=replace(turn(5).record, text=other)),
+    ]
+
+    matches = {one.record.id: one for one in rank(question, hits, now=NOW)}
+
+    assert order(question, *hits).index("turn 4") < order(question, *hits).index("turn 5")
+    assert matches["turn 3"].score_details["question"] < 0
+    assert (
+        matches["turn 4"].score_details["answer"] > 0 == matches["turn 5"].score_details["answer"]
+    )
+
+
+def test_words_around_a_turn_count_for_it() -> None:
+    beside = replace(turn(3, 0.1), record=replace(turn(3).record, text="The cello lesson."))
+    hits = (beside, turn(4, 0.4), turn(9, 0.4))
+
+    assert ["turn 4", "turn 9"] == [one for one in order("cello lesson", *hits) if one != "turn 3"]
+
+
+def test_a_turn_in_the_month_that_is_asked_for_rises() -> None:
+    may = replace(
+        turn(9, 0.2), record=replace(turn(9).record, occurred_at=datetime(2025, 5, 3, tzinfo=UTC))
+    )
+
+    assert "turn 9" == order("What was in May 2025?", turn(3, 0.5), may)[0]
+    assert "turn 9" == order("2025年5月发生了什么？", turn(3, 0.5), may)[0]
+    assert "turn 3" == order("What was in May 2024?", turn(3, 0.5), may)[0]
+
+
+def test_several_named_speakers_are_no_sign() -> None:
+    hits = (fact("a", 0.4, speaker="Bob"), fact("b", 0.4, speaker="Alice"))
+
+    matches = rank("What did Bob tell Alice?", hits, now=NOW)
+
+    assert [0.0, 0.0] == [one.score_details["speaker"] for one in matches]
 
 
 def test_neighbours_are_ranked_too() -> None:
@@ -126,17 +179,18 @@ def test_neighbours_do_not_stretch_the_scores() -> None:
 
 
 def test_long_turns_gain_nothing_from_their_session() -> None:
-    [_, second] = rank("?", [turn(1, 0.9, 2.0, words=400), turn(2, 0.4, words=400)], now=NOW)
+    [_, second] = rank("?", [turn(1, 0.9, 2.0, words=38), turn(2, 0.4, words=38)], now=NOW)
 
-    assert second.score_details["neighbour"] + second.score_details["session"] < 0.01 * second.score
+    company = ("session", "coverage", "speaker", "date", "question", "answer")
+    assert not any(second.score_details[one] for one in company)
 
 
-def test_turns_of_another_session_are_no_neighbours() -> None:
+def test_a_turn_gains_nothing_from_another_session() -> None:
     tuesday = Scope(user_id="alice", session_id="tuesday")
-    hits = (turn(1, 0.9, 2.0), fact("x", 0.1, scope=tuesday, position=2))
+    hits = (turn(1, 0.9, 2.0), turn(2, 0.1), fact("x", 0.1, scope=tuesday, position=2))
 
-    matches = {match.record.id: match for match in rank("?", hits, now=NOW)}
-    assert 0.0 == matches["x"].score_details["neighbour"]
+    matches = {match.record.id: match.score_details for match in rank("?", hits, now=NOW)}
+    assert matches["x"]["session"] < matches["turn 2"]["session"]
 
 
 def test_a_fact_does_not_lose_to_an_equal_turn_for_having_no_session() -> None:
@@ -190,14 +244,16 @@ def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(
     for match in matches:
         assert 0.0 <= match.score <= 1.0
         assert pytest.approx(match.score, abs=1e-9) == sum(match.score_details.values())
-        assert all(part >= 0 for part in match.score_details.values())
+        negative = {one for one, part in match.score_details.items() if part < 0}
+        assert negative <= {"question", "length"}
     assert sorted((match.score for match in matches), reverse=True) == [
         match.score for match in matches
     ]
     chance.shuffle(hits)
-    assert {"dense", "lexical", "speaker", "graph", "neighbour", "session", "mention"} == set(
-        matches[0].score_details
-    )
+    assert {
+        "dense", "lexical", "graph", "session", "coverage", "speaker", "date", "question",
+        "answer", "length",
+    } == set(matches[0].score_details)  # fmt: skip
     assert rank("green tea", hits, now=NOW) == rank("green tea", hits[::-1], now=NOW)
 
 

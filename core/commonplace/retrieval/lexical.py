@@ -29,6 +29,7 @@ SATURATION = 1.5
 LENGTH_SHARE = 0.4
 MAX_CHARACTERS = 32 * 1024
 MAX_WORD = 64
+_CACHED_CHARACTERS = 2_000
 
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 # A combining mark belongs to its letter, an apostrophe does not.
@@ -53,6 +54,17 @@ def tokens(text: str) -> list[str]:
         elif part not in STOP_WORDS:
             found.append(_stem(part[:MAX_WORD]))
     return found
+
+
+def vocabulary(text: str) -> frozenset[str]:
+    """Read the distinct tokens of a text; those of the texts read last are kept, unless long."""
+    is_short = len(text) <= _CACHED_CHARACTERS
+    return _cached_vocabulary(text) if is_short else frozenset(tokens(text))
+
+
+@functools.lru_cache(maxsize=4_096)
+def _cached_vocabulary(text: str) -> frozenset[str]:
+    return frozenset(tokens(text))
 
 
 def document_terms(text: str) -> Terms:

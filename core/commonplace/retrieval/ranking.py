@@ -1,9 +1,10 @@
 """Ranking: fuses the signals of all candidates into one order and one score in 0..1.
 
 Pure functions, so that it can be measured alone. Dense and lexical scores are normalised to 0..1
-over the union of candidates and added; turns next to good turns and in good sessions gain. The
-session's share falls as turns get longer, because a long message stands alone. Last, all scores are
-scaled by the confidence that anything fits the question at all.
+over the union of candidates. Among short turns a turn gains by its company: by the best of its
+session, by the question's words around it, by the question that it answers, by its speaker and by
+its date. Long messages stand alone, and get none of that. Last, all scores are scaled by the
+confidence that anything fits the question at all.
 """
 
 import math
@@ -12,12 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property
 from itertools import chain, pairwise
 
-from ..model import Match, Scope, turn_key
+from ..model import Match, Scope, now, turn_key
 from ..ports.stores import Expansion, Hit
-from .lexical import CJK, tokens
+from .dates import asked_times, time_fit
+from .lexical import CJK, tokens, vocabulary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,32 +27,44 @@ class Weights:
     """Weight of each signal.
 
     Attributes:
-        dense: of the cosine among short turns; terms get the rest.
-        dense_long: the same among facts and long messages.
-        speaker: of a speaker whom the question names.
+        dense, lexical: of the cosine and of the words, each normalised.
+        lexical_long: of the words among facts and long messages.
+        share: of the cosine in a candidate's own score, which session and answer are made of; the
+            words have the rest.
+        session: of the best turn of the same session, with its neighbours.
+        coverage: of the share of the question's words, the rare ones above all, in the turns
+            around.
+        speaker: of the one speaker whom the question names.
+        date: of a turn in the month, or near the day, that the question names.
+        question: of a turn that ends with a question.
+        answer: of a turn's own score, for the one that follows it if it ends with a question.
+        length: of a turn's own score, by the logarithm of its length.
+        neighbours: of the own scores of the turns at distance 1 and 2, each side.
         graph: of the record that is nearest to the question by relations.
         carried: for a record at two relations, of the score without the graph of the record that
             states the first one; its own text has no word of the entity that the question names.
         behind: the most that it gets, as a part of that record's score.
-        neighbours: of the turns at distance 1 and 2, each side.
-        session: of the best turn of the same session.
-        mention: of a candidate's own score, the most that co-occurrence adds.
-        short: words per turn up to which turns count as short.
-        fade: power with which the session's share falls for longer turns.
+        short, long: words per turn up to which turns count as short, and from which as long.
         sure, unsure: cosines of the best candidate at which the confidence is 1 and 0.
     """
 
-    dense: float = 0.4
-    dense_long: float = 0.5
-    speaker: float = 0.1
+    dense: float = 1.0
+    lexical: float = 0.8
+    lexical_long: float = 1.0
+    share: float = 0.4
+    session: float = 1.0
+    coverage: float = 1.6
+    speaker: float = 0.4
+    date: float = 2.9
+    question: float = -0.45
+    answer: float = 1.15
+    length: float = 0.6
+    neighbours: tuple[float, float] = (0.3, 0.1)
     graph: float = 0.5
     carried: float = 1.0
     behind: float = 0.95
-    neighbours: tuple[float, float] = (0.3, 0.1)
-    session: float = 0.5
-    mention: float = 0.2
     short: float = 30.0
-    fade: float = 4.0
+    long: float = 38.0
     sure: float = 0.85
     unsure: float = 0.3
 
@@ -60,8 +74,11 @@ DEFAULT = Weights()
 EPSILON = 1e-9
 # Candidates whose neighbours are read, and whose words decide the confidence.
 _EXPANDED = 12
-_CACHED_CHARACTERS = 2_000  # of a text whose words are kept for later searches
 _EXAMINED = 5
+_ASKED = 0.5  # share of a question's score that its session is judged by
+_USUAL_LENGTH = 3.0  # logarithm of the words of a turn
+_READ = 384  # characters of a text in which the question's words are looked for
+_ASKING = 60  # last characters of a turn in which it asks
 
 
 def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
@@ -76,8 +93,8 @@ def neighbour_turns(hits: Sequence[Hit]) -> set[str]:
             positions.setdefault(hit.record.scope, set()).add(hit.record.position)
     if not positions:
         return set()
-    dense = normalized([hit.dense for hit in hits], DEFAULT.dense)
-    lexical = normalized([hit.lexical for hit in hits], 1 - DEFAULT.dense)
+    dense = normalized([hit.dense for hit in hits], DEFAULT.share)
+    lexical = normalized([hit.lexical for hit in hits], 1 - DEFAULT.share)
     good = sorted(range(len(hits)), key=lambda i: (-dense[i] - lexical[i], hits[i].record.id))[
         :_EXPANDED
     ]
@@ -110,8 +127,8 @@ def rank(
         limit: return only that many of the best; all when None.
 
     Returns:
-        Matches whose `score_details` sum to `score`: dense, lexical, speaker, graph, neighbour,
-        session, mention.
+        Matches whose `score_details` sum to `score`: dense, lexical, graph, session, coverage,
+        speaker, date, question, answer, length. Those that count against a record are negative.
     """
     seen: dict[str, Hit] = {}
     for hit in (*hits, *neighbours):
@@ -121,22 +138,8 @@ def rank(
     if not seen:
         return []
     every = list(seen.values())
-    sessions = sessions_of(every)
-    brevity = brevity_of(every, weights) if sessions else 0.0
-
-    share = weights.dense * brevity + weights.dense_long * (1 - brevity)
-    dense = normalized([hit.dense for hit in every], share, [hit.dense for hit in hits])
-    lexical = normalized([hit.lexical for hit in every], 1 - share, [hit.lexical for hit in hits])
-    speaker = speaker_scores(question, every, weights)
-    alone = [a + b + c for a, b, c in zip(dense, lexical, speaker, strict=True)]
-    graph = graph_scores(alone, every, expansions, weights)
-    own = [a + b for a, b in zip(alone, graph, strict=True)]
-    near = neighbour_scores(own, sessions, weights, brevity)
-    smooth = [a + b for a, b in zip(own, near, strict=True)]
-    session = session_scores(smooth, sessions, weights, brevity)
-    fused = [a + b for a, b in zip(smooth, session, strict=True)]
-    mention = cooccurrence_boost(every, fused, weights.mention * brevity)
-    total = [a + b for a, b in zip(fused, mention, strict=True)]
+    signals = _Signals(question, every, hits, expansions, weights).weighted(now)
+    total = [max(0.0, sum(parts)) for parts in zip(*signals.values(), strict=True)]
 
     order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
     words = set(tokens(question))
@@ -147,38 +150,158 @@ def rank(
     graph_weights = {one.id: one.weight for one in expansions}
     matches = []
     for i in order[:limit]:
-        details = {
-            "dense": dense[i] * scale,
-            "lexical": lexical[i] * scale,
-            "speaker": speaker[i] * scale,
-            "graph": graph[i] * scale,
-            "neighbour": near[i] * scale,
-            "session": session[i] * scale,
-            "mention": mention[i] * scale,
-        }
-        score = min(1.0, total[i] * scale)
+        # One whose signals count against it more than for it has no score, and so no parts.
+        factor = scale if total[i] else 0.0
+        details = {name: parts[i] * factor for name, parts in signals.items()}
         graph_weight = graph_weights.get(every[i].record.id, 0.0)
         relevance = _relevance(coverage[i], every[i], graph_weight, weights)
+        score = min(1.0, total[i] * scale)
         matches.append(
             Match(record=every[i].record, score=score, score_details=details, relevance=relevance)
         )
     return matches
 
 
+class _Signals:
+    """The signals of all candidates of one search: a list of each, one value per candidate."""
+
+    def __init__(
+        self,
+        question: str,
+        every: Sequence[Hit],
+        hits: Sequence[Hit],
+        expansions: Sequence[Expansion],
+        weights: Weights,
+    ) -> None:
+        self._question = question
+        self._every = every
+        self._weights = weights
+        self._sessions = sessions_of(every)
+        self._company = company_of(every, weights)
+        dense = [hit.dense for hit in every]
+        lexical = [hit.lexical for hit in every]
+        self._dense = normalized(dense, 1.0, [hit.dense for hit in hits])
+        self._lexical = normalized(lexical, 1.0, [hit.lexical for hit in hits])
+        share = weights.share if self._company else 0.5
+        alone = [
+            share * a + (1 - share) * b for a, b in zip(self._dense, self._lexical, strict=True)
+        ]
+        self._graph = graph_scores(alone, every, expansions, weights)
+        self._own = [a + b for a, b in zip(alone, self._graph, strict=True)]
+
+    def weighted(self, at: datetime | None) -> dict[str, list[float]]:
+        """Compute every signal, each multiplied by its weight."""
+        weights, company = self._weights, self._company
+        lexical = company * weights.lexical + (1 - company) * weights.lexical_long
+        found = {
+            "dense": _scaled(self._dense, weights.dense),
+            "lexical": _scaled(self._lexical, lexical),
+            "graph": _scaled(self._graph, weights.dense + lexical),
+            "length": _scaled(self._lengths(), weights.length),
+        }
+        signals = {
+            "session": (self._session_bests, weights.session),
+            "coverage": (self._coverages, weights.coverage),
+            "speaker": (self._speakers, weights.speaker),
+            "date": (lambda: self._dates(at or now()), weights.date),
+            "question": (lambda: [float(one) for one in self._asks], weights.question),
+            "answer": (self._answers, weights.answer),
+        }
+        for name, (compute, weight) in signals.items():
+            is_used = company * weight != 0
+            values = compute() if is_used else [0.0] * len(self._every)
+            found[name] = _scaled(values, company * weight) if is_used else values
+        return found
+
+    def _lengths(self) -> list[float]:
+        """Score turns by how much they say; a fact says all that it has to say."""
+        return [
+            (math.log(max(1, hit.words)) - _USUAL_LENGTH) * own
+            if hit.record.kind == "episode"
+            else 0.0
+            for hit, own in zip(self._every, self._own, strict=True)
+        ]
+
+    def _session_bests(self) -> list[float]:
+        """Score all turns of a session by its best one with its neighbours.
+
+        Each fact counts as its own session, so that turns gain nothing from having neighbours. A
+        question counts half: what was asked before is like what is asked now in every session.
+        """
+        own = [
+            _ASKED * one if asks else one for one, asks in zip(self._own, self._asks, strict=True)
+        ]
+        own.append(0.0)
+        missing = len(own) - 1  # the index of the padding
+        near, far = self._weights.neighbours
+        found = list(self._own)
+        for turns in self._sessions:
+            at = turns.get
+            best = max(
+                own[i]
+                + near * (own[at(place - 1, missing)] + own[at(place + 1, missing)])
+                + far * (own[at(place - 2, missing)] + own[at(place + 2, missing)])
+                for place, i in turns.items()
+            )
+            for i in turns.values():
+                found[i] = best
+        return found
+
+    def _coverages(self) -> list[float]:
+        """Score candidates by the question's words in the turns up to two places away."""
+        asked = set(_words(self._question.lower()))
+        words_of = [
+            asked.intersection(_words(hit.record.text[:_READ].lower())) for hit in self._every
+        ]
+        weights = _rarity(asked, words_of)
+        whole = max(math.fsum(weights.values()), EPSILON)
+        around = list(words_of)
+        for turns in self._sessions:
+            for place, i in turns.items():
+                near = (turns.get(place + step) for step in (-2, -1, 1, 2))
+                around[i] = words_of[i].union(*(words_of[j] for j in near if j is not None))
+        # An exact sum, because sets have no order and equal texts must gain the same.
+        return [math.fsum(map(weights.__getitem__, words)) / whole for words in around]
+
+    def _speakers(self) -> list[float]:
+        """Score turns of a speaker whom the question names, unless it names several."""
+        spoken = set(_LETTERS.findall(self._question.casefold()))
+        names = {hit.record.name for hit in self._every if hit.record.name}
+        named = {name for name in names if _is_named(name, spoken)}
+        return [float(len(named) == 1 and hit.record.name in named) for hit in self._every]
+
+    def _dates(self, at: datetime) -> list[float]:
+        """Score records by how well the moment when they were told fits the question's dates."""
+        asked = asked_times(self._question, at)
+        if not asked:
+            return [0.0] * len(self._every)
+        return [time_fit(asked, hit.record.occurred_at) for hit in self._every]
+
+    @cached_property
+    def _asks(self) -> list[bool]:
+        """Tell which turns end with a question."""
+        return [
+            hit.record.kind == "episode"
+            and _QUESTION_MARK.search(hit.record.text[-_ASKING:]) is not None
+            for hit in self._every
+        ]
+
+    def _answers(self) -> list[float]:
+        """Score a turn that follows a question by how well that question fits."""
+        found = [0.0] * len(self._every)
+        for turns in self._sessions:
+            for place, i in turns.items():
+                before = turns.get(place - 1)
+                if before is not None and self._asks[before]:
+                    found[i] = self._own[before]
+        return found
+
+
 def _coverage(words: set[str], hit: Hit) -> float:
     """Compute the share of the question's words that a record has, squared."""
     if not words:
         return 0.0
-    return (len(words & _vocabulary(hit.record.indexed_text)) / len(words)) ** 2
-
-
-def _vocabulary(text: str) -> frozenset[str]:
-    return _cached_vocabulary(text) if len(text) <= _CACHED_CHARACTERS else frozenset(tokens(text))
-
-
-@lru_cache(maxsize=4096)
-def _cached_vocabulary(text: str) -> frozenset[str]:
-    return frozenset(tokens(text))
+    return (len(words & vocabulary(hit.record.indexed_text)) / len(words)) ** 2
 
 
 def _relevance(coverage: float, hit: Hit, graph_weight: float, weights: Weights) -> float:
@@ -203,13 +326,13 @@ def sessions_of(hits: Sequence[Hit]) -> list[dict[int, int]]:
     return list(found.values())
 
 
-def brevity_of(hits: Sequence[Hit], weights: Weights) -> float:
-    """Compute how short the turns are on average, 1 down to 0: long ones need no context."""
-    lengths = [hit.words for hit in hits if hit.record.position is not None]
+def company_of(hits: Sequence[Hit], weights: Weights) -> float:
+    """Compute how much turns gain by their company, in 0..1: short ones all, long ones nothing."""
+    lengths = [hit.words for hit in hits if hit.record.kind == "episode"]
     if not lengths:
         return 0.0
-    mean = max(1.0, sum(lengths) / len(lengths))
-    return float(min(1.0, weights.short / mean) ** weights.fade)
+    mean = sum(lengths) / len(lengths)
+    return max(0.0, min(1.0, (weights.long - mean) / (weights.long - weights.short)))
 
 
 def normalized(
@@ -225,17 +348,6 @@ def normalized(
     high = max((0.0, *span))
     factor = weight / (high - low + EPSILON)
     return [(value - low) * factor if value > low else 0.0 for value in values]
-
-
-def speaker_scores(question: str, hits: Sequence[Hit], weights: Weights) -> list[float]:
-    """Score turns of a speaker whom the question names."""
-    folded = question.casefold()
-    scores: dict[str | None, float] = {None: 0.0}
-    for name in {hit.record.name for hit in hits if hit.record.name}:
-        words = name.casefold().split() or [""]
-        named = words[0] and re.search(rf"(?<![a-z0-9]){re.escape(words[0])}(?![a-z0-9])", folded)
-        scores[name] = weights.speaker if named else 0.0
-    return [scores.get(hit.record.name, 0.0) for hit in hits]
 
 
 def graph_scores(
@@ -265,101 +377,29 @@ def graph_scores(
     return [found.get(hit.record.id, 0.0) for hit in hits]
 
 
-def neighbour_scores(
-    own: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, brevity: float
-) -> list[float]:
-    """Score turns next to good ones of the same session."""
-    padded = [*own, 0.0]
-    missing = len(own)  # the index of the padding
-    near, far = (weight * brevity for weight in weights.neighbours)
-    found = [0.0] * len(own)
-    for turns in sessions:
-        at = turns.get
-        for position, i in turns.items():
-            found[i] = near * (
-                padded[at(position - 1, missing)] + padded[at(position + 1, missing)]
-            ) + far * (padded[at(position - 2, missing)] + padded[at(position + 2, missing)])
-    return found
-
-
-def session_scores(
-    smooth: Sequence[float], sessions: Sequence[dict[int, int]], weights: Weights, brevity: float
-) -> list[float]:
-    """Score all turns of a session by its best one.
-
-    Each fact counts as its own session, so that turns gain nothing from having neighbours.
-    """
-    found = [weights.session * brevity * value for value in smooth]
-    for turns in sessions:
-        best = max(found[i] for i in turns.values())
-        for i in turns.values():
-            found[i] = best
-    return found
-
-
-# The best candidates are read, and the beginning of each, so that the cost has a bound.
-_MAX_READ = 96
-_MAX_CHARACTERS = 384
-# The best of those lead: what others share with them counts.
-_LEADING = 12
-# How much a leading candidate's own words count for itself.
-_OWN = 0.5
-# A smaller share would change no order.
-_MIN_SHARE = 0.01
-
 # Six letters stand for a word: a stemmer takes five times as long and finds no more.
 _ASCII = re.compile(r"([a-z0-9]{3,6})[a-z0-9]*")
 _WORD = re.compile(rf"([^\W_{CJK}]{{3,6}})[^\W_{CJK}]*")
 _RUN = re.compile(rf"[{CJK}]{{2,}}")
+_LETTERS = re.compile(r"[^\W_]+")
+_QUESTION_MARK = re.compile("[?？]")
 
 
-def cooccurrence_boost(hits: Sequence[Hit], total: Sequence[float], share: float) -> list[float]:
-    """Compute what each candidate gains for words that it shares with the best ones.
-
-    Args:
-        hits: the candidates; their texts count, not their speakers.
-        total: their scores so far, 0 or more, one per hit.
-        share: the most that a candidate gains, as a part of its own score, so that a score of 0
-            stays 0.
-
-    Returns:
-        One gain per hit, in their order; 0 for one that shares no word.
-    """
-    boosts = [0.0] * len(hits)
-    order = sorted(range(len(hits)), key=lambda i: (-total[i], hits[i].record.id))[:_MAX_READ]
-    if share < _MIN_SHARE or len(order) < 2 or total[order[0]] <= 0:
-        return boosts
-    words_of = [_words(hits[i].record.text[:_MAX_CHARACTERS].lower()) for i in order]
-    leading = set(chain.from_iterable(words_of[:_LEADING]))
-    shared = [leading.intersection(words) for words in words_of]
-    rarity = _rarity(shared)
-
-    pull = dict.fromkeys(leading, 0.0)
-    own = [0.0] * len(order)
-    for place, words in enumerate(shared[:_LEADING]):
-        trust = (total[order[place]] / total[order[0]]) ** 2
-        own[place] = (1 - _OWN) * trust * math.fsum(map(rarity.__getitem__, words))
-        for word in words:
-            pull[word] += trust * rarity[word]
-    # An exact sum, because sets have no order and equal texts must gain the same.
-    gains = [
-        math.fsum(map(pull.__getitem__, words)) - part
-        for words, part in zip(shared, own, strict=True)
-    ]
-    most = max(gains)
-    if most > 0:
-        for i, gain in zip(order, gains, strict=True):
-            boosts[i] = share * total[i] * max(0.0, gain) / most
-    return boosts
+def _rarity(asked: set[str], words_of: Sequence[set[str]]) -> dict[str, float]:
+    """Weigh the question's words: the fewer candidates have one, the more it weighs."""
+    counts = Counter(chain.from_iterable(words_of))
+    most = len(words_of)
+    return {one: math.log1p((most - counts[one] + 0.5) / (counts[one] + 0.5)) for one in asked}
 
 
-def _rarity(shared: Sequence[set[str]]) -> dict[str, float]:
-    # The fewer texts have a word, the more it weighs; a word of one text connects nothing.
-    count = len(shared)
-    return {
-        word: math.log1p((count - n + 0.5) / (n + 0.5)) / n if n > 1 else 0.0
-        for word, n in Counter(chain.from_iterable(shared)).items()
-    }
+def _is_named(name: str, spoken: set[str]) -> bool:
+    """Tell whether a question has somebody's first name, or what is left of it when shortened."""
+    first = _LETTERS.match(name.casefold())
+    return first is not None and (first[0] in spoken or first[0][:3] in spoken)
+
+
+def _scaled(values: Sequence[float], weight: float) -> list[float]:
+    return [weight * value for value in values]
 
 
 def _words(text: str) -> list[str]:
