@@ -30,6 +30,7 @@ CORE = "core/tests"
 EMBEDDED = ["integrations_tests/backends", "integrations_tests/cli"]
 ON_ANY_ENGINE = [  # whole memories, on each set of engines
     "integrations_tests/crash",
+    "integrations_tests/test_extraction.py",
     "integrations_tests/test_graph.py",
     "integrations_tests/test_graph_machine.py",
     "integrations_tests/test_isolation.py",

@@ -24,7 +24,7 @@ OWN = {
     "langgraph": "nodes store_items store_queries store_writes checkpoint_codec testing",
     "mem0": "memory async_memory config arguments operations results filters metadata exceptions "
     "install migrate command",
-    "strands": "plugin extraction mem0_memory",
+    "strands": "plugin extraction mem0_memory multiagent",
 }
 
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"

@@ -1,4 +1,4 @@
-"""Every example prints what its docstring promises, and so does the code in README.md."""
+"""Every example prints what its docstring promises, and so does the code in documents."""
 
 import ast
 import re
@@ -10,8 +10,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "agents.md"]
+BLOCKS = [
+    block
+    for document in DOCUMENTS
+    for block in re.findall(r"^```python\n(.*?)^```$", document.read_text("utf-8"), re.M | re.S)
+]
 
 
 def printed(script: Path, folder: Path) -> list[str]:
@@ -42,8 +46,8 @@ def test_an_example_prints_what_its_docstring_promises(example: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_the_readme_code_prints_what_its_comments_promise(number: int, tmp_path: Path):
-    script = tmp_path / "readme.py"
+def test_the_code_of_a_document_prints_what_its_comments_promise(number: int, tmp_path: Path):
+    script = tmp_path / "document.py"
     script.write_text(BLOCKS[number], "utf-8")
     promised = re.findall(r"^ *#> ?(.*)$", BLOCKS[number], re.MULTILINE)
 

@@ -402,11 +402,13 @@ async def test_the_profile_comes_with_every_turn_within_its_budget(memory: Memor
         await AgentMemory(memory, Policy(), log="tests").arecall(ALICE, text)
         for text in ("rows", "...")
     ]
-    tool = await AgentMemory(memory, Policy(), log="tests").asearch_memory(ALICE, ["rows"])
+    answer = await AgentMemory(memory, Policy(), log="tests").acall_tool(
+        "search_memory", {"keywords": ["rows"], "limit": 1}, ALICE
+    )
 
     for found in asked:
         assert [one.record.text[:9] for one in found][:2] == ["profile 3", "profile 2"]
         assert len({one.record.id for one in found}) == len(found)
         assert "bob" not in str(found)
     assert "Alice rows" in [one.record.text for one in asked[0]]
-    assert tool.matches[0].record.text == "Alice rows"
+    assert answer == "- Alice rows"

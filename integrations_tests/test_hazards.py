@@ -611,3 +611,17 @@ def test_an_index_that_was_lost_is_told_with_the_way_out(
     shutil.rmtree(tmp_path / "index" / "vectors")
     with Memory.open(**place, embedder=HashEmbedder()):
         assert "run `commonplace reindex`" in caplog.text
+
+
+async def test_a_memory_whose_folder_was_deleted_is_closed_and_opened_anew(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path)
+    await memory.aadd("Alice keeps bees", ALICE)
+    shutil.rmtree(tmp_path)
+
+    with pytest.raises(StoreUnavailableError, match="deleted or replaced"):
+        await memory.aadd("Alice rows", ALICE)
+    with pytest.raises(StoreUnavailableError, match="deleted or replaced"):
+        await memory.aclose()
+    async with open_memory(tmp_path) as again:
+        await again.aadd("Alice rows", ALICE)
+        assert [one.text for one in again.list(ALICE).records] == ["Alice rows"]

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from commonplace import Fact, Memory, Message, RecordNotFoundError, Relation, Scope
-from commonplace.agents import AgentMemory
-from commonplace.agents.policy import Policy
+from commonplace.agents import AgentMemory, Policy, ShownRecords
 from commonplace.testing.fakes import HashEmbedder
 
 USERS = (
@@ -138,15 +137,18 @@ class World:
             self.check(asked, [one.record.id for one in shown])
             return
         await self.told(scope)
-        found = await AgentMemory(self.memory, Policy(), log="tests").asearch_memory(
-            scope, ["canary", "tea"], 20
+        found = ShownRecords()
+        arguments = {"keywords": ["canary", "tea"], "limit": 20}
+        await AgentMemory(self.memory, Policy(), log="tests").acall_tool(
+            "search_memory", arguments, scope, found
         )
-        self.check(asked, [one.record.id for one in found.matches])
+        self.check(asked, found.ids)
 
     async def told(self, scope: Scope) -> None:
         """Let an agent remember something itself."""
-        said = await AgentMemory(self.memory, Policy(), log="tests").aadd_memory(
-            scope, "it matters", [self.canary(scope)]
+        arguments = {"thinking": "it matters", "content": [self.canary(scope)]}
+        said = await AgentMemory(self.memory, Policy(), log="tests").acall_tool(
+            "add_memory", arguments, scope
         )
         assert said
         owned = Scope(user_id=scope.user_id, agent_id=scope.agent_id)

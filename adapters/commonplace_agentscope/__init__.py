@@ -7,7 +7,16 @@ try:
 except ImportError as error:
     raise MissingExtraError(package="agentscope", extra="agentscope") from error
 
+from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
+
 from .middleware import CommonplaceMiddleware
 from .models import AgentScopeChat, AgentScopeEmbedder
 
-__all__ = ["AgentScopeChat", "AgentScopeEmbedder", "CommonplaceMiddleware"]
+__all__ = [
+    "AgentScopeChat",
+    "AgentScopeEmbedder",
+    "CommonplaceMiddleware",
+    "MemoryCounters",
+    "MemoryEvent",
+    "OnEvent",
+]

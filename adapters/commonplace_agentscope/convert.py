@@ -1,18 +1,22 @@
 """AgentScope messages as `Message`s, and recalled memories as notes in a conversation.
 
 - `Msg.get_text_content()` → `Message.text`: text blocks joined by line breaks; more than a record
-  holds becomes several messages. Thinking, data, hints and tool calls are dropped.
+  holds becomes several messages. Thinking, data, hints and tool calls are dropped, and so is what
+  AgentScope's pipelines write around a task (`<system-reminder>`, `<handover>`, `<submission>`).
 - `Msg.role` `user` → `Message.role` `user`; other roles of an input are dropped.
 - `Msg.name` → `Message.name`, without what no name may hold. `Msg.created_at` → `Message.at`, as
   local time when it has no zone.
-- `Msg.id` → dropped: callers reuse it. The reply and the position in it → `Message.id`.
+- `Msg.id` with the text, as callers reuse ids → `Message.id`: a message that is sent again after
+  its reply failed is the same one.
 - `Msg.structured_output` or `state.reply_context.structured_output` → `Message.text`, as JSON.
 - `Msg.metadata`, `usage`, `finished_*` → dropped; a message marked as a note is dropped whole.
 - the reply: `reply_id` → `Message.id`, the agent's name → `Message.name`, role `assistant`.
 - `Match`es → an `AssistantMsg` named `memory` that holds one `HintBlock`, marked as a note.
 """
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -24,6 +28,7 @@ from agentscope.state import AgentState
 from commonplace import Match, Message, Policy
 from commonplace.agents import (
     NOTE_MARK,
+    Conversation,
     clean,
     is_note,
     is_visible,
@@ -34,20 +39,66 @@ from commonplace.agents import (
 )
 
 _NOTE_NAME = "memory"
+_FRAMING = re.compile(
+    r"<(system-reminder|handover|submission)(?: [^>]*)?>.*?(?:</\1>|\Z)", re.DOTALL
+)
 
 
-def to_pending(inputs: object) -> list[dict[str, str]]:
-    """Describe the user's messages of an input as JSON values; often an empty list.
+def user_messages(inputs: object) -> list[Msg]:
+    """List an input's messages of the role `user`, with visible text; often an empty list.
 
-    Events, None, other roles, notes and messages without visible text are left out.
+    Events, None, other roles and notes are left out.
     """
     messages = inputs if isinstance(inputs, list) else [inputs]
     return [
-        {"name": clean(one.name), "text": text, "at": one.created_at}
+        one
         for one in messages
         if isinstance(one, Msg) and one.role == "user" and not is_note(one.metadata)
-        if is_visible(text := clean(one.get_text_content() or ""))
+        if is_visible(to_text(one))
     ]
+
+
+def to_text(message: Msg) -> str:
+    """Read what the author of a message wrote, without what a pipeline put around it."""
+    text = clean(message.get_text_content() or "")
+    own = _FRAMING.sub("", text)
+    return text if own == text else own.strip()
+
+
+def to_pending(messages: Sequence[Msg], context: Sequence[Msg]) -> list[dict[str, str]]:
+    """Describe the user's messages as JSON values.
+
+    Args:
+        context: the conversation before them. What stands there without an answer and is said
+            again in the same words is the same message.
+    """
+    ids = {to_text(one): one.id for one in reversed(unanswered(context))}
+    texts = [to_text(one) for one in messages]
+    return [
+        {"name": clean(one.name), "text": text, "at": one.created_at, "id": ids.get(text, one.id)}
+        for one, text in zip(messages, texts, strict=True)
+    ]
+
+
+def unanswered(context: Sequence[Msg]) -> list[Msg]:
+    """List the user's messages at the end of a conversation that nobody answered, oldest first."""
+    found: list[Msg] = []
+    for message in reversed(context):
+        if message.role == "user":
+            found.insert(0, message)
+        elif not all(isinstance(block, HintBlock) for block in message.content):
+            break
+    return found
+
+
+def to_user_turn(pending: Sequence[dict[str, str]], reply_id: str) -> list[Message]:
+    """Make the user's messages of a turn."""
+    messages = []
+    for position, one in enumerate(pending):
+        given = f"{one.get('id') or f'{reply_id}<{position}'}\n{one['text']}"
+        message_id = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        messages += to_messages(one["text"], "user", one["name"], message_id, _time(one["at"]))
+    return messages
 
 
 def to_turn(
@@ -57,12 +108,27 @@ def to_turn(
 
     `number` counts the answers of a reply from 1.
     """
-    messages = []
-    for position, one in enumerate(pending):
-        at = _time(one["at"])
-        messages += to_messages(one["text"], "user", one["name"], f"{reply_id}<{position}", at)
     answer_id = reply_id if number == 1 else f"{reply_id}>{number}"
-    return messages + to_messages(answer, "assistant", name, answer_id)
+    answered = to_messages(answer, "assistant", name, answer_id)
+    return to_user_turn(pending, reply_id) + answered
+
+
+def to_conversation(state: AgentState, memory: str) -> Conversation:
+    """Describe what the model is shown of a conversation: texts, tool results, summary.
+
+    Args:
+        memory: whose notes in it count; those of others are left out.
+    """
+    texts = _texts(state.summary)
+    for block in (block for one in state.context if not holds_note(one) for block in one.content):
+        texts += _texts(block.output if isinstance(block, ToolResultBlock) else [block])
+    return Conversation(texts=texts, ids=noted_ids(state, memory))
+
+
+def _texts(content: str | Sequence[object]) -> list[str]:
+    blocks = [content] if isinstance(content, str) else content
+    texts = (one.text if isinstance(one, TextBlock) else one for one in blocks)
+    return [text for text in texts if isinstance(text, str)]
 
 
 def final_text(state: AgentState, reply_id: str, streamed: str) -> str:

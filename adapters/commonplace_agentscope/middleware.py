@@ -1,9 +1,11 @@
 """AgentScope middleware: recall when a reply starts, write when it ends, scope per reply.
 
-It keeps the names and defaults of AgentScope's own memory middleware. No hook raises: a memory
-that fails is logged as `commonplace_agentscope`, and the reply goes on without it.
+It keeps the names and defaults of AgentScope's own memory middleware. A memory that fails is
+logged as `commonplace_agentscope`, and the reply goes on without it; only what somebody must mend
+is raised: an id that cannot be used, a memory that can never be opened as it is configured.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from agentscope.event import ReplyEndEvent, ReplyStartEvent
 from agentscope.middleware import MiddlewareBase
 
-from commonplace import ChatModel, Embedder, InvalidRecordError, Memory, Policy
+from commonplace import ChatModel, CommonplaceError, Embedder, InvalidRecordError, Memory, Policy
 from commonplace.agents import (
+    DEFAULT_TOOLS,
     HEADER,
     INTRO,
     TOOL_INSTRUCTIONS,
@@ -23,14 +26,19 @@ from commonplace.agents import (
     AgentMemory,
     Inject,
     LazyMemory,
+    MemoryCounters,
     MemoryPool,
     Mode,
+    OnEvent,
+    ToolName,
+    await_within,
     instructions,
+    to_scope,
     warm,
 )
 
 from .models import to_chat, to_embedder
-from .scope import ReplyTracker, to_scope
+from .scope import ReplyTracker, UserId
 from .tools import memory_tools
 from .turn import AgentScopeTurn
 
@@ -53,7 +61,8 @@ class CommonplaceMiddleware(MiddlewareBase):
     Cheap to construct: the memory is opened on first use, away from the event loop.
 
     Args:
-        user_id: the user's id, or a function of the agent, called for every reply.
+        user_id: the user's id, or a function of the agent, called for every reply; with None from
+            it the reply has no memory.
         client: an open memory; then `path` and the models are ignored.
         path: the memory's folder; without it the environment's `COMMONPLACE_PATH`, or `./memory`.
         chat_model: extracts facts; without it turns are kept verbatim.
@@ -62,6 +71,7 @@ class CommonplaceMiddleware(MiddlewareBase):
         agent_id: the agent's part of the scope; without it the user's memory is one for all agents.
         memory_section_header, memory_section_intro: `header` and `intro` of `Policy`.
         tool_prefix: put in front of the tools' names, for toolkits with several memories.
+        on_event: is called with each recall, write and tool call.
 
     The other arguments are those of `Policy`. `inject="replace"` changes the conversation before
     the newest message, so a provider's prompt cache ends at the old note.
@@ -74,14 +84,14 @@ class CommonplaceMiddleware(MiddlewareBase):
     def __init__(
         self,
         *,
-        user_id: "str | Callable[[Agent], str]",
+        user_id: UserId,
         client: Memory | None = None,
         path: str | None = None,
         chat_model: "ChatModelBase | ChatModel | None" = None,
         embedding_model: "EmbeddingModelBase[Any] | Embedder | None" = None,
         mem0_config: object | None = None,
         mode: Mode = "both",
-        agent_id: str | None = None,
+        agent_id: str | int | None = None,
         top_k: int = 5,
         threshold: float | None = None,
         scope_search_by_agent: bool = True,
@@ -92,6 +102,8 @@ class CommonplaceMiddleware(MiddlewareBase):
         recall_timeout: float = 2.0,
         inject: Inject = "replace",
         tool_prefix: str = "",
+        tools: tuple[ToolName, ...] = DEFAULT_TOOLS,
+        on_event: OnEvent | None = None,
     ) -> None:
         if mem0_config is not None:
             raise InvalidRecordError(
@@ -111,11 +123,12 @@ class CommonplaceMiddleware(MiddlewareBase):
             inject=inject,
             header=memory_section_header,
             intro=memory_section_intro,
+            tools=tools,
             tool_instructions=tool_instructions,
         )
         path = None if path is None else str(Path(path).expanduser().resolve())
         lazy = _share(self, client, path, chat_model, embedding_model)
-        self._memory = AgentMemory(lazy, policy, log=_LOG)
+        self._memory = AgentMemory(lazy, policy, log=_LOG, on_event=on_event)
         self._replies = ReplyTracker(user_id, agent_id)
         self._prefix = tool_prefix
         location = client.location if client is not None else path or ""
@@ -136,32 +149,46 @@ class CommonplaceMiddleware(MiddlewareBase):
         input_kwargs: dict[str, Any],
         next_handler: Callable[..., AsyncGenerator[Any, None]],
     ) -> AsyncGenerator[Any, None]:
-        """Recall after the reply's first event, write before its last; pass all else on."""
+        """Recall after the reply's first event, write before its last; pass all else on.
+
+        Raises:
+            InvalidScopeError: the user's id is one that no scope can hold; the agent has not begun.
+            SchemaMismatchError, StoreRefusedError, MissingExtraError: as `Memory.open`, if it
+                cannot be opened as it is configured.
+        """
         self._memory.lazy.holders.add(self)
+        reply = self._replies.begin(agent, self._memory.warn)
+        await self._reopen_misconfigured()
         turn = AgentScopeTurn(
-            reply=self._replies.begin(agent, self._memory.warn),
-            name=agent.name,
+            reply=reply,
             key=await self.get_middleware_key(),
             memory=self._memory,
             raises_cancellation=agent.react_config.interruption_raise_cancelled_error,
         )
-        turn.begin(input_kwargs.get("inputs"))
+        await turn.begin(input_kwargs.get("inputs"))
         try:
-            async for item in self._replies.track(turn.reply, next_handler(**input_kwargs)):
-                turn.streamed.collect(item)
+            async for item in self._replies.track(reply, next_handler(**input_kwargs)):
+                turn.follow(item)
                 if isinstance(item, ReplyEndEvent):
-                    self._replies.leave(turn.reply)
+                    self._replies.leave(reply)
                     # Before the event: a consumer that stops there has its answer.
                     await turn.write(item)
                 yield item
                 if isinstance(item, ReplyStartEvent):
-                    note = await turn.recall(item.reply_id)
+                    note = await turn.recall()
+                    self._check_configuration(turn)
                     if note is not None:
                         yield note
                 turn.drop_notes_if_isolated()
+        except Exception:
+            await turn.fail()
+            raise
+        except BaseException:  # cancelled, or closed by the consumer
+            turn.abandon()
+            raise
         finally:
             turn.end()
-            self._replies.leave(turn.reply)
+            self._replies.leave(reply)
 
     async def on_compress_context(
         self,
@@ -194,7 +221,9 @@ class CommonplaceMiddleware(MiddlewareBase):
     async def on_system_prompt(self, agent: "Agent", current_prompt: str) -> str:
         """Add the tools' instructions where the agent has the tools."""
         text = instructions(self.policy, self._prefix)
-        return f"{current_prompt}\n\n{text}" if text else current_prompt
+        if not text or not await self._has_tools(agent):
+            return current_prompt
+        return f"{current_prompt}\n\n{text}"
 
     async def list_tools(self) -> "list[ToolBase]":
         """List the tools for the agent's toolkit; empty in `static_control`.
@@ -205,7 +234,11 @@ class CommonplaceMiddleware(MiddlewareBase):
             await self._memory.lazy.await_open(WRITE_PATIENCE)
         except Exception as error:
             self._memory.warn("opening", error)
-        return memory_tools(self._memory, self._replies.require_scope, self._prefix)
+        return memory_tools(self._memory, self._replies.find, self._prefix)
+
+    def counters(self) -> MemoryCounters:
+        """Read how often each event happened, for all middlewares that share the memory."""
+        return self._memory.counters()
 
     async def aclose(self, timeout: float = 10.0) -> None:
         """Wait for writes that still run, then close the memory if no other middleware uses it.
@@ -220,6 +253,33 @@ class CommonplaceMiddleware(MiddlewareBase):
         lazy.holders.discard(self)
         if not lazy.holders:
             await lazy.aclose()
+
+    async def _reopen_misconfigured(self) -> None:
+        """Open a memory again that could not be opened as configured: somebody may have mended it.
+
+        Raises:
+            SchemaMismatchError, StoreRefusedError, MissingExtraError: nobody has.
+        """
+        try:
+            self._memory.raise_misconfiguration()
+        except CommonplaceError:
+            opening = self._memory.lazy.aget()
+            with contextlib.suppress(Exception):
+                await await_within(self.policy.recall_timeout, "opening the memory", opening)
+            self._memory.raise_misconfiguration()
+
+    def _check_configuration(self, turn: AgentScopeTurn) -> None:
+        try:
+            self._memory.raise_misconfiguration()
+        except CommonplaceError:
+            turn.forget_input()  # there is nowhere to write it
+            raise
+
+    async def _has_tools(self, agent: "Agent") -> bool:
+        for name in self.policy.tools:
+            if await agent.toolkit.get_tool(f"{self._prefix}{name}") is not None:
+                return True
+        return False
 
 
 def _state_key(prefix: str, location: str) -> str:

@@ -1,4 +1,4 @@
-"""Scope of each running reply, and its isolation from replies to other users.
+"""Scope of each running reply, its isolation from replies to other users, and who calls for it.
 
 The memory that a tool call may use is decided by the reply that makes the call, in its own context
 variable: not by the agent, whose state two users may share, and not by the latest reply.
@@ -6,34 +6,30 @@ variable: not by the agent, whose state two users may share, and not by the late
 
 import asyncio
 import contextlib
+import hashlib
+import inspect
+import threading
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
+from agentscope.agent import Agent
 from agentscope.event import ModelCallStartEvent
 from agentscope.message import Msg
 from agentscope.state import AgentState
 
 from commonplace import InvalidScopeError, Scope
-from commonplace.agents import WarnOnce, in_session
+from commonplace.agents import ShownRecords, WarnOnce, in_session, to_scope
 
 from .convert import without_notes
 
-if TYPE_CHECKING:
-    from agentscope.agent import Agent
+UserId = str | int | Callable[[Agent], str | int | None]
 
-
-def to_scope(user_id: object, agent_id: str | None) -> Scope:
-    """Make a user's scope, in no session.
-
-    Raises:
-        InvalidScopeError: the user id is no plain string, or an id cannot be used.
-    """
-    if type(user_id) is not str:
-        raise InvalidScopeError(field="user_id", value=user_id, reason="must be a string")
-    return Scope(user_id=user_id, agent_id=agent_id)
+_FRAMEWORK = "agentscope."
+_PIPELINES = ("agentscope.pipeline.", "agentscope.sop.")
 
 
 @dataclass(slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -41,6 +37,7 @@ class ActiveReply:
     """One reply of an agent, or the part of one that goes on after a pause.
 
     Attributes:
+        state, name: the agent's.
         scope: of the user it answers; None if that is unknown.
         peers: all replies that worked in this conversation and may go on, itself included.
         is_stepping: the agent works on it; otherwise the consumer of its events has control.
@@ -48,11 +45,18 @@ class ActiveReply:
         is_isolated: one to another user does, so it has no memory from here on.
         is_followed: one to another user came after its end; isolated if it goes on.
         is_interrupted: it was cancelled while it waited for its memories.
+        is_inner: another agent calls for it, so what it is told are no words of the user.
+        is_over: nobody consumes it any more.
+        shown: what its model was shown of the memory.
     """
 
     state: AgentState
+    name: str
     scope: Scope | None
     peers: "WeakSet[ActiveReply]"
+    is_inner: bool = False
+    is_over: bool = False
+    shown: ShownRecords = field(default_factory=ShownRecords)
     is_stepping: bool = False
     is_shared: bool = False
     is_isolated: bool = False
@@ -63,6 +67,27 @@ class ActiveReply:
     def owner(self) -> Scope | None:
         """The scope that it may read and write now; None for no memory at all."""
         return None if self.is_isolated else self.scope
+
+    def is_from_agent(self, name: str, text: str) -> bool:
+        """Return whether another agent wrote a message, whatever its role says."""
+        if self.is_inner:
+            return True
+        author = _authors.get(self._key(text))
+        # A character of Chinese tells as much as three letters.
+        is_telling = len(text.encode()) >= _TELLING or name == author
+        return author not in (None, self.name) and is_telling
+
+    def remember_answer(self, text: str) -> None:
+        """Remember what the agent answered: it may be handed to another one as the user's words."""
+        with _authors_lock:
+            _authors[self._key(text)] = self.name
+            if len(_authors) > _MAX_AUTHORS:
+                _authors.popitem(last=False)
+
+    def _key(self, text: str) -> tuple[str | None, bytes]:
+        user_id = None if self.scope is None else self.scope.user_id
+        digest = hashlib.sha256(" ".join(text.split()).encode("utf-8", "surrogatepass")).digest()
+        return user_id, digest
 
     def overlap(self, other: "ActiveReply") -> None:
         """Record that another reply works in the same conversation."""
@@ -75,28 +100,60 @@ class ActiveReply:
 _current: ContextVar[tuple[tuple["ReplyTracker", ActiveReply], ...]] = ContextVar(
     "replies", default=()
 )
+# Who wrote an answer: of a user, by the answer's hash.
+_authors: OrderedDict[tuple[str | None, bytes], str] = OrderedDict()
+_authors_lock = threading.Lock()
+_MAX_AUTHORS = 4_096
+_TELLING = 40  # bytes of a text that nobody else writes by chance
+
+
+def _is_called_by_agent(agent: Agent) -> bool:
+    """Return whether this reply of an agent is part of what another agent does.
+
+    Of an agent with a memory the context variable knows, in its tasks and threads too. AgentScope
+    leaves no other trace of an agent that has none than the call stack.
+    """
+    if any(not one.is_over and one.state is not agent.state for _, one in _current.get()):
+        return True
+    frame = inspect.currentframe()
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        caller = frame.f_locals.get("self") if module.startswith(_FRAMEWORK) else None
+        if module.startswith(_PIPELINES):
+            # Whom a pipeline gives the user's task; the others get what it writes around it.
+            first = getattr(caller, "leader", None) or getattr(caller, "executor", None)
+            if isinstance(first, Agent) and first is not agent:
+                return True
+        elif isinstance(caller, Agent) and caller is not agent:
+            return True
+        frame = frame.f_back
+    return False
 
 
 class ReplyTracker:
     """The running replies of one middleware, by conversation."""
 
-    def __init__(self, user_id: "str | Callable[[Agent], str]", agent_id: str | None) -> None:
+    def __init__(self, user_id: UserId, agent_id: str | int | None) -> None:
         self._user_id = user_id
         self._agent_id = agent_id
         self._running: dict[int, list[ActiveReply]] = {}
         # A state stays alive while a reply on it does, so its id is its own; likewise above.
         self._peers: WeakValueDictionary[int, WeakSet[ActiveReply]] = WeakValueDictionary()
 
-    def begin(self, agent: "Agent", warn: WarnOnce) -> ActiveReply:
-        """Make a reply in the agent's session; without a scope if its user is unknown."""
-        scope = None
-        try:
-            user_id = self._user_id(agent) if callable(self._user_id) else self._user_id
-            scope = in_session(to_scope(user_id, self._agent_id), agent.state.session_id)
-        except Exception as error:  # no memory is better than a lost reply
-            warn("scope", error)
-        peers = self._peers.setdefault(id(agent.state), WeakSet())
-        return ActiveReply(state=agent.state, scope=scope, peers=peers)
+    def begin(self, agent: Agent, warn: WarnOnce) -> ActiveReply:
+        """Make a reply in the agent's session; without a scope if its user is not named.
+
+        Raises:
+            InvalidScopeError: the user's id is one that no scope can hold.
+        """
+        scope = self._find_scope(agent, warn)
+        return ActiveReply(
+            state=agent.state,
+            name=agent.name,
+            scope=scope,
+            peers=self._peers.setdefault(id(agent.state), WeakSet()),
+            is_inner=_is_called_by_agent(agent),
+        )
 
     def current(self, state: AgentState | None) -> ActiveReply | None:
         """Find the reply that makes this call; None outside one."""
@@ -105,23 +162,41 @@ class ReplyTracker:
                 return reply
         return None
 
-    def require_scope(self, state: AgentState | None) -> Scope:
-        """Return the scope that a call may use; outside a reply that of the one fixed user.
+    def find(self, state: AgentState | None) -> tuple[Scope, ShownRecords]:
+        """Find the scope that a call may use, and what its model was shown in this reply.
+
+        Outside a reply it is the scope of the one fixed user, who was shown nothing.
 
         Raises:
             InvalidScopeError: the user of the reply is unknown, or the reply is isolated.
         """
         reply = self.current(state)
         if reply is None and not callable(self._user_id):
-            return to_scope(self._user_id, self._agent_id)
+            return to_scope(self._user_id, self._agent_id), ShownRecords()
         if reply is not None and reply.owner is not None:
-            return reply.owner
+            return reply.owner, reply.shown
         reason = "must be known, and is not outside a reply of this agent"
         if reply is not None:
             reason = "must be known, and is not for this reply"
             if reply.is_isolated:
                 reason = "must be the only one whom this agent answers"
         raise InvalidScopeError(field="user_id", value=None, reason=reason)
+
+    def _find_scope(self, agent: Agent, warn: WarnOnce) -> Scope | None:
+        user_id: object = self._user_id
+        if callable(self._user_id):
+            try:
+                user_id = self._user_id(agent)
+            except InvalidScopeError:
+                raise
+            except Exception as error:  # no memory is better than a lost reply
+                warn("scope", error)
+                return None
+            if user_id is None:
+                reason = "is missing, so this reply has no memory"
+                warn("scope", InvalidScopeError(field="user_id", value=None, reason=reason))
+                return None
+        return in_session(to_scope(user_id, self._agent_id), agent.state.session_id)
 
     def drop_foreign_notes(self, state: AgentState, memory: str, messages: list[Msg]) -> list[Msg]:
         """Leave out one memory's notes for other users; isolate the reply that would see one.

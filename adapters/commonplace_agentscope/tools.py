@@ -9,84 +9,65 @@ from agentscope.state import AgentState
 from agentscope.tool import ToolBase, ToolChunk
 
 from commonplace import Scope
-from commonplace.agents import WRITE_PATIENCE, AgentMemory, Tool, await_within, tools
+from commonplace.agents import AgentMemory, ShownRecords, Tool, tools
+
+FindReply = Callable[[AgentState | None], tuple[Scope, ShownRecords]]
+
+_FAILURES = {
+    "search_memory": "Error retrieving memory",
+    "add_memory": "Error recording memory",
+    "update_memory": "Error updating memory",
+    "forget_memory": "Error forgetting memory",
+}
 
 
-class _MemoryTool(ToolBase):
+class AgentScopeTool(ToolBase):
+    """One tool of a memory; what goes wrong is an error that the model reads."""
+
     is_state_injected = True
-    failure = "The memory failed"
 
-    def __init__(
-        self,
-        tool: Tool,
-        memory: AgentMemory,
-        require_scope: Callable[[AgentState | None], Scope],
-        prefix: str,
-    ) -> None:
+    def __init__(self, tool: Tool, memory: AgentMemory, find_reply: FindReply, prefix: str) -> None:
         super().__init__()
         self.name: str = f"{prefix}{tool.name}"
         self.description: str = tool.description
-        self.input_schema: dict[str, Any] = dict(tool.schema)
+        # AgentScope's own refusal of an unknown argument would not say which ones are known.
+        self.input_schema: dict[str, Any] = {
+            key: value for key, value in tool.schema.items() if key != "additionalProperties"
+        }
         self.is_read_only: bool = tool.is_read_only
         self.is_concurrency_safe: bool = tool.is_read_only
+        self._tool = tool.name
         self._memory = memory
-        self._require_scope = require_scope
+        self._find_reply = find_reply
 
     async def check_permissions(self, *_args: object, **_kwargs: object) -> PermissionDecision:
+        """Allow every call; what a user or an operator denies comes before."""
         return PermissionDecision(
             behavior=PermissionBehavior.ALLOW, message="The agent's own memory needs no consent."
         )
 
-    async def call(self, *_args: Any, **arguments: Any) -> ToolChunk:
+    async def call(self, /, *_args: Any, **arguments: Any) -> ToolChunk:
+        """Carry out a call with the arguments of the model."""
         state: AgentState | None = arguments.pop("_agent_state", None)
         try:
-            scope = self._require_scope(state)
-            text = await await_within(WRITE_PATIENCE, self.name, self._run(scope, arguments))
+            scope, shown = self._find_reply(state)
+            text = await self._memory.acall_tool(self._tool, arguments, scope, shown)
             # Another user's reply may have taken over the conversation in the meantime.
-            self._require_scope(state)
+            self._find_reply(state)
         except Exception as error:  # the model reads it; the reply goes on
-            return _chunk(f"{self.failure}: {error}", ToolResultState.ERROR)
+            return _chunk(f"{_FAILURES[self._tool]}: {error}", ToolResultState.ERROR)
         return _chunk(text, ToolResultState.RUNNING)
 
-    async def _run(self, scope: Scope, arguments: dict[str, Any]) -> str:
-        raise NotImplementedError
 
-
-class SearchMemory(_MemoryTool):
-    """Searches the memories of the user whom the agent answers."""
-
-    failure = "Error retrieving memory"
-
-    async def _run(self, scope: Scope, arguments: dict[str, Any]) -> str:
-        await self._memory.lazy.aget()  # opening may take longer than a search
-        return (await self._memory.asearch_memory(scope, **arguments)).text
-
-
-class AddMemory(_MemoryTool):
-    """Remembers facts of the user whom the agent answers."""
-
-    failure = "Error recording memory"
-
-    async def _run(self, scope: Scope, arguments: dict[str, Any]) -> str:
-        return await self._memory.aadd_memory(scope, **arguments)
-
-
-def memory_tools(
-    memory: AgentMemory, require_scope: Callable[[AgentState | None], Scope], prefix: str = ""
-) -> list[ToolBase]:
-    """Make both tools, search first; empty list if the policy has none.
+def memory_tools(memory: AgentMemory, find_reply: FindReply, prefix: str = "") -> list[ToolBase]:
+    """Make the policy's tools, in its order; empty list if it has none.
 
     Args:
-        require_scope: called with the state of the agent that calls a tool; returns the scope of
-            the user whom it answers, or raises.
+        find_reply: called with the state of the agent that calls a tool; returns the scope of the
+            user whom it answers and what it was shown in this reply, or raises.
     """
-    if not memory.policy.has_tools:
-        return []
-    search, add = tools(memory.policy)
-    return [
-        SearchMemory(search, memory, require_scope, prefix),
-        AddMemory(add, memory, require_scope, prefix),
-    ]
+    described = tools(memory.policy) if memory.policy.has_tools else ()
+    return [AgentScopeTool(one, memory, find_reply, prefix) for one in described]
 
 
 def _chunk(text: str, state: ToolResultState) -> ToolChunk:

@@ -13,17 +13,34 @@ from agentscope.event import (
     HintBlockEvent,
     ModelCallStartEvent,
     ReplyEndEvent,
+    ReplyStartEvent,
+    RequireExternalExecutionEvent,
+    RequireUserConfirmEvent,
     TextBlockDeltaEvent,
     TextBlockEndEvent,
     ToolResultStartEvent,
 )
+from agentscope.message import Msg
 from agentscope.state import AgentState
 from agentscope.types import ReplyFinishedReason
 
 from commonplace import InvalidScopeError, Match, Message, Scope
-from commonplace.agents import AgentMemory
+from commonplace.agents import AgentMemory, await_within, search_scope, shown
 
-from .convert import drop_notes, final_text, noted_ids, to_event, to_note, to_pending, to_turn
+from .convert import (
+    drop_notes,
+    final_text,
+    noted_ids,
+    to_conversation,
+    to_event,
+    to_note,
+    to_pending,
+    to_text,
+    to_turn,
+    to_user_turn,
+    unanswered,
+    user_messages,
+)
 from .scope import ActiveReply
 
 _ANSWERED = (ReplyFinishedReason.COMPLETED, ReplyFinishedReason.EXCEED_MAX_ITERS)
@@ -55,22 +72,22 @@ class AgentScopeTurn:
     """A reply from its first to its last event, or the part of one that goes on after a pause.
 
     Attributes:
-        reply: its state, and its scope.
-        name: the agent's.
+        reply: its agent's state and name, and its scope.
         key: the middleware's, which marks its notes and its entry in the state.
         raises_cancellation: the agent is configured to raise it in a cancelled caller.
         streamed: the agent's text so far.
     """
 
     reply: ActiveReply
-    name: str
     key: str
     memory: AgentMemory
     raises_cancellation: bool = False
     streamed: StreamedText = field(default_factory=StreamedText)
     _id: str | None = None
+    _query: str = ""
     _pending: list[dict[str, str]] = field(default_factory=list)
     _answers: int = 0
+    _is_written: bool = False
 
     @property
     def owner(self) -> Scope | None:
@@ -82,11 +99,20 @@ class AgentScopeTurn:
         """The agent's state."""
         return self.reply.state
 
-    def begin(self, inputs: object) -> None:
+    @property
+    def is_parked(self) -> bool:
+        """The reply waits for somebody outside, and goes on later."""
+        is_waiting = self.state.has_awaiting_tool_calls(self.reply.name)
+        return is_waiting and self._id == self.state.reply_id
+
+    async def begin(self, inputs: object) -> None:
         """Take the user's messages: of the input, or of the reply that goes on after a pause."""
         try:
-            self._pending = to_pending(inputs)
-            if not self.state.has_awaiting_tool_calls(self.name):
+            # Without an input the agent goes on with what nobody answered: observed, or failed.
+            given = unanswered(self.state.context) if inputs is None else inputs
+            self._take(user_messages(given))
+            is_message = isinstance(inputs, Msg | list)  # refused while a reply is parked
+            if is_message or not self.state.has_awaiting_tool_calls(self.reply.name):
                 return
             self._id = self.state.reply_id
             owners = _pending_owners(self.state, self.key)
@@ -96,22 +122,33 @@ class AgentScopeTurn:
                 self.reply.is_isolated = True
             elif scope is not None:
                 self._pending = _load_pending(self.state, self.key, scope)
+                await self._show_again(scope)
         except Exception as error:
             self.memory.warn("input", error)
 
-    async def recall(self, reply_id: str) -> HintBlockEvent | None:
-        """Save the pending messages, recall, and put the note into the conversation.
+    def follow(self, item: object) -> None:
+        """Follow the reply by what it yields; save in the state what must outlive this process."""
+        self.streamed.collect(item)
+        try:
+            if isinstance(item, ReplyStartEvent):
+                self._id = item.reply_id
+                self._drop_old_notes()
+                _save_pending(self.state, self.key, self.reply.owner, self._pending)
+            elif isinstance(item, RequireUserConfirmEvent | RequireExternalExecutionEvent):
+                self._save_shown()
+        except Exception as error:
+            self.memory.warn("state", error)
+
+    async def recall(self) -> HintBlockEvent | None:
+        """Recall, and put the note into the conversation.
 
         The only moment when that may grow: the input is in it and no tool call waits.
         """
-        self._id = reply_id
         try:
-            self._drop_old_notes()
-            _save_pending(self.state, self.key, self.reply.owner, self._pending)
-            if self.owner is None or not self._pending:
+            if self.owner is None or not self._query:
                 return None
-            query = "\n".join(one["text"] for one in self._pending)
-            return self._show(await self.memory.arecall(self.owner, query))
+            held = to_conversation(self.state, self.key)
+            return self._show(await self.memory.arecall(self.owner, self._query, held))
         except asyncio.CancelledError:
             self.reply.is_interrupted = True
             return None
@@ -130,7 +167,7 @@ class AgentScopeTurn:
         drop_notes(self.state, self.key, lambda _reply_id, _owner: True)
 
     async def write(self, event: ReplyEndEvent) -> None:
-        """Write the user's messages and the answer; nothing for a reply that broke off.
+        """Write the user's messages and the answer; those alone if the reply broke off.
 
         Returns in time even if the memory hangs; the write goes on, also when the caller is
         cancelled.
@@ -138,7 +175,12 @@ class AgentScopeTurn:
         try:
             self.drop_notes_if_isolated()
             owner, messages = self.owner, self._messages(event)
-            if owner is not None:
+            if owner is None or not messages:
+                return
+            self._is_written = True
+            if event.finished_reason == ReplyFinishedReason.INTERRUPTED:
+                self.memory.write_later(messages, owner)  # its caller is being cancelled
+            else:
                 await self.memory.awrite(messages, owner)
         except asyncio.CancelledError:
             # The answer is there, so there is nothing left to interrupt.
@@ -147,11 +189,27 @@ class AgentScopeTurn:
         except Exception as error:
             self.memory.warn("write", error)
 
+    async def fail(self) -> None:
+        """Write the user's messages alone, for a reply that raised an error."""
+        owner, messages = self._unanswered()
+        if owner is not None:
+            await self.memory.awrite(messages, owner)
+
+    def abandon(self) -> None:
+        """Write the user's messages alone, for a reply that is cancelled or no longer consumed."""
+        owner, messages = self._unanswered()
+        if owner is not None:
+            self.memory.write_later(messages, owner)
+
+    def forget_input(self) -> None:
+        """Write nothing of this turn any more."""
+        self._is_written = True
+
     def end(self) -> None:
         """Drop a transient note and the pending messages, unless the reply pauses."""
+        self.reply.is_over = True
         try:
-            is_parked = self.state.has_awaiting_tool_calls(self.name)
-            if self._id is None or (is_parked and self._id == self.state.reply_id):
+            if self._id is None or self.is_parked:
                 return
             if self.memory.policy.inject == "transient":
                 drop_notes(self.state, self.key, lambda reply_id, _: reply_id == self._id)
@@ -159,6 +217,11 @@ class AgentScopeTurn:
                 _drop_pending(self.state, self.key, self.reply.scope, self._id)
         except Exception as error:
             self.memory.warn("state", error)
+
+    def _take(self, messages: Sequence[Msg]) -> None:
+        self._query = "\n".join(to_text(one) for one in messages)
+        own = [one for one in messages if not self.reply.is_from_agent(one.name, to_text(one))]
+        self._pending = to_pending(own, self.state.context)
 
     def _show(self, matches: Sequence[Match]) -> HintBlockEvent | None:
         # Another reply may have taken over the conversation while this one waited.
@@ -171,8 +234,31 @@ class AgentScopeTurn:
         note = to_note(matches, policy, self._id, self.key, self.owner.partition)
         if note is None:
             return None
+        self.reply.shown.add(shown(matches, policy))
         self.state.context.append(note)
         return to_event(note, self._id)
+
+    async def _show_again(self, scope: Scope) -> None:
+        """Let the tools change what the part of the reply before the pause has shown."""
+        policy = self.memory.policy
+        ids = _load_shown(self.state, self.key, scope) if policy.shows_ids else []
+        if ids:
+            where = search_scope(scope, policy)
+            memory = await await_within(
+                policy.recall_timeout, "opening the memory", self.memory.lazy.aget()
+            )
+            records = await await_within(
+                policy.recall_timeout, "recall", memory.aget_many(ids, where)
+            )
+            self.reply.shown.add([Match(record=one, score=0.0) for one in records])
+
+    def _save_shown(self) -> None:
+        owner = self.reply.owner
+        if owner is None or not self.memory.policy.shows_ids:
+            return
+        entry = _entries(self.state, self.key).get(owner.key)
+        if isinstance(entry, dict):
+            entry["shown"] = self.reply.shown.ids
 
     def _messages(self, event: ReplyEndEvent) -> list[Message]:
         reply_id = self._id or event.reply_id
@@ -181,11 +267,25 @@ class AgentScopeTurn:
         answer = str(self.streamed)
         if not self.reply.is_shared and not self._answers:
             answer = final_text(self.state, reply_id, answer)
-        if event.finished_reason not in _ANSWERED or not self._pending or not answer.strip():
+        if event.finished_reason not in _ANSWERED or not answer.strip():
+            return [] if self._is_written else to_user_turn(self._pending, reply_id)
+        self.reply.remember_answer(answer)
+        if not self._pending:
             return []
         # A middleware further out may have sent the reply into another round.
         self._answers += 1
-        return to_turn(self._pending, answer, reply_id, self.name, self._answers)
+        return to_turn(self._pending, answer, reply_id, self.reply.name, self._answers)
+
+    def _unanswered(self) -> tuple[Scope | None, list[Message]]:
+        """Return what the user said if nothing of the turn is written, and the reply not parked."""
+        try:
+            if self._is_written or self.is_parked:
+                return None, []
+            self._is_written = True
+            return self.owner, to_user_turn(self._pending, self._id or "")
+        except Exception as error:
+            self.memory.warn("write", error)
+            return None, []
 
     def _drop_old_notes(self) -> None:
         """Drop notes of earlier replies that must not stay, and every note for another user."""
@@ -200,7 +300,8 @@ class AgentScopeTurn:
 
 # -- pending messages in the agent's state -------------------------------------------------------
 #
-# `state.middle_context[key] = {scope key: {"reply_id": ..., "said": [{name, text, at}, ...]}}`.
+# `state.middle_context[key] = {scope key: {"reply_id": ..., "said": [{name, text, at, id}, ...],
+# "shown": [record id, ...]}}`, the latter only of a reply that is parked.
 # States are saved, loaded and edited by others: a damaged entry is ignored.
 
 
@@ -233,6 +334,13 @@ def _load_pending(state: AgentState, key: str, owner: Scope) -> list[dict[str, s
         for one in (pending if isinstance(pending, list) else [])
         if isinstance(one, dict) and all(type(one.get(name)) is str for name in _MESSAGE_FIELDS)
     ]
+
+
+def _load_shown(state: AgentState, key: str, owner: Scope) -> list[str]:
+    """Read the ids of what a user's reply has shown; empty list if unknown."""
+    entry = _entries(state, key).get(owner.key)
+    ids = entry.get("shown") if isinstance(entry, dict) else None
+    return [one for one in ids if type(one) is str] if isinstance(ids, list) else []
 
 
 def _drop_pending(state: AgentState, key: str, owner: Scope, reply_id: str) -> None:

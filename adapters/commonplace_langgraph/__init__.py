@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from commonplace import MissingExtraError
 
 if TYPE_CHECKING:
+    from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
+
     from .checkpoints import CommonplaceSaver, ThreadOwner
     from .middleware import MemoryMiddleware
     from .models import (
@@ -18,11 +20,11 @@ if TYPE_CHECKING:
         LangChainChat,
         LangChainEmbedder,
     )
-    from .nodes import MemoryRetriever, recall_hook, remember_node
+    from .nodes import MemoryRetriever, MemoryStep, recall_hook, remember_node
     from .scope import IdSource, Run
     from .store import CommonplaceStore
     from .store_items import UserIds
-    from .tools import memory_tools
+    from .tools import MemoryTool, memory_tools
     from .turn import TurnState
 
 __all__ = [
@@ -33,8 +35,13 @@ __all__ = [
     "IdSource",
     "LangChainChat",
     "LangChainEmbedder",
+    "MemoryCounters",
+    "MemoryEvent",
     "MemoryMiddleware",
     "MemoryRetriever",
+    "MemoryStep",
+    "MemoryTool",
+    "OnEvent",
     "Run",
     "ThreadOwner",
     "TurnState",
@@ -45,22 +52,27 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AsyncLangChainChat": "models",
-    "AsyncLangChainEmbedder": "models",
-    "CommonplaceSaver": "checkpoints",
-    "CommonplaceStore": "store",
-    "IdSource": "scope",
-    "LangChainChat": "models",
-    "LangChainEmbedder": "models",
-    "MemoryMiddleware": "middleware",
-    "MemoryRetriever": "nodes",
-    "Run": "scope",
-    "ThreadOwner": "checkpoints",
-    "TurnState": "turn",
-    "UserIds": "store_items",
-    "memory_tools": "tools",
-    "recall_hook": "nodes",
-    "remember_node": "nodes",
+    "AsyncLangChainChat": ".models",
+    "AsyncLangChainEmbedder": ".models",
+    "CommonplaceSaver": ".checkpoints",
+    "CommonplaceStore": ".store",
+    "IdSource": ".scope",
+    "LangChainChat": ".models",
+    "LangChainEmbedder": ".models",
+    "MemoryCounters": "commonplace.agents",
+    "MemoryEvent": "commonplace.agents",
+    "MemoryMiddleware": ".middleware",
+    "MemoryRetriever": ".nodes",
+    "MemoryStep": ".nodes",
+    "MemoryTool": ".tools",
+    "OnEvent": "commonplace.agents",
+    "Run": ".scope",
+    "ThreadOwner": ".checkpoints",
+    "TurnState": ".turn",
+    "UserIds": ".store_items",
+    "memory_tools": ".tools",
+    "recall_hook": ".nodes",
+    "remember_node": ".nodes",
 }
 
 
@@ -68,7 +80,7 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # as Python words it
     try:
-        module = import_module(f".{_MODULES[name]}", __name__)
+        module = import_module(_MODULES[name], __name__)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if not package.startswith(("langchain", "langgraph")):

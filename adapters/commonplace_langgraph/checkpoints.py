@@ -6,6 +6,7 @@ Each awaitable method runs the blocking method on the memory's threads, so the l
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from commonplace import InvalidRecordError, Memory, Scope
+from commonplace.agents import to_scope
 from commonplace.ports import Address, Selection, State
 
 from .checkpoint_codec import (
@@ -35,7 +37,7 @@ from .checkpoint_codec import (
     to_config,
 )
 
-ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | None]
+ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
 # Aliases, as the class below has a method `list`.
 _States = list[State]
 _Tuples = list[CheckpointTuple]
@@ -54,10 +56,11 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         serde: how values become bytes. When missing, only LangGraph's own safe types are revived:
             others by `with_allowlist` or a `JsonPlusSerializer(allowed_msgpack_modules=[...])`.
             With an `EncryptedSerializer`, whatever is not encrypted is refused.
-        owner: returns the owner of a thread, from its id and what the run was configured with,
-            such as `lambda thread, given: Scope(user_id=given["user_id"])`. `Memory.forget` then
-            erases the threads of a scope too, and nobody goes on with another's thread. A thread
-            without an owner is kept until it is deleted.
+        owner: returns the owner of a thread, from its id and what the run was configured with: a
+            user's id or a scope, such as `lambda thread, given: given["user_id"]`. An id that
+            cannot be used raises `InvalidScopeError`. `Memory.forget` then erases the threads of a
+            user too, and with a session the thread of that id; and nobody goes on with another's
+            thread. A thread without an owner is kept until it is deleted.
     """
 
     def __init__(
@@ -345,7 +348,8 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         if self._owner is None or config is None:
             return None
         given = {**(config.get("metadata") or {}), **config["configurable"]}
-        return self._owner(to_address(config)[0], given)
+        owner = self._owner(to_address(config)[0], given)
+        return owner if owner is None or isinstance(owner, Scope) else to_scope(owner)
 
 
 def _to_selection(config: RunnableConfig | None, before: RunnableConfig | None) -> Selection:

@@ -8,13 +8,16 @@
 - `BaseMessage.id` together with the text → `Message.id`: callers use an id again for another text,
   and a turn that runs again says the same with the same id.
 - `SystemMessage`, `ToolMessage`, tool calls, reasoning, usage → dropped. A summary that a
-  middleware wrote, and a message marked as a note, are dropped whole.
+  middleware wrote, and a message marked as a note, are dropped whole; so is an answer that a
+  provider refused to give, or that a middleware gave instead of the model.
+- texts of `HumanMessage` and `AIMessage`, summaries included → `Conversation`.
 - `Match` → `Document`: text, record id, and score, kind, times and the record's own metadata.
 """
 
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -30,9 +33,17 @@ from langchain_core.messages import (
 from pydantic import BaseModel
 
 from commonplace import Match, Message
-from commonplace.agents import clean, is_note, is_visible, to_messages
+from commonplace.agents import Conversation, clean, is_note, is_visible, to_messages
 
 _SYNTHETIC = "lc_source"  # of messages that langchain's middlewares write in a user's name
+# Of a message that had no id when it came into a state; a model's answer has that of its run.
+_STATE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Why a model stopped, in the words of the providers.
+_STOPPED = ("stop_reason", "finish_reason", "stopReason", "finishReason")
+_REFUSALS = frozenset({
+    "refusal", "content_filter", "content_filtered", "guardrail_intervened", "safety", "blocklist",
+    "prohibited_content", "recitation", "spii", "image_safety",
+})  # fmt: skip
 
 
 class UserText(TypedDict):
@@ -44,13 +55,15 @@ class UserText(TypedDict):
 
 
 def user_texts(messages: Sequence[BaseMessage]) -> list[UserText]:
-    """Read what the user wrote since the last answer, oldest first; empty list if nothing."""
+    """Read what the user wrote last, oldest first: up to an answer or a call of a tool.
+
+    What other agents and tools wrote since then does not matter. Empty list if there is nothing.
+    """
     found: list[UserText] = []
-    for one in reversed(messages):
-        if isinstance(one, HumanMessage):
-            if not _is_synthetic(one):
-                found += _user_text(one)
-        elif not isinstance(one, SystemMessage):
+    for one in reversed(until_question(messages)):
+        if _is_question(one):
+            found += _user_text(one)
+        elif not isinstance(one, HumanMessage | SystemMessage):
             break
     return found[::-1]
 
@@ -68,25 +81,63 @@ def current_texts(texts: Sequence[UserText], messages: Sequence[BaseMessage]) ->
 
 
 def until_question(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """Cut a conversation after the user's last message."""
+    """Cut a conversation after the user's last message; empty if there is none."""
     end = len(messages)
-    while end and not isinstance(messages[end - 1], HumanMessage):
+    while end and not _is_question(messages[end - 1]):
         end -= 1
     return messages[:end]
 
 
-def turn_messages(texts: Sequence[UserText], state: Mapping[str, Any]) -> list[Message]:
+def last_question_id(messages: Sequence[BaseMessage]) -> str:
+    """Return the id of the user's last message; empty if there is none."""
+    question = until_question(messages)
+    return (question[-1].id or "") if question else ""
+
+
+def messages_in(state: object) -> list[BaseMessage]:
+    """Read the messages of a state of any form; empty list if it has none."""
+    found = state.get("messages") if isinstance(state, Mapping) else state
+    found = found if isinstance(found, list) else getattr(found, "messages", None)
+    return [one for one in found or () if isinstance(one, BaseMessage)]
+
+
+def to_conversation(messages: Sequence[BaseMessage]) -> Conversation:
+    """Collect what users, agents and summaries say in a conversation; notes are left out."""
+    return Conversation(
+        texts=[
+            str(one.text)
+            for one in messages
+            if isinstance(one, HumanMessage | AIMessage) and not is_note(one.additional_kwargs)
+        ]
+    )
+
+
+def user_messages(texts: Sequence[UserText]) -> list[Message]:
+    """Make the messages of a turn that has no answer."""
+    return [
+        message
+        for one in texts
+        for message in to_messages(
+            one["text"], "user", one["name"], _message_id(one["id"], one["text"])
+        )
+    ]
+
+
+def turn_messages(
+    texts: Sequence[UserText], state: Mapping[str, Any], *, by_model: bool = False
+) -> list[Message]:
     """Make the messages of a turn: the user's texts, then the answer at the end of the state.
 
-    Empty list if the user wrote nothing. The answer is missing where only a tool gave one.
+    Empty list if the user wrote nothing. The answer is missing where only a tool gave one, or the
+    model's provider refused to.
+
+    Args:
+        by_model: the answer is missing, too, if no chat model gave it.
     """
-    messages = []
-    for one in texts:
-        key = _message_id(one["id"], one["text"])
-        messages += to_messages(one["text"], "user", one["name"], key)
-    if not messages:
-        return []
-    last = state["messages"][-1]
+    messages = user_messages(texts)
+    last = state["messages"][-1] if messages else None
+    if last is None or _is_refused(last) or (by_model and _is_canned(last)):
+        return messages
     text = _answer(last, state)
     return messages + to_messages(
         text, "assistant", last.name or "", _message_id(last.id or "", text)
@@ -141,11 +192,43 @@ def _prepend(message: AnyMessage, note: str) -> AnyMessage:
     return message.model_copy(update={"content": content})
 
 
-def _is_synthetic(message: BaseMessage) -> bool:
-    return _SYNTHETIC in message.additional_kwargs or is_note(message.additional_kwargs)
+def _is_question(message: BaseMessage) -> bool:
+    """Return whether a message is the user's, and not what a middleware wrote in his name."""
+    given = message.additional_kwargs
+    return isinstance(message, HumanMessage) and _SYNTHETIC not in given and not is_note(given)
 
 
-def _user_text(message: HumanMessage) -> list[UserText]:
+def _is_refused(message: BaseMessage) -> bool:
+    """Return whether a model's provider kept an answer back, or answered in the model's place."""
+    given = message.response_metadata
+    reasons = {str(given[one]).lower() for one in _STOPPED if given.get(one)}
+    blocks = message.content if isinstance(message.content, list) else ()
+    return (
+        not _REFUSALS.isdisjoint(reasons)
+        or bool(message.additional_kwargs.get("refusal"))
+        or any(isinstance(one, dict) and _is_refusal(one) for one in blocks)
+    )
+
+
+def _is_refusal(block: Mapping[str, Any]) -> bool:
+    value = block.get("value")
+    return block.get("type") == "refusal" or (isinstance(value, dict) and _is_refusal(value))
+
+
+def _is_canned(message: BaseMessage) -> bool:
+    """Return whether a middleware wrote an answer, such as that a limit is reached.
+
+    What a model answers has the id of its run, or its provider's metadata, or both.
+    """
+    return (
+        isinstance(message, AIMessage)
+        and not message.response_metadata
+        and not message.usage_metadata
+        and (message.id is None or bool(_STATE_ID.fullmatch(message.id)))
+    )
+
+
+def _user_text(message: BaseMessage) -> list[UserText]:
     text = clean(str(message.text))
     found = UserText(text=text, name=message.name or "", id=message.id or "")
     return [found] if is_visible(text) else []

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -11,22 +11,50 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, convert_to_messages
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from pydantic import PrivateAttr
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from pydantic import PrivateAttr, SkipValidation
 
-from commonplace import Memory, Message, Policy, Scope
-from commonplace.agents import render, search_scope, to_query
+from commonplace import Match, Memory, Message, Policy, Scope
+from commonplace.agents import (
+    AgentMemory,
+    MemoryCounters,
+    OnEvent,
+    render,
+    search_scope,
+    shown,
+    to_query,
+)
 
 from .convert import (
+    to_conversation,
     to_document,
     turn_messages,
-    until_question,
     user_texts,
     with_note,
 )
-from .scope import DEFAULT_POLICY, IdSource, ScopeResolver, agent_memory, user_of
+from .scope import (
+    DEFAULT_POLICY,
+    IdSource,
+    ScopeResolver,
+    agent_memory,
+    is_called_by_agent,
+    user_of,
+)
+from .turn import shown_cache, shown_key
 
 _config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
+
+
+class MemoryStep(RunnableLambda[Any, Any]):
+    """A step of a chain or graph that uses a memory."""
+
+    def __init__(self, agent: AgentMemory, work: Any, awork: Any, name: str) -> None:
+        super().__init__(work, awork, name=name)
+        self._agent = agent
+
+    def counters(self) -> MemoryCounters:
+        """Read how often each event of this step happened since it was made."""
+        return self._agent.counters()
 
 
 def recall_hook(
@@ -35,29 +63,38 @@ def recall_hook(
     user_id: IdSource = user_of,
     agent_id: IdSource | None = None,
     policy: Policy = DEFAULT_POLICY,
-) -> Runnable[Any, list[AnyMessage]]:
+    on_event: OnEvent | None = None,
+) -> MemoryStep:
     """Make a step in front of a chat model: messages in, the same with a note out.
 
     `recall_hook(memory) | model` is a model with memory, inside a node or in a chain. It takes a
     list of messages, a prompt, or a state with `messages`. The note is in no state. A memory that
-    fails gives no note. The arguments and errors are those of `MemoryMiddleware`.
+    fails gives no note. The arguments and errors are those of `MemoryMiddleware`; an id of a run
+    that cannot be used raises when the step runs. Its `counters()` count what this step did.
     """
-    agent = agent_memory(memory, policy)
-    scopes = ScopeResolver(user_id, agent_id, agent.warn)
+    agent = agent_memory(memory, policy, on_event)
+    scopes, cache = ScopeResolver(user_id, agent_id, agent.warn), shown_cache(memory)
+
+    def with_memories(messages: list[Any], scope: Scope, found: Sequence[Match]) -> list[Any]:
+        cache.of(shown_key(messages, scope)).add(shown(found, policy))
+        note = render(found, policy)
+        return with_note(messages, note) if note else messages
 
     def recall(given: Any) -> list[AnyMessage]:
         messages, scope = _messages(given), scopes.find()
-        found = [] if scope is None else agent.recall(scope, _question(messages))
-        note = render(found, policy)
-        return with_note(messages, note) if note else messages
+        if scope is None:
+            return messages
+        found = agent.recall(scope, _question(messages), to_conversation(messages))
+        return with_memories(messages, scope, found)
 
     async def arecall(given: Any) -> list[AnyMessage]:
         messages, scope = _messages(given), scopes.find()
-        found = [] if scope is None else await agent.arecall(scope, _question(messages))
-        note = render(found, policy)
-        return with_note(messages, note) if note else messages
+        if scope is None:
+            return messages
+        found = await agent.arecall(scope, _question(messages), to_conversation(messages))
+        return with_memories(messages, scope, found)
 
-    return RunnableLambda(recall, arecall, name="recall")
+    return MemoryStep(agent, recall, arecall, "recall")
 
 
 def remember_node(
@@ -66,19 +103,23 @@ def remember_node(
     user_id: IdSource = user_of,
     agent_id: IdSource | None = None,
     policy: Policy = DEFAULT_POLICY,
-) -> Runnable[Any, dict[str, Any]]:
+    on_event: OnEvent | None = None,
+) -> MemoryStep:
     """Make a node that writes the last turn of a state's `messages`; it changes no state.
 
     A turn that is written again, as after a retry, is known. A memory that fails fails no graph.
-    The arguments and errors are those of `MemoryMiddleware`.
+    In a graph that a tool of an agent runs it writes nothing. The arguments and errors are those
+    of `MemoryMiddleware`; an id of a run that cannot be used raises when the node runs. Its
+    `counters()` count what this node did.
     """
-    agent = agent_memory(memory, policy)
+    agent = agent_memory(memory, policy, on_event)
     scopes = ScopeResolver(user_id, agent_id, agent.warn)
 
     def last_turn(given: Any) -> tuple[Scope | None, Sequence[Message]]:
-        messages = _messages(given)
-        texts = user_texts(until_question(messages))
-        return scopes.find(), turn_messages(texts, {"messages": messages})
+        messages, scope = _messages(given), scopes.find()
+        if scope is None or is_called_by_agent():
+            return None, []
+        return scope, turn_messages(user_texts(messages), {"messages": messages})
 
     def remember(given: Any) -> dict[str, Any]:
         scope, messages = last_turn(given)
@@ -92,7 +133,7 @@ def remember_node(
             await agent.awrite(messages, scope)
         return {}
 
-    return RunnableLambda(remember, aremember, name="remember")
+    return MemoryStep(agent, remember, aremember, "remember")
 
 
 class MemoryRetriever(BaseRetriever):
@@ -111,8 +152,8 @@ class MemoryRetriever(BaseRetriever):
     """
 
     memory: Memory
-    user_id: IdSource = user_of
-    agent_id: IdSource | None = None
+    user_id: Annotated[IdSource, SkipValidation] = user_of
+    agent_id: Annotated[IdSource | None, SkipValidation] = None
     policy: Policy = DEFAULT_POLICY
     where: Mapping[str, Any] | None = None
     _scopes: ScopeResolver = PrivateAttr()
@@ -184,4 +225,4 @@ def _messages(given: Any) -> list[Any]:
 
 
 def _question(messages: Sequence[AnyMessage]) -> str:
-    return "\n".join(one["text"] for one in user_texts(until_question(messages)))
+    return "\n".join(one["text"] for one in user_texts(messages))

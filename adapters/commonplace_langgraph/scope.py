@@ -4,18 +4,37 @@ The scope comes from the run's login, its context or its config, never from what
 """
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from langchain_core.runnables.config import RunnableConfig, ensure_config
 from langgraph.runtime import get_runtime
 
 from commonplace import InvalidRecordError, InvalidScopeError, Memory, Policy, Scope
-from commonplace.agents import WRITE_PATIENCE, AgentMemory, WarnOnce, in_session
+from commonplace.agents import (
+    WRITE_PATIENCE,
+    AgentMemory,
+    OnEvent,
+    WarnOnce,
+    in_session,
+    to_scope,
+)
 
 DEFAULT_POLICY = Policy()
 _NOT_A_MEMORY = "memory={!r} must be a commonplace Memory. Pass Memory.open(...)."
+_TOOL_NODE = "tools"  # as `create_agent` calls it, and `ToolNode` itself
+_in_tool: ContextVar[bool] = ContextVar("commonplace_in_tool", default=False)
+
+
+class MissingIdError(InvalidScopeError):
+    """A run names no user, or not the agent that it should: it has no memory."""
+
+
+class OtherUserError(InvalidScopeError):
+    """A turn is resumed for somebody else than the user who asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,28 +58,21 @@ class Run:
         return found if isinstance(found, Mapping) else {}
 
 
-IdSource = str | Callable[[Run], str]
+IdSource = str | int | Enum | Callable[[Run], str | int | Enum | None]
+"""An id, or what reads it from a run; None if the run has none."""
 
 
-def user_of(run: Run) -> str:
+def user_of(run: Run) -> Any:
     """Read the user's id: of the login, else `user_id` of the context, else that of the config.
 
-    The client decides about the latter two, so neither ever overrides a login.
-
-    Raises:
-        InvalidScopeError: none of them names a user.
+    The client decides about the latter two, so neither ever overrides a login. None if none of
+    them names a user.
     """
     login = getattr(run.server_info, "user", None)
-    found = (
-        getattr(login, "identity", None)
-        if login is not None
-        else _attribute(run.context, "user_id") or run.configurable.get("user_id")
-    )
-    if found is None:
-        raise InvalidScopeError(
-            field="user_id", value=None, reason="must be in the login, the context or the config"
-        )
-    return found  # type: ignore[no-any-return]  # `scope_of` checks it
+    if login is not None:
+        return getattr(login, "identity", None)
+    found = _attribute(run.context, "user_id")
+    return run.configurable.get("user_id") if found is None else found
 
 
 def current_run(runtime: object = None, config: RunnableConfig | None = None) -> Run:
@@ -75,18 +87,47 @@ def current_run(runtime: object = None, config: RunnableConfig | None = None) ->
     )
 
 
+@contextlib.contextmanager
+def tool_call() -> Iterator[None]:
+    """Mark what runs inside, in its tasks and threads too, as called by an agent's tool."""
+    token = _in_tool.set(True)
+    try:
+        yield
+    finally:
+        _in_tool.reset(token)
+
+
+def is_called_by_agent() -> bool:
+    """Return whether a model wrote what this graph was given: a tool of an agent runs the graph.
+
+    True inside a tool of an agent with `MemoryMiddleware`; and where the graph runs below a node
+    named `tools`, as in any agent of `create_agent`, whatever its own thread is. Not recognised are
+    a tool that starts the graph in a bare thread, a tool of an agent without this middleware whose
+    `ToolNode` has another name, and a node's own code that calls the graph with a message that a
+    model wrote.
+    """
+    run = current_run()
+    own = str(run.configurable.get("checkpoint_ns") or "")
+    # Of what called a graph that has a thread of its own; else the same.
+    calling = str((run.config.get("metadata") or {}).get("checkpoint_ns") or "")
+    nodes = own.split("|")[:-1] + (calling.split("|") if calling != own else [])
+    return _in_tool.get() or any(one.partition(":")[0] == _TOOL_NODE for one in nodes)
+
+
 def scope_of(run: Run, user_id: IdSource, agent_id: IdSource | None) -> Scope:
     """Make the scope of a run, in the session that is its thread.
 
     Raises:
-        InvalidScopeError: an id is missing or cannot be used; then no memory is touched.
+        MissingIdError: the run does not give an id.
+        InvalidScopeError: an id cannot be used.
     """
-    user = user_id(run) if callable(user_id) else user_id
-    agent = agent_id(run) if callable(agent_id) else agent_id
-    if agent_id is not None and type(agent) is not str:
-        raise InvalidScopeError(field="agent_id", value=agent, reason="must be a string")
-    owner = _scope(user, agent)
-    thread = run.configurable.get("thread_id")
+    user = _read_id("user_id", user_id, run)
+    agent = None if agent_id is None else _read_id("agent_id", agent_id, run)
+    return in_thread(to_scope(user, agent), run.configurable.get("thread_id"))
+
+
+def in_thread(owner: Scope, thread: object) -> Scope:
+    """Narrow an owner's scope to the session that is a thread; None is no thread."""
     return owner if thread is None else in_session(owner, str(thread))
 
 
@@ -95,7 +136,7 @@ class ScopeResolver:
 
     Args:
         user_id, agent_id: an id, or what reads it from a `Run`.
-        warn: logs a scope that cannot be resolved.
+        warn: logs a run that names nobody.
 
     Raises:
         InvalidScopeError: a fixed id cannot be used.
@@ -103,7 +144,7 @@ class ScopeResolver:
 
     def __init__(self, user_id: IdSource, agent_id: IdSource | None, warn: WarnOnce) -> None:
         any_user = "anybody" if callable(user_id) else user_id
-        _scope(any_user, None if callable(agent_id) else agent_id)
+        to_scope(any_user, None if callable(agent_id) else agent_id)
         self._user_id = user_id
         self._agent_id = agent_id
         self._warn = warn
@@ -122,25 +163,33 @@ class ScopeResolver:
             config: where the surroundings do not have it.
 
         Raises:
-            InvalidScopeError: the run names nobody, or somebody else than the asker.
+            MissingIdError: the run names nobody.
+            OtherUserError: it names somebody else than the asker.
+            InvalidScopeError: it names somebody by an id that cannot be used.
         """
         scope = scope_of(current_run(runtime, config), self._user_id, self._agent_id)
         if asker not in (None, scope.key):
-            raise InvalidScopeError(
+            raise OtherUserError(
                 field="user_id", value=None, reason="is not who asked in this turn"
             )
         return scope
 
     def find(self, runtime: object = None, *, asker: str | None = None) -> Scope | None:
-        """Resolve the scope, as `resolve`; None, and a line in the log, where that raises."""
+        """Resolve the scope, as `resolve`; None where nobody, or somebody else, is named.
+
+        That is logged once.
+
+        Raises:
+            InvalidScopeError: the run names somebody by an id that cannot be used.
+        """
         try:
             return self.resolve(runtime, asker=asker)
-        except Exception as error:  # no memory is better than a lost turn
+        except (MissingIdError, OtherUserError) as error:
             self._warn("scope", error)
             return None
 
 
-def agent_memory(memory: Memory, policy: Policy) -> AgentMemory:
+def agent_memory(memory: Memory, policy: Policy, on_event: OnEvent | None = None) -> AgentMemory:
     """Wrap a memory for agents; its first recall gets more time, as it may load a model.
 
     Raises:
@@ -157,14 +206,28 @@ def agent_memory(memory: Memory, policy: Policy) -> AgentMemory:
             hint="A note here lives for one request; leave `inject` as it is.",
         )
     return AgentMemory(
-        memory, policy, log="commonplace_langgraph", first_recall_timeout=WRITE_PATIENCE
+        memory,
+        policy,
+        log="commonplace_langgraph",
+        first_recall_timeout=WRITE_PATIENCE,
+        on_event=on_event,
     )
 
 
-def _scope(user: object, agent: object) -> Scope:
-    if type(user) is not str:
-        raise InvalidScopeError(field="user_id", value=user, reason="must be a string")
-    return Scope(user_id=user, agent_id=agent)  # type: ignore[arg-type]  # Scope checks it
+def _read_id(name: str, source: IdSource, run: Run) -> object:
+    if not callable(source):
+        return source
+    try:
+        found = source(run)
+    except InvalidScopeError:
+        raise
+    except Exception as error:
+        reason = f"cannot be read from the run ({type(error).__name__}: {error})"
+        raise MissingIdError(field=name, value=None, reason=reason) from error
+    if found is None:
+        reason = "must be in the login, the context or the config"
+        raise MissingIdError(field=name, value=None, reason=reason)
+    return found
 
 
 def _attribute(context: object, name: str) -> Any:

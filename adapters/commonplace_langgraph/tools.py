@@ -1,18 +1,54 @@
-"""The memory's tools, `search_memory` and `add_memory`, as LangChain runs them."""
+"""The memory's tools, as LangChain runs them."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt.tool_node import ToolRuntime
+from pydantic import PrivateAttr
 
-from commonplace import Memory, Policy, Scope
-from commonplace.agents import AgentMemory, Tool, tools
+from commonplace import InvalidScopeError, Memory, Policy, Scope
+from commonplace.agents import AgentMemory, MemoryCounters, OnEvent, ShownRecords, Tool, tools
 
-from .scope import DEFAULT_POLICY, IdSource, ScopeResolver, agent_memory, user_of
-from .turn import turn_in
+from .scope import (
+    DEFAULT_POLICY,
+    IdSource,
+    MissingIdError,
+    OtherUserError,
+    ScopeResolver,
+    agent_memory,
+    user_of,
+)
+from .turn import ShownCache, shown_cache, shown_key, turn_in
 
-FAILURES = {"search_memory": "Error retrieving memory", "add_memory": "Error recording memory"}
+FAILURES = {
+    "search_memory": "Error retrieving memory",
+    "add_memory": "Error recording memory",
+    "update_memory": "Error updating memory",
+    "forget_memory": "Error forgetting memory",
+}
+
+
+class MemoryTool(StructuredTool):
+    """A tool of a memory; any argument that its schema does not have is an error for the model."""
+
+    _agent: AgentMemory = PrivateAttr()
+
+    def __init__(self, agent: AgentMemory, **given: Any) -> None:
+        super().__init__(**given)
+        self._agent = agent
+
+    def counters(self) -> MemoryCounters:
+        """Read how often each event happened, of all tools that were made together."""
+        return self._agent.counters()
+
+    # StructuredTool's own take some arguments of a model for theirs.
+    def _run(self, /, **arguments: Any) -> Any:  # type: ignore[override]
+        assert self.func is not None  # noqa: S101 -- it is given when it is made
+        return self.func(**arguments)
+
+    async def _arun(self, /, **arguments: Any) -> Any:  # type: ignore[override]
+        assert self.coroutine is not None  # noqa: S101 -- it is given when it is made
+        return await self.coroutine(**arguments)
 
 
 def memory_tools(
@@ -21,62 +57,57 @@ def memory_tools(
     user_id: IdSource = user_of,
     agent_id: IdSource | None = None,
     policy: Policy = DEFAULT_POLICY,
+    on_event: OnEvent | None = None,
 ) -> list[BaseTool]:
-    """Make `search_memory` and `add_memory`, for `create_agent`, a `ToolNode` or by themselves.
+    """Make the policy's tools, for `create_agent`, a `ToolNode` or by themselves.
 
     The arguments are those of `MemoryMiddleware`, which has the tools already; the policy's mode
-    does not matter. No argument that a model fills in names a user.
+    does not matter. No argument that a model fills in names a user. `update_memory` and
+    `forget_memory` take what these tools, or a note of `recall_hook`, showed the same user since
+    his last message in the state; by themselves, without a state, what they showed him in the
+    same thread. Each tool has `counters()`, which count all that were made together.
 
     Raises:
         TypeError: `memory` is not a `Memory`.
-        InvalidScopeError: a fixed id cannot be used.
+        InvalidScopeError: a fixed id cannot be used; of a run's id, when a tool is called.
         InvalidRecordError: the policy keeps notes in the conversation.
     """
-    agent = agent_memory(memory, policy)
-    return make_tools(agent, ScopeResolver(user_id, agent_id, agent.warn))
+    agent = agent_memory(memory, policy, on_event)
+    return make_tools(agent, ScopeResolver(user_id, agent_id, agent.warn), shown_cache(memory))
 
 
-def make_tools(agent: AgentMemory, scopes: ScopeResolver) -> list[BaseTool]:
-    """Make both tools on a wrapped memory; search first."""
-
-    def search(scope: Scope, **arguments: Any) -> str:
-        return agent.search_memory(scope, **arguments).text
-
-    async def asearch(scope: Scope, **arguments: Any) -> str:
-        return (await agent.asearch_memory(scope, **arguments)).text
-
-    search_tool, add_tool = tools(agent.policy)
-    return [
-        _make(search_tool, scopes, search, asearch),
-        _make(add_tool, scopes, agent.add_memory, agent.aadd_memory),
-    ]
+def make_tools(agent: AgentMemory, scopes: ScopeResolver, shown: ShownCache) -> list[BaseTool]:
+    """Make the policy's tools on a wrapped memory."""
+    return [_make(one, agent, scopes, shown) for one in tools(agent.policy)]
 
 
-def _make(
-    tool: Tool,
-    scopes: ScopeResolver,
-    work: Callable[..., str],
-    awork: Callable[..., Awaitable[str]],
-) -> BaseTool:
-    def resolve(runtime: ToolRuntime | None) -> Scope:
+def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver, shown: ShownCache) -> MemoryTool:
+    def resolve(runtime: ToolRuntime | None) -> tuple[Scope, ShownRecords]:
         # A model may write anything into its call; only the graph makes one of these.
         trusted = runtime if isinstance(runtime, ToolRuntime) else None
-        turn = turn_in(trusted.state if trusted else None)
-        return scopes.resolve(trusted, asker=turn["owner"] if turn else None)
+        state = trusted.state if trusted else None
+        turn = turn_in(state)
+        scope = scopes.resolve(trusted, asker=turn["owner"] if turn else None)
+        return scope, shown.of(shown_key(state, scope))
 
     def call(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
         try:
-            return work(resolve(runtime), **arguments)
+            return agent.call_tool(tool.name, arguments, *resolve(runtime))
         except Exception as error:
-            raise _failure(tool, error) from error
+            if _is_misuse(error):
+                raise
+            raise ToolException(f"{FAILURES[tool.name]}: {error}") from error
 
     async def acall(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
         try:
-            return await awork(resolve(runtime), **arguments)
+            return await agent.acall_tool(tool.name, arguments, *resolve(runtime))
         except Exception as error:
-            raise _failure(tool, error) from error
+            if _is_misuse(error):
+                raise
+            raise ToolException(f"{FAILURES[tool.name]}: {error}") from error
 
-    return StructuredTool(
+    return MemoryTool(
+        agent,
         name=tool.name,
         description=tool.description,
         args_schema=dict(tool.schema),
@@ -86,6 +117,7 @@ def _make(
     )
 
 
-def _failure(tool: Tool, error: Exception) -> ToolException:
-    """Word a failure for the model; the turn goes on."""
-    return ToolException(f"{FAILURES[tool.name]}: {error}")
+def _is_misuse(error: Exception) -> bool:
+    """Return whether an error is the application's to mend, not the model's: an unusable id."""
+    is_nobody = isinstance(error, MissingIdError | OtherUserError)
+    return isinstance(error, InvalidScopeError) and not is_nobody

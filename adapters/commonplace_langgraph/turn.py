@@ -4,18 +4,24 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
+from weakref import WeakKeyDictionary
 
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage
+from langgraph.managed.is_last_step import RemainingStepsManager
 
-from commonplace import Scope
+from commonplace import Memory, Scope
+from commonplace.agents import ShownRecords
 
-from .convert import UserText, current_texts
+from .convert import UserText, current_texts, last_question_id, messages_in
 
 TURN_KEY = "commonplace_turn"
 MAX_TURNS = 1_000
+_shown: "WeakKeyDictionary[Memory, ShownCache]" = WeakKeyDictionary()
+_shown_lock = threading.Lock()
 
 
 class LangGraphTurn(TypedDict):
@@ -28,11 +34,13 @@ class LangGraphTurn(TypedDict):
         owner: `Scope.key` of the user who asked.
         said: what the user wrote since the last answer; a summary may have replaced it in the
             conversation.
+        by_agent: another agent's model wrote that, not the user.
     """
 
     id: str
     owner: str
     said: list[UserText]
+    by_agent: bool
 
 
 _IDS = ("id", "owner")
@@ -40,14 +48,20 @@ _PARTS = ("text", "name", "id")
 
 
 class TurnState(AgentState[Any]):
-    """What the middleware keeps in an agent's state; None between turns."""
+    """What the middleware has in an agent's state.
+
+    Attributes:
+        commonplace_turn: None between turns.
+        commonplace_steps: how many the run has left before LangGraph ends it with an error.
+    """
 
     commonplace_turn: NotRequired[Annotated[LangGraphTurn | None, PrivateStateAttr]]
+    commonplace_steps: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
 
 
-def begin_turn(scope: Scope, texts: list[UserText]) -> LangGraphTurn:
+def begin_turn(scope: Scope, texts: list[UserText], *, by_agent: bool) -> LangGraphTurn:
     """Begin a turn of the user that the scope names."""
-    return LangGraphTurn(id=uuid.uuid4().hex, owner=scope.key, said=texts)
+    return LangGraphTurn(id=uuid.uuid4().hex, owner=scope.key, said=texts, by_agent=by_agent)
 
 
 def turn_in(state: object) -> LangGraphTurn | None:
@@ -67,6 +81,7 @@ def turn_in(state: object) -> LangGraphTurn | None:
             for one in (texts if isinstance(texts, list) else [])
             if isinstance(one, dict) and all(type(one.get(part)) is str for part in _PARTS)
         ],
+        by_agent=found.get("by_agent") is True,
     )
 
 
@@ -75,36 +90,92 @@ def turn_query(turn: LangGraphTurn) -> str:
     return "\n".join(one["text"] for one in turn["said"])
 
 
+@dataclass(slots=True)
+class _OpenTurn:
+    note: str | None
+    said: list[UserText]
+    is_saved: bool = False
+
+
 class TurnCache:
-    """The notes of turns that are not over in this process: the 1,000 latest."""
+    """The notes of turns that are not over in this process: the 1,000 latest. Thread-safe."""
 
     def __init__(self) -> None:
-        self._turns: OrderedDict[str, tuple[str, list[UserText]]] = OrderedDict()
+        self._turns: OrderedDict[str, _OpenTurn] = OrderedDict()
         self._lock = threading.Lock()
 
     def note(self, turn: LangGraphTurn) -> str | None:
         """Read a turn's note, empty when nothing was recalled; None before the recall."""
         with self._lock:
-            cached = self._turns.get(turn["id"])
-        return None if cached is None else cached[0]
+            known = self._turns.get(turn["id"])
+        return None if known is None else known.note
 
     def keep(self, turn: LangGraphTurn, note: str) -> None:
         """Keep a turn's note, and the user's texts as they are by now."""
         with self._lock:
-            self._turns[turn["id"]] = note, turn["said"]
-            while len(self._turns) > MAX_TURNS:
-                self._turns.popitem(last=False)
+            known = self._open(turn)
+            known.note, known.said = note, turn["said"]
+
+    def mark_saved(self, turn: LangGraphTurn) -> bool:
+        """Return whether the user's texts are still to be written alone, and say that they are."""
+        with self._lock:
+            known = self._open(turn)
+            is_first, known.is_saved = not known.is_saved, True
+        return is_first
 
     def latest(self, turn: LangGraphTurn, messages: Sequence[BaseMessage]) -> LangGraphTurn:
         """Read a turn as it is by now: from the conversation, else as it was when last read."""
         with self._lock:
-            cached = self._turns.get(turn["id"])
-        texts = turn["said"] if cached is None else cached[1]
-        return LangGraphTurn(
-            id=turn["id"], owner=turn["owner"], said=current_texts(texts, messages)
-        )
+            known = self._turns.get(turn["id"])
+        texts = turn["said"] if known is None else known.said
+        return LangGraphTurn(**{**turn, "said": current_texts(texts, messages)})
 
     def drop(self, turn: LangGraphTurn) -> None:
         """Forget a turn that is over."""
         with self._lock:
             self._turns.pop(turn["id"], None)
+
+    def _open(self, turn: LangGraphTurn) -> _OpenTurn:
+        known = self._turns.setdefault(turn["id"], _OpenTurn(None, turn["said"]))
+        while len(self._turns) > MAX_TURNS:
+            self._turns.popitem(last=False)
+        return known
+
+
+class ShownCache:
+    """The records that models were shown, for the tools of the same turns: the 1,000 latest."""
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[str, ShownRecords] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, key: str) -> ShownRecords:
+        """Find what was shown in the turn of a key, `shown_key`; empty at first."""
+        with self._lock:
+            found = self._records.setdefault(key, ShownRecords())
+            self._records.move_to_end(key)
+            while len(self._records) > MAX_TURNS:
+                self._records.popitem(last=False)
+        return found
+
+    def drop(self, key: str) -> None:
+        """Forget a turn that is over."""
+        with self._lock:
+            self._records.pop(key, None)
+
+
+def shown_cache(memory: Memory) -> ShownCache:
+    """Find what models were shown of a memory: one for all that is made on it."""
+    with _shown_lock:
+        return _shown.setdefault(memory, ShownCache())
+
+
+def shown_key(state: object, scope: Scope) -> str:
+    """Name the turn of a state, for its user.
+
+    With `MemoryMiddleware` that is its turn; in other graphs, what follows the user's last message;
+    where there is no state, all that the user does in this thread.
+    """
+    if turn := turn_in(state):
+        return turn["id"]
+    return f"{scope.key} {last_question_id(messages_in(state))}"

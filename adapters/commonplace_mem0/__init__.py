@@ -8,6 +8,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
+
 from . import exceptions
 from .arguments import UNSET, Compat, Unset
 from .async_memory import AsyncMem0Memory
@@ -30,6 +32,9 @@ __all__ = [
     "Mem0Memory",
     "Memory",
     "MemoryConfig",
+    "MemoryCounters",
+    "MemoryEvent",
+    "OnEvent",
     "Source",
     "Unset",
     "exceptions",

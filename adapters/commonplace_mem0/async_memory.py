@@ -21,7 +21,7 @@ from .arguments import (
 )
 from .config import CoreHandle
 from .memory import Mem0Base
-from .operations import arun
+from .operations import arun, count_add, count_search
 
 
 class AsyncMem0Memory(Mem0Base):
@@ -52,7 +52,8 @@ class AsyncMem0Memory(Mem0Base):
     ) -> Any:
         """Remember messages, or the facts in them when a model is configured; one call of it.
 
-        A known fact answers `NONE` with the id it has. Without `wait` the answer has a `ticket`
+        A known fact answers `NONE`, or `UPDATE` where it brings something new, with the id it has.
+        Without `wait` the answer has a `ticket`
         and comes once nothing can be lost any more.
 
         Args:
@@ -71,7 +72,8 @@ class AsyncMem0Memory(Mem0Base):
             expiration_date=expiration_date,
             wait=wait,
         )
-        return await arun(operations.add(self._settings, request, llm), self._handle.aget)
+        plan = operations.add(self._settings, request, llm)
+        return await arun(count_add(self._handle.health, request, plan), self._handle.aget)
 
     async def search(
         self,
@@ -107,7 +109,7 @@ class AsyncMem0Memory(Mem0Base):
         plan = operations.search(
             self._settings, clean_query(query), request, explain=explain, show_expired=show_expired
         )
-        return await arun(plan, self._handle.aget)
+        return await arun(count_search(self._handle.health, request, plan), self._handle.aget)
 
     async def get(self, memory_id: str | uuid.UUID) -> dict[str, Any] | None:
         """Read one memory; None if there is none with this id."""

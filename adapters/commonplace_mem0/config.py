@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote, urlsplit
 
 from commonplace import Settings, StoreUnavailableError
-from commonplace.agents import LazyMemory
+from commonplace.agents import AgentMemory, LazyMemory, OnEvent, Policy
 from commonplace.ports import ChatModel, Embedder
 
 from .arguments import Compat
@@ -408,6 +408,10 @@ class CoreHandle:
     Args:
         falls_back: open a folder when no server answers.
         core: an open memory to use instead; it is never closed here.
+        on_event: is called with each event.
+
+    Attributes:
+        health: counts, logs and tells what became of the calls.
     """
 
     def __init__(
@@ -418,6 +422,7 @@ class CoreHandle:
         *,
         falls_back: bool = False,
         core: "Memory | None" = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         self._location = location
         self._embedder = embedder
@@ -425,6 +430,9 @@ class CoreHandle:
         self._falls_back = falls_back
         self._is_closed = False
         self._lazy = LazyMemory(self._open if core is None else core)
+        self.health: AgentMemory = AgentMemory(
+            self._lazy, Policy(), log=logger.name, on_event=on_event
+        )
 
     def get(self) -> "Memory":
         """Return the memory, open.

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from commonplace.agents import MemoryCounters, OnEvent
+
 from . import operations
 from .arguments import (
     UNSET,
@@ -31,7 +33,7 @@ from .config import (
 )
 from .exceptions import ConfigurationError
 from .models import AsyncMem0ChatModel, Mem0ChatModel, is_async, to_embedder, to_model, to_reranker
-from .operations import run
+from .operations import count_add, count_search, run
 
 if TYPE_CHECKING:
     from commonplace import Memory as CoreMemory
@@ -48,7 +50,12 @@ class Mem0Base:
     _awaits: ClassVar[bool]
 
     def __init__(
-        self, config: object = None, *, compat: Compat = "auto", core: "CoreMemory | None" = None
+        self,
+        config: object = None,
+        *,
+        compat: Compat = "auto",
+        core: "CoreMemory | None" = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         """Read a configuration: a dict, a `MemoryConfig`, or mem0's; None is all offline.
 
@@ -58,17 +65,33 @@ class Mem0Base:
             compat: `v1` or `v2` gives every call that era's defaults; `v2` also refuses what it
                 refuses.
             core: an open memory to use; then no store, embedder or llm may be configured.
+            on_event: is called with what became of each `search` and `add`: see `counters`.
 
         Raises:
             ConfigurationError: it contradicts itself, or names something that does not exist.
         """
         self.config = config
-        self._settings, self._handle = _build(config, compat, core, awaits=self._awaits)
+        self._settings, self._handle = _build(config, compat, core, on_event, awaits=self._awaits)
 
     @classmethod
-    def from_config(cls, config_dict: Mapping[str, Any], *, compat: Compat = "auto") -> Self:
-        """Make a memory from a dict, which is not changed."""
-        return cls(config_dict, compat=compat)
+    def from_config(
+        cls,
+        config_dict: Mapping[str, Any],
+        *,
+        compat: Compat = "auto",
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """Make a memory from a dict, which is not changed; the rest as of the constructor."""
+        return cls(config_dict, compat=compat, on_event=on_event)
+
+    def counters(self) -> MemoryCounters:
+        """Read what became of the calls of `search` and `add` so far.
+
+        A search has `recalled` something or was `empty`; an addition is `written`, or `late` if it
+        was accepted only, with `wait=False`. What raised an error has `failed`, a search that took
+        too long has `timed_out`. A call that is refused with a `ValidationError` is not counted.
+        """
+        return self._handle.health.counters()
 
     @property
     def core(self) -> "CoreMemory":
@@ -103,7 +126,8 @@ class Mem0Memory(Mem0Base):
     ) -> Any:
         """Remember messages, or the facts in them when a model is configured; one call of it.
 
-        A known fact answers `NONE` with the id it has. Without `wait` the answer has a `ticket`
+        A known fact answers `NONE`, or `UPDATE` where it brings something new, with the id it has.
+        Without `wait` the answer has a `ticket`
         and comes once nothing can be lost any more.
         """
         request = add_request(
@@ -119,7 +143,8 @@ class Mem0Memory(Mem0Base):
             expiration_date=expiration_date,
             wait=wait,
         )
-        return run(operations.add(self._settings, request), self._handle.get)
+        plan = operations.add(self._settings, request)
+        return run(count_add(self._handle.health, request, plan), self._handle.get)
 
     def search(
         self,
@@ -154,7 +179,7 @@ class Mem0Memory(Mem0Base):
         plan = operations.search(
             self._settings, clean_query(query), request, explain=explain, show_expired=show_expired
         )
-        return run(plan, self._handle.get)
+        return run(count_search(self._handle.health, request, plan), self._handle.get)
 
     def get(self, memory_id: str | uuid.UUID) -> dict[str, Any] | None:
         """Read one memory; None if there is none with this id."""
@@ -256,7 +281,12 @@ class Mem0Memory(Mem0Base):
 
 
 def _build(
-    config: object, compat: Compat, core: "CoreMemory | None", *, awaits: bool
+    config: object,
+    compat: Compat,
+    core: "CoreMemory | None",
+    on_event: OnEvent | None,
+    *,
+    awaits: bool,
 ) -> tuple[Mem0Settings, CoreHandle]:
     """Read a configuration and make what it names.
 
@@ -290,7 +320,9 @@ def _build(
     falls_back = read.fallback == "embedded"
     if read.fallback is not None and not falls_back:
         raise ConfigurationError(f"fallback={read.fallback!r} must be 'embedded' or left out.")
-    handle = CoreHandle(location, embedder, chat, falls_back=falls_back, core=core)
+    handle = CoreHandle(
+        location, embedder, chat, falls_back=falls_back, core=core, on_event=on_event
+    )
     return settings, handle
 
 

@@ -5,11 +5,13 @@ A plan yields calls of the core and of models; `run` makes them on this thread, 
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace import (
+    Change,
     CommonplaceError,
     Extraction,
     Fact,
@@ -20,12 +22,23 @@ from commonplace import (
     Scope,
     WriteResult,
 )
-from commonplace.agents import Plan, aon, arun_plan, call, on, run_plan, shorten
+from commonplace.agents import (
+    AgentMemory,
+    EventName,
+    Plan,
+    aon,
+    arun_plan,
+    call,
+    on,
+    run_plan,
+    shorten,
+)
 
 from .arguments import PROCEDURAL, UNSET, AddRequest, InputMessage, ReadRequest, Unset
 from .config import Mem0Settings
 from .exceptions import (
     BAD_MEMORY_TYPE,
+    ClosedError,
     ConfigurationError,
     LLMError,
     MemoryNotFoundError,
@@ -55,6 +68,7 @@ DELETED = {"message": "Memory deleted successfully!"}
 ERASED = {"message": "Memories deleted successfully!"}
 RESET_TIMEOUT = 30.0  # seconds
 MAX_RELATIONS = 100
+_MISTAKES = (ValidationError, ClosedError)  # of the caller, not the memory's
 _MAX_MATCHES = 1_000
 _PAGE = 1_000
 _NO_MODEL = (
@@ -105,6 +119,42 @@ async def arun(plan: Plan[T], open_memory: "Callable[[], Awaitable[Memory]]") ->
         return await arun_plan(plan, perform)
 
 
+# -- counting -----------------------------------------------------------------------------------
+
+
+def count_search(health: AgentMemory, request: ReadRequest, plan: Plan[Any]) -> Plan[Any]:
+    """Run the plan of a search, and report what became of it."""
+    start = time.monotonic()
+    try:
+        with as_mem0():
+            answer = yield from plan
+    except Exception as error:
+        if not isinstance(error, _MISTAKES):
+            name: EventName = "timed_out" if isinstance(error, TimeoutError) else "failed"
+            health.report(name, "search", request.scope, start, error=error)
+        raise
+    found = len(answer["results"] if isinstance(answer, Mapping) else answer)
+    health.report("recalled" if found else "empty", "search", request.scope, start, found)
+    return answer
+
+
+def count_add(health: AgentMemory, request: AddRequest, plan: Plan[Any]) -> Plan[Any]:
+    """Run the plan of an addition, and report what became of it, unless there is nothing to add."""
+    start = time.monotonic()
+    count = sum(one.chat_role != "system" for one in request.messages)
+    try:
+        with as_mem0():
+            answer = yield from plan
+    except Exception as error:
+        if not isinstance(error, _MISTAKES):
+            health.report("failed", "add", request.scope, start, count, error)
+        raise
+    if count:
+        is_pending = isinstance(answer, Mapping) and "ticket" in answer
+        health.report("late" if is_pending else "written", "add", request.scope, start, count)
+    return answer
+
+
 # -- add ----------------------------------------------------------------------------------------
 
 
@@ -140,6 +190,7 @@ def _add_inferred(
         metadata=request.metadata,
         expires_at=request.expires_at,
         keep_messages=False,
+        in_session=True,  # reads with a run_id must find them
     )
     converted = [one.to_message(request.at) for one in messages]
     written = yield call("add", converted, request.scope, infer=extraction, wait=request.wait)
@@ -220,19 +271,37 @@ def _added(
     if written.pending:
         return {"results": [], "ticket": written.operation}
     changes = written.changes
+    ended = yield from _ended(request.scope, changes)
+    changes = tuple(one for one in changes if one.id not in ended)
     more = extras if len(extras) == len(changes) else [{}] * len(changes)
     answer: dict[str, Any] = {
         "results": [to_add_item(one, extra) for one, extra in zip(changes, more, strict=True)]
     }
     added = [one.id for one in changes if one.event == "ADD"]
+    if settings.compat == "v1":
+        answer["results"] += [
+            {"id": one, "memory": text, "event": "DELETE"} for one, text in ended.items()
+        ]
     if settings.compat == "v1" and added:
-        answer["results"] += yield from _superseded(request.scope, added)
+        found = yield from _superseded(request.scope, added)
+        answer["results"] += [one for one in found if one["id"] not in ended]
     if settings.shows_relations:
         stated: Sequence[Relation] = ()
         if added:
             stated = yield call("relations", request.scope, records=added)
         answer["relations"] = to_added_relations(stated, added)
     return answer
+
+
+def _ended(scope: Scope, changes: Sequence[Change]) -> Plan[dict[str, str | None]]:
+    """Find the memories that an addition has ended, and their texts: others replace them."""
+    found = {}
+    for one in changes:
+        if one.event == "UPDATE" and one.text == one.previous:
+            record = yield call("get", one.id, scope, include_expired=True)
+            if record is not None and record.valid_to is not None:
+                found[one.id] = one.text
+    return found
 
 
 def _superseded(scope: Scope, added: Sequence[str]) -> Plan[list[dict[str, Any]]]:

@@ -60,8 +60,14 @@ def to_search_item(match: Match, *, explain: bool) -> dict[str, Any]:
 
 
 def to_add_item(change: Change, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Write what an addition did to one memory; its event is `NONE` if it was known."""
-    return {"id": change.id, "memory": change.text, "event": change.event, **(extra or {})}
+    """Write what an addition did to one memory.
+
+    Its event is `NONE` if it was known, `UPDATE` if metadata or an expiry was new to it.
+    """
+    item = {"id": change.id, "memory": change.text, "event": change.event}
+    if change.event == "UPDATE":
+        item["previous_memory"] = change.previous
+    return {**item, **(extra or {})}
 
 
 def to_history(versions: Sequence[Version]) -> list[dict[str, Any]]:

@@ -1,9 +1,14 @@
-"""mem0's three ids as a scope: literal, trimmed, never empty and never a wildcard."""
+"""mem0's three ids as a scope: literal, never empty and never a wildcard.
+
+Users and agents follow the rule of all adapters, so that one person has one id everywhere. Runs,
+which programs name, are trimmed as in mem0.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 from commonplace import InvalidScopeError, Scope
+from commonplace.agents import to_id
 
 from .exceptions import NO_IDS, ValidationError
 
@@ -11,33 +16,47 @@ IDS = ("user_id", "agent_id", "run_id")
 
 
 def clean_id(name: str, value: object, *, allow_spaces: bool = True) -> str | None:
-    """Trim an id and write a whole number as text; None stays None.
+    """Write an id as text: integers and members of an enumeration become it, a run is trimmed.
+
+    None stays None.
 
     Args:
+        name: one of `IDS`.
         allow_spaces: inside the id.
 
     Raises:
-        ValidationError: it is empty, or neither a string nor a whole number.
+        ValidationError: it is empty, or cannot be an id (see `Scope`).
     """
     if value is None:
         return None
-    if type(value) is int:
-        return str(value)
-    if not isinstance(value, str):
-        raise ValidationError(
-            f"Invalid {name}: {value!r} must be a string. Give the literal id of one {name[:-3]}.",
-            details={name: repr(value)},
-        )
-    trimmed = value.strip()
-    if not trimmed:
+    if isinstance(value, str) and not value.strip():
         raise ValidationError(
             f"Invalid {name}: cannot be empty or whitespace-only. Provide a valid identifier."
         )
-    if not allow_spaces and any(char.isspace() for char in trimmed):
+    text = _run_id(value) if name == "run_id" else _owner_id(name, value)
+    if not allow_spaces and any(char.isspace() for char in text):
         raise ValidationError(
             f"Invalid {name}: cannot contain whitespace. Provide a valid identifier without spaces."
         )
-    return trimmed
+    return text
+
+
+def _owner_id(name: str, value: object) -> str:
+    try:
+        return to_id(name, value)
+    except InvalidScopeError as error:
+        raise ValidationError(str(error), details={name: repr(value)}) from error
+
+
+def _run_id(value: object) -> str:
+    if type(value) is int:
+        return str(value)
+    if isinstance(value, str):
+        return value.strip()
+    raise ValidationError(
+        f"Invalid run_id: {value!r} must be a string. Give the literal id of one run.",
+        details={"run_id": repr(value)},
+    )
 
 
 def to_scope(ids: Mapping[str, Any], *, allow_spaces: bool = True) -> Scope:

@@ -10,6 +10,8 @@ try:
 except ImportError as error:
     raise MissingExtraError(package="strands-agents", extra="strands") from error
 
+from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
+
 from .models import StrandsChat
 from .plugin import MemoryPlugin
 from .sessions import CommonplaceSessionRepository
@@ -19,7 +21,10 @@ from .tools import ToolName
 __all__ = [
     "CommonplaceMemoryStore",
     "CommonplaceSessionRepository",
+    "MemoryCounters",
+    "MemoryEvent",
     "MemoryPlugin",
+    "OnEvent",
     "StrandsChat",
     "ToolName",
 ]

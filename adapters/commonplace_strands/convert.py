@@ -17,20 +17,20 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from strands.agent import AgentResult
 from strands.memory import MemoryEntry
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import Match, Message, Policy, Record, WriteResult
-from commonplace.agents import clean, is_note, mark, render, shown, to_messages
+from commonplace import Match, Policy, Record, WriteResult
+from commonplace.agents import clean, is_note, mark, render, shown
 
 ModelCallContext = Any
 """The framework's context of a model call, a dataclass that has moved between its versions."""
 
-_ANSWERED = re.compile("end_turn|stop_sequence|tool_use|limit_.+")
+_ANSWERED = ("end_turn", "stop_sequence", "tool_use")
 _DIRECT_CALL = re.compile(r"^agent\.tool\.\S+ (?:direct tool call|was called)\.$", re.MULTILINE)
 
 # -- messages ------------------------------------------------------------------------------------
@@ -70,36 +70,27 @@ def new_user_messages(messages: Sequence[StrandsMessage]) -> list[StrandsMessage
     return new
 
 
-def is_interrupted(result: AgentResult) -> bool:
-    """Return whether a turn waits, and goes on in another invocation."""
-    return result.stop_reason in ("interrupt", "checkpoint")
-
-
-def turn_messages(
-    asked: Sequence[StrandsMessage], result: AgentResult, ids: Callable[[], str]
-) -> list[Message]:
-    """Make the messages of a finished turn; an empty list for one that was cut off.
-
-    Args:
-        asked: what the user said in it.
-        ids: makes the id of the next message.
-    """
-    answer = _answer_of(result)
-    if not answer and not is_interrupted(result):
-        return []
-    messages: list[Message] = []
-    for message in asked:
-        messages += to_messages(text_of(message), "user", "", ids())
-    return messages + to_messages(answer, "assistant", "", ids())
-
-
-def _answer_of(result: AgentResult) -> str:
-    if not _ANSWERED.fullmatch(result.stop_reason):
+def answer_of(result: AgentResult) -> str:
+    """Return an answer's text; empty for one that was cut off."""
+    if result.stop_reason not in _ANSWERED:
         return ""
     text = text_of(result.message)
     if text or result.structured_output is None:
         return text
     return clean(result.structured_output.model_dump_json())
+
+
+def tool_results(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the texts of the tools' results in messages."""
+    results = [block.get("toolResult") for one in messages for block in one.get("content") or ()]
+    contents = [one.get("content") or () for one in results if isinstance(one, Mapping)]
+    return [text_of({"content": content}) for content in contents]
+
+
+def conversation_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return all texts that a model is shown of a conversation, without notes."""
+    texts = [*map(text_of, messages), *tool_results(messages)]
+    return [text for text in texts if text]
 
 
 # -- entries and tool results --------------------------------------------------------------------
@@ -112,7 +103,7 @@ def to_entry(match: Match, store: str) -> MemoryEntry:
 
 
 def changes_of(written: WriteResult) -> list[dict[str, str | None]]:
-    """Return what a write did to each memory, as JSON; `NONE` for what was known."""
+    """Return what a write did to each memory, as JSON; see `Memory.add`."""
     return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from strands.hooks import AfterModelCallEvent, BeforeInvocationEvent, HookOrder
 from strands.memory import (
     ExtractionConfig,
     ExtractionResult,
@@ -22,13 +23,15 @@ from strands.types.content import Message as StrandsMessage
 
 from commonplace import Memory, Scope
 
-from .scope import read_tag
+from .multiagent import caller_of
+from .scope import is_agents, mark_as_agents, read_tag
 
 DEFAULT_INTERVAL = 5  # turns, as the manager's own
 
 _extracted: WeakKeyDictionary[Any, WeakKeyDictionary[Memory, set[Scope | None]]] = (
     WeakKeyDictionary()
 )
+_inner: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()  # states of calls by agents
 
 
 class OwnedMetadata(dict[str, Any]):
@@ -50,7 +53,7 @@ class PerOwnerExtractor:
     async def extract(
         self, messages: list[StrandsMessage], context: ExtractorContext | None = None
     ) -> list[ExtractionResult]:
-        """Extract from each run of messages of one owner; those without an owner are left out."""
+        """Extract from each run of messages of one owner; those of no owner are left out."""
         extracted: list[ExtractionResult] = []
         for owner, run in groupby(messages, self._owner):
             if owner is not None:
@@ -62,6 +65,8 @@ class PerOwnerExtractor:
         return extracted
 
     def _owner(self, message: StrandsMessage) -> Scope | None:
+        if is_agents(message):
+            return None
         if self._scope is not None:
             return self._scope
         tag = read_tag(message, self._memory)
@@ -69,7 +74,10 @@ class PerOwnerExtractor:
 
 
 class ExtractionRegistration(ExtractionTrigger):
-    """Registers that an agent's turns are extracted into a memory; never fires."""
+    """Registers that an agent's turns are extracted into a memory; never fires.
+
+    Marks what agents write to one another, which is not extracted.
+    """
 
     name = "commonplace-registration"
 
@@ -80,7 +88,26 @@ class ExtractionRegistration(ExtractionTrigger):
     def attach(self, context: ExtractionTriggerContext) -> None:
         """Register the agent that the manager serves."""
         memories = _extracted.setdefault(context.agent, WeakKeyDictionary())
+        if not memories:
+            order = HookOrder.SDK_LAST
+            context.agent.add_hook(_mark_question, BeforeInvocationEvent, order=order)
+            context.agent.add_hook(_mark_answer, AfterModelCallEvent)
         memories.setdefault(self._memory, set()).add(self._scope)
+
+
+def _mark_question(event: BeforeInvocationEvent) -> None:
+    calls = _inner.setdefault(event.agent, set())
+    calls.discard(id(event.invocation_state))
+    if event.messages and caller_of(event.agent, event.invocation_state):
+        calls.add(id(event.invocation_state))
+        for message in event.messages:
+            mark_as_agents(message)
+
+
+def _mark_answer(event: AfterModelCallEvent) -> None:
+    is_inner = id(event.invocation_state) in _inner.get(event.agent, ())
+    if is_inner and event.stop_response is not None:
+        mark_as_agents(event.stop_response.message)
 
 
 def is_extracted(agent: Any, memory: Memory, scope: Scope | None) -> bool:

@@ -22,6 +22,7 @@ from commonplace import InvalidRecordError, Memory, Record, Relation, Scope, Ver
 from commonplace.agents import SCOPE_FIELDS, clean, to_query
 
 from .convert import changes_of
+from .scope import Id, owner_scope
 
 TOOL_SPEC: ToolSpec = {
     "name": "mem0_memory",
@@ -109,8 +110,8 @@ class Mem0MemoryTool:
 
     def __init__(
         self,
-        user_id: str | None = None,
-        agent_id: str | None = None,
+        user_id: Id | None = None,
+        agent_id: Id | None = None,
         config: Mapping[str, Any] | None = None,
         *,
         memory: Memory | None = None,
@@ -122,9 +123,10 @@ class Mem0MemoryTool:
                 reason="configures mem0, which is not used here",
                 hint=NO_CONFIG,
             )
-        if not user_id and not agent_id:
+        is_user = user_id is not None and user_id != ""
+        scope = owner_scope(user_id, None) if is_user else owner_scope(None, agent_id or None)
+        if scope is None:
             raise ValueError(NO_IDENTITY_GIVEN)
-        scope = Scope(user_id=user_id) if user_id else Scope(agent_id=agent_id)
         self.mem0_memory: Mem0Tool = Mem0Tool(
             lambda tool: _run(tool, lambda: memory or _memory_from_env(), lambda: scope)
         )
@@ -154,9 +156,10 @@ def _scope_from_env() -> Scope:
     """
     user_id = os.environ.get("MEM0_USER_ID") or None
     agent_id = os.environ.get("MEM0_AGENT_ID") or None
-    if user_id is None and agent_id is None:
+    scope = owner_scope(user_id, agent_id)
+    if scope is None:
         raise Mem0ToolError(NO_IDENTITY)
-    return Scope(user_id=user_id, agent_id=agent_id)
+    return scope
 
 
 # -- actions -------------------------------------------------------------------------------------

@@ -1,15 +1,17 @@
 """Memory plugin: recall before a turn, write after it, tools in between, each turn for its user.
 
 No hook raises: the framework would end the agent's turn, or lose its answer. What fails is logged
-to `commonplace_strands`, and the agent goes on without memory.
+to `commonplace_strands`, and the agent goes on without memory. An id that cannot be used is the one
+exception: it ends the turn before the model is called.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial, wraps
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
 from typing import Any, TypeVar
 
-from strands import Agent
-from strands.agent import AgentResult
+from strands import Agent, ToolContext
 from strands.hooks import (
     AfterInvocationEvent,
     AfterModelCallEvent,
@@ -24,10 +26,16 @@ from strands.types.tools import AgentTool
 
 from commonplace import InvalidScopeError, Match, Memory, MemoryTimeoutError, Policy, Scope
 from commonplace.agents import (
+    DEFAULT_TOOLS,
     WRITE_PATIENCE,
     AgentMemory,
+    Conversation,
+    MemoryCounters,
+    OnEvent,
     await_until_warm,
     instructions,
+    render,
+    shown,
     start_warming,
 )
 
@@ -35,27 +43,31 @@ from .convert import (
     ModelCallContext,
     add_instructions,
     add_note,
-    is_interrupted,
+    conversation_texts,
     new_user_messages,
     text_of,
-    turn_messages,
 )
 from .extraction import is_extracted
-from .scope import check_ids, resolve_scope, tag_message
-from .tools import TOOLS, MemoryTools, ToolName
+from .multiagent import Caller, caller_of, run_of
+from .scope import NO_OWNER, Id, owner_scope, resolve_scope, tag_message
+from .tools import MemoryTools, ToolName, check_tools, policy_tools
 from .turn import (
     MODEL_CALL,
     StrandsTurn,
+    TurnRecords,
     TurnRegistry,
     active_call,
-    active_scope,
+    active_turn,
     asker_of,
     calling_turn,
+    digest_of,
     enter_call,
     exit_call,
     exit_turn,
-    load_asker,
-    save_asker,
+    is_torn_down,
+    load_open_turn,
+    save_open_turn,
+    scope_of_turn,
 )
 
 try:
@@ -71,11 +83,21 @@ OTHER_OWNER = "must be the user who asked: the turn it resumes belongs to anothe
 AnyEvent = TypeVar("AnyEvent")
 
 
+class _UnusableIdError(Exception):
+    """An id of the turn's caller, who must hear of it."""
+
+    def __init__(self, error: InvalidScopeError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def _never_raises(hook: "Callable[[MemoryPlugin, AnyEvent], None]") -> Any:
     @wraps(hook)
     def logged(self: "MemoryPlugin", event: AnyEvent) -> None:
         try:
             hook(self, event)
+        except _UnusableIdError as unusable:
+            raise unusable.error from None
         except Exception as error:
             self._agent_memory.warn(hook.__name__.strip("_"), error)
 
@@ -87,7 +109,11 @@ class MemoryPlugin(Plugin):
 
     The caller of the agent names the owner of the memory with each turn:
     `agent(prompt, invocation_state={"user_id": ...})`, with `agent_id` and `session_id` if you
-    like. A turn without an owner has no memory.
+    like. A turn without an owner has no memory; an id that cannot be used raises
+    `InvalidScopeError` out of the agent's call, before its model is called.
+
+    An agent that another agent, a graph or a swarm calls recalls for the same user and writes
+    nothing: what it is asked was not said by the user.
 
     With a `MemoryManager` on the same agent, its stores without a scope of their own follow the
     turn's user. What the manager extracts into this memory the plugin does not write, what the
@@ -98,10 +124,12 @@ class MemoryPlugin(Plugin):
         policy: how agents use it. Notes are never kept, so `inject` makes no difference.
         user_id: owner of a turn whose caller names none.
         agent_id: agent of a turn whose caller names none.
-        tools: those that the agent gets, unless the policy keeps them from it.
+        tools: those that the agent gets, unless the policy keeps them from it; the policy's when
+            missing.
         tool_prefix: goes in front of their names, and distinguishes several plugins of one agent.
         consent: ask the person behind the agent, by an interrupt, before a tool changes or deletes
             a memory.
+        on_event: is called with each recall, write and tool call.
 
     Raises:
         InvalidScopeError, InvalidRecordError: an argument cannot be used.
@@ -115,26 +143,31 @@ class MemoryPlugin(Plugin):
         memory: Memory,
         *,
         policy: Policy | None = None,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        tools: Sequence[ToolName] = TOOLS,
+        user_id: Id | None = None,
+        agent_id: Id | None = None,
+        tools: Sequence[ToolName] | None = None,
         tool_prefix: str = "",
         consent: bool = True,
+        on_event: OnEvent | None = None,
     ) -> None:
         self.name = f"{NAME}:{tool_prefix}" if tool_prefix else NAME
         super().__init__()
-        check_ids(user_id, agent_id)
-        self.policy: Policy = policy or Policy()
+        owner_scope(user_id, agent_id)
+        policy = policy or Policy()
+        wanted: Sequence[ToolName] = policy.tools if tools is None else tools
+        check_tools(wanted)
+        self.policy: Policy = replace(policy, tools=policy_tools(wanted))
         self._memory = memory
         self._user_id = user_id
         self._agent_id = agent_id
         self._turns = TurnRegistry()
-        self._agent_memory = AgentMemory(memory, self.policy, log="commonplace_strands")
-        wanted = tools if self.policy.has_tools else ()
-        scope = partial(active_scope, memory, self)
-        made = MemoryTools(memory, self._agent_memory, scope, consent=consent)
-        self._agent_tools = made.select(wanted, tool_prefix)
-        has_both = set(TOOLS) <= set(wanted)
+        self._agent_memory = AgentMemory(
+            memory, self.policy, log="commonplace_strands", on_event=on_event
+        )
+        made = MemoryTools(memory, self._agent_memory, self._tool_turn, consent=consent)
+        has_tools = self.policy.mode != "static_control"
+        self._agent_tools = made.select(wanted if has_tools else (), tool_prefix)
+        has_both = set(DEFAULT_TOOLS) <= set(wanted)
         self._instructions = instructions(self.policy, tool_prefix) if has_both else ""
 
     def init_agent(self, agent: Agent) -> None:
@@ -154,28 +187,72 @@ class MemoryPlugin(Plugin):
         if fresh:
             agent.tool_registry.process_tools(list(fresh))
 
+    def counters(self) -> MemoryCounters:
+        """Read how often each event happened."""
+        return self._agent_memory.counters()
+
     # -- turns ---------------------------------------------------------------------------------
 
     @_never_raises
     def _before_invocation(self, event: BeforeInvocationEvent) -> None:
-        given = event.messages
+        given, agent = event.messages, event.agent
         if given is None:  # a call for structured output: no turn, and its end would not be known
             return
-        turn = self._new_turn(event.agent, event.invocation_state)
-        turn.asked = new_user_messages(given)
-        owner = asker_of(turn.scope)
-        turn.asker = owner if given else load_asker(event.agent, self.name) or owner
-        if turn.asker != owner:
+        caller = caller_of(agent, event.invocation_state)
+        turn = self._new_turn(caller.orchestrator or agent, event.invocation_state)
+        self._resume(turn, load_open_turn(agent, self.name), given)
+        self._turns.begin(agent, event.invocation_state, turn)
+        asked = new_user_messages(given)
+        turn.query = "\n".join(map(text_of, asked))
+        turn.is_inner = bool(caller)
+        if turn.is_inner:
+            self._join_run(turn, caller)
+            return
+        turn.asked = asked
+        if is_extracted(agent, self._memory, turn.scope):
+            self._tag(turn, given)
+
+    def _resume(
+        self, turn: StrandsTurn, opened: Mapping[str, Any] | None, given: Sequence[Any]
+    ) -> None:
+        """Go on with the turn that an interrupt or a failure left open, if this is the same."""
+        owner = turn.asker = asker_of(turn.scope)
+        turn.asked_digest = digest_of(new_user_messages(given))
+        if opened is None:
+            return
+        is_same = all(opened.get(name) == one for name, one in owner.items())
+        if is_same and (not given or opened.get("asked") == turn.asked_digest):
+            turn.asked_id = str(opened.get("asked_id") or turn.asked_id)
+        if given:
+            return
+        turn.asker = {name: opened.get(name) for name in owner}
+        turn.asked_digest = str(opened.get("asked"))
+        restored = opened.get("shown")
+        turn.shown = TurnRecords(restored if isinstance(restored, list) else ())
+        if not is_same:
             # What somebody asked must not be answered into another one's memory.
             error = InvalidScopeError(field="user_id", value=owner["user_id"], reason=OTHER_OWNER)
             self._agent_memory.warn("turn", error)
             turn.scope = None
-        self._turns.begin(event.agent, event.invocation_state, turn)
-        if is_extracted(event.agent, self._memory, turn.scope):
-            for message in given:
-                is_new = any(message is one for one in turn.asked)
-                scope = turn.scope if is_new else None
-                tag_message(message, self._memory, scope, turn.next_id())
+
+    def _join_run(self, turn: StrandsTurn, caller: Caller) -> None:
+        """Have the run of a graph or swarm remembered when it ends, instead of this turn."""
+        if caller.orchestrator is None:
+            return
+        run = run_of(caller.orchestrator, turn.asked_id)
+        if run is not None:
+            turn.run, turn.asked_id = run, run.run_id
+            turn.query = run.take_task(turn.query) or turn.query
+            if turn.scope is not None and self.policy.is_static:
+                run.join(self._agent_memory, turn.scope)
+
+    def _tag(self, turn: StrandsTurn, given: Sequence[Any]) -> None:
+        """Tag the messages that a memory manager extracts."""
+        ids = iter(turn.message_ids())
+        for message in given:
+            is_new = any(message is one for one in turn.asked)
+            message_id = next(ids) if is_new else ""
+            tag_message(message, self._memory, turn.scope if is_new else None, message_id)
 
     async def _after_invocation(self, event: AfterInvocationEvent) -> None:
         turn = self._turns.end(event.agent, event.invocation_state)
@@ -183,39 +260,54 @@ class MemoryPlugin(Plugin):
             return
         exit_turn(turn)
         try:
-            is_open = event.result is None or is_interrupted(event.result)
-            save_asker(event.agent, self.name, turn.asker if is_open else None)
+            answer = turn.answer(event.result, event.agent.messages)
+            save_open_turn(event.agent, self.name, None if answer else turn)
+            if turn.run is not None:
+                turn.run.answers[id(event.agent)] = answer
+            messages = [] if turn.is_inner else turn.messages(answer)
         except Exception as error:
             self._agent_memory.warn("after_invocation", error)
-        if turn.scope is None or event.result is None or not self.policy.is_static:
             return
-        if not is_extracted(event.agent, self._memory, turn.scope):
-            await self._write(turn, turn.scope, event.result)
+        if turn.scope is None or not self.policy.is_static:
+            return
+        if is_extracted(event.agent, self._memory, turn.scope):
+            return
+        if is_torn_down():
+            self._agent_memory.write_later(messages, turn.scope)
+        else:
+            await self._agent_memory.awrite(messages, turn.scope)
 
-    def _new_turn(self, agent: Any, state: dict[str, Any]) -> StrandsTurn:
+    def _new_turn(self, conversation: Any, state: dict[str, Any]) -> StrandsTurn:
+        """Make the turn of an invocation.
+
+        Args:
+            conversation: the agent, or the graph or swarm around it.
+            state: the `invocation_state`.
+
+        Raises:
+            _UnusableIdError: an id that its caller gave cannot be used.
+        """
         user_id, caller = self._user_id, calling_turn()
         # A plugin with a user of its own keeps it, but not while it serves the caller's turn too.
         if caller is not None and (user_id is None or caller.plugin is self):
             user_id = None if caller.scope is None else caller.scope.user_id
-        scope = None
         try:
             scope = resolve_scope(
                 state,
                 user_id=user_id,
                 agent_id=self._agent_id,
-                session_id=self._turns.conversation_id(agent),
+                session_id=self._turns.conversation_id(conversation),
             )
         except InvalidScopeError as error:
-            self._agent_memory.warn("scope", error)
+            raise _UnusableIdError(error) from error
+        if scope is None:
+            missing = InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
+            self._agent_memory.warn("scope", missing)
         return StrandsTurn(memory=self._memory, scope=scope, plugin=self)
 
-    async def _write(self, turn: StrandsTurn, scope: Scope, result: AgentResult) -> None:
-        try:
-            messages = turn_messages(turn.asked, result, turn.next_id)
-        except Exception as error:
-            self._agent_memory.warn("write", error)
-            return
-        await self._agent_memory.awrite(messages, scope)
+    def _tool_turn(self, _context: ToolContext) -> tuple[Scope, TurnRecords]:
+        turn = active_turn(self._memory, self)
+        return scope_of_turn(turn), turn.shown
 
     # -- calls of models and tools -------------------------------------------------------------
 
@@ -223,24 +315,26 @@ class MemoryPlugin(Plugin):
     def _before_model_call(self, event: BeforeModelCallEvent) -> None:
         turn = self._turns.find(event.agent, event.invocation_state)
         if turn is not None:
-            enter_call(turn, MODEL_CALL)
+            turn.is_model_called = False
+            enter_call(turn, event.agent, MODEL_CALL)
 
     @_never_raises
     def _after_model_call(self, event: AfterModelCallEvent) -> None:
         exit_call(MODEL_CALL, self)
         turn = self._turns.find(event.agent, event.invocation_state)
-        if turn is None or event.stop_response is None:
+        # A hook that denies a call has an answer of its own, which no model wrote.
+        if turn is None or event.stop_response is None or not turn.is_model_called:
             return
-        if is_extracted(event.agent, self._memory, turn.scope):
-            answer = event.stop_response.message
-            tag_message(answer, self._memory, turn.scope, turn.next_id())
+        turn.spoken = event.stop_response.message
+        if not turn.is_inner and is_extracted(event.agent, self._memory, turn.scope):
+            tag_message(turn.spoken, self._memory, turn.scope, turn.next_id())
 
     @_never_raises
     def _before_tool_call(self, event: BeforeToolCallEvent) -> None:
         state = event.invocation_state
         # A direct call of the program, `agent.tool.name(..., user_id=...)`, is a turn by itself.
         turn = self._turns.find(event.agent, state) or self._new_turn(event.agent, state)
-        enter_call(turn, _tool_call_key(event))
+        enter_call(turn, event.agent, _tool_call_key(event))
 
     @_never_raises
     def _after_tool_call(self, event: AfterToolCallEvent) -> None:
@@ -250,32 +344,39 @@ class MemoryPlugin(Plugin):
         try:
             call = add_instructions(call, self._instructions)
             turn = self._turns.find(call.agent, call.invocation_state)
-            if turn is None or turn.scope is None or not self.policy.is_static:
+            if turn is None:
                 return call
-            matches = await self._recall(turn, turn.scope)
+            turn.is_model_called = True
+            if turn.scope is None or not self.policy.is_static:
+                return call
             active = active_call(self._memory, self)
+            held = Conversation(
+                texts=conversation_texts(call.messages), ids=active.shown_ids if active else ()
+            )
+            matches = await self._recall(turn, turn.scope, held)
             if active is not None:
                 matches = [one for one in matches if one.record.id not in active.shown_ids]
                 active.shown_ids.update(one.record.id for one in matches)
-                active.has_note = bool(matches)
+                active.note = render(matches, self.policy)
+            turn.shown.add(shown(matches, self.policy))
             return add_note(call, matches, self.policy)
         except Exception as error:
             self._agent_memory.warn("note", error)
             return call
 
-    async def _recall(self, turn: StrandsTurn, scope: Scope) -> list[Match]:
+    async def _recall(self, turn: StrandsTurn, scope: Scope, held: Conversation) -> list[Match]:
         """Recall once for a turn; the first also waits for the embedder, 10 seconds at most."""
         if turn.matches is not None:
             return turn.matches
         turn.matches = []
-        query = "\n".join(text_of(one) for one in turn.asked)
-        if query:
+        if turn.query:
+            start = time.monotonic()
             try:
                 await await_until_warm(self._memory, WRITE_PATIENCE)
             except MemoryTimeoutError as error:
-                self._agent_memory.warn("recall", error)
+                self._agent_memory.report("timed_out", "recall", scope, start, error=error)
             else:
-                turn.matches = await self._agent_memory.arecall(scope, query)
+                turn.matches = await self._agent_memory.arecall(scope, turn.query, held)
         return turn.matches
 
 

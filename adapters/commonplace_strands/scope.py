@@ -7,14 +7,15 @@ message carries its owner and an id of its own, in the metadata that models neve
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from strands.types.content import Message as StrandsMessage
 
 from commonplace import InvalidScopeError, Memory, Scope
-from commonplace.agents import in_session
+from commonplace.agents import in_session, to_scope
 
 from .convert import custom_metadata
 
@@ -22,28 +23,34 @@ NO_OWNER = (
     "is unknown: pass invocation_state={'user_id': ...} to the agent, or user_id= to the plugin"
 )
 TAG_KEY = "commonplace.turn"
+AGENTS_KEY = "commonplace.of_agents"
+
+Id = str | int | Enum
+"""An id as a framework gives it; `to_scope` makes it text."""
 
 _process_keys: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
 
 
-def check_ids(user_id: str | None, agent_id: str | None) -> None:
-    """Check the ids that a plugin falls back to; both may be missing.
+def owner_scope(user_id: object, agent_id: object) -> Scope | None:
+    """Return the scope of a user, or of an agent alone; None if both ids are missing.
 
     Raises:
-        InvalidScopeError: an id cannot be used.
+        InvalidScopeError: an id that is given cannot be used.
     """
-    if user_id is not None or agent_id is not None:
-        Scope(user_id=user_id, agent_id=agent_id)
+    if user_id is not None:
+        return to_scope(user_id, agent_id)
+    # An agent's id becomes text by the same rule; the user here is nobody.
+    return None if agent_id is None else replace(to_scope("-", agent_id), user_id=None)
 
 
 def resolve_scope(
     state: Mapping[str, Any],
     *,
-    user_id: str | None,
-    agent_id: str | None,
+    user_id: Id | None,
+    agent_id: Id | None,
     session_id: str | None,
-) -> Scope:
-    """Return the scope of an invocation.
+) -> Scope | None:
+    """Return the scope of an invocation; None if nobody owns it.
 
     Ids in the invocation's state win, also a `user_id` of `None`: that turn has no owner.
 
@@ -54,17 +61,13 @@ def resolve_scope(
         session_id: when the state has none.
 
     Raises:
-        InvalidScopeError: there is no owner, or an id cannot be used.
+        InvalidScopeError: an id that is given cannot be used.
     """
     given = _unnest(state)
-    if "user_id" in given:
-        user_id = given["user_id"]
-        if type(user_id) is not str:
-            raise InvalidScopeError(field="user_id", value=user_id, reason=NO_OWNER)
-    if user_id is None and "agent_id" not in given:
-        raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
-    owner = Scope(user_id=user_id, agent_id=given.get("agent_id", agent_id))
-    return in_session(owner, given.get("session_id", session_id))
+    user_id = given.get("user_id", user_id)
+    is_nobody = user_id is None and ("user_id" in given or "agent_id" not in given)
+    owner = None if is_nobody else owner_scope(user_id, given.get("agent_id", agent_id))
+    return None if owner is None else in_session(owner, given.get("session_id") or session_id)
 
 
 def _unnest(state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -109,6 +112,18 @@ def tag_message(
         return
     metadata: Any = {**message.get("metadata", {}), "custom": {**custom, TAG_KEY: tags}}
     message["metadata"] = metadata
+
+
+def mark_as_agents(message: StrandsMessage) -> None:
+    """Mark a message that one agent wrote to another: it is nobody's to remember."""
+    custom = {**custom_metadata(message), AGENTS_KEY: True}
+    metadata: Any = {**message.get("metadata", {}), "custom": custom}
+    message["metadata"] = metadata
+
+
+def is_agents(message: StrandsMessage) -> bool:
+    """Return whether `mark_as_agents` marked a message."""
+    return AGENTS_KEY in custom_metadata(message)
 
 
 def read_tag(message: StrandsMessage, memory: Memory) -> OwnerTag | None:

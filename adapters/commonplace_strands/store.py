@@ -2,12 +2,15 @@
 
 import asyncio
 import hashlib
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from strands import ToolContext
 from strands.memory import AddMessagesContext, ExtractionConfig, MemoryEntry, SearchOptions
 from strands.types.content import Message as StrandsMessage
 from strands.types.tools import AgentTool
@@ -17,6 +20,7 @@ from commonplace import (
     InvalidRecordError,
     InvalidScopeError,
     Kind,
+    Match,
     Memory,
     MemoryTimeoutError,
     Message,
@@ -28,10 +32,15 @@ from commonplace.agents import (
     SCOPE_FIELDS,
     WRITE_PATIENCE,
     AgentMemory,
+    Conversation,
+    EventName,
+    MemoryCounters,
+    OnEvent,
     await_until_warm,
     await_within,
     check_kinds,
     check_scope,
+    choose,
     start_call,
     start_warming,
     to_messages,
@@ -39,14 +48,24 @@ from commonplace.agents import (
 )
 from commonplace.filters import parse_filter
 
-from .convert import changes_of, text_of, to_entry
+from .convert import changes_of, conversation_texts, text_of, to_entry
 from .extraction import OwnedMetadata, extraction_config
-from .scope import NO_OWNER, read_tag
-from .tools import MemoryTools, ToolName
-from .turn import active_model_call, active_scope
+from .scope import NO_OWNER, is_agents, read_tag
+from .tools import MemoryTools, ToolName, check_tools, policy_tools
+from .turn import (
+    ActiveCall,
+    StrandsTurn,
+    TurnRecords,
+    active_call,
+    active_model_call,
+    active_turn,
+    scope_of_turn,
+)
 
 DESCRIPTION = "What is known from earlier conversations with this user."
 MAX_RESULTS = 100
+_OVER_FETCHED = 6  # times as many as a note wants, as the best often say nothing new
+_LEAST_FETCHED = 30
 _GRACE = 2.0  # seconds that a cancelled caller waits
 
 
@@ -70,6 +89,7 @@ class CommonplaceMemoryStore:
         extraction: as the manager takes it. With an extractor its texts are added; without one
             the messages are, and the memory extracts with its own chat model, if it has one.
         tools: tools that the store adds to the agent, named after the store, `_` and their name.
+        on_event: is called with each search, write and tool call.
 
     Raises:
         InvalidScopeError, InvalidRecordError, InvalidFilterError: an argument cannot be used.
@@ -90,11 +110,13 @@ class CommonplaceMemoryStore:
         writable: bool = True,
         extraction: ExtractionConfig | bool | None = None,
         tools: Sequence[ToolName] = (),
+        on_event: OnEvent | None = None,
     ) -> None:
         if scope is not None:
             check_scope(scope)
         check_kinds(kinds)
         parse_filter(where)
+        check_tools(tools)
         top_k = Policy().top_k if max_search_results is None else max_search_results
         self.name = name
         self.description = description
@@ -108,44 +130,70 @@ class CommonplaceMemoryStore:
         self._kinds = tuple(kinds)
         self._where = where
         self._is_part = scope is not None or bool(kinds or where)
-        self._policy = Policy(threshold=threshold, top_k=top_k)
-        self._agent_memory = AgentMemory(memory, self._policy, log="commonplace_strands")
+        self._policy = Policy(threshold=threshold, top_k=top_k, tools=policy_tools(tools))
+        self._agent_memory = AgentMemory(
+            memory, self._policy, log="commonplace_strands", on_event=on_event
+        )
         self._run_id = uuid.uuid4().hex
-        made = MemoryTools(memory, self._agent_memory, self._scope)
+        self._shown: WeakKeyDictionary[Any, tuple[Any, TurnRecords]] = WeakKeyDictionary()
+        made = MemoryTools(memory, self._agent_memory, self._tool_turn)
         self._tools = made.select(tools, f"{name}_")
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """Find what answers a query, best first; an empty list if nothing does.
 
         Each entry's metadata has the record's `id`, `score`, `kind` and times, as JSON. For a model
-        call that has the plugin's note, a store of all that the turn's user has finds nothing, and
-        any other leaves out what the call is shown already.
+        call that has the plugin's note, a store of all that the turn's user has finds nothing. For
+        any other it finds what helps to answer, and that the conversation and the call do not hold.
 
         Raises:
             InvalidScopeError: the store follows the turn's user, and there is none.
             MemoryTimeoutError: it took longer than 2 seconds.
         """
         scope = self._scope().owner
-        text = to_query(query)
-        call = active_model_call(self._memory)
-        is_shown = call is not None and call.has_note and not self._is_part
-        if is_shown or not text:
+        model_call = active_model_call(self._memory)
+        note = "" if model_call is None else model_call.note
+        # The manager reads the note as a part of what the user said.
+        text = to_query(query.replace(note, "") if note else query)
+        if not text or (note and not self._is_part):
             return []
-        await await_until_warm(self._memory, WRITE_PATIENCE)
         limit = (options or {}).get("max_search_results")
+        top_k = self._policy.top_k if limit is None else max(1, min(limit, MAX_RESULTS))
+        start = time.monotonic()
+        try:
+            matches = await self._search(text, scope, top_k, model_call)
+        except Exception as error:
+            is_late = isinstance(error, TimeoutError)
+            name: EventName = "timed_out" if is_late else "failed"
+            self._agent_memory.report(name, "search", scope, start, error=error)
+            raise
+        found: EventName = "recalled" if matches else "empty"
+        self._agent_memory.report(found, "search", scope, start, len(matches))
+        if (turn := self._turn(scope)) is not None:
+            turn.shown.add(matches)
+        return [to_entry(one, self.name) for one in matches]
+
+    async def _search(
+        self, text: str, scope: Scope, top_k: int, model_call: ActiveCall | None
+    ) -> list[Match]:
+        """Search; for a model call that is about to begin, choose what it is not shown already."""
+        await await_until_warm(self._memory, WRITE_PATIENCE)
         searching = self._memory.asearch(
             text,
             scope,
-            top_k=self._policy.top_k if limit is None else max(1, min(limit, MAX_RESULTS)),
+            top_k=top_k if model_call is None else max(_LEAST_FETCHED, top_k * _OVER_FETCHED),
             where=self._where,
             kinds=self._kinds,
             threshold=self._policy.threshold,
         )
-        matches = await await_within(self._policy.recall_timeout, "search", searching)
-        if call is not None:
-            matches = [one for one in matches if one.record.id not in call.shown_ids]
-            call.shown_ids.update(one.record.id for one in matches)
-        return [to_entry(one, self.name) for one in matches]
+        matches = list(await await_within(self._policy.recall_timeout, "search", searching))
+        if model_call is not None:
+            held = Conversation(
+                texts=conversation_texts(model_call.agent.messages), ids=model_call.shown_ids
+            )
+            matches = choose(matches, text, top_k=top_k, held=held)
+            model_call.shown_ids.update(one.record.id for one in matches)
+        return matches
 
     async def add(
         self, content: str, metadata: dict[str, Any] | None = None
@@ -155,7 +203,8 @@ class CommonplaceMemoryStore:
         Metadata that would name a scope is left out.
 
         Returns:
-            Its id, the text and what happened: `ADD`, or `NONE` if it was known.
+            Its id, the text and what happened: `ADD`; if it was known `NONE`, or
+            `UPDATE` where the metadata are new.
 
         Raises:
             InvalidScopeError: as `search`.
@@ -165,6 +214,7 @@ class CommonplaceMemoryStore:
         is_extracted = isinstance(metadata, OwnedMetadata)
         scope = metadata.scope if isinstance(metadata, OwnedMetadata) else self._scope()
         kept = {name: one for name, one in (metadata or {}).items() if name not in SCOPE_FIELDS}
+        start = time.monotonic()
         try:
             fact = Fact(text=content, kind=(*self._kinds, "fact")[0], metadata=kept)
             written = await self._memory.aadd(
@@ -178,6 +228,12 @@ class CommonplaceMemoryStore:
             # The framework would extract the whole batch again and again because of one text.
             self._agent_memory.warn("extraction", error)
             return []
+        except Exception as error:
+            is_late = isinstance(error, MemoryTimeoutError)
+            name: EventName = "late" if is_late else "failed"
+            self._agent_memory.report(name, "write", scope, start, 1, error)
+            raise
+        self._agent_memory.report("written", "write", scope, start, 1)
         return changes_of(written)
 
     async def add_messages(
@@ -203,7 +259,13 @@ class CommonplaceMemoryStore:
         owned = [one for one in converted if one is not None]
         for scope, run in groupby(owned, lambda one: one[0]):
             parts = [one for _, parts in run for one in parts]
-            await _accept(partial(self._memory.add, parts, scope, wait=False))
+            start = time.monotonic()
+            try:
+                await _accept(partial(self._memory.add, parts, scope, wait=False))
+            except Exception as error:
+                self._agent_memory.report("failed", "write", scope, start, len(parts), error)
+                raise
+            self._agent_memory.report("written", "write", scope, start, len(parts))
         await self._memory.aflush(0.0)  # an asynchronous model needs this loop
         return len(owned)
 
@@ -215,14 +277,44 @@ class CommonplaceMemoryStore:
         """List the tools that the store adds to the agent; often none."""
         return list(self._tools)
 
+    def counters(self) -> MemoryCounters:
+        """Read how often each event happened."""
+        return self._agent_memory.counters()
+
     # -- wiring --------------------------------------------------------------------------------
 
     def _scope(self) -> Scope:
-        return self._fixed_scope or active_scope(self._memory)
+        return self._fixed_scope or scope_of_turn(active_turn(self._memory))
+
+    def _turn(self, scope: Scope) -> StrandsTurn | None:
+        """Find the turn around here, if it is of the same owner."""
+        call = active_call(self._memory)
+        turn_scope = None if call is None else call.turn.scope
+        is_same = turn_scope is not None and turn_scope.owner == scope.owner
+        return call.turn if call is not None and is_same else None
+
+    def _tool_turn(self, context: ToolContext) -> tuple[Scope, TurnRecords]:
+        """Return the scope of a tool call, and what its model was shown in this turn."""
+        scope = self._scope()
+        call = active_call(self._memory)
+        if (
+            call is not None
+            and call.turn.scope is not None
+            and call.turn.scope.owner == scope.owner
+        ):
+            return scope, call.turn.shown
+        # Without a plugin a turn is known by what the user said last.
+        messages = context.agent.messages
+        asked = next((one for one in reversed(messages) if _is_question(one)), None)
+        before, shown = self._shown.get(context.agent, (None, TurnRecords()))
+        if before is not asked:
+            shown = TurnRecords()
+        self._shown[context.agent] = asked, shown
+        return scope, shown
 
     def _convert(self, message: StrandsMessage, key: str) -> tuple[Scope, list[Message]] | None:
         """Return a message's owner and parts; None if it has no owner or no text."""
-        text = text_of(message)
+        text = "" if is_agents(message) else text_of(message)
         tag = read_tag(message, self._memory)
         scope = self._fixed_scope or (tag.scope if tag is not None else None)
         if scope is None and text:
@@ -235,6 +327,10 @@ class CommonplaceMemoryStore:
             key += ":" + hashlib.sha256(f"{message['role']} {text}".encode()).hexdigest()[:16]
         parts = to_messages(text, message["role"], "", key)
         return (scope, parts) if scope is not None and parts else None
+
+
+def _is_question(message: StrandsMessage) -> bool:
+    return message["role"] == "user" and bool(text_of(message))
 
 
 async def _accept(write: Callable[[], WriteResult]) -> WriteResult:

@@ -1,8 +1,7 @@
 """Memory tools of an agent, for the user of its turn and never for one that a model names.
 
-`search_memory` and `add_memory` are those of every adapter; the others list, read, correct and
-delete memories, and show their history and relations. An error becomes the tool's result for the
-model, and the agent goes on.
+Those of the policy are the same in every adapter; the others list and read memories, and show their
+history and relations. An error becomes the tool's result for the model, and the agent goes on.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
@@ -12,23 +11,49 @@ from strands import ToolContext, tool
 from strands.types.tools import AgentTool
 
 from commonplace import Memory, Record, RecordNotFoundError, Scope
-from commonplace.agents import WRITE_PATIENCE, AgentMemory, await_within, check_choice
+from commonplace.agents import (
+    WRITE_PATIENCE,
+    AgentMemory,
+    Tool,
+    await_until_warm,
+    await_within,
+    check_choice,
+    search_scope,
+)
+from commonplace.agents import ToolName as SharedToolName
 from commonplace.agents import tools as shared_tools
 
-from .convert import changes_of, describe
+from .convert import describe
+from .turn import TurnRecords
 
 ToolName = Literal[
-    "search_memory", "add_memory", "list_memories", "get_memory", "update_memory",
-    "delete_memory", "memory_history", "memory_relations",
+    "search_memory", "add_memory", "update_memory", "forget_memory", "list_memories", "get_memory",
+    "memory_history", "memory_relations",
 ]  # fmt: skip
 ALL_TOOLS: tuple[ToolName, ...] = get_args(ToolName)
-TOOLS: tuple[ToolName, ...] = ("search_memory", "add_memory")
+SHARED_TOOLS: tuple[SharedToolName, ...] = get_args(SharedToolName)
 NO_MEMORY = "memory={!r} must be a commonplace Memory. Pass Memory.open(...)."
 MAX_LISTED = 100
 CONSENT = frozenset({"y", "yes", "true", "ok", "approve", "approved"})
+ACTIONS = {"update_memory": "update", "forget_memory": "forget"}
 REFUSED = "The user did not allow this. Nothing was changed."
 
 T = TypeVar("T")
+
+
+def check_tools(names: Sequence[ToolName]) -> None:
+    """Check names of tools.
+
+    Raises:
+        InvalidRecordError: there is no tool of a name.
+    """
+    for name in names:
+        check_choice("tools", name, ALL_TOOLS)
+
+
+def policy_tools(names: Sequence[ToolName]) -> tuple[SharedToolName, ...]:
+    """Choose the names of tools that a policy may have."""
+    return tuple(name for name in SHARED_TOOLS if name in names)
 
 
 class MemoryTools:
@@ -36,8 +61,9 @@ class MemoryTools:
 
     Args:
         memory: an open memory.
-        agent_memory: the same, as the agent uses it.
-        scope: returns the scope of the turn around a call; raises `InvalidScopeError` without one.
+        agent_memory: the same, as the agent uses it; its policy has the shared ones of the tools.
+        turn: returns the scope of the turn around a call, and what its model was shown; raises
+            `InvalidScopeError` without an owner.
         consent: ask the person behind the agent before a memory is changed or deleted.
 
     Raises:
@@ -48,7 +74,7 @@ class MemoryTools:
         self,
         memory: Memory,
         agent_memory: AgentMemory,
-        scope: Callable[[], Scope],
+        turn: Callable[[ToolContext], tuple[Scope, TurnRecords]],
         *,
         consent: bool = True,
     ) -> None:
@@ -56,39 +82,64 @@ class MemoryTools:
             raise TypeError(NO_MEMORY.format(memory))
         self._memory = memory
         self._agent_memory = agent_memory
-        self._scope = scope
+        self._turn = turn
         self._consent = consent
 
     def select(self, names: Sequence[ToolName], prefix: str = "") -> list[AgentTool]:
-        """Make the tools of these names, in the order of `ALL_TOOLS`; an empty list for no names.
-
-        Raises:
-            InvalidRecordError: there is no tool of a name.
-        """
-        for name in names:
-            check_choice("tools", name, ALL_TOOLS)
+        """Make the tools of these names, in the order of `ALL_TOOLS`; often none."""
         shared = {one.name: one for one in shared_tools(self._agent_memory.policy)}
         selected: list[AgentTool] = []
         for name in ALL_TOOLS:
-            if name not in names:
-                continue
-            options: dict[str, Any] = {"name": prefix + name, "context": True}
-            if name in shared:
-                options["description"] = shared[name].description
-                options["inputSchema"] = {"json": dict(shared[name].schema)}
-            selected.append(tool(**options)(getattr(self, name)))
+            if name in names and name in shared:
+                selected.append(self._shared(shared[name], prefix))
+            elif name in names:
+                selected.append(tool(name=prefix + name, context=True)(getattr(self, name)))
         return selected
 
-    async def search_memory(
-        self, keywords: list[str], tool_context: ToolContext, limit: int | None = None
-    ) -> str:
-        """Search; the model reads the description that all adapters share."""
-        found = await self._agent_memory.asearch_memory(self._scope(), keywords, limit)
-        return found.text
+    def _shared(self, described: Tool, prefix: str) -> AgentTool:
+        """Make a tool that all adapters have, with the arguments as the model gave them."""
 
-    async def add_memory(self, thinking: str, content: list[str], tool_context: ToolContext) -> str:
-        """Remember; the model reads the description that all adapters share."""
-        return await self._agent_memory.aadd_memory(self._scope(), thinking, content)
+        async def call(tool_context: ToolContext) -> Any:
+            return await self._call(described, tool_context)
+
+        made: AgentTool = tool(
+            name=prefix + described.name,
+            description=described.description,
+            inputSchema={"json": dict(described.schema)},
+            context=True,
+        )(call)
+        return made
+
+    async def _call(self, described: Tool, context: ToolContext) -> Any:
+        scope, shown = self._turn(context)
+        arguments: dict[str, Any] = dict(context.tool_use["input"] or {})
+        if _is_direct(context):
+            # What names the user is in the arguments of a direct call too.
+            known = described.schema["properties"]
+            arguments = {name: one for name, one in arguments.items() if name in known}
+        if described.name == "search_memory":
+            await await_until_warm(self._memory, WRITE_PATIENCE)
+        if described.name in ACTIONS:
+            record = await self._shown_record(scope, shown, arguments.get("memory_id"), context)
+            is_complete = all(name in arguments for name in described.schema["required"])
+            if record is not None and is_complete:
+                reason = {"action": ACTIONS[described.name], "memory": _to_json(record)}
+                reason |= {"text": arguments["text"]} if "text" in arguments else {}
+                if not self._has_consent(context, described.name, reason):
+                    return _refusal()
+        return await self._agent_memory.acall_tool(described.name, arguments, scope, shown)
+
+    async def _shown_record(
+        self, scope: Scope, shown: TurnRecords, memory_id: object, context: ToolContext
+    ) -> Record | None:
+        """Find what a tool may change: for a model, only what it was shown in this turn."""
+        if type(memory_id) is not str:
+            return None
+        where = search_scope(scope, self._agent_memory.policy)
+        await _bounded(shown.restore(self._memory, where))
+        if _is_direct(context) and (record := await _bounded(self._memory.aget(memory_id, where))):
+            shown.add_record(record)
+        return shown.find(memory_id)
 
     async def list_memories(
         self, tool_context: ToolContext, limit: int = 20, cursor: str | None = None
@@ -99,54 +150,36 @@ class MemoryTools:
             limit: How many memories to list, 1 to 100.
             cursor: The cursor that the list before gave, to go on after it.
         """
+        scope, shown = self._turn(tool_context)
         limit = max(1, min(limit, MAX_LISTED))
-        page = await _bounded(self._memory.alist(self._owner(), limit=limit, cursor=cursor))
+        page = await _bounded(self._memory.alist(scope.owner, limit=limit, cursor=cursor))
+        for record in page.records:
+            shown.add_record(record)
         return _success(memories=[_to_json(one) for one in page.records], cursor=page.cursor)
 
     async def get_memory(self, memory_id: str, tool_context: ToolContext) -> dict[str, Any]:
         """Read one memory of this user by its id.
 
         Args:
-            memory_id: The id, as a search, a list or a write gave it.
+            memory_id: The id, as a note, a search, a list or a write gave it.
         """
-        return _success(**_to_json(await self._get(memory_id)))
-
-    async def update_memory(
-        self, memory_id: str, text: str, tool_context: ToolContext
-    ) -> dict[str, Any]:
-        """Correct one memory of this user. Its history keeps what it said before.
-
-        Args:
-            memory_id: The id, as a search, a list or a write gave it.
-            text: What it shall say from now on, in one sentence that stands alone.
-        """
-        record = await self._get(memory_id)
-        reason = {"action": "update", "memory": _to_json(record), "text": text}
-        if not self._has_consent(tool_context, "update_memory", reason):
-            return _refusal()
-        written = await _bounded(self._memory.aupdate(record.id, text, record.scope))
-        return _success(results=changes_of(written))
-
-    async def delete_memory(self, memory_id: str, tool_context: ToolContext) -> dict[str, Any]:
-        """Delete one memory of this user.
-
-        Args:
-            memory_id: The id, as a search, a list or a write gave it.
-        """
-        record = await self._get(memory_id)
-        reason = {"action": "delete", "memory": _to_json(record)}
-        if not self._has_consent(tool_context, "delete_memory", reason):
-            return _refusal()
-        written = await _bounded(self._memory.adelete(record.id, record.scope))
-        return _success(results=changes_of(written))
+        scope, shown = self._turn(tool_context)
+        record_id = _full_id(shown, memory_id)
+        record = await _bounded(self._memory.aget(record_id, scope.owner))
+        if record is None:
+            raise RecordNotFoundError(record_id=memory_id)
+        shown.add_record(record)
+        return _success(**_to_json(record))
 
     async def memory_history(self, memory_id: str, tool_context: ToolContext) -> dict[str, Any]:
         """List every version of one memory of this user, oldest first, also of a deleted one.
 
         Args:
-            memory_id: The id, as a search, a list or a write gave it.
+            memory_id: The id, as a note, a search, a list or a write gave it.
         """
-        versions = await _bounded(self._memory.ahistory(memory_id, self._owner()))
+        scope, shown = self._turn(tool_context)
+        record_id = _full_id(shown, memory_id)
+        versions = await _bounded(self._memory.ahistory(record_id, scope.owner))
         if not versions:
             raise RecordNotFoundError(record_id=memory_id)
         history = [
@@ -165,7 +198,8 @@ class MemoryTools:
             entity: A name, to list only what is around it.
             hops: How many relations away from the name, 1 to 3.
         """
-        found = await _bounded(self._memory.arelations(self._owner(), entity, hops=hops))
+        scope, _ = self._turn(tool_context)
+        found = await _bounded(self._memory.arelations(scope.owner, entity, hops=hops))
         relations = [
             {"subject": one.subject, "predicate": one.predicate, "object": one.object}
             for one in found[-MAX_LISTED:]
@@ -174,25 +208,24 @@ class MemoryTools:
 
     # -- wiring --------------------------------------------------------------------------------
 
-    def _owner(self) -> Scope:
-        return self._scope().owner
-
-    async def _get(self, memory_id: str) -> Record:
-        record = await _bounded(self._memory.aget(memory_id, self._owner()))
-        if record is None:
-            raise RecordNotFoundError(record_id=memory_id)
-        return record
-
     def _has_consent(self, context: ToolContext, name: str, reason: dict[str, Any]) -> bool:
         """Interrupt the agent to ask for consent; its answer comes when the agent is resumed.
 
-        A tool that the program itself calls, `agent.tool.delete_memory(...)`, has its consent.
+        A tool that the program itself calls, `agent.tool.forget_memory(...)`, has its consent.
         """
-        is_direct = "event_loop_cycle_id" not in context.invocation_state
-        if is_direct or not self._consent:
+        if _is_direct(context) or not self._consent:
             return True
         answer = context.interrupt(f"commonplace.{name}", reason=reason)
         return answer is True or (type(answer) is str and answer.strip().lower() in CONSENT)
+
+
+def _is_direct(context: ToolContext) -> bool:
+    return "event_loop_cycle_id" not in context.invocation_state
+
+
+def _full_id(shown: TurnRecords, memory_id: str) -> str:
+    record = shown.find(memory_id)
+    return memory_id if record is None else record.id
 
 
 async def _bounded(work: Coroutine[Any, Any, T]) -> T:

@@ -4,19 +4,58 @@ Hooks get the agent and the `invocation_state`, which together identify a turn. 
 tool gets neither, so each model call and tool call also stands in a context variable while it runs.
 """
 
+import hashlib
+import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from commonplace import InvalidScopeError, Match, Memory, Scope
+from strands.agent import AgentResult
+from strands.types.content import Message as StrandsMessage
 
+from commonplace import InvalidScopeError, Match, Memory, Message, Record, Scope
+from commonplace.agents import ShownRecords, to_messages
+
+from .convert import answer_of, text_of, tool_results
 from .scope import NO_OWNER
+
+if TYPE_CHECKING:
+    from .multiagent import MultiAgentRun
 
 MODEL_CALL = "model call"
 ASKER_KEY = "commonplace.asked"
+MAX_SHOWN = 100
+
+
+class TurnRecords(ShownRecords):
+    """The records that a turn's model was shown, also before an interrupt.
+
+    Attributes:
+        restored_ids: of those that were shown before the interrupt, and are not read again yet.
+    """
+
+    def __init__(self, restored_ids: Collection[str] = ()) -> None:
+        super().__init__()
+        self.restored_ids: list[str] = list(restored_ids)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the records, those of before the interrupt first."""
+        return [*self.restored_ids, *super().ids]
+
+    def add_record(self, record: Record) -> None:
+        """Add a record that a tool shows."""
+        self.add([Match(record=record, score=1.0)])
+
+    async def restore(self, memory: Memory, scope: Scope) -> None:
+        """Read what was shown before the interrupt."""
+        if self.restored_ids:
+            ids, self.restored_ids = self.restored_ids, []
+            for record in await memory.aget_many(ids, scope):
+                self.add_record(record)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -28,9 +67,18 @@ class StrandsTurn:
         scope: its owner and session; None without an owner.
         plugin: the plugin that serves it.
         asker: who asked what it answers, as `asker_of` returns; not always who resumed it.
-        asked: the new messages of the user.
-        run_id: unique among all turns.
+        asked: the new messages of the user; none for an agent that another one calls.
+        query: what to recall for.
+        is_inner: an agent or a graph calls this one, and remembers the user's words itself.
+        run: that of the graph or swarm.
+        asked_id: with a number, the ids of the messages in `asked`; a turn that is tried again has
+            those of the first try.
+        asked_digest: tells a turn that is tried again.
+        run_id: with a number, the ids of the other messages; unique among all turns.
         matches: what was recalled for it; None before the recall.
+        shown: the records that its model was shown.
+        is_model_called: the model call that is running reached the model.
+        spoken: what the model said last.
     """
 
     memory: Memory
@@ -38,14 +86,54 @@ class StrandsTurn:
     plugin: object
     asker: dict[str, str | None] | None = None
     asked: list[Any] = field(default_factory=list)
+    query: str = ""
+    is_inner: bool = False
+    run: "MultiAgentRun | None" = None
+    asked_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    asked_digest: str = ""
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     matches: list[Match] | None = None
+    shown: TurnRecords = field(default_factory=TurnRecords)
+    is_model_called: bool = False
+    spoken: StrandsMessage | None = None
     message_count: int = 0
 
     def next_id(self) -> str:
-        """Make the id of the next message of the turn."""
+        """Make the id of the next message that is not in `asked`."""
         self.message_count += 1
         return f"{self.run_id}:{self.message_count}"
+
+    def message_ids(self) -> list[str]:
+        """Make the ids of the messages in `asked`."""
+        return [f"{self.asked_id}:{number}" for number in range(1, len(self.asked) + 1)]
+
+    def messages(self, answer: str) -> list[Message]:
+        """Make the messages to remember; an empty answer leaves the user's own words."""
+        messages: list[Message] = []
+        for message, message_id in zip(self.asked, self.message_ids(), strict=True):
+            messages += to_messages(text_of(message), "user", "", message_id)
+        return messages + to_messages(answer, "assistant", "", self.next_id())
+
+    def answer(self, result: AgentResult | None, history: Sequence[StrandsMessage]) -> str:
+        """Return what was answered; empty if the turn was cut off, or no model wrote it.
+
+        Args:
+            history: of the agent. An answer of another agent, to which this one left the turn, is
+                a result of a tool in it.
+        """
+        if result is None:
+            return ""
+        answer = answer_of(result)
+        spoken = "" if self.spoken is None else text_of(self.spoken)
+        if not answer or answer == spoken or result.structured_output is not None:
+            return answer
+        return answer if answer in tool_results(history[-2:]) else ""
+
+
+def is_torn_down() -> bool:
+    """Return whether the caller is being cancelled or closed, and must not be held up."""
+    error = sys.exception()
+    return error is not None and not isinstance(error, Exception)
 
 
 class TurnRegistry:
@@ -57,7 +145,14 @@ class TurnRegistry:
         self._conversations: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
     def conversation_id(self, agent: Any) -> str:
-        """Return an id of an agent's conversation; the same for as long as the agent lives."""
+        """Return the id of the conversation of an agent, graph or swarm.
+
+        It is that of the session manager; without one, the same for as long as the agent lives.
+        """
+        for name in ("_session_manager", "session_manager"):
+            session_id = getattr(getattr(agent, name, None), "session_id", None)
+            if type(session_id) is str and session_id:
+                return session_id
         return self._conversations.setdefault(agent, uuid.uuid4().hex)
 
     def begin(self, agent: Any, state: Mapping[str, Any], turn: StrandsTurn) -> None:
@@ -88,16 +183,18 @@ class ActiveCall:
     """A model call or tool call of a turn, as code that runs inside it finds it.
 
     Attributes:
+        agent: the agent that calls.
         key: `MODEL_CALL`, or the agent and the id of the tool use.
         shown_ids: ids of records that the model is shown in this call already.
-        has_note: the model is shown a note of what was recalled for the turn.
+        note: what the model is shown of what was recalled for the turn; often empty.
         has_ended: a context that was copied from the call's outlives it.
     """
 
     turn: StrandsTurn
+    agent: Any
     key: str
     shown_ids: set[str] = field(default_factory=set)
-    has_note: bool = False
+    note: str = ""
     has_ended: bool = False
 
 
@@ -106,10 +203,10 @@ _active_calls: ContextVar[tuple[ActiveCall, ...]] = ContextVar(
 )
 
 
-def enter_call(turn: StrandsTurn, key: str) -> None:
+def enter_call(turn: StrandsTurn, agent: Any, key: str) -> None:
     """Begin a call in this context."""
     exit_call(key, turn.plugin)
-    _active_calls.set((*_active_calls.get(), ActiveCall(turn=turn, key=key)))
+    _active_calls.set((*_active_calls.get(), ActiveCall(turn=turn, agent=agent, key=key)))
 
 
 def exit_call(key: str, plugin: object) -> None:
@@ -136,8 +233,8 @@ def active_model_call(memory: Memory) -> ActiveCall | None:
     return call if call is not None and call.key == MODEL_CALL else None
 
 
-def active_scope(memory: Memory, plugin: object = None) -> Scope:
-    """Return the scope of the turn around here, found as `active_call` does.
+def active_turn(memory: Memory, plugin: object = None) -> StrandsTurn:
+    """Return the turn around here, found as `active_call` does.
 
     Raises:
         InvalidScopeError: there is no turn, or it has no owner.
@@ -145,7 +242,14 @@ def active_scope(memory: Memory, plugin: object = None) -> Scope:
     call = active_call(memory, plugin)
     if call is None or call.turn.scope is None:
         raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
-    return call.turn.scope
+    return call.turn
+
+
+def scope_of_turn(turn: StrandsTurn) -> Scope:
+    """Return the scope of a turn that has an owner."""
+    if turn.scope is None:
+        raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
+    return turn.scope
 
 
 def calling_turn() -> StrandsTurn | None:
@@ -165,9 +269,9 @@ def _end_calls(is_meant: Callable[[ActiveCall], bool]) -> None:
         _active_calls.set(left)
 
 
-# -- who asked what is not answered yet ----------------------------------------------------------
-# Stored in the agent's `state`, which a session carries into another process, so that another user
-# who resumes the turn is recognised.
+# -- turns that are not answered yet -------------------------------------------------------------
+# Stored in the agent's `state`, which a session carries into another process: another user who
+# resumes the turn is recognised, and so is a turn that is tried again.
 
 
 def asker_of(scope: Scope | None) -> dict[str, str | None]:
@@ -178,18 +282,30 @@ def asker_of(scope: Scope | None) -> dict[str, str | None]:
     }
 
 
-def load_asker(agent: Any, plugin: str) -> Any:
-    """Read who asked what an agent has not answered; None if nothing is open."""
-    return (agent.state.get(ASKER_KEY) or {}).get(plugin)
+def load_open_turn(agent: Any, plugin: str) -> Mapping[str, Any] | None:
+    """Read what an agent has not answered, as `save_open_turn` kept it; None if nothing is open."""
+    found = (agent.state.get(ASKER_KEY) or {}).get(plugin)
+    return found if isinstance(found, Mapping) else None
 
 
-def save_asker(agent: Any, plugin: str, asker: dict[str, str | None] | None) -> None:
-    """Keep who asked, or that nothing is open any more."""
+def save_open_turn(agent: Any, plugin: str, turn: StrandsTurn | None) -> None:
+    """Keep a turn that is open, or that none is any more."""
     saved = agent.state.get(ASKER_KEY) or {}
-    askers = {name: one for name, one in saved.items() if name != plugin}
-    if asker is not None:
-        askers[plugin] = asker
-    if askers:
-        agent.state.set(ASKER_KEY, askers)
+    turns = {name: one for name, one in saved.items() if name != plugin}
+    if turn is not None and turn.asker is not None:
+        turns[plugin] = {
+            **turn.asker,
+            "asked_id": turn.asked_id,
+            "asked": turn.asked_digest,
+            "shown": turn.shown.ids[-MAX_SHOWN:],
+        }
+    if turns:
+        agent.state.set(ASKER_KEY, turns)
     elif saved:
         agent.state.delete(ASKER_KEY)
+
+
+def digest_of(messages: Sequence[StrandsMessage]) -> str:
+    """Return a hash of what messages say."""
+    texts = "\x00".join(map(text_of, messages))
+    return hashlib.sha256(texts.encode()).hexdigest()[:32]

@@ -167,7 +167,8 @@ class StoreUnavailableError(CommonplaceError, ConnectionError):
     """
 
     def __init__(self, *, store: str, reason: str, retried: bool = False) -> None:
-        self.store, self.reason = store, reason
+        self.store: str = store
+        self.reason: str = reason
         super().__init__(f"The store {store!r} failed: {reason}.{_RETRIED if retried else ''}")
 
     def as_retried(self) -> "StoreUnavailableError":
@@ -189,7 +190,8 @@ class ModelFailedError(CommonplaceError, RuntimeError):
     """A chat or embedding model failed; its own error is `__cause__`."""
 
     def __init__(self, *, model: str, reason: str, retried: bool = False) -> None:
-        self.model, self.reason = model, reason
+        self.model: str = model
+        self.reason: str = reason
         super().__init__(f"The model {model!r} failed: {reason}.{_RETRIED if retried else ''}")
 
     def as_retried(self) -> "ModelFailedError":
@@ -205,10 +207,9 @@ class MemoryTimeoutError(CommonplaceError, TimeoutError):
     """The work took longer than the given time."""
 
     def __init__(self, *, call: str, seconds: float) -> None:
-        super().__init__(
-            f"{call} took longer than {seconds:g} s. An accepted write continues in the "
-            "background; flush() waits for it."
-        )
+        continues = " An accepted write continues in the background; flush() waits for it."
+        is_read = call.startswith(("recall", "search", "opening", "loading"))
+        super().__init__(f"{call} took longer than {seconds:g} s.{'' if is_read else continues}")
 
 
 def _short(value: object) -> str:

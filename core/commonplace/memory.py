@@ -273,8 +273,10 @@ class Memory:
         """Wait for accepted writes to be applied, then close, as `close`."""
         if self._closed:
             return
-        await self.aflush(timeout)
-        await asyncio.get_running_loop().run_in_executor(None, self.close, timeout)
+        try:
+            await self.aflush(timeout)
+        finally:  # also where the stores cannot be read any more
+            await asyncio.get_running_loop().run_in_executor(None, self.close, timeout)
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -488,6 +488,8 @@ class Extraction:
     Attributes:
         instructions: added to the model's prompt, such as what to leave out.
         metadata, expires_at: of the facts.
+        in_session: keep the facts in the session of the scope, too narrow for other sessions to
+            find; by default they belong to its owner, the user and agent.
         keep_messages: keep the messages verbatim too; True by default. Without them a model that
             fails is an error, because nothing would be left: `ModelFailedError`, which is retried,
             or `ModelUnreadableError`.
@@ -500,10 +502,12 @@ class Extraction:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     expires_at: datetime | None = None
     keep_messages: bool = True
+    in_session: bool = False
 
     def __post_init__(self) -> None:
         check_metadata(self.metadata)
         check_time("expires_at", self.expires_at)
+        check_choice("in_session", self.in_session, (True, False))
         if self.instructions is not None:
             check_text(self.instructions, "instructions")
 

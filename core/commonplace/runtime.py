@@ -92,15 +92,18 @@ class Runtime:
             self._close(timeout)
 
     def _close(self, timeout: float) -> None:
-        self.worker.close(timeout)
+        engines = self.engines
+        with contextlib.ExitStack() as closing:  # each, also where another one fails
+            for one in (engines.graph, engines.checkpoints, engines.journal, engines.index):
+                closing.callback(one.close)
+            for threads in (self.readers, self._searchers, self.writers):
+                closing.callback(threads.shutdown, wait=False)
+            closing.callback(self._flush_access_log)
+            self.worker.close(timeout)
+
+    def _flush_access_log(self) -> None:
         with contextlib.suppress(CommonplaceError):  # only recalls are lost
             self.access_log.flush()
-        for threads in (self.readers, self._searchers, self.writers):
-            threads.shutdown(wait=False)
-        self.engines.index.close()
-        self.engines.journal.close()
-        self.engines.checkpoints.close()
-        self.engines.graph.close()
 
 
 def _lost_index(engines: Engines) -> bool:

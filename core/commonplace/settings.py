@@ -37,7 +37,8 @@ class Settings:
         journal: another folder of this host for the journal.
         qdrant_api_key, neo4j_user, neo4j_password: for URLs that have none in them.
         max_pending: accepted writes that may wait, over all scopes.
-        max_attempts: of a write that fails for an unknown reason, before it is a dead letter.
+        max_attempts: of a write that fails for an unknown reason, or as a model does not answer,
+            before it is a dead letter; the default lasts for some 16 hours.
         retry_after: seconds before the first retry; doubles up to 60.
         max_embed_chars: characters of a text that are embedded; all of it is searched by terms.
         model_timeout: seconds for one call of a chat or embedding model.
@@ -60,7 +61,7 @@ class Settings:
     neo4j_user: str = "neo4j"
     neo4j_password: str = field(default="", repr=False)
     max_pending: int = 100_000
-    max_attempts: int = 8
+    max_attempts: int = 1_000
     retry_after: float = 0.2
     max_embed_chars: int = 4_000
     model_timeout: float = 120.0

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from commonplace.agents import (
     LazyMemory,
     MemoryPool,
     Policy,
+    ShownRecords,
     aon,
     arun_plan,
     call,
@@ -19,10 +21,11 @@ from commonplace.errors import (
     InvalidRecordError,
     LoopRequiredError,
     MemoryTimeoutError,
+    SchemaMismatchError,
     StoreUnavailableError,
 )
 from commonplace.memory import Memory
-from commonplace.model import Message, Page, Scope, WriteResult
+from commonplace.model import Match, Message, Page, Scope, WriteResult
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
@@ -43,18 +46,31 @@ def agent(memory, **policy):
     return AgentMemory(memory, Policy(**policy), log="tests")
 
 
+def stored(memory, count):
+    """Wait until so many turns are stored; list their texts, oldest first."""
+    for _ in range(500):
+        if len(memory.list(ALICE).records) >= count:
+            break
+        threading.Event().wait(0.01)
+    return [one.text for one in reversed(memory.list(ALICE).records)]
+
+
 # -- operations, with and without an event loop ------------------------------------------------
 
 
 def test_a_caller_without_a_loop_gets_the_same_as_one_with_a_loop(memory):
     memory.add("Alice speaks Norwegian.", ALICE, kind="profile")
     mine = agent(memory, top_k=3)
-    added = mine.add_memory(ALICE, "why", ["Alice likes tea."])
+    facts = {"thinking": "why", "content": ["Alice likes tea."]}
+    words = {"keywords": ["tea", "Alice"]}
+    added = mine.call_tool("add_memory", facts, ALICE)
 
     assert '"event": "ADD"' in added
     assert mine.recall(ALICE, "tea?") == asyncio.run(mine.arecall(ALICE, "tea?")) != []
-    assert mine.search_memory(ALICE, ["tea", "Alice"]) == asyncio.run(
-        mine.asearch_memory(ALICE, ["tea", "Alice"])
+    assert (
+        "- Alice likes tea.\n- Alice speaks Norwegian."
+        == mine.call_tool("search_memory", words, ALICE)
+        == asyncio.run(mine.acall_tool("search_memory", words, ALICE))
     )
 
 
@@ -71,18 +87,13 @@ def test_a_tool_without_a_loop_cannot_search_by_an_asynchronous_model(tmp_path):
     with Memory.open(str(tmp_path / "async"), embedder=AsyncEmbedder()) as opened:
         mine = agent(opened)
         with pytest.raises(LoopRequiredError):
-            mine.search_memory(ALICE, ["tea"])
-        answer = mine.add_memory(ALICE, "", ["Alice likes tea."])
+            mine.call_tool("search_memory", {"keywords": ["tea"]}, ALICE)
+        facts = {"thinking": "", "content": ["Alice likes tea."]}
+        answer = mine.call_tool("add_memory", facts, ALICE)
 
         assert '"event": "PENDING"' in answer
         assert asyncio.run(opened.aflush()).pending == 0
         assert [one.text for one in opened.list(ALICE.owner).records] == ["Alice likes tea."]
-
-
-@pytest.mark.parametrize(("keywords", "limit"), [(["x"] * 11, 5), ("tea", 5), (["tea"], 21)])
-def test_a_search_beyond_its_bounds_is_refused(memory, keywords, limit):
-    with pytest.raises(InvalidRecordError):
-        agent(memory).search_memory(ALICE, keywords, limit)
 
 
 # -- a turn outlives its memory ----------------------------------------------------------------
@@ -111,12 +122,8 @@ def test_a_write_that_takes_too_long_goes_on(memory, monkeypatch):
     monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
     agent(memory).write([Message(text="I like tea.")], ALICE)
     go.set()
-    for _ in range(500):
-        if memory.list(ALICE).records:
-            break
-        threading.Event().wait(0.01)
 
-    assert [one.text for one in memory.list(ALICE).records] == ["I like tea."]
+    assert ["I like tea."] == stored(memory, 1)
 
 
 async def test_a_cancelled_caller_does_not_take_its_write_along(memory, monkeypatch):
@@ -137,6 +144,48 @@ async def test_a_cancelled_caller_does_not_take_its_write_along(memory, monkeypa
 
     assert mine.lazy.is_idle
     assert [one.text for one in memory.list(ALICE).records] == ["I like tea."]
+
+
+def test_what_is_written_later_is_stored_though_nobody_waits(memory):
+    agent(memory).write_later([Message(text="I like tea."), Message(text="Noted.")], ALICE)
+
+    assert ["I like tea.", "Noted."] == stored(memory, 2)
+
+
+async def test_a_turn_that_is_torn_down_writes_later(memory):
+    mine = agent(memory)
+
+    async def turn():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            mine.write_later([Message(text="I like tea.")], ALICE)
+
+    task = asyncio.create_task(turn())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert ["I like tea."] == stored(memory, 1)
+
+
+def test_a_turn_of_a_loop_that_ends_writes_later(tmp_path):
+    lazy = LazyMemory(lambda: Memory.open(str(tmp_path), embedder=AsyncEmbedder()))
+
+    async def turn():
+        agent(lazy).write_later([Message(text="I like tea.")], ALICE)
+
+    asyncio.run(turn())
+    opened = lazy.get()
+    for _ in range(500):
+        if opened._runtime.engines.journal.count().pending:
+            break
+        threading.Event().wait(0.01)
+    assert asyncio.run(opened.aflush()).pending == 0
+
+    assert ["I like tea."] == stored(opened, 1)
+    lazy.close()
 
 
 async def test_a_slow_memory_is_waited_for_less_until_it_answers(memory, monkeypatch):
@@ -219,7 +268,7 @@ def test_a_write_that_a_slow_model_makes_late_is_accepted_and_told_once(
         assert accepted == 2
         assert {one.text for one in opened.list(ALICE).records} == {"I like tea.", "I like rum."}
     assert [one.getMessage() for one in caplog.records if one.name == "tests"] == [
-        "memory write failed; the agent continues without it: "
+        "memory write is late; it goes on, and so does the agent: "
         f"{MemoryTimeoutError(call='write', seconds=0.05)}"
     ]
 
@@ -263,6 +312,30 @@ def test_an_opening_that_failed_is_tried_again(tmp_path):
     lazy.close()
 
 
+def test_what_an_operator_must_mend_is_raised_and_an_outage_is_not(tmp_path):
+    path, errors = str(tmp_path), [StoreUnavailableError(store="x", reason="away")]
+    Memory.open(path, embedder=HashEmbedder(32)).close()
+
+    def open_memory():
+        if errors:
+            raise errors.pop()
+        return Memory.open(path, embedder=HashEmbedder(64))
+
+    mine = agent(LazyMemory(open_memory))
+    mine.raise_misconfiguration()  # it has not been opened
+    assert [] == mine.recall(ALICE, "Which tea?")
+    mine.raise_misconfiguration()  # the server may come back
+    assert [] == mine.recall(ALICE, "Which tea?")
+    with pytest.raises(SchemaMismatchError):
+        mine.raise_misconfiguration()
+
+
+def test_an_open_memory_is_configured_well(memory):
+    mine = agent(memory)
+    mine.recall(ALICE, "Which tea?")
+    mine.raise_misconfiguration()
+
+
 def test_a_memory_that_was_given_open_stays_open(memory):
     lazy = LazyMemory(memory)
     lazy.close()
@@ -295,13 +368,20 @@ def test_a_pool_shares_by_key_and_closes_what_was_idle_longest(tmp_path):
 async def test_a_pool_closes_no_memory_that_is_written_to(tmp_path, monkeypatch):
     monkeypatch.setattr("commonplace.agents.lazy.MAX_IDLE", 1)
     monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
-    pool, go = MemoryPool(), asyncio.Event()
+    pool, go, real = MemoryPool(), asyncio.Event(), Memory.aadd
+
+    async def slow(self, *args, **options):
+        await go.wait()
+        return await real(self, *args, **options)
 
     def acquire(name):
-        return pool.acquire(Holder(), name, lambda: Memory.open(str(tmp_path / name)))
+        path = str(tmp_path / name)
+        return pool.acquire(Holder(), name, lambda: Memory.open(path, embedder=HashEmbedder()))
 
+    monkeypatch.setattr(Memory, "aadd", slow)
     mine = AgentMemory(acquire("0"), Policy(), log="tests")
-    await mine.awrite_with(go.wait())
+    await mine.lazy.aget()
+    await mine.awrite([Message(text="I like tea.")], ALICE)
     for name in "123":
         acquire(name)
 
@@ -342,7 +422,7 @@ def test_a_plan_gets_results_in_order_and_errors_where_it_made_the_call(memory):
         try:
             yield call("get", "", ALICE)
         except InvalidRecordError as error:
-            return one[0].record, two.records[0], error.field
+            return one[0].record.id, two.records[0].id, error.field
         return None
 
     blocking = run_plan(plan(), on(memory))
@@ -350,3 +430,44 @@ def test_a_plan_gets_results_in_order_and_errors_where_it_made_the_call(memory):
     assert blocking == asyncio.run(arun_plan(plan(), aon(memory)))
     assert blocking[0] == blocking[1]
     assert blocking[2] == "record_id"
+
+
+# -- forgetting and correcting -----------------------------------------------------------------
+
+
+def shown_in(memory, scope):
+    shown = ShownRecords()
+    records = memory.list(scope.owner).records
+    shown.add([Match(record=one, score=1.0) for one in records])
+    return shown, records
+
+
+def test_a_request_to_forget_is_not_kept_once_it_is_carried_out(memory):
+    mine = agent(memory, tools=("forget_memory",))
+    memory.add("Alice drives a Volvo.", ALICE.owner)
+    shown, [record] = shown_in(memory, ALICE)
+    said = [
+        Message(text="Please forget that I drive a Volvo."),
+        Message(text="I live in Lyon now."),
+        Message(text="I forgot that you drive a Volvo.", role="assistant"),
+    ]
+
+    mine.call_tool("forget_memory", {"memory_id": record.id}, ALICE, shown)
+    mine.write(said, ALICE)
+    assert ["I live in Lyon now."] == [one.text for one in memory.list(ALICE.owner).records]
+
+    mine.write(said, replace(ALICE, session_id="tomorrow"))
+    assert 4 == len(memory.list(ALICE.owner).records)
+
+
+def test_a_correction_of_a_turn_is_a_fact_and_not_what_somebody_said(memory):
+    mine = agent(memory, tools=("update_memory",))
+    mine.write([Message(text="My birthday is on 3 May.")], ALICE)
+    shown, [turn] = shown_in(memory, ALICE)
+
+    arguments = {"memory_id": turn.id, "text": "Alice's birthday is on 5 May."}
+    assert "5 May" in mine.call_tool("update_memory", arguments, ALICE, shown)
+
+    [fact] = memory.list(ALICE.owner).records
+    assert (fact.text, fact.kind, fact.role) == ("Alice's birthday is on 5 May.", "fact", None)
+    assert fact.scope == ALICE.owner

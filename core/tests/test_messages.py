@@ -1,6 +1,6 @@
 import pytest
 
-from commonplace.agents.messages import in_session, to_messages
+from commonplace.agents import in_session, to_messages
 from commonplace.model import Scope
 from commonplace.validation import MAX_TEXT_BYTES
 

@@ -168,7 +168,7 @@ async def test_twenty_turns_with_one_model_for_agent_and_memory_lose_nothing(tmp
     expected = {f"{word} {number}" for word in ("question", "answer") for number in range(20)}
     assert len(stored) == 40
     assert {one.text for one in stored} == expected
-    assert len(notes(agent)) == 1
+    assert notes(agent) == []  # the conversation holds it all
     await middleware.aclose()
 
 
@@ -207,12 +207,14 @@ def test_a_second_loop_recalls_what_the_first_learned(tmp_path):
 async def test_a_parked_reply_is_written_once_when_it_is_answered(memory, restart, inject):
     tool = FunctionTool(dangerous)
     middleware = CommonplaceMiddleware(user_id="alice", client=memory, inject=inject)
-    memory.add("Alice went to Lyon.", ALICE)
+    memory.add("Alice takes a trip to Lyon by train.", ALICE)
     agent = await make(middleware, [use("dangerous", city="Lyon")], tools=[tool])
-    events = [one async for one in agent.reply_stream(UserMsg("alice", "book Lyon for me"))]
+    events = [
+        one async for one in agent.reply_stream(UserMsg("alice", "book the trip to Lyon for Alice"))
+    ]
     (asked,) = [one for one in events if isinstance(one, RequireUserConfirmEvent)]
 
-    assert texts(memory) == ["Alice went to Lyon."]
+    assert texts(memory) == ["Alice takes a trip to Lyon by train."]
     assert len(notes(agent)) == 1
     if restart:
         state = AgentState.model_validate_json(agent.state.model_dump_json())
@@ -223,9 +225,9 @@ async def test_a_parked_reply_is_written_once_when_it_is_answered(memory, restar
     confirmed = [ConfirmResult(confirmed=True, tool_call=one) for one in asked.tool_calls]
     await agent.reply(UserConfirmResultEvent(reply_id=asked.reply_id, confirm_results=confirmed))
 
-    assert texts(memory)[1:] == ["book Lyon for me", "It is booked."]
+    assert texts(memory)[1:] == ["book the trip to Lyon for Alice", "It is booked."]
     assert len(agent.state.context) <= length
-    assert "Alice went to Lyon." in agent.model.shown()
+    assert "Alice takes a trip to Lyon by train." in agent.model.shown()
     assert len(notes(agent)) == (inject == "replace")
 
 
@@ -242,15 +244,16 @@ async def test_another_user_who_resumes_does_not_get_the_question(memory):
     assert texts(memory) == texts(memory, Scope(user_id="bob")) == []
 
 
-async def test_an_interrupted_reply_is_not_written(memory):
-    agent = await make(
-        CommonplaceMiddleware(user_id="alice", client=memory), [asyncio.CancelledError()]
-    )
+async def test_of_an_interrupted_reply_only_the_users_words_are_written(memory):
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory)
+    agent = await make(middleware, [asyncio.CancelledError()])
     await agent.reply(UserMsg("alice", "tell me a lot"))
+    await middleware.aclose()
+    await memory.aflush()
 
-    assert texts(memory) == []
+    assert texts(memory) == ["tell me a lot"]
     await agent.reply(UserMsg("alice", "tell me less"))
-    assert texts(memory) == ["tell me less", "All right."]
+    assert texts(memory) == ["tell me a lot", "tell me less", "All right."]
 
 
 async def test_a_structured_answer_is_written_as_its_json(memory):
@@ -269,9 +272,12 @@ async def test_a_structured_answer_is_written_as_its_json(memory):
 
 @pytest.mark.parametrize(
     ("last", "stored"),
-    [(say("All I know."), ["q", "All I know."]), (use("search_memory", "c2", keywords=["x"]), [])],
+    [
+        (say("All I know."), ["q", "All I know."]),
+        (use("search_memory", "c2", keywords=["x"]), ["q"]),
+    ],
 )
-async def test_a_reply_of_too_many_steps_is_written_when_it_has_an_answer(memory, last, stored):
+async def test_of_a_reply_of_too_many_steps_no_canned_answer_is_written(memory, last, stored):
     agent = await make(
         CommonplaceMiddleware(user_id="alice", client=memory),
         [[*say("Let me see."), *use("search_memory", keywords=["x"])], last],
@@ -353,9 +359,13 @@ async def test_a_tool_outside_a_reply_refuses_to_guess_whose_memory_it_is(memory
     assert "user_id" in chunk.content[0].text
 
 
-@pytest.mark.parametrize("user_id", [None, 7, " ", "*"])
-async def test_a_callable_that_names_nobody_reaches_no_memory(memory, user_id, caplog):
-    agent = await make(CommonplaceMiddleware(user_id=lambda agent: user_id, client=memory))
+def fail(agent):
+    raise LookupError("nobody is logged in")
+
+
+@pytest.mark.parametrize("find_user", [lambda agent: None, fail])
+async def test_a_callable_that_names_nobody_reaches_no_memory(memory, find_user, caplog):
+    agent = await make(CommonplaceMiddleware(user_id=find_user, client=memory))
     for _ in range(2):
         answer = await agent.reply(UserMsg("alice", "I like tea"))
 
@@ -396,12 +406,12 @@ async def test_a_hung_memory_is_left_behind(memory, monkeypatch, caplog):
 )
 async def test_notes_do_not_pile_up_unless_wanted(memory, inject, kept, during):
     middleware = CommonplaceMiddleware(
-        user_id="alice", client=memory, inject=inject, top_k=20, mode="static_control"
+        user_id="alice", client=memory, inject=inject, top_k=1, mode="static_control"
     )
-    memory.add("Alice likes tea.", ALICE)
+    memory.add([f"Alice likes {kind} tea." for kind in ("green", "black", "mint", "ice")], ALICE)
     agent = await make(middleware)
     for number in range(4):
-        await agent.reply(UserMsg("alice", f"about tea {number}"))
+        await agent.reply(UserMsg("alice", f"which tea does Alice like in week {number}?"))
 
     assert agent.model.shown().count("## Relevant memories") == during
     assert len(notes(agent)) == kept
@@ -426,12 +436,13 @@ async def test_a_note_follows_the_question_and_is_announced(memory):
 
 
 async def test_an_agent_named_memory_keeps_its_answers(memory):
+    memory.add("Alice likes green tea.", ALICE)
     agent = await make(CommonplaceMiddleware(user_id="alice", client=memory), name="memory")
-    for text in ("I like tea", "what do I like?"):
+    for text in ("what does Alice like?", "which tea does Alice like?"):
         await agent.reply(UserMsg("alice", text))
 
     assert len([one for one in agent.state.context if one.name == "memory"]) == 3
-    assert len(texts(memory)) == 4
+    assert len(texts(memory)) == 5
 
 
 @pytest.mark.parametrize(
@@ -504,7 +515,6 @@ async def test_events_and_other_peoples_messages_are_no_question(memory):
     ("given", "error"),
     [
         ({"user_id": None}, InvalidScopeError),
-        ({"user_id": 123}, InvalidScopeError),
         ({"user_id": " "}, InvalidScopeError),
         ({"mode": "auto"}, InvalidRecordError),
         ({"top_k": -1}, InvalidRecordError),

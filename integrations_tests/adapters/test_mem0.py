@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from commonplace import InvalidScopeError, MemoryClosedError, Scope
 from commonplace import Memory as Core
-from commonplace import MemoryClosedError, Scope
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 from commonplace_mem0 import AsyncMemory, Memory, MemoryConfig
 from commonplace_mem0.exceptions import (
@@ -156,7 +156,7 @@ def test_numbers_out_of_range_are_refused(m, given, message):
 # -- ids ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("user", ["", "  ", "*", ["alice"], {"a": 1}, True, 1.5])
+@pytest.mark.parametrize("user", ["", "  ", "*", " alice ", ["alice"], {"a": 1}, True, 1.5])
 def test_what_is_no_id_is_refused_everywhere_and_touches_nothing(m, user):
     m.add("kept", user_id="alice", infer=False)
 
@@ -176,7 +176,25 @@ def test_what_is_no_id_is_refused_everywhere_and_touches_nothing(m, user):
 def test_a_number_is_the_id_that_it_reads(m):
     m.add("seven", user_id=7, infer=False)
 
-    assert ["seven"] == texts(m.get_all(user_id=" 7 ")) == texts(m.get_all(filters={"user_id": 7}))
+    assert ["seven"] == texts(m.get_all(user_id="7")) == texts(m.get_all(filters={"user_id": 7}))
+
+
+@pytest.mark.parametrize("name", ["user_id", "agent_id"])
+def test_a_refused_id_names_itself_and_what_may_be_given(m, name):
+    with pytest.raises(ValidationError) as caught:
+        m.add("x", infer=False, **{name: " alice "})
+
+    told = InvalidScopeError(
+        field=name, value=" alice ", reason="must not begin or end with a space"
+    )
+    assert str(told) == str(caught.value)
+    assert {name: "' alice '"} == caught.value.details
+
+
+def test_a_run_is_trimmed_as_in_mem0(m):
+    m.add("a", user_id="alice", run_id=" r1 ", infer=False)
+
+    assert ["a"] == texts(m.get_all(user_id="alice", run_id="r1"))
 
 
 def test_a_users_memories_of_every_agent_and_run_are_found_by_the_user(m):
@@ -300,6 +318,31 @@ def test_the_same_text_again_is_known_by_the_id_it_has(m):
 
     assert (first["id"], "NONE") == (again["id"], again["event"])
     assert 1 == len(m.get_all(user_id="a")["results"])
+
+
+def test_a_known_text_with_new_metadata_is_an_update_that_keeps_both(m):
+    [first] = m.add("tea", user_id="a", metadata={"x": 1, "y": 1}, infer=False)["results"]
+    [again] = m.add(
+        "tea", user_id="a", metadata={"y": 2}, expiration_date="2099-01-01", infer=False
+    )["results"]
+
+    assert ["id", "memory", "event", "previous_memory", "role"] == [
+        key for key in again if key != "actor_id"
+    ]
+    assert (first["id"], "UPDATE", "tea", "tea") == tuple(
+        again[key] for key in ("id", "event", "memory", "previous_memory")
+    )
+    [got] = m.get_all(user_id="a")["results"]
+    assert {"x": 1, "y": 2} == got["metadata"]
+    assert "2099-01-01" == got["expiration_date"]
+
+
+def test_the_same_text_again_is_counted(m):
+    for _ in range(3):
+        m.add("tea", user_id="a", infer=False)
+
+    [record] = m.core.list(Scope(user_id="a")).records
+    assert 3 == record.times_told
 
 
 def test_what_was_deleted_can_be_told_again(m):
@@ -578,6 +621,32 @@ def test_code_of_1x_is_told_what_is_no_longer_true(tmp_path):
     assert [("ADD", "Bob lives in Rome"), ("DELETE", "Bob lives in Paris")] == [
         (one["event"], one["memory"]) for one in answer["results"]
     ]
+
+
+@pytest.mark.parametrize("compat", ["v1", "v2"])
+def test_what_a_model_replaces_is_told_as_what_is_no_longer_true(tmp_path, compat):
+    told = [
+        {"facts": [fact("Bob drinks tea")]},
+        {"facts": [{**fact("Bob drinks rum"), "replaces": 1}]},
+    ]
+    with Memory.from_config(config(tmp_path, llm=Scripted(*told)), compat=compat) as m:
+        m.add("Tea for me", user_id="a")
+        answer = m.add("No, rum", user_id="a")
+        found = m.get_all(filters={"user_id": "a"})
+
+    ended = [("DELETE", "Bob drinks tea")] if compat == "v1" else []
+    shown = [(one["event"], one["memory"]) for one in answer["results"]]
+    assert [("ADD", "Bob drinks rum"), *ended] == shown
+    assert ["Bob drinks rum"] == texts(found)
+
+
+def test_what_is_extracted_in_a_run_is_found_in_it(tmp_path):
+    with Memory.from_config(config(tmp_path, llm=Scripted({"facts": [fact("Likes tea")]}))) as m:
+        for run in "ab":
+            m.add("I like tea", user_id="a", run_id=run)
+
+        assert ["Likes tea"] == texts(m.get_all(user_id="a", run_id="a"))
+        assert ["Likes tea"] == texts(m.search("tea", user_id="a", run_id="b"))
 
 
 # -- life ---------------------------------------------------------------------------------------

@@ -205,7 +205,7 @@ def test_langchains_models_are_used_as_they_are(tmp_path):
     assert ["Likes tea"] == texts(found)
     assert "JSON schema" in chain.asked[0][0]["content"]
     assert "Likes tea" in embeddings.documents
-    assert ["which tea?"] == embeddings.questions
+    assert ["I like tea", "which tea?"] == embeddings.questions  # what is known is looked up
 
 
 @pytest.mark.parametrize(

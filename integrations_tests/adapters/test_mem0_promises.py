@@ -412,7 +412,7 @@ async def test_the_extraction_prompt_is_short(tmp_path):
     assert len(llm.asked[0][0]["content"]) < 4 * 1_500
 
 
-async def test_slow_models_wait_together_and_hold_nothing_up(tmp_path):
+async def test_slow_models_of_many_users_wait_together_and_hold_nothing_up(tmp_path):
     here, gate = threading.Semaphore(0), threading.Event()
 
     class Slow:
@@ -422,10 +422,10 @@ async def test_slow_models_wait_together_and_hold_nothing_up(tmp_path):
             return json.dumps({"facts": []})
 
     async with AsyncMemory(config(tmp_path, llm=Slow())) as m:
-        adding = [asyncio.create_task(m.add(f"n{n}", user_id="a")) for n in range(48)]
+        adding = [asyncio.create_task(m.add("tea", user_id=f"a{n}")) for n in range(48)]
         for _ in range(48):  # all are asked before the first has answered
             await asyncio.to_thread(here.acquire)
-        found = await m.search("anything", user_id="a")
+        found = await m.search("anything", user_id="a1")
         waiting = sum(not one.done() for one in adding)
         gate.set()
         await asyncio.gather(*adding)

@@ -19,6 +19,7 @@ ONLY_OURS = {
     "metadata_filters": "in 1.x",
     "compat": "forces an era",
     "core": "an open memory of ours",
+    "on_event": "is called with what became of each search and addition",
 }
 ONLY_THEIRS = {"kwargs": "swallows whatever is misspelt"}
 # mem0's default, and why ours is another value.

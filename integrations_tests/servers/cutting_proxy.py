@@ -1,4 +1,4 @@
-"""Proxy to a Neo4j server that drops the connection after a commit is sent, before its answer."""
+"""Proxy to a Neo4j server that drops a connection between commit and answer, or all of them."""
 
 import contextlib
 import socket
@@ -15,6 +15,8 @@ class Cut:
 
     Attributes:
         url: the same, this way.
+        happened: a connection was cut at its commit.
+        is_away: whether new connections are dropped at once; see `drop`.
     """
 
     def __init__(self, url: str) -> None:
@@ -22,6 +24,7 @@ class Cut:
         self._place = (parts.hostname, parts.port)
         self._is_armed = False
         self.happened = False
+        self.is_away = False
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]
         who, at, _ = parts.netloc.rpartition("@")
@@ -45,12 +48,21 @@ class Cut:
         """Cut the connection of the next commit."""
         self._is_armed = True
 
+    def drop(self) -> None:
+        """Drop all connections, and new ones until `is_away` is False again."""
+        self.is_away = True
+        while self._open:
+            _end(self._open.pop())
+
     def _serve(self) -> None:
         while True:
             try:
                 client, _ = self._door.accept()
             except OSError:
                 return
+            if self.is_away:
+                _end(client)
+                continue
             server = socket.create_connection(self._place)
             self._open += [client, server]
             threading.Thread(target=self._forward, args=(client, server), daemon=True).start()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 from ..errors import InvalidRecordError
-from ..ingest.planning import dated_relations
+from ..ingest.changes import dated_relations
 from ..memory import Memory
 from ..model import ORIGINS, Fact, Record, Relation, Role, Scope, now
 from ..ports.stores import Outcome, Put, Remove

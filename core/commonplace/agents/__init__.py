@@ -7,6 +7,7 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 from ..concurrency import await_within, call_within, start_call
 from ..model import check_kinds, check_scope
 from ..validation import SCOPE_FIELDS, check_choice, is_sound
+from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
     LazyMemory,
     MemoryPool,
@@ -14,17 +15,10 @@ from .lazy import (
     start_warming,
     warm,
 )
-from .messages import clean, in_session, is_visible, to_messages
-from .operations import (
-    SearchAnswer,
-    add_memory,
-    recall,
-    search_memory,
-    search_scope,
-    shorten,
-    to_query,
-)
+from .messages import clean, is_visible, to_messages
+from .operations import recall, run_tool, search_scope, shorten, to_query
 from .policy import (
+    DEFAULT_TOOLS,
     HEADER,
     INTRO,
     TOOL_INSTRUCTIONS,
@@ -33,14 +27,19 @@ from .policy import (
     Mode,
     Policy,
     Tool,
+    ToolName,
     instructions,
     tools,
 )
-from .prompt import NOTE_MARK, is_note, mark, render, shown
+from .prompt import NOTE_MARK, ShownRecords, is_note, mark, render, shown
 from .sansio import Call, Plan, aon, arun_plan, call, on, run_plan
-from .session import AgentMemory, WarnOnce
+from .scope import in_session, to_id, to_scope
+from .selection import Conversation, choose
+from .session import AgentMemory
+from .utterances import is_small_talk
 
 __all__ = [
+    "DEFAULT_TOOLS",
     "HEADER",
     "INTRO",
     "NOTE_MARK",
@@ -49,16 +48,21 @@ __all__ = [
     "WRITE_PATIENCE",
     "AgentMemory",
     "Call",
+    "Conversation",
+    "EventName",
     "Inject",
     "LazyMemory",
+    "MemoryCounters",
+    "MemoryEvent",
     "MemoryPool",
     "Mode",
+    "OnEvent",
     "Plan",
     "Policy",
-    "SearchAnswer",
+    "ShownRecords",
     "Tool",
+    "ToolName",
     "WarnOnce",
-    "add_memory",
     "aon",
     "arun_plan",
     "await_until_warm",
@@ -68,10 +72,12 @@ __all__ = [
     "check_choice",
     "check_kinds",
     "check_scope",
+    "choose",
     "clean",
     "in_session",
     "instructions",
     "is_note",
+    "is_small_talk",
     "is_sound",
     "is_visible",
     "mark",
@@ -79,14 +85,16 @@ __all__ = [
     "recall",
     "render",
     "run_plan",
-    "search_memory",
+    "run_tool",
     "search_scope",
     "shorten",
     "shown",
     "start_call",
     "start_warming",
+    "to_id",
     "to_messages",
     "to_query",
+    "to_scope",
     "tools",
     "warm",
 ]

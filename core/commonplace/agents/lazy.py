@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..concurrency import await_within
 from ..model import Scope
+from .health import MemoryHealth
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
     from ..memory import Memory
@@ -29,8 +30,9 @@ class LazyMemory:
     Attributes:
         holders: the objects that use it; `MemoryPool` may close a memory without any.
         writes: writes that run on an event loop, for all who share the memory.
+        accepting: writes that a thread accepts and nobody waits for, likewise.
         is_late: a write took too long, on a loop that may be closed, and none was done since.
-        failures: the kinds of failure that were logged.
+        health: counters and outages, for all who share the memory.
     """
 
     def __init__(self, memory: "Memory | Callable[[], Memory]") -> None:
@@ -41,13 +43,16 @@ class LazyMemory:
         self._was_awaited = False
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
+        self.accepting: set[Future[None]] = set()
         self.is_late = False
-        self.failures: set[str] = set()
+        self.health: MemoryHealth = MemoryHealth()
 
     @property
     def is_idle(self) -> bool:
         """Nothing holds it, and no write runs on a loop that is open."""
-        return not self.holders and all(one.get_loop().is_closed() for one in list(self.writes))
+        if self.holders or self.accepting:
+            return False
+        return all(one.get_loop().is_closed() for one in list(self.writes))
 
     @property
     def opened(self) -> "Memory | None":
@@ -56,6 +61,12 @@ class LazyMemory:
         if self.given is not None or opening is None or not opening.done():
             return self.given
         return None if opening.exception() else opening.result()
+
+    @property
+    def opening_error(self) -> BaseException | None:
+        """What the latest opening raised; None if it did not, or goes on."""
+        opening = self._opening
+        return opening.exception() if opening is not None and opening.done() else None
 
     def start(self) -> "Future[Memory]":
         """Begin to open in a thread, unless that is done or under way."""

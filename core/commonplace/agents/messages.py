@@ -1,16 +1,12 @@
-"""Message sanitising: a framework's texts and session ids made storable.
+"""Message sanitising: a framework's texts made storable.
 
 A framework lets any text pass and a store does not; no message is lost over a character or a
 length.
 """
 
-import contextlib
-import hashlib
-from dataclasses import replace
 from datetime import datetime
 
-from ..errors import InvalidScopeError
-from ..model import Message, Role, Scope
+from ..model import Message, Role
 from ..validation import MAX_TEXT_BYTES
 
 _BYTES_PER_CHARACTER = 4
@@ -25,19 +21,6 @@ def clean(text: str) -> str:
 def is_visible(text: str) -> bool:
     """Return whether a text has any visible character."""
     return any(char.isprintable() and not char.isspace() for char in text)
-
-
-def in_session(owner: Scope, session: object) -> Scope:
-    """Narrow an owner's scope to a session; a session that is not a non-empty string is ignored.
-
-    An id that no scope can hold is replaced by its hash: it is still a session of its own.
-    """
-    if type(session) is not str or not session:
-        return owner
-    with contextlib.suppress(InvalidScopeError):
-        return replace(owner, session_id=session)
-    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return replace(owner, session_id=digest)
 
 
 def to_messages(

@@ -5,87 +5,207 @@ scope is set by the adapter, never by a model.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InvalidRecordError
-from ..model import Match, Page, Scope, WriteResult
+from ..errors import InvalidRecordError, MemoryTimeoutError
+from ..model import Match, Page, Record, Scope, WriteResult
 from .messages import is_visible
-from .policy import MAX_FACTS, MAX_KEYWORDS, MAX_LIMIT, WRITE_PATIENCE, Policy
-from .prompt import bullets
+from .policy import (
+    MAX_FACT,
+    MAX_FACTS,
+    MAX_KEYWORDS,
+    MAX_LIMIT,
+    WRITE_PATIENCE,
+    Policy,
+    Tool,
+    tools,
+)
+from .prompt import ShownRecords, bullets
 from .sansio import Call, Plan, call
+from .selection import Conversation, choose, without_held
 
 MAX_QUERY = 2_000
 MAX_PROFILE = 1_000
 _PROFILE_RECORDS = 20
+_OVER_FETCHED = 6  # times as many as are wanted, as the best matches often say nothing new
+_LEAST_FETCHED = 30  # the questions asked before are as many for one memory as for five
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchAnswer:
-    """The answer of the search tool: a text for the model, and the matches, best first."""
+class ToolAnswer:
+    """What a tool returned: a text for the model, and how many memories it found or changed."""
 
     text: str
-    matches: tuple[Match, ...] = ()
+    count: int
 
 
-def recall(scope: Scope, query: str, policy: Policy) -> Plan[list[Match]]:
-    """Read the user's profile, newest first, and what the query recalls, best first.
+def recall(
+    scope: Scope, query: str, policy: Policy, held: Conversation | None = None
+) -> Plan[list[Match]]:
+    """Read the user's profile, newest first, and choose from what the query finds, best first.
 
     The profile, records of that kind, comes with every turn, up to 1,000 characters. All sessions
     of the scope are searched, and all agents when the policy says so. Of a long query the beginning
     and the end are searched for: a question stands before or after what it is about.
+
+    Args:
+        held: the running conversation, which is not repeated.
     """
     where = search_scope(scope, policy)
     page: Page = yield call("list", where, kinds=("profile",), limit=_PROFILE_RECORDS)
+    profile = without_held(page.records, held)
     text = to_query(query)
-    matches: Sequence[Match] = (yield _search(where, text, policy, policy.top_k)) if text else ()
-    return _with_profile(page, matches)
+    if not text:
+        return _with_profile(profile, ())
+    most = max(_LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
+    matches: Sequence[Match] = yield _search(where, text, policy, most)
+    chosen = choose(matches, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids)
+    return _with_profile(profile, chosen)
 
 
-def search_memory(
-    scope: Scope, policy: Policy, keywords: Sequence[str], limit: int | None = None
-) -> Plan[SearchAnswer]:
-    """Search for each keyword; a record comes once, in the order of keywords and scores.
+def run_tool(
+    name: str,
+    arguments: Mapping[str, Any],
+    scope: Scope,
+    policy: Policy,
+    shown: ShownRecords,
+) -> Plan[ToolAnswer]:
+    """Carry out a tool that a model calls.
+
+    Args:
+        name: of one of the policy's tools, without a prefix.
+        arguments: as the model gave them.
+        shown: in this turn; a search adds what it returns.
 
     Raises:
-        InvalidRecordError: more than 10 keywords, or a limit outside 1..20.
+        InvalidRecordError: an argument is outside what the tool's schema allows, or is not one of
+            its parameters.
     """
+    described = next((one for one in tools(policy) if one.name == name), None)
+    if described is None:
+        raise InvalidRecordError(
+            field="tool", value=name, reason=f"must be one of {', '.join(policy.tools)}"
+        )
+    _check_parameters(described, arguments)
+    if name == "search_memory":
+        return (yield from _search_memory(scope, policy, shown, **arguments))
+    if name == "add_memory":
+        return (yield from _add_memory(scope, policy, **arguments))
+    done: WriteResult
+    record = _shown_record(shown, arguments["memory_id"])
+    where = search_scope(scope, policy)
+    if name == "update_memory":
+        [text] = _texts("text", [arguments["text"]], 1) or [""]
+        if not text or len(text) > MAX_FACT:
+            raise InvalidRecordError(
+                field="text", value=text, reason=f"must have 1 to {MAX_FACT} characters"
+            )
+        if record.kind == "episode":
+            # What somebody said stays what he said; a correction is a fact.
+            facts = [text]
+            yield call(
+                "add",
+                facts,
+                record.scope.owner,
+                infer=False,
+                origin="assistant",
+                wait=WRITE_PATIENCE,
+            )
+            done = yield call("delete", record.id, where, wait=WRITE_PATIENCE)
+        else:
+            done = yield call("update", record.id, text, where, wait=WRITE_PATIENCE)
+        return _changed(f"Updated: {text}", done)
+    done = yield call("delete", record.id, where, wait=WRITE_PATIENCE)
+    return _changed("Forgotten.", done)
+
+
+def _search_memory(
+    scope: Scope,
+    policy: Policy,
+    shown: ShownRecords,
+    keywords: Sequence[str],
+    limit: int | None = None,
+) -> Plan[ToolAnswer]:
+    """Search for each keyword; a record comes once, in the order of keywords and scores."""
     most = min(policy.top_k, MAX_LIMIT) if limit is None else limit
     if type(most) is not int or not 1 <= most <= MAX_LIMIT:
         raise InvalidRecordError(field="limit", value=most, reason=f"must be in 1..{MAX_LIMIT}")
     wanted = _texts("keywords", keywords, MAX_KEYWORDS)
     if not wanted:
-        return SearchAnswer(text="(no keywords supplied: nothing to search)")
+        return ToolAnswer(text="(no keywords supplied: nothing to search)", count=0)
     where = search_scope(scope, policy)
     texts = [text for text in map(to_query, wanted) if text]
     found: list[Sequence[Match]] = yield [_search(where, text, policy, most) for text in texts]
     matches: dict[str, Match] = {}
     for match in (match for one in found for match in one):
         matches.setdefault(match.record.id, match)
-    text = "\n".join(bullets(tuple(matches.values()))) or "(no relevant memories found)"
-    return SearchAnswer(text=text, matches=tuple(matches.values()))
+    shown.add(tuple(matches.values()))
+    lines = bullets(tuple(matches.values()), with_ids=policy.shows_ids)
+    text = "\n".join(lines) or "(no relevant memories found)"
+    return ToolAnswer(text=text, count=len(lines))
 
 
-def add_memory(scope: Scope, policy: Policy, thinking: str, content: Sequence[str]) -> Plan[str]:
+def _add_memory(
+    scope: Scope, policy: Policy, thinking: str, content: Sequence[str]
+) -> Plan[ToolAnswer]:
     """Remember facts of the user, in no session; return what each did, for the model.
 
     A known fact answers `NONE` with the id it has; one that is not stored in 10 seconds, or not
     waited for, is accepted and answers `PENDING`.
-
-    Raises:
-        InvalidRecordError: there is no content, or more than 20 facts.
     """
     facts = _texts("content", content, MAX_FACTS)
     if not facts:
         raise InvalidRecordError(field="content", value=content, reason="must not be empty")
+    if type(thinking) is not str:
+        raise InvalidRecordError(field="thinking", value=thinking, reason="must be a string")
     wait = WRITE_PATIENCE if policy.await_write else False
     written: WriteResult = yield call(
         "add", facts, scope.owner, infer=False, origin="assistant", wait=wait
     )
     because = f" (rationale: {thinking})" if thinking else ""
     result = json.dumps({"results": _results(facts, written)}, ensure_ascii=False)
-    return f"Successfully recorded to memory{because} → {result}"
+    text = f"Successfully recorded to memory{because} → {result}"
+    return ToolAnswer(text=text, count=len(facts))
+
+
+def _check_parameters(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    known = tool.schema["properties"]
+    for one in arguments:
+        if one not in known:
+            raise InvalidRecordError(
+                field=f"argument of {tool.name}",
+                value=one,
+                reason="is not one of its parameters",
+                hint=f"They are {', '.join(known)}.",
+            )
+    for one in tool.schema["required"]:
+        if one not in arguments:
+            raise InvalidRecordError(
+                field=f"argument of {tool.name}",
+                value=one,
+                reason="is missing",
+                hint=f"Its parameters are {', '.join(known)}.",
+            )
+
+
+def _shown_record(shown: ShownRecords, memory_id: object) -> Record:
+    record = shown.find(memory_id) if type(memory_id) is str else None
+    if record is None:
+        raise InvalidRecordError(
+            field="memory_id",
+            value=memory_id,
+            reason="is not the id of a memory that was shown in this turn",
+            hint="Search for the memory first, and give the id in brackets in front of it.",
+        )
+    return record
+
+
+def _changed(text: str, written: WriteResult) -> ToolAnswer:
+    if not written.pending:
+        return ToolAnswer(text=text, count=1)
+    raise MemoryTimeoutError(call="write", seconds=WRITE_PATIENCE)
 
 
 def search_scope(scope: Scope, policy: Policy) -> Scope:
@@ -116,11 +236,11 @@ def _search(where: Scope, text: str, policy: Policy, top_k: int) -> Call:
     return call("search", text, where, top_k=top_k, threshold=policy.threshold)
 
 
-def _with_profile(page: Page, matches: Sequence[Match]) -> list[Match]:
+def _with_profile(records: Sequence[Record], matches: Sequence[Match]) -> list[Match]:
     """Put a user's profile in front of what was found, up to 1,000 characters of it."""
     left = MAX_PROFILE
     known = []
-    for record in page.records:
+    for record in records:
         left -= len(record.text)
         if left >= 0:
             known.append(Match(record=record, score=1.0, score_details={"profile": 1.0}))

@@ -17,6 +17,7 @@ FOOTER = "(End of the stored notes.)"
 MAX_MEMORY = 500
 MAX_NAME = 80
 MAX_NOTE = 4_000
+_LABEL = 8  # digits of a random UUID: enough for what one turn shows
 
 # Letters and marks that show nothing: they hide text from people, not from models.
 _UNSEEN = re.compile(
@@ -71,12 +72,44 @@ def escape(text: str, limit: int = MAX_MEMORY) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
-def bullets(matches: Sequence[Match], budget: int = MAX_NOTE) -> list[str]:
+def bullets(
+    matches: Sequence[Match], budget: int = MAX_NOTE, *, with_ids: bool = False
+) -> list[str]:
     """Write a line `- memory` for each match, best first, until `budget` characters are used.
 
     Duplicates are removed. Turns of a conversation include their speaker.
+
+    Args:
+        with_ids: each line begins with the label of its record, `- [label] memory`.
     """
-    return list(dict.fromkeys(line for _, line in _lines(matches, budget)))
+    return list(dict.fromkeys(line for _, line in _lines(matches, budget, with_ids)))
+
+
+def label(record: Record) -> str:
+    """Return the short id by which a model names a record that it was shown."""
+    return record.id[:_LABEL]
+
+
+class ShownRecords:
+    """The records that a model was shown in one turn, which alone its tools may change."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, Record] = {}
+
+    def add(self, matches: Sequence[Match]) -> None:
+        """Add what a note or an answer shows; of two with one label the later counts."""
+        self._records |= {label(one.record): one.record for one in matches}
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the records, for who shows them again after a restart."""
+        return [one.id for one in self._records.values()]
+
+    def find(self, memory_id: str) -> Record | None:
+        """Find a record by its label, in brackets or not, or by its id; None if not shown."""
+        wanted = memory_id.strip().strip("[]")
+        found = self._records.get(wanted[:_LABEL])
+        return found if found is not None and wanted in (label(found), found.id) else None
 
 
 def render(matches: Sequence[Match], policy: Policy) -> str:
@@ -84,13 +117,13 @@ def render(matches: Sequence[Match], policy: Policy) -> str:
 
     Empty text if there is nothing to show.
     """
-    lines = bullets(matches, _budget(policy))
+    lines = bullets(matches, _budget(policy), with_ids=policy.shows_ids)
     return "\n".join([policy.header, policy.intro, *lines, FOOTER]) if lines else ""
 
 
 def shown(matches: Sequence[Match], policy: Policy) -> list[Match]:
     """Choose the matches that `render` has room for, best first; one of equal text counts too."""
-    return [match for match, _ in _lines(matches, _budget(policy))]
+    return [match for match, _ in _lines(matches, _budget(policy), policy.shows_ids)]
 
 
 def mark(
@@ -117,13 +150,13 @@ def _budget(policy: Policy) -> int:
     return MAX_NOTE - len(policy.header) - len(policy.intro) - len(FOOTER) - 2
 
 
-def _lines(matches: Sequence[Match], budget: int) -> list[tuple[Match, str]]:
+def _lines(matches: Sequence[Match], budget: int, with_ids: bool) -> list[tuple[Match, str]]:
     lines: list[tuple[Match, str]] = []
     written: set[str] = set()
     for match in matches:
-        label = _speaker(match.record)
-        text = escape(match.record.text, MAX_MEMORY - len(label))
-        line = f"- {label}{text}"
+        speaker = _speaker(match.record)
+        text = escape(match.record.text, MAX_MEMORY - len(speaker))
+        line = f"- [{label(match.record)}] {speaker}{text}" if with_ids else f"- {speaker}{text}"
         if not text:
             continue
         if line not in written:

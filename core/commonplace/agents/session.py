@@ -1,23 +1,40 @@
-"""Memory wrapper with timeouts that never raises, and warn-once logging.
+"""Memory wrapper with timeouts that never fails a turn, and tells what happened.
 
-An agent must survive a broken memory. Recalls and writes of a turn log each kind of failure once
-and continue; tool calls raise, so that the model sees the error.
+An agent must survive a broken memory. Recalls and writes of a turn are counted and logged as
+`health` says, and the turn continues; tool calls raise, so that the model sees the error.
 """
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..concurrency import await_within, call_within, start_call
-from ..errors import MemoryTimeoutError
+from ..errors import (
+    InvalidRecordError,
+    InvalidScopeError,
+    MemoryTimeoutError,
+    RecordNotFoundError,
+)
 from ..model import Match, Message, Scope, WriteResult
+from .health import (
+    MISCONFIGURED,
+    EventName,
+    MemoryCounters,
+    MemoryEvent,
+    OnEvent,
+    WarnOnce,
+)
 from .lazy import LazyMemory
-from .operations import SearchAnswer, add_memory, recall, search_memory
+from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy
+from .prompt import ShownRecords
 from .sansio import Plan, aon, arun_plan, on, run_plan
+from .selection import Conversation
+from .utterances import asks_to_forget
 
 if TYPE_CHECKING:  # it loads the engines
     from ..memory import Memory
@@ -25,26 +42,7 @@ if TYPE_CHECKING:  # it loads the engines
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
 _ACCEPT_SECONDS = 0.25  # for what comes before a write waits
-
-
-class WarnOnce:
-    """Logs each kind of memory failure once: a memory that is down is down every turn.
-
-    Args:
-        log: the name of the log, which is the adapter's package.
-        seen: the kinds that were logged, for several that share them.
-    """
-
-    def __init__(self, log: str, seen: set[str] | None = None) -> None:
-        self._log = logging.getLogger(log)
-        self._seen = set[str]() if seen is None else seen
-
-    def __call__(self, what: str, error: Exception) -> None:
-        """Log that `what` failed, unless it failed in the same way before."""
-        kind = f"{what} {type(error).__name__}"
-        if kind not in self._seen:
-            self._seen.add(kind)
-            self._log.warning("memory %s failed; the agent continues without it: %s", what, error)
+_MISTAKES = (InvalidRecordError, InvalidScopeError, RecordNotFoundError)  # of a model's call
 
 
 class AgentMemory:
@@ -56,9 +54,10 @@ class AgentMemory:
         log: the name of the log, which is the adapter's package.
         first_recall_timeout: seconds that recalls and searches may take until one is done, as the
             first may load a model; `policy.recall_timeout` when None.
+        on_event: is called with each event.
 
     Attributes:
-        warn: logs a failure once.
+        warn: logs a condition once, such as a turn that names no user.
     """
 
     def __init__(
@@ -68,39 +67,61 @@ class AgentMemory:
         *,
         log: str,
         first_recall_timeout: float | None = None,
+        on_event: OnEvent | None = None,
     ) -> None:
         self.lazy: LazyMemory = memory if isinstance(memory, LazyMemory) else LazyMemory(memory)
         self.policy = policy
-        self.warn: WarnOnce = WarnOnce(log, self.lazy.failures)
+        self.warn: WarnOnce = WarnOnce(log, self.lazy.health.warned)
+        self._log = logging.getLogger(log)
+        self._on_event = on_event
         self._first_recall_timeout = first_recall_timeout
         self._is_slow = False
+        self._forgot: set[str] = set()  # keys of scopes in whose turn something was forgotten
+
+    def counters(self) -> MemoryCounters:
+        """Read how often each event happened, for all who share the memory here."""
+        return self.lazy.health.counters()
+
+    def raise_misconfiguration(self) -> None:
+        """Raise what made opening the memory fail, if an operator must mend it.
+
+        Raises:
+            SchemaMismatchError, StoreRefusedError, MissingExtraError: as `Memory.open`.
+        """
+        error = self.lazy.opening_error
+        if isinstance(error, MISCONFIGURED):
+            raise error
 
     # -- what a turn does by itself: never raises ----------------------------------------------
 
-    def recall(self, scope: Scope, query: str) -> list[Match]:
-        """Recall for a turn, best first after the profile; empty if the memory fails."""
+    def recall(self, scope: Scope, query: str, held: Conversation | None = None) -> list[Match]:
+        """Recall for a turn, best first after the profile; empty if the memory fails.
+
+        Args:
+            held: the running conversation, which is not repeated.
+        """
+        start, seconds = time.monotonic(), self._recall_seconds()
+        plan = recall(scope, query, self.policy, held)
         try:
-            seconds = self._recall_seconds()
-            found = call_within(seconds, "recall", lambda: self._run(self._plan(scope, query)))
+            found = call_within(seconds, "recall", lambda: self._run(plan))
         except Exception as error:
-            self._failed("recall", error)
+            self._recall_failed("recall", scope, start, error)
             return []
-        finally:
-            self._first_recall_timeout = None
-        self._is_slow = False
+        self._recalled("recall", scope, start, len(found))
         return found
 
-    async def arecall(self, scope: Scope, query: str) -> list[Match]:
+    async def arecall(
+        self, scope: Scope, query: str, held: Conversation | None = None
+    ) -> list[Match]:
         """Recall for a turn, as `recall`."""
+        start, seconds = time.monotonic(), self._recall_seconds()
+        plan = recall(scope, query, self.policy, held)
         try:
-            seconds = self._recall_seconds()
-            found = await await_within(seconds, "recall", self._arun(self._plan(scope, query)))
+            found = await await_within(seconds, "recall", self._arun(plan))
         except Exception as error:
-            self._failed("recall", error)
+            self._recall_failed("recall", scope, start, error)
             return []
-        finally:
-            self._first_recall_timeout = None
-        self._is_slow = False
+        self._recalled("recall", scope, start, len(found))
         return found
 
     def write(self, messages: Sequence[Message], scope: Scope) -> None:
@@ -108,100 +129,130 @@ class AgentMemory:
 
         What takes longer goes on; an accepted write is lost by nothing.
         """
-        if not messages:
-            return
-        seconds, start = self._write_seconds(), time.monotonic()
-        add = partial(self._add, list(messages), scope, self._wait(seconds))
-        try:
-            done = start_call("write", add)
-            self._check_done(done.result(seconds + _ACCEPT_SECONDS), start, seconds)
-        except TimeoutError:
-            self._failed("write", MemoryTimeoutError(call="write", seconds=seconds))
-        except Exception as error:
-            self._failed("write", error)
+        if messages := self._without_forgotten(messages, scope):
+            write = self._new_write(messages, scope)
+            done = start_call("write", partial(write.run, self._adding(messages, scope, write)))
+            try:
+                done.result(write.seconds + _ACCEPT_SECONDS)
+            except TimeoutError:
+                write.expire()
 
     async def awrite(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said, as `write`; it goes on, too, when the caller is cancelled."""
-        if messages:
-            seconds = self._write_seconds()
-            work = self._aadd(list(messages), scope, self._wait(seconds))
-            await self.awrite_with(work, seconds)
-
-    async def awrite_with(
-        self, work: Coroutine[Any, Any, WriteResult], seconds: float | None = None
-    ) -> None:
-        """Await a write of the caller's own, as `awrite`."""
-        seconds = self._write_seconds() if seconds is None else seconds
-        task = asyncio.create_task(self._guarded(work, seconds))
+        if not (messages := self._without_forgotten(messages, scope)):
+            return
+        write = self._new_write(messages, scope)
+        work = self._aadd(list(messages), scope, self._wait(write.seconds))
+        task = asyncio.create_task(write.arun(work))
         task.add_done_callback(self.lazy.writes.discard)
         self.lazy.writes.add(task)  # a loop keeps no task alive
         # `wait` leaves the task running, whatever happens to its caller.
-        _, late = await asyncio.wait({task}, timeout=seconds + _ACCEPT_SECONDS)
+        _, late = await asyncio.wait({task}, timeout=write.seconds + _ACCEPT_SECONDS)
         if late:
-            self._failed("write", MemoryTimeoutError(call="write", seconds=seconds))
+            write.expire()
+
+    def write_later(self, messages: Sequence[Message], scope: Scope) -> None:
+        """Remember what was said without waiting, for a turn that is cancelled or torn down."""
+        if messages:
+            write = self._new_write(messages, scope)
+            add = partial(self._add, list(messages), scope, False)
+            done = start_call("write", partial(write.run, add))
+            self.lazy.accepting.add(done)
+            done.add_done_callback(self.lazy.accepting.discard)
 
     async def wait_for_writes(self, timeout: float) -> None:
-        """Wait for the writes of the running loop, `timeout` seconds at most."""
+        """Wait for the writes of the running loop and those of `write_later` until accepted.
+
+        Args:
+            timeout: seconds at most.
+        """
         loop = asyncio.get_running_loop()
-        running = {task for task in list(self.lazy.writes) if task.get_loop() is loop}
+        running: set[asyncio.Future[None]] = {
+            task for task in list(self.lazy.writes) if task.get_loop() is loop
+        }
+        running |= {asyncio.wrap_future(one) for one in list(self.lazy.accepting)}
         if running:
             await asyncio.wait(running, timeout=timeout)
 
     # -- what a model asks for: raises ---------------------------------------------------------
 
-    def search_memory(
-        self, scope: Scope, keywords: Sequence[str], limit: int | None = None
-    ) -> SearchAnswer:
-        """Carry out the search tool.
+    def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        scope: Scope,
+        shown: ShownRecords | None = None,
+    ) -> str:
+        """Carry out a tool that a model calls, and return the text that it reads.
+
+        A write goes on once it is accepted.
+
+        Args:
+            name: without a prefix.
+            arguments: as the model gave them.
+            shown: what the model was shown in this turn, to which a search adds.
 
         Raises:
-            InvalidRecordError: an argument is outside what the tool's schema allows.
+            InvalidRecordError: an argument is outside what the tool's schema allows, or unknown.
+            RecordNotFoundError: the memory was deleted meanwhile.
             LoopRequiredError: the embedder is asynchronous.
-            MemoryTimeoutError: it took longer than `policy.recall_timeout`.
+            MemoryTimeoutError: a search takes longer than `policy.recall_timeout`, or a change is
+                not done in 10 seconds.
         """
-        plan = search_memory(scope, self.policy, keywords, limit)
+        start = time.monotonic()
+        shown = ShownRecords() if shown is None else shown
+        plan = run_tool(name, arguments, scope, self.policy, shown)
         try:
-            return call_within(self._recall_seconds(), "search_memory", lambda: self._run(plan))
-        finally:
-            self._first_recall_timeout = None
+            answer = call_within(self._tool_seconds(name), name, lambda: self._run(plan))
+        except Exception as error:
+            self._tool_failed(name, scope, start, error)
+            raise
+        self._tool_done(name, scope, start, answer.count)
+        return answer.text
 
-    async def asearch_memory(
-        self, scope: Scope, keywords: Sequence[str], limit: int | None = None
-    ) -> SearchAnswer:
-        """Carry out the search tool, as `search_memory`."""
-        plan = search_memory(scope, self.policy, keywords, limit)
+    async def acall_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        scope: Scope,
+        shown: ShownRecords | None = None,
+    ) -> str:
+        """Carry out a tool that a model calls, as `call_tool`."""
+        start = time.monotonic()
+        shown = ShownRecords() if shown is None else shown
+        plan = run_tool(name, arguments, scope, self.policy, shown)
         try:
-            return await await_within(self._recall_seconds(), "search_memory", self._arun(plan))
-        finally:
-            self._first_recall_timeout = None
-
-    def add_memory(self, scope: Scope, thinking: str, content: Sequence[str]) -> str:
-        """Carry out the add tool; once accepted a write goes on.
-
-        Raises:
-            InvalidRecordError: an argument is outside what the tool's schema allows.
-            MemoryTimeoutError: the memory does not open, or accept it, in 10 seconds.
-        """
-        plan = add_memory(scope, self.policy, thinking, content)
-        seconds = WRITE_PATIENCE + _ACCEPT_SECONDS
-        return call_within(seconds, "add_memory", lambda: self._run(plan))
-
-    async def aadd_memory(self, scope: Scope, thinking: str, content: Sequence[str]) -> str:
-        """Carry out the add tool, as `add_memory`."""
-        plan = add_memory(scope, self.policy, thinking, content)
-        seconds = WRITE_PATIENCE + _ACCEPT_SECONDS
-        return await await_within(seconds, "add_memory", self._arun(plan))
+            answer = await await_within(self._tool_seconds(name), name, self._arun(plan))
+        except Exception as error:
+            self._tool_failed(name, scope, start, error)
+            raise
+        self._tool_done(name, scope, start, answer.count)
+        return answer.text
 
     # -- wiring --------------------------------------------------------------------------------
-
-    def _plan(self, scope: Scope, query: str) -> Plan[list[Match]]:
-        return recall(scope, query, self.policy)
 
     def _run(self, plan: Plan[T]) -> T:
         return run_plan(plan, on(self.lazy.get()))
 
     async def _arun(self, plan: Plan[T]) -> T:
         return await arun_plan(plan, aon(await self.lazy.aget()))
+
+    def _new_write(self, messages: Sequence[Message], scope: Scope) -> "_Write":
+        return _Write(self, scope, len(messages), self._write_seconds())
+
+    def _without_forgotten(self, messages: Sequence[Message], scope: Scope) -> Sequence[Message]:
+        """Leave out a request to forget that was carried out in this turn, and its answer."""
+        if scope.key not in self._forgot:
+            return messages
+        self._forgot.discard(scope.key)
+        kept = [one for one in messages if one.role == "user" and not asks_to_forget(one.text)]
+        asked = sum(one.role == "user" for one in messages)
+        return messages if len(kept) == asked else kept
+
+    def _adding(
+        self, messages: Sequence[Message], scope: Scope, write: "_Write"
+    ) -> Callable[[], WriteResult]:
+        return partial(self._add, list(messages), scope, self._wait(write.seconds))
 
     def _add(self, messages: Sequence[Message], scope: Scope, wait: float | bool) -> WriteResult:
         return self.lazy.get().add(messages, scope, wait=wait)
@@ -218,20 +269,6 @@ class AgentMemory:
             return result
         return await memory.aadd(messages, scope, wait=wait)
 
-    async def _guarded(self, work: Coroutine[Any, Any, WriteResult], seconds: float) -> None:
-        start = time.monotonic()
-        try:
-            self._check_done(await work, start, seconds)
-        except Exception as error:
-            self._failed("write", error)
-
-    def _check_done(self, result: WriteResult, start: float, seconds: float) -> None:
-        # Pending at once is what only waits for a loop with an asynchronous model.
-        is_over = result.pending and time.monotonic() - start >= seconds
-        self.lazy.is_late = is_over and self.policy.await_write
-        if self.lazy.is_late:
-            self._failed("write", MemoryTimeoutError(call="write", seconds=seconds))
-
     def _wait(self, seconds: float) -> float | bool:
         return seconds if self.policy.await_write else False
 
@@ -245,10 +282,110 @@ class AgentMemory:
         is_slow = self._is_slow or self.lazy.is_late
         return min(seconds, self.policy.recall_timeout) if is_slow else seconds
 
-    def _failed(self, what: str, error: Exception) -> None:
-        # Apart, for a model that only writes need may be slow while recalls are fast.
-        if what == "write":
-            self.lazy.is_late = isinstance(error, TimeoutError)
+    def _tool_seconds(self, name: str) -> float:
+        is_search = name == "search_memory"
+        return self._recall_seconds() if is_search else WRITE_PATIENCE + _ACCEPT_SECONDS
+
+    # -- events --------------------------------------------------------------------------------
+
+    def _recalled(self, operation: str, scope: Scope, start: float, count: int) -> None:
+        self._first_recall_timeout, self._is_slow = None, False
+        self.report("recalled" if count else "empty", operation, scope, start, count)
+
+    def _recall_failed(self, operation: str, scope: Scope, start: float, error: Exception) -> None:
+        self._first_recall_timeout, self._is_slow = None, isinstance(error, TimeoutError)
+        name: EventName = "timed_out" if self._is_slow else "failed"
+        self.report(name, operation, scope, start, error=error)
+
+    def _tool_done(self, name: str, scope: Scope, start: float, count: int) -> None:
+        if name == "forget_memory":
+            self._forgot.add(scope.key)
+        if name == "search_memory":
+            self._recalled(name, scope, start, count)
         else:
-            self._is_slow = isinstance(error, TimeoutError)
-        self.warn(what, error)
+            self.report("written", name, scope, start, count)
+
+    def _tool_failed(self, name: str, scope: Scope, start: float, error: Exception) -> None:
+        if isinstance(error, _MISTAKES):
+            return  # the model's, not the memory's
+        if name == "search_memory":
+            self._recall_failed(name, scope, start, error)
+        else:
+            late = isinstance(error, TimeoutError)
+            self.report("late" if late else "failed", name, scope, start, 1, error)
+
+    def report(
+        self,
+        name: EventName,
+        operation: str,
+        scope: Scope,
+        start: float,
+        count: int = 0,
+        error: Exception | None = None,
+    ) -> None:
+        """Count an event, log it if that is due, and call the hook.
+
+        Args:
+            start: `time.monotonic()` when the agent began to wait.
+        """
+        seconds = time.monotonic() - start
+        event = MemoryEvent(
+            name=name, operation=operation, scope=scope, count=count, seconds=seconds, error=error
+        )
+        self.lazy.health.record(event, self._log)
+        if self._on_event is not None:
+            try:
+                self._on_event(event)
+            except Exception as failure:  # it is the user's, and must not fail a turn
+                self.warn("on_event", failure)
+
+
+class _Write:
+    """One write of a turn: reports once what became of it in its time, and a later failure."""
+
+    def __init__(self, agent: AgentMemory, scope: Scope, count: int, seconds: float) -> None:
+        self.seconds = seconds
+        self._agent = agent
+        self._scope = scope
+        self._count = count
+        self._start = time.monotonic()
+        self._lock = threading.Lock()
+        self._is_reported = False
+
+    def run(self, add: Callable[[], WriteResult]) -> None:
+        try:
+            self._finish(add())
+        except Exception as error:
+            self._fail(error)
+
+    async def arun(self, add: Awaitable[WriteResult]) -> None:
+        try:
+            self._finish(await add)
+        except Exception as error:
+            self._fail(error)
+
+    def expire(self) -> None:
+        """Report that it is not done in time, unless it is."""
+        self._agent.lazy.is_late = True
+        self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
+
+    def _finish(self, result: WriteResult) -> None:
+        # Pending at once is what only waits for a loop with an asynchronous model.
+        is_over = result.pending and time.monotonic() - self._start >= self.seconds
+        if is_over and self._agent.policy.await_write:
+            self.expire()
+            return
+        self._agent.lazy.is_late = False
+        self._report("written", None)
+
+    def _fail(self, error: Exception) -> None:
+        self._agent.lazy.is_late = isinstance(error, TimeoutError)
+        self._is_reported = False  # that it was late is not all
+        self._report("failed", error)
+
+    def _report(self, name: EventName, error: Exception | None) -> None:
+        with self._lock:
+            if self._is_reported:
+                return
+            self._is_reported = True
+        self._agent.report(name, "write", self._scope, self._start, self._count, error)

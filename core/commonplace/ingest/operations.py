@@ -33,8 +33,8 @@ from ..model import (
 from ..ports.stores import Engines, Operation, OperationKind, Put
 from ..settings import Settings
 from ..validation import check_choice, check_metadata, check_name
+from .changes import dated_relations, fact_put, message_put
 from .codec import DeleteBody, Write, WriteBody, decode_write, record_ids
-from .planning import dated_relations, fact_put, message_put
 
 MAX_ITEMS = 1_000
 # The fields of a record that a `Fact` gives; an upsert keeps the others as stored.

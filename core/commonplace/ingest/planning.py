@@ -5,21 +5,35 @@ steps serve a thread with synchronous models and an event loop with asynchronous
 """
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ..concurrency import call_within
-from ..errors import CommonplaceError, MemoryTimeoutError, ModelFailedError, ModelUnreadableError
-from ..model import Extraction, Fact, Message, Origin, Record, Relation, Scope
+from ..errors import (
+    CommonplaceError,
+    MemoryTimeoutError,
+    ModelFailedError,
+    ModelUnreadableError,
+    StoreRefusedError,
+)
+from ..model import Extraction, Scope, now
 from ..ports.models import ChatModel, Embedder
-from ..ports.stores import AskChat, AskVectors, KeepPlan, Operation, Put, Remove
+from ..ports.stores import (
+    AskChat,
+    AskKnown,
+    AskVectors,
+    KeepPlan,
+    KnownFacts,
+    Operation,
+    Put,
+    Remove,
+)
 from ..settings import Settings
+from .changes import IsSingle, ending, fact_put, told_again
 from .codec import (
     DeleteBody,
     Write,
@@ -31,18 +45,21 @@ from .codec import (
     has_messages,
 )
 from .embedding import aembed, embed, is_async
-from .extraction import extract
+from .extraction import extract, lookup_text, told_at
 
-IsSingle = Callable[[Relation], bool]
+Purpose = Literal["query", "document"]
 
 RunInThread = Callable[..., Awaitable[Any]]
 """Awaits a blocking call, given with its arguments, on a thread."""
 KeepPlanOf = Callable[[Operation, bytes], None]
 """Stores the plan of an operation in the journal."""
+FindKnown = Callable[[AskKnown, Sequence[float]], KnownFacts]
+"""Finds the known facts that are nearest to a text, given with its vector."""
+Ask = AskVectors | AskChat | AskKnown | KeepPlan
 PlannedChange = tuple[Put | Remove, Sequence[float] | None]
 """A change and the vector of its text, which is None where the index has it already."""
 PlannedChanges = list[PlannedChange]
-PlanSteps = Generator[AskVectors | AskChat | KeepPlan, Any, PlannedChanges]
+PlanSteps = Generator[Ask, Any, PlannedChanges]
 
 _log = logging.getLogger("commonplace")
 
@@ -65,7 +82,11 @@ class Models:
             return False
         if self.embeds_on_loop:
             return True
-        if op.plan is not None or self.chat is None or not is_async(self.chat.complete):
+        return self.chat is not None and is_async(self.chat.complete) and self.extracts(op)
+
+    def extracts(self, op: Operation) -> bool:
+        """Tell whether planning this operation asks the chat model."""
+        if op.kind != "add" or op.plan is not None or self.chat is None:
             return False
         return has_messages(op)
 
@@ -77,19 +98,30 @@ class Models:
         return self.embeds_on_loop or (is_chat_async and not write.only_embeds)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanContext:
+    """What performs the requests of plans, beside the models of each operation.
+
+    Attributes:
+        measure: is given an embedder, a number of texts and the seconds that they took.
+    """
+
+    settings: Settings
+    keep: KeepPlanOf
+    find_known: FindKnown
+    measure: Callable[[Embedder, int, float], None]
+
+
 def plan_batch(
-    work: Sequence[tuple[Operation, Models]],
-    settings: Settings,
-    keep: KeepPlanOf,
-    measure: Callable[[Embedder, int, float], None],
+    work: Sequence[tuple[Operation, Models]], context: PlanContext
 ) -> Iterator[tuple[Operation, PlannedChanges | CommonplaceError]]:
     """Plan operations with synchronous models, embedding all texts in as few calls as possible.
 
-    Args:
-        measure: is given an embedder, a number of texts and the seconds that they took.
-
     Yields:
         Each operation once, with its changes or with the error that stopped it, in no order.
+
+    Raises:
+        StoreRefusedError: a store needs an operator; nothing is to be tried again by itself.
     """
     plans: dict[str, PlanSteps] = {}
     requests: dict[int, list[tuple[Operation, AskVectors]]] = {}
@@ -99,21 +131,19 @@ def plan_batch(
             if op.kind == "delete":
                 yield op, plan_deletion(op.scope, decode_delete(op))
                 continue
-            plans[op.id] = plan = plan_steps(op, settings.is_single_valued)
+            plans[op.id] = plan = plan_steps(op, context.settings.is_single_valued)
             ask = next(plan)
             while not isinstance(ask, AskVectors):
-                if isinstance(ask, KeepPlan):
-                    keep(op, ask.plan)
-                    ask = next(plan)
-                else:
-                    ask = plan.send(_complete(models.chat, ask, settings.model_timeout))
+                ask = plan.send(_perform(op, ask, models, context))
+        except StoreRefusedError:
+            raise
         except CommonplaceError as error:
             yield op, error
             continue
         requests.setdefault(id(models.embedder), []).append((op, ask))
         embedders[id(models.embedder)] = models.embedder
     for which, group in requests.items():
-        for op, vectors in _embed_group(embedders[which], group, settings, measure):
+        for op, vectors in _embed_group(embedders[which], group, context):
             if isinstance(vectors, CommonplaceError):
                 yield op, vectors
             else:
@@ -122,30 +152,47 @@ def plan_batch(
                 yield op, changes
 
 
+def _perform(
+    op: Operation, ask: AskChat | AskKnown | KeepPlan, models: Models, context: PlanContext
+) -> Any:
+    """Perform a request of a plan with synchronous models; return the reply."""
+    if isinstance(ask, KeepPlan):
+        return context.keep(op, ask.plan)
+    if isinstance(ask, AskChat):
+        return _complete(models.chat, ask, context.settings.model_timeout)
+    if models.chat is None:
+        return KnownFacts()
+    vectors = embed_texts(models.embedder, [ask.text], context.settings, purpose="query")
+    return context.find_known(ask, vectors[0])
+
+
 async def plan_async(
-    op: Operation, models: Models, settings: Settings, run: RunInThread, keep: KeepPlanOf
+    op: Operation, models: Models, context: PlanContext, run: RunInThread
 ) -> PlannedChanges:
     """Plan an operation, awaiting its asynchronous models on the running loop.
 
     Raises:
-        CommonplaceError, TimeoutError: the embedder failed or took too long.
+        CommonplaceError, TimeoutError: the embedder or a store failed, or took too long.
     """
+    settings = context.settings
     plan = plan_steps(op, settings.is_single_valued)
     answer: Any = None
     while True:
         ask = await run(_advance, plan, answer)  # to read and write plans takes time
         if isinstance(ask, list):
             return ask
-        if isinstance(ask, KeepPlan):
-            answer = await run(keep, op, ask.plan)
-        elif isinstance(ask, AskChat):
+        if isinstance(ask, AskChat):
             answer = await _acomplete(models.chat, ask, settings.model_timeout, run)
+        elif isinstance(ask, AskVectors):
+            answer = await _aembed(models.embedder, ask.texts, settings, run)
+        elif isinstance(ask, AskKnown) and models.chat and models.embeds_on_loop:
+            vectors = await _aembed(models.embedder, [ask.text], settings, run, purpose="query")
+            answer = await run(context.find_known, ask, vectors[0])
         else:
-            async with asyncio.timeout(settings.model_timeout):
-                answer = await _aembed(models.embedder, ask, settings, run)
+            answer = await run(_perform, op, ask, models, context)
 
 
-def _advance(plan: PlanSteps, answer: Any) -> AskVectors | AskChat | KeepPlan | PlannedChanges:
+def _advance(plan: PlanSteps, answer: Any) -> Ask | PlannedChanges:
     """Take a plan to its next request, or to its end."""
     try:
         return plan.send(answer)
@@ -190,22 +237,33 @@ def embed_steps(puts: Sequence[Put]) -> PlanSteps:
 
 def _extracted(
     scope: Scope, body: WriteBody, is_single: IsSingle
-) -> Generator[AskChat, Any, list[Put]]:
+) -> Generator[AskKnown | AskChat, Any, list[Put]]:
     how = body.extraction or Extraction()
-    facts = yield from extract(body.messages, body.at, how.instructions)
+    home = scope if how.in_session else scope.owner
+    known = yield AskKnown(text=lookup_text(body.messages), scope=home, at=now())
+    facts = yield from extract(body.messages, body.at, known, how.instructions)
     if not isinstance(facts, list):
         if not how.keep_messages:
             raise _extraction_error(facts)
+        if facts is not None:  # else the model's own error is in the log
+            _log.warning("Extraction failed, the messages are kept: %s", facts)
         return []
-    found: list[Put] = []
-    ids = {put.record.id for put in body.puts}
-    for fact in facts:
-        added = replace(fact, metadata=how.metadata, expires_at=how.expires_at)
-        put = fact_put(added, scope, at=body.at, origin=body.origin, is_single=is_single)
-        if put.record.id not in ids:
+    puts: list[Put] = []
+    given = [put.record for put in body.puts]
+    ids = {one.id for one in given}
+    texts = {one.text.strip() for one in given if one.kind != "episode"}
+    when = told_at(body.messages, body.at)
+    for one in facts:
+        fact = replace(one.fact, metadata=how.metadata, expires_at=how.expires_at)
+        put = fact_put(fact, home, at=body.at, origin=body.origin, is_single=is_single)
+        end = one.replaces and ending(one.replaces, put.record, at=body.at, told=when)
+        if one.same_as is not None:
+            put = told_again(one.same_as, put)
+        if put.record.id not in ids and fact.text.strip() not in texts:
             ids.add(put.record.id)
-            found.append(put)
-    return found
+            puts.append(put)
+        puts += [end] if end else []
+    return puts
 
 
 def _extraction_error(fault: str | None) -> ModelFailedError:
@@ -217,29 +275,34 @@ def _extraction_error(fault: str | None) -> ModelFailedError:
 def _embed_group(
     embedder: Embedder,
     group: Sequence[tuple[Operation, AskVectors]],
-    settings: Settings,
-    measure: Callable[[Embedder, int, float], None],
+    context: PlanContext,
 ) -> Iterator[tuple[Operation, Any]]:
     texts = [text for _, ask in group for text in ask.texts]
     began = time.perf_counter()
     try:
-        rows = embed_texts(embedder, texts, settings)
+        rows = embed_texts(embedder, texts, context.settings)
     except CommonplaceError as error:
         if len(group) == 1:
             yield group[0][0], error
             return
         for one in group:  # find the text that is to blame
-            yield from _embed_group(embedder, [one], settings, measure)
+            yield from _embed_group(embedder, [one], context)
         return
     if texts:
-        measure(embedder, len(texts), time.perf_counter() - began)
+        context.measure(embedder, len(texts), time.perf_counter() - began)
     start = 0
     for op, ask in group:
         yield op, rows[start : start + len(ask.texts)]
         start += len(ask.texts)
 
 
-def embed_texts(embedder: Embedder, texts: Sequence[str], settings: Settings) -> Any:
+def embed_texts(
+    embedder: Embedder,
+    texts: Sequence[str],
+    settings: Settings,
+    *,
+    purpose: Purpose = "document",
+) -> Any:
     """Embed texts within the time that a model may take: one vector each, in their order.
 
     Raises:
@@ -247,7 +310,7 @@ def embed_texts(embedder: Embedder, texts: Sequence[str], settings: Settings) ->
     """
     if not texts:
         return []
-    call = partial(embed, embedder, texts, purpose="document", limit=settings.max_embed_chars)
+    call = partial(embed, embedder, texts, purpose=purpose, limit=settings.max_embed_chars)
     try:
         return call_within(settings.model_timeout, "embed", call)
     except MemoryTimeoutError as error:
@@ -255,11 +318,19 @@ def embed_texts(embedder: Embedder, texts: Sequence[str], settings: Settings) ->
         raise ModelFailedError(model=embedder.id, reason=reason) from error
 
 
-async def _aembed(embedder: Embedder, ask: AskVectors, settings: Settings, run: RunInThread) -> Any:
-    if not ask.texts or not is_async(embedder.embed):
-        return await run(embed_texts, embedder, ask.texts, settings)
-    limit = settings.max_embed_chars
-    return await aembed(embedder, ask.texts, purpose="document", limit=limit)
+async def _aembed(
+    embedder: Embedder,
+    texts: Sequence[str],
+    settings: Settings,
+    run: RunInThread,
+    *,
+    purpose: Purpose = "document",
+) -> Any:
+    async with asyncio.timeout(settings.model_timeout):
+        if not texts or not is_async(embedder.embed):
+            return await run(partial(embed_texts, embedder, texts, settings, purpose=purpose))
+        limit = settings.max_embed_chars
+        return await aembed(embedder, texts, purpose=purpose, limit=limit)
 
 
 def _complete(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | None:
@@ -287,79 +358,3 @@ async def _acomplete(
     except Exception as error:  # the user's model may raise anything
         _log.warning("Extraction failed: %r", error)
         return None
-
-
-# Anybody may have written the text of tools and documents.
-_TRUST = {"tool": 0.3, "document": 0.3}
-
-
-def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_single: IsSingle) -> Put:
-    """Make the change that adds a fact."""
-    relations = dated_relations(fact, at, is_single)
-    begins = _begins(fact)
-    key = fact.text.strip()
-    if begins and any(one.single_valued for one in relations):
-        # The same value again at a later time is news: it may have changed in between.
-        key = json.dumps([key, begins.astimezone(UTC).isoformat()])
-    record = Record(
-        id=scope.record_id(fact.kind, fact.key or key),
-        text=fact.text,
-        scope=scope,
-        kind=fact.kind,
-        metadata=dict(fact.metadata),
-        origin=origin,
-        trust=_TRUST.get(origin, 1.0),
-        created_at=at,
-        updated_at=at,
-        occurred_at=begins or at,
-        expires_at=fact.expires_at,
-        importance=float(fact.importance),
-        pinned=fact.pinned,
-        situation=fact.situation,
-        outcome=fact.outcome,
-        indexed=fact.indexed,
-    )
-    return Put(record=record, relations=relations)
-
-
-def dated_relations(fact: Fact, at: datetime, is_single: IsSingle) -> tuple[Relation, ...]:
-    """Give each single-valued relation of a fact the moment from which it holds, to order them."""
-    since = _begins(fact) or at
-    dated = []
-    for one in fact.relations:
-        single = is_single(one)
-        begins, ends = one.valid_from, one.valid_to
-        if fact.expires_at and (ends is None or ends > fact.expires_at):
-            ends = fact.expires_at  # a relation must not hold longer than its record is shown
-        if single and begins is None and (ends is None or ends > since):
-            begins = since
-        dated.append(replace(one, single_valued=single, valid_from=begins, valid_to=ends))
-    return tuple(dated)
-
-
-def _begins(fact: Fact) -> datetime | None:
-    return fact.at or min(
-        (one.valid_from for one in fact.relations if one.valid_from), default=None
-    )
-
-
-def message_put(message: Message, scope: Scope, *, at: datetime, origin: Origin) -> Put:
-    """Make the change that adds a turn of a conversation, verbatim."""
-    speaker: Origin = "tool" if message.role == "tool" else origin
-    if origin == "user" and message.role in ("assistant", "system"):
-        speaker = "assistant" if message.role == "assistant" else "system"
-    key = message.id or json.dumps([message.role, message.name, message.text.strip()])
-    record = Record(
-        id=scope.record_id("episode", key),
-        text=message.text,
-        scope=scope,
-        kind="episode",
-        role=message.role,
-        name=message.name,
-        origin=speaker,
-        trust=_TRUST.get(speaker, 1.0),
-        created_at=at,
-        updated_at=at,
-        occurred_at=message.at or at,
-    )
-    return Put(record=record, in_session=scope.session_id is not None)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from ..concurrency import KeyedExecutor
@@ -30,11 +30,12 @@ from ..model import Backlog, EraseReceipt, WriteResult
 from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
 from .applying import Describe, Planned, apply_to, described
-from .async_models import AsyncModelRunner, is_on_loop
+from .async_models import AsyncModelRunner, LoopTurns, is_on_loop
 from .codec import Write, record_ids
 from .embedding import EmbedderPace
 from .erasure import erase
-from .planning import Models, PlannedChanges, RunInThread, plan_async, plan_batch
+from .known_facts import KnownFactsLookup
+from .planning import Models, PlanContext, PlannedChanges, RunInThread, plan_async, plan_batch
 
 OperationResult = WriteResult | EraseReceipt
 
@@ -43,6 +44,7 @@ _ATTEMPTS_BEFORE_NOTICE = 3  # after which a waiting caller gets the error; retr
 _GATHER_SECONDS = 0.02
 _QUICK_SECONDS = 0.05  # that an embedder may take before a write is accepted
 _POLL_SECONDS = 0.2  # between looks at an operation that another process works on
+_SHORTEST_PAUSE = 0.005  # the first between looks at an operation of this one
 _MAINTENANCE_SECONDS = 2.0
 _CLOSING_SECONDS = 0.5  # for a step that is nearly done
 _PERMANENT = (InvalidRecordError, ModelUnreadableError, SchemaMismatchError)
@@ -87,9 +89,16 @@ class IngestWorker:
         self._waiting: dict[str, _Waiter] = {}
         self._models: dict[str, Models] = {}
         self._planned: dict[str, PlannedChanges] = {}  # on event loops
+        self._turns = LoopTurns()
         self._backing_off: set[str] = set()  # operations that wait for their next attempt
         self._failures: dict[str, int] = {}  # in a row, of partitions whose journal fails
         self.pace: EmbedderPace = EmbedderPace()
+        self._context = PlanContext(
+            settings=settings,
+            keep=self._keep_plan,
+            find_known=KnownFactsLookup(engines, describe).find,
+            measure=self.pace.measure,
+        )
         self._writes = 0
         self._closing = threading.Event()
 
@@ -129,9 +138,11 @@ class IngestWorker:
     def close(self, timeout: float) -> Backlog:
         """Finish what can be finished in `timeout` seconds; the rest stays in the journal."""
         until = time.monotonic() + timeout
-        left = self.flush(timeout, elsewhere=False)
-        self._closing.set()
-        self._executor.close(max(_CLOSING_SECONDS, until - time.monotonic()))
+        try:
+            left = self.flush(timeout, elsewhere=False)
+        finally:
+            self._closing.set()
+            self._executor.close(max(_CLOSING_SECONDS, until - time.monotonic()))
         with contextlib.suppress(CommonplaceError):  # who opens it next will do it
             if isinstance(self._engines, Transactional):
                 self._engines.finish_erasures(is_idle=True)
@@ -256,6 +267,9 @@ class IngestWorker:
     def _next_batch(self, partition: str) -> tuple[list[Operation], bool]:
         """Read the next operations to process: an erasure alone, others up to a batch.
 
+        One that asks a chat model is the first of its batch: the model is shown what is known, and
+        that is what the operations before it have written.
+
         Returns:
             Them, and whether there are others that must wait for another process.
         """
@@ -265,8 +279,15 @@ class IngestWorker:
             if ready or len(pending) < limit:
                 break
         ready = ready[:_BATCH]
-        until = next((i for i, op in enumerate(ready) if op.kind == "forget"), len(ready))
-        return ready[: until or 1], is_blocked
+        if ready and ready[0].kind == "forget":
+            return ready[:1], is_blocked
+        until = next((i for i, op in enumerate(ready) if i and self._begins_batch(op)), len(ready))
+        return ready[:until], is_blocked
+
+    def _begins_batch(self, op: Operation) -> bool:
+        if op.kind == "forget":
+            return True
+        return op.id not in self._planned and self._models_of(op).extracts(op)
 
     def _ready(self, pending: Sequence[Operation]) -> tuple[list[Operation], bool]:
         """Leave out what backs off, needs a loop or another process, and what is about its records.
@@ -303,7 +324,7 @@ class IngestWorker:
                 planned[op.id] = self._planned[op.id]
             else:
                 work.append((op, self._models_of(op)))
-        for op, changes in plan_batch(work, self._settings, self._keep_plan, self.pace.measure):
+        for op, changes in plan_batch(work, self._context):
             if isinstance(changes, CommonplaceError):
                 self._back_off(op, changes)
             else:
@@ -450,15 +471,63 @@ class IngestWorker:
         return self._models.get(op.id, self._default_models)
 
     async def _plan_until_done(self, op: Operation, run: RunInThread) -> PlannedChanges | None:
+        plans: list[bytes] = []
+
+        def keep(one: Operation, plan: bytes) -> None:
+            self._keep_plan(one, plan)
+            plans.append(plan)
+
+        context = replace(self._context, keep=keep)
         while True:
             try:
-                models = self._models_of(op)
-                return await plan_async(op, models, self._settings, run, self._keep_plan)
+                return await self._plan_in_turn(op, context, run)
+            except StoreRefusedError as error:
+                _log.error("A write waits in the journal: %s", error)
+                self._resolve(op.id, error)
+                raise
             except Exception as error:  # whatever it was, the caller gets it
                 attempts = await run(self._engines.journal.failed, op.seq)
                 if not attempts or await run(self._gives_up, op, attempts, error):
                     return None
             await asyncio.sleep(self._delay(attempts))
+            op = replace(op, plan=plans[0]) if plans else op  # no model is asked again
+
+    async def _plan_in_turn(
+        self, op: Operation, context: PlanContext, run: RunInThread
+    ) -> PlannedChanges:
+        """Plan on the running loop; one that asks a chat model, after its owner's earlier ones."""
+        models = self._models_of(op)
+        if not models.extracts(op):
+            return await plan_async(op, models, context, run)
+        async with self._turns.of(op):
+            await self._wait_for_earlier(op, run)
+            return await plan_async(op, models, context, run)
+
+    async def _wait_for_earlier(self, op: Operation, run: RunInThread) -> None:
+        """Wait until what its owner wrote before is applied, as long as a model may take at most.
+
+        What failed before, or waits for another loop or process, is not waited for.
+        """
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._settings.model_timeout
+        pause = _SHORTEST_PAUSE
+        while await run(self._follows_another, op, loop) and loop.time() < until:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _POLL_SECONDS)
+
+    def _follows_another(self, op: Operation, loop: asyncio.AbstractEventLoop) -> bool:
+        runner, owner = self.async_models, op.scope.owner
+
+        def is_awaited(one: Operation) -> bool:
+            if not (one.seq < op.seq and (one.scope.owner == owner or one.scope.covers(owner))):
+                return False
+            if one.elsewhere or one.attempts or runner.is_orphaned(one):
+                return False
+            # One that is being planned here and extracts waits for this one's turn to be over.
+            return not (runner.is_on(loop, one) and self._models_of(one).extracts(one))
+
+        pending = self._engines.journal.pending(op.scope.partition, limit=_BATCH)
+        return any(map(is_awaited, pending))
 
     def _take_plan(self, op: Operation, changes: PlannedChanges) -> None:
         self._planned[op.id] = changes

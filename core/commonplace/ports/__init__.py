@@ -5,6 +5,7 @@ from .models import ChatModel, Embedder
 from .snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from .stores import (
     AskChat,
+    AskKnown,
     AskVectors,
     Clock,
     Engines,
@@ -13,6 +14,7 @@ from .stores import (
     GraphStore,
     Hit,
     Journal,
+    KnownFacts,
     Operation,
     OperationKind,
     Outcome,
@@ -28,6 +30,7 @@ from .stores import (
 __all__ = [
     "Address",
     "AskChat",
+    "AskKnown",
     "AskVectors",
     "Blob",
     "ChatModel",
@@ -43,6 +46,7 @@ __all__ = [
     "GraphStore",
     "Hit",
     "Journal",
+    "KnownFacts",
     "Operation",
     "OperationKind",
     "Outcome",

@@ -201,7 +201,8 @@ class Checkpoints(Protocol):
     def erase(self, scope: Scope) -> dict[str, int]:
         """Remove every thread whose owner the scope covers; return the rows removed, by table.
 
-        The tables are `threads`, `checkpoints`, `values` and `writes`.
+        A thread whose owner is in no session counts as in the session that its id names. The tables
+        are `threads`, `checkpoints`, `values` and `writes`.
         """
 
     def count(self, scope: Scope) -> dict[str, int]:

@@ -251,6 +251,35 @@ class AskVectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskKnown:
+    """Request of a planning step for the known facts that are nearest to a text.
+
+    Attributes:
+        text: what the user said.
+        scope: of the facts to be extracted. The reply is about records that it covers, of its
+            owner alone (`Scope.owner`).
+        at: the moment at which they must hold.
+    """
+
+    text: str
+    scope: Scope
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownFacts:
+    """Reply to `AskKnown`; empty where no chat model would read it.
+
+    Attributes:
+        records: of any kind but `episode`, nearest first.
+        relations: that these records assert, those of the nearest record first.
+    """
+
+    records: tuple[Record, ...] = ()
+    relations: tuple[Relation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskChat:
     """Request of a planning step to a chat model; the reply is its text, or None if it failed."""
 

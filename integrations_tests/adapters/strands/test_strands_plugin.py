@@ -77,8 +77,9 @@ class TestOneTurn:
         assert told("alice") == ["My cat is called Miso.", "Noted."]
 
     def test_the_note_never_enters_the_history(self, memory, make):
-        agent = make(MemoryPlugin(memory))
-        agent("My cat is called Miso.", **of("alice"))
+        plugin = MemoryPlugin(memory)
+        make(plugin)("My cat is called Miso.", **of("alice"))
+        agent = make(plugin)
         agent("How is my cat called?", **of("alice"))
 
         assert FOOTER in agent.model.shown()
@@ -87,8 +88,8 @@ class TestOneTurn:
 
     def test_the_note_is_never_saved_with_a_session(self, memory, make, tmp_path):
         session = FileSessionManager(session_id="s", storage_dir=str(tmp_path / "sessions"))
+        make(MemoryPlugin(memory))("My cat is called Miso.", **of("alice"))
         agent = make(MemoryPlugin(memory), session_manager=session)
-        agent("My cat is called Miso.", **of("alice"))
         agent("How is my cat called?", **of("alice"))
 
         saved = [one.read_text("utf-8") for one in (tmp_path / "sessions").rglob("*.json")]
@@ -96,16 +97,18 @@ class TestOneTurn:
         assert [one for one in saved if FOOTER in one] == []
 
     def test_the_note_is_never_remembered(self, memory, make, told):
-        agent = make(MemoryPlugin(memory))
+        plugin = MemoryPlugin(memory)
+        make(plugin)("My cat is called Miso.", **of("alice"))
         for _ in range(3):
-            agent("My cat is called Miso.", **of("alice"))
+            agent = make(plugin)
+            agent("How is my cat called?", **of("alice"))
 
         assert FOOTER in agent.model.shown()
         assert [one for one in told("alice") if "Relevant memories" in one] == []
 
     def test_the_note_stands_at_the_end_where_caches_do_not_reach(self, memory, make):
+        make(MemoryPlugin(memory))("My cat is called Miso.", **of("alice"))
         agent = make(MemoryPlugin(memory))
-        agent("My cat is called Miso.", **of("alice"))
         agent("How is my cat called?", **of("alice"))
 
         question, note = agent.model.seen[-1][-1]["content"]
@@ -154,18 +157,18 @@ class TestOneTurn:
 
         assert told("alice") == ["My cat is called Miso.", '{"name":"Miso"}']
 
-    def test_a_turn_that_failed_leaves_nothing(self, memory, make, told):
+    def test_a_turn_that_failed_leaves_the_user_s_own_words(self, memory, make, told):
         agent = make(MemoryPlugin(memory), script=[ValueError("no model")])
         with pytest.raises(ValueError, match="no model"):
             agent("My cat is called Miso.", **of("alice"))
 
-        assert told("alice") == []
+        assert told("alice") == ["My cat is called Miso."]
 
-    def test_a_turn_that_was_cancelled_leaves_nothing(self, memory, make, told):
+    def test_a_turn_that_was_cancelled_leaves_the_user_s_own_words(self, memory, make, told):
         agent = make(MemoryPlugin(memory), script=[lambda _: agent.cancel() or "Noted."])
         agent("My cat is called Miso.", **of("alice"))
 
-        assert told("alice") == []
+        assert told("alice") == ["My cat is called Miso."]
 
     def test_a_conversation_that_is_handed_in_whole_is_not_kept_again(self, memory, make, told):
         history = [
@@ -198,8 +201,8 @@ class TestOneTurn:
     def test_a_turn_that_an_interrupt_cuts_in_two_is_kept_once(self, memory, make, use, told):
         memory.add("A fact.", Scope(user_id="alice"), key="k")
         (record,) = memory.list(Scope(user_id="alice")).records
-        script = [use("delete_memory", memory_id=record.id), "Deleted."]
-        agent = make(MemoryPlugin(memory, tools=("delete_memory",)), script=script)
+        script = [use("list_memories"), use("forget_memory", memory_id=record.id), "Deleted."]
+        agent = make(MemoryPlugin(memory, tools=("list_memories", "forget_memory")), script=script)
 
         result = agent("Forget it.", **of("alice"))
         assert result.stop_reason == "interrupt"
@@ -211,8 +214,12 @@ class TestOneTurn:
     def test_whoever_goes_on_with_another_s_turn_has_no_memory_in_it(self, memory, make, use, told):
         memory.add("A fact.", Scope(user_id="alice"), key="k")
         (record,) = memory.list(Scope(user_id="alice")).records
-        script = [use("delete_memory", memory_id=record.id), "Alice, it is gone."]
-        agent = make(MemoryPlugin(memory, tools=("delete_memory",)), script=script)
+        script = [
+            use("list_memories"),
+            use("forget_memory", memory_id=record.id),
+            "Alice, it is gone.",
+        ]
+        agent = make(MemoryPlugin(memory, tools=("list_memories", "forget_memory")), script=script)
         result = agent("Forget it.", **of("alice"))
         response = {"interruptId": result.interrupts[0].id, "response": "yes"}
         agent([{"interruptResponse": response}], **of("bob"))
@@ -263,8 +270,12 @@ class TestOneTurn:
     ):
         memory.add("A fact.", Scope(user_id="alice"), key="k")
         (record,) = memory.list(Scope(user_id="alice")).records
-        plugin = MemoryPlugin(memory, tools=("delete_memory",))
-        inner = make(plugin, script=[use("delete_memory", memory_id=record.id)], name="inner")
+        plugin = MemoryPlugin(memory, tools=("list_memories", "forget_memory"))
+        inner = make(
+            plugin,
+            script=[use("list_memories"), use("forget_memory", memory_id=record.id)],
+            name="inner",
+        )
         outer = make(MemoryPlugin(memory), script=[use("inner", input="Forget.")], tools=[inner])
         result = outer("Forget it.", **of("alice"))
         outer(yes(result), **of(user))
@@ -318,11 +329,8 @@ class TestWhose:
         assert len(caplog.records) == 1
         assert "user_id=None is unknown" in caplog.text
 
-    @pytest.mark.parametrize("user", [None, "", 7, "*", " alice", ["alice"]])
-    def test_a_user_id_that_is_none_is_nobody_s_and_not_the_default_user_s(
-        self, memory, make, told, user
-    ):
-        make(MemoryPlugin(memory, user_id="alice"))("My cat is called Miso.", **of(user))
+    def test_a_user_id_of_none_is_nobody_s_and_not_the_default_user_s(self, memory, make, told):
+        make(MemoryPlugin(memory, user_id="alice"))("My cat is called Miso.", **of(None))
 
         assert told("alice") == []
 
@@ -372,8 +380,7 @@ class TestWhose:
         agent("Ask the clerk.", **of("alice"))
         clerk("Who is there?")
 
-        assert "Look it up." in told("alice")
-        assert "Who is there?" not in told("alice")
+        assert told("alice") == ["Ask the clerk.", "All right."]
 
     @pytest.mark.parametrize("use_id", ["model call", "call_0"])
     def test_no_id_that_a_model_makes_up_changes_whose_turn_it_is(
@@ -392,7 +399,7 @@ class TestWhose:
         agent("Ask them.", **of("alice"))
 
         assert told("root") == []
-        assert told("alice").count("Well?") == 2
+        assert told("alice") == ["Ask them.", "All right."]
 
     def test_a_default_user_does_not_take_the_caller_s_user_s_turn(self, memory, make, use, told):
         plugin = MemoryPlugin(memory, policy=STATIC, user_id="guest")
@@ -409,7 +416,7 @@ class TestWhose:
         agent("Ask the clerk.", **of("alice"))
 
         assert told("alice") == ["Ask the clerk.", "All right."]
-        assert told("clerk") == ["Look it up.", "All right."]
+        assert told("clerk") == []
 
     def test_nobody_s_turn_does_not_become_the_default_user_s_inside_a_tool(
         self, memory, make, use, told
@@ -438,8 +445,7 @@ class TestWhose:
         agent("Ask the clerk.", **of("alice"))
         agent("And I am nobody.")
 
-        assert "Look it up." in told("alice")
-        assert "And I am nobody." not in told("alice")
+        assert told("alice") == ["Ask the clerk.", "All right."]
 
     def test_agents_of_a_graph_share_the_state_and_not_the_turn(self, memory, make, told):
         plugin = MemoryPlugin(memory, policy=STATIC)
@@ -452,9 +458,7 @@ class TestWhose:
             "Who is there?", invocation_state={"user_id": "alice"}
         )
 
-        kept = told("alice")
-        assert {"I am a.", "I am b.", "I am c."} <= set(kept)
-        assert len(kept) == 6
+        assert told("alice") == ["Who is there?"]
         assert plugin._turns._running == {}
 
     async def test_no_user_outlives_his_turn(self, memory, make, told):
@@ -472,8 +476,9 @@ class TestWhose:
                 break
         await stream.aclose()
         await agent.invoke_async("And I am nobody.")
+        await memory.aflush()
 
-        assert told("alice") == []
+        assert told("alice") == ["My cat is called Miso."]
 
     async def test_streams_that_one_task_reads_in_turn_do_not_mix(self, memory, make, told, use):
         plugin = MemoryPlugin(memory, tools=("add_memory",))
@@ -569,7 +574,7 @@ class TestHazards:
         "arguments",
         [
             {"user_id": "*"},
-            {"user_id": 7},
+            {"user_id": True},
             {"agent_id": ""},
             {"tools": ("burn_memory",)},
         ],
@@ -686,9 +691,11 @@ class TestHazards:
 
         monkeypatch.setattr(memory, "search", load)
         monkeypatch.setattr("commonplace.agents.lazy.await_within", wait)
-        agent = make(MemoryPlugin(memory))
+        memory.add([Message(text="My cat is called Miso.")], Scope(user_id="alice"))
+        plugin = MemoryPlugin(memory)
         for _ in range(2):
-            await agent.invoke_async("Hello.", **of("alice"))
+            agent = make(plugin)
+            await agent.invoke_async("How is my cat called?", **of("alice"))
         loaded.set()
 
         assert waits == ["loading the embedder"]
@@ -706,8 +713,8 @@ def test_without_the_framework_the_import_says_what_to_install():
 
 
 def test_messages_of_the_core_go_through_unchanged(memory, make, told):
-    memory.add([Message(text="Kept before.")], Scope(user_id="alice"))
+    memory.add([Message(text="My cat is called Miso.")], Scope(user_id="alice"))
     agent: Agent = make(MemoryPlugin(memory))
-    agent("What was kept before?", **of("alice"))
+    agent("How is my cat called?", **of("alice"))
 
-    assert "Kept before." in agent.model.shown()
+    assert "My cat is called Miso." in agent.model.shown()

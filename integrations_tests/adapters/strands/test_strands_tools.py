@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -23,7 +24,10 @@ def ask(make, plugin, use):
     """Have a model use one tool for a user; answer the result that it is shown."""
 
     def run(user, name, consents=None, **arguments):
-        agent = make(plugin, script=[use(name, **arguments)])
+        script = [use(name, **arguments)]
+        if name in ("update_memory", "forget_memory"):  # only what it was shown in this turn
+            script.insert(0, use("get_memory", memory_id=arguments["memory_id"]))
+        agent = make(plugin, script=script)
         result = agent("Go on.", **of(user))
         if result.stop_reason == "interrupt":
             response = {"interruptId": result.interrupts[0].id, "response": consents}
@@ -67,7 +71,8 @@ class TestTools:
         found = told(ask("alice", "search_memory", keywords=["cat"]))
 
         assert '"event": "ADD"' in added
-        assert found == "- Miso is a cat."
+        memory_id = json.loads(added.partition("→ ")[2])["results"][0]["id"]
+        assert found == f"- [{memory_id[:8]}] Miso is a cat."
         assert "no relevant" in told(ask("bob", "search_memory", keywords=["cat"]))
 
     def test_list_goes_on_where_it_stopped(self, ask, memory):
@@ -91,7 +96,7 @@ class TestTools:
         [
             ("get_memory", {}),
             ("update_memory", {"text": "x"}),
-            ("delete_memory", {}),
+            ("forget_memory", {}),
             ("memory_history", {}),
         ],
     )
@@ -99,12 +104,12 @@ class TestTools:
         result = ask("bob", name, memory_id=record.id, **more)
 
         assert result["status"] == "error"
-        assert "in this scope" in result["content"][0]["text"]
+        assert re.search("in this scope|shown in this turn", result["content"][0]["text"])
         assert memory.get(record.id, ALICE) == record
 
     def test_history_tells_every_version_also_of_a_deleted_memory(self, ask, record):
         ask("alice", "update_memory", consents="y", memory_id=record.id, text="Miso is a dog.")
-        ask("alice", "delete_memory", consents="y", memory_id=record.id)
+        ask("alice", "forget_memory", consents="y", memory_id=record.id)
         history = told(ask("alice", "memory_history", memory_id=record.id))["history"]
 
         assert [one["event"] for one in history] == ["ADD", "UPDATE", "DELETE"]
@@ -153,21 +158,22 @@ class TestTools:
 
 class TestConsent:
     def test_whoever_is_asked_sees_what_is_at_stake(self, make, plugin, use, record):
-        agent = make(plugin, script=[use("delete_memory", memory_id=record.id)])
+        script = [use("list_memories"), use("forget_memory", memory_id=record.id[:8])]
+        agent = make(plugin, script=script)
         (interrupt,) = agent("Delete it.", **of("alice")).interrupts
 
-        assert interrupt.name == "commonplace.delete_memory"
-        assert interrupt.reason["action"] == "delete"
+        assert interrupt.name == "commonplace.forget_memory"
+        assert interrupt.reason["action"] == "forget"
         assert interrupt.reason["memory"]["text"] == "Miso is a cat."
 
     @pytest.mark.parametrize("consents", ["y", "Yes", True, " approve "])
     def test_a_yes_deletes(self, ask, memory, record, consents):
-        ask("alice", "delete_memory", consents=consents, memory_id=record.id)
+        ask("alice", "forget_memory", consents=consents, memory_id=record.id)
 
         assert memory.get(record.id, ALICE) is None
 
     @pytest.mark.parametrize("consents", ["n", "no", "", 1, {"ok": True}, "yes, but not now"])
-    @pytest.mark.parametrize("name", ["delete_memory", "update_memory"])
+    @pytest.mark.parametrize("name", ["forget_memory", "update_memory"])
     def test_all_else_changes_nothing(self, ask, memory, record, name, consents):
         more = {"text": "Miso is a dog."} if name == "update_memory" else {}
         result = ask("alice", name, consents=consents, memory_id=record.id, **more)
@@ -176,17 +182,18 @@ class TestConsent:
         assert memory.get(record.id, ALICE) == record
 
     def test_without_consent_nobody_is_asked(self, make, memory, use, record):
-        plugin = MemoryPlugin(memory, tools=("delete_memory",), consent=False)
-        agent = make(plugin, script=[use("delete_memory", memory_id=record.id)])
+        plugin = MemoryPlugin(memory, tools=("get_memory", "forget_memory"), consent=False)
+        script = [use(name, memory_id=record.id) for name in ("get_memory", "forget_memory")]
+        agent = make(plugin, script=script)
 
         assert agent("Delete it.", **of("alice")).stop_reason == "end_turn"
         assert memory.get(record.id, ALICE) is None
 
     def test_the_program_s_own_call_is_its_consent(self, make, plugin, memory, record):
         agent = make(plugin)
-        agent.tool.delete_memory(memory_id=record.id, user_id="bob")
+        agent.tool.forget_memory(memory_id=record.id, user_id="bob")
         kept = memory.get(record.id, ALICE)
-        agent.tool.delete_memory(memory_id=record.id, user_id="alice")
+        agent.tool.forget_memory(memory_id=record.id, user_id="alice")
 
         assert kept == record
         assert memory.get(record.id, ALICE) is None

@@ -163,7 +163,7 @@ class Neo4jCheckpoints:
 
         Many threads take several transactions.
         """
-        owned = queries.fill(checkpoint_queries.OWNED, covered=queries.covered(scope, "t"))
+        owned = queries.fill(checkpoint_queries.OWNED, covered=_covered(scope))
         parameters = queries.scope_parameters(scope)
 
         def work(run: RunQuery) -> dict[str, int]:
@@ -179,7 +179,7 @@ class Neo4jCheckpoints:
 
     def count(self, scope: Scope) -> dict[str, int]:
         """Count the rows of the threads whose owner the scope covers, by the same tables."""
-        text = queries.fill(checkpoint_queries.COUNT, covered=queries.covered(scope, "t"))
+        text = queries.fill(checkpoint_queries.COUNT, covered=_covered(scope))
         parameters = queries.scope_parameters(scope)
         return dict(self._driver.read(lambda run: run(text, **parameters))[0])
 
@@ -244,6 +244,15 @@ def _keep(
         unused=[_node_id(thread, *one) for one in sorted(unused)],
     )
     run(checkpoint_queries.DROP_EMPTY, thread=thread)
+
+
+def _covered(scope: Scope) -> str:
+    covered = queries.covered(scope, "t")
+    if scope.owner == scope:
+        return covered
+    # A thread whose owner is in no session is the session that its id names.
+    of_owner = queries.covered(scope.owner, "t")
+    return f"({covered}) OR ({of_owner} AND t.session_id IS NULL AND t.id = $session_id)"
 
 
 def _owner_of(owner: Mapping[str, Any]) -> Scope | None:

@@ -281,7 +281,13 @@ def _index(selection: Selection) -> str:
 
 def _threads_of(scope: Scope) -> tuple[str, list[str | None]]:
     clause, values = rows.covered(scope)
-    return f"SELECT id FROM thread {rows.index(scope, 'thread')} WHERE {clause}", values
+    chosen = f"SELECT id FROM thread {rows.index(scope, 'thread')} WHERE {clause}"
+    if scope.owner != scope:
+        # A thread whose owner is in no session is the session that its id names.
+        clause, of_owner = rows.covered(scope.owner)
+        chosen += f" UNION SELECT id FROM thread WHERE id = ? AND session_id IS NULL AND {clause}"
+        values = [*values, scope.session_id, *of_owner]
+    return chosen, values
 
 
 def _exists(connection: Connection, thread: str) -> bool:

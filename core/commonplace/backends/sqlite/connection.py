@@ -71,7 +71,7 @@ class SqliteConnection:
     """
 
     def __init__(self, path: str, *, create: bool = True, exclusive: bool = False) -> None:
-        self.path = str(path)
+        self.path: str = str(path)
         self._pid = os.getpid()
         self._state_lock = threading.Lock()
         self._writer_lock = threading.Lock()
@@ -509,7 +509,9 @@ def _check_schema(connection: Connection) -> None:
 
 _LITTLE_SPACE = 2**20  # of a full disk; a failed write may have given back what it took
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)
+_NOT_ALLOWED = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR,
+)  # fmt: skip
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full",

@@ -576,9 +576,23 @@ class RetentionContract:
             (Scope(user_id="alice", agent_id="g"), "bc"),
             (Scope(user_id="alice", session_id="s"), "c"),
             (Scope(agent_id="g"), "d"),
+            (Scope(user_id="alice", session_id="a"), "a"),
+            (Scope(user_id="alice", agent_id="g", session_id="b"), "b"),
+            (Scope(user_id="bob", session_id="a"), ""),
+            (Scope(session_id="f"), ""),
             (Scope(user_id="nobody"), ""),
         ],
-        ids=["user", "agent", "session", "no user", "nobody"],
+        ids=[
+            "user",
+            "agent",
+            "session",
+            "no user",
+            "a thread as session",
+            "an agent's thread as session",
+            "a thread of another",
+            "nobody's thread",
+            "nobody",
+        ],
     )
     def test_an_erasure_takes_exactly_the_threads_that_its_scope_covers(
         self, checkpoints: Checkpoints, scope: Scope, gone: str

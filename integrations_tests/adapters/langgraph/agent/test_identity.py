@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from enum import StrEnum
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,15 @@ from langgraph.runtime import Runtime, ServerInfo
 
 from commonplace.errors import InvalidScopeError
 from commonplace.model import Scope
-from commonplace_langgraph import MemoryMiddleware, Run
+from commonplace_langgraph import (
+    CommonplaceSaver,
+    MemoryMiddleware,
+    MemoryRetriever,
+    Run,
+    memory_tools,
+    recall_hook,
+    remember_node,
+)
 from commonplace_langgraph.scope import scope_of, user_of
 
 ASK = {"messages": [HumanMessage("I like tea")]}
@@ -53,15 +62,102 @@ def test_a_run_that_names_nobody_has_no_scope(run):
         scope_of(run, user_of, None)
 
 
-@pytest.mark.parametrize("user", [None, 7, b"alice", "", " ", "*", "a\u200bb"])
-def test_an_id_that_is_none_reaches_no_memory(memory, make, model, caplog, user):
-    agent = make(model(), MemoryMiddleware(memory, user_id=lambda run: user))
+def test_a_run_without_an_id_reaches_no_memory(memory, make, model, caplog):
+    agent = make(model(), MemoryMiddleware(memory, user_id=lambda run: None))
     for _ in range(2):
         out = agent.invoke(ASK)
 
     assert out["messages"][-1].text == "All right."
     assert memory.list(Scope(agent_id="nobody")).records == ()
     assert len([one for one in caplog.records if "scope failed" in one.message]) == 1
+
+
+class User(StrEnum):
+    """A user as an application may name one."""
+
+    ALICE = "alice"
+
+
+IDS = [
+    (42, "42"),
+    ("alice@example.org", "alice@example.org"),
+    (User.ALICE, "alice"),
+    (0, "0"),
+    (" alice ", None),
+    ("Zoe\u0308", None),
+    ("*", None),
+    ("a" * 300, None),
+    ("a\nb", None),
+    ("", None),
+    (True, None),
+    (["alice"], None),
+    (b"alice", None),
+]
+
+
+@pytest.mark.parametrize("by", ["fixed", "function", "context", "config", "login"])
+@pytest.mark.parametrize(("user", "stored"), IDS)
+def test_an_id_is_stored_as_text_or_refused_before_the_model_is_called(
+    memory, make, model, texts, by, user, stored
+):
+    scripted, source = model(), user if by == "fixed" else lambda run: user
+    given = {"user_id": source} if by in ("fixed", "function") else {}
+    context = {"user_id": user} if by == "context" else None
+    where = config(user_id=user) if by == "config" else {}
+
+    def turn():
+        middleware = MemoryMiddleware(memory, **given)
+        if by == "login":
+            middleware.before_agent(ASK, Runtime(server_info=login(user)))
+            middleware = MemoryMiddleware(memory, user_id=user)
+        make(scripted, middleware, context_schema=None).invoke(ASK, where, context=context)
+
+    if stored is None:
+        with pytest.raises(InvalidScopeError):
+            turn()
+        assert scripted.seen == []
+    else:
+        turn()
+        assert texts(stored) == ["I like tea", "All right."]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("part", ["hook", "node", "tools", "retriever", "saver"])
+@pytest.mark.parametrize(("user", "stored"), IDS[:5])
+async def test_an_id_means_the_same_in_every_part(
+    memory, make, model, call, texts, is_async, part, user, stored
+):
+    where = config(user_id=user, thread_id="t1")
+    question = {"messages": [HumanMessage("I like tea", id="1")]}
+    add = call("add_memory", thinking="", content=["I like tea"])
+    work, given = {
+        "hook": lambda: (recall_hook(memory), question),
+        "node": lambda: (remember_node(memory), question),
+        "tools": lambda: (make(model(add), tools=memory_tools(memory)), question),
+        "retriever": lambda: (MemoryRetriever(memory=memory), "tea"),
+        "saver": lambda: (
+            make(
+                model(), checkpointer=CommonplaceSaver(memory, owner=lambda _, run: run["user_id"])
+            ),
+            question,
+        ),
+    }[part]()
+
+    async def run():
+        return await work.ainvoke(given, where) if is_async else work.invoke(given, where)
+
+    if stored is None:
+        with pytest.raises(InvalidScopeError):
+            await run()
+    else:
+        if part in ("hook", "retriever"):
+            memory.add("Somebody likes tea", Scope(user_id=stored))
+        found = await run()
+        if part == "saver":
+            receipt = memory.forget(Scope(user_id=stored, session_id="t1"))
+            assert receipt.removed["checkpoints.threads"] == 1
+        else:
+            assert "likes tea" in str(found) or texts(stored) == ["I like tea"]
 
 
 def test_a_function_for_the_agent_that_names_none_does_not_open_all_agents():

@@ -29,12 +29,12 @@ def parked(memory, make, model, call, context):
     """Run a turn of Alice up to where it waits for a consent; answer agent and model."""
 
     def run(saver, tool_call=None):
-        memory.add("Alice went to Lyon.", ALICE)
+        memory.add("Alice takes the train to Lyon.", ALICE)
         scripted = model(tool_call or call("book", city="Lyon"), "It is booked.")
         consent = HumanInTheLoopMiddleware(interrupt_on={"book": True, "add_memory": True})
         middleware = (consent, MemoryMiddleware(memory))
         agent = make(scripted, *middleware, tools=[book], checkpointer=saver)
-        out = agent.invoke(ask("book Lyon for me"), THREAD, context=context("alice"))
+        out = agent.invoke(ask("book the train to Lyon"), THREAD, context=context("alice"))
         assert out["__interrupt__"]
         return agent, scripted
 
@@ -45,7 +45,7 @@ def test_a_turn_that_waits_for_consent_is_searched_and_written_once(
     memory, parked, context, texts, monkeypatch
 ):
     agent, scripted = parked(InMemorySaver())
-    assert texts() == ["Alice went to Lyon."]
+    assert texts() == ["Alice takes the train to Lyon."]
 
     asked, search = [], memory.search
     monkeypatch.setattr(memory, "search", lambda *a, **k: asked.append(a) or search(*a, **k))
@@ -54,7 +54,7 @@ def test_a_turn_that_waits_for_consent_is_searched_and_written_once(
     assert out["messages"][-1].text == "It is booked."
     assert scripted.shown().count(FOOTER) == 1
     assert asked == []
-    assert texts()[1:] == ["book Lyon for me", "It is booked."]
+    assert texts()[1:] == ["book the train to Lyon", "It is booked."]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -71,21 +71,21 @@ async def test_a_turn_goes_on_with_its_note_in_another_process(
     else:
         fresh.invoke(APPROVE, THREAD, context=context("alice"))
 
-    assert "Alice went to Lyon." in scripted.shown()
-    assert texts()[1:] == ["book Lyon for me", "It is booked."]
-    assert "went to Lyon" not in str([saver.blobs, saver.storage, saver.writes])
+    assert "Alice takes the train to Lyon." in scripted.shown()
+    assert texts()[1:] == ["book the train to Lyon", "It is booked."]
+    assert "takes the train" not in str([saver.blobs, saver.storage, saver.writes])
 
 
 def test_somebody_else_who_consents_is_shown_and_told_nothing(
     memory, parked, context, texts, caplog
 ):
     agent, scripted = parked(InMemorySaver())
-    memory.add("Bob went to Oslo.", Scope(user_id="bob"))
+    memory.add("Bob takes the train to Oslo.", Scope(user_id="bob"))
     agent.invoke(APPROVE, THREAD, context=context("bob"))
 
     assert FOOTER not in scripted.shown()
-    assert texts() == ["Alice went to Lyon."]
-    assert texts("bob") == ["Bob went to Oslo."]
+    assert texts() == ["Alice takes the train to Lyon."]
+    assert texts("bob") == ["Bob takes the train to Oslo."]
     assert "is not who asked in this turn" in caplog.text
 
 
@@ -97,7 +97,7 @@ def test_a_tool_call_that_somebody_else_consents_to_reaches_nobodys_memory(
     out = agent.invoke(APPROVE, THREAD, context=context("bob"))
 
     assert texts("bob") == []
-    assert texts() == ["Alice went to Lyon."]
+    assert texts() == ["Alice takes the train to Lyon."]
     assert "Error recording memory" in out["messages"][-2].text
 
 
@@ -106,10 +106,14 @@ def test_a_turn_that_is_left_for_another_question_does_not_disturb_it(
 ):
     agent, scripted = parked(InMemorySaver())
     scripted.script[:] = ["Never mind."]
-    agent.invoke(ask("forget it, tell me of Lyon"), THREAD, context=context("alice"))
+    agent.invoke(ask("tell me of the train to Lyon"), THREAD, context=context("alice"))
 
     assert scripted.shown().count(FOOTER) == 1
-    assert texts()[1:] == ["forget it, tell me of Lyon", "Never mind."]
+    assert texts()[1:] == [
+        "book the train to Lyon",
+        "tell me of the train to Lyon",
+        "Never mind.",
+    ]
 
 
 def test_an_answer_that_is_asked_for_anew_is_kept_beside_the_first(
@@ -134,4 +138,4 @@ def test_a_turn_that_somebody_damaged_breaks_nothing(parked, context, texts, cap
     )
     agent.invoke(None, THREAD, context=context("alice"))
 
-    assert texts() == ["Alice went to Lyon."]
+    assert texts() == ["Alice takes the train to Lyon."]

@@ -75,3 +75,26 @@ def test_forgetting_somebody_takes_turns_items_and_threads_at_once(memory, graph
     assert agent.get_state(config_of("alice")).values == {}
     assert agent.store.get(("memories", "bob"), "k").value == {"a": "one", "b": "two"}
     assert len(agent.get_state(config_of("bob")).values["messages"]) == 2
+
+
+@pytest.mark.parametrize("with_agent", [False, True])
+def test_forgetting_a_session_takes_the_turns_and_the_states_of_that_thread(
+    memory, graph, context, with_agent
+):
+    agent, _ = graph(agent_id="helper" if with_agent else None)
+    for thread in ("t", "other"):
+        ask(agent, context, f"I keep bees in {thread}", thread=thread)
+    agent.checkpointer.copy_thread("alice t", "alice copy")
+    receipt = memory.forget(Scope(user_id="alice", session_id="alice t"))
+
+    assert receipt.removed["checkpoints.threads"] == 1
+    assert not any(receipt.left.values())
+    assert agent.get_state(config_of("alice")).values == {}
+    assert {one.scope.session_id for one in memory.list(ALICE).records} == {"alice other"}
+    assert len(agent.get_state(config_of("alice", "other")).values["messages"]) == 2
+
+    ask(agent, context, "I keep cows", thread="copy")  # the copy is hers, too
+    assert memory.forget(Scope(user_id="alice", session_id="alice copy")).removed[
+        "checkpoints.threads"
+    ]
+    assert agent.get_state(config_of("alice", "copy")).values == {}

@@ -1,16 +1,23 @@
 import asyncio
 import json
+import re
+from dataclasses import replace
 
 import pytest
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import HumanMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode
+from langgraph.prebuilt import ToolNode, create_react_agent
+from langgraph.types import Command
 
 from commonplace.agents.policy import Policy, tools
-from commonplace.errors import InvalidScopeError
+from commonplace.errors import InvalidScopeError, StoreUnavailableError
+from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace_langgraph import MemoryMiddleware, memory_tools
+from commonplace.testing.fakes import HashEmbedder
+from commonplace_langgraph import MemoryMiddleware, memory_tools, recall_hook, remember_node
 
 ALICE = Scope(user_id="alice")
 
@@ -61,19 +68,26 @@ async def test_the_tools_work_in_a_graph_of_ones_own(memory, graph, call, contex
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "said"),
     [
-        {"keywords": ["tea"], "user_id": "bob"},
-        {"keywords": ["tea"], "limit": 100_000},
-        {"keywords": "tea"},
-        {},
+        ({"keywords": ["tea"], "user_id": "bob"}, "They are keywords, limit."),
+        ({"keywords": ["tea"], "topk": 3}, "'topk' is not one of its parameters"),
+        ({"keywords": ["tea"], "config": {}}, "They are keywords, limit."),
+        ({"keywords": ["tea"], "run_manager": 1}, "They are keywords, limit."),
+        ({"keywords": ["tea"], "self": 1}, "They are keywords, limit."),
+        ({"keywords": ["tea"], "args": 1}, "They are keywords, limit."),
+        ({"keywords": ["tea"], "limit": 100_000}, "limit="),
+        ({"keywords": "tea"}, "keywords="),
+        ({}, "Its parameters are keywords, limit."),
     ],
 )
 async def test_a_call_that_does_not_fit_the_schema_is_an_error_for_the_model(
-    memory, graph, call, context, arguments, is_async
+    memory, graph, call, context, arguments, said, is_async
 ):
     memory.add("Bob likes tea.", Scope(user_id="bob"))
-    given = {"messages": [call("search_memory", **arguments)]}
+    message = call("search_memory")
+    message.tool_calls[0]["args"] = arguments
+    given = {"messages": [message]}
     built = graph(memory_tools(memory))
     if is_async:
         out = await built.ainvoke(given, context=context("alice"))
@@ -82,6 +96,7 @@ async def test_a_call_that_does_not_fit_the_schema_is_an_error_for_the_model(
 
     assert out["messages"][-1].status == "error"
     assert out["messages"][-1].text.startswith("Error retrieving memory: ")
+    assert said in out["messages"][-1].text
     assert "Bob likes" not in out["messages"][-1].text
 
 
@@ -159,6 +174,201 @@ def test_what_a_tool_found_is_not_written_as_said(memory, make, model, call, con
     agent.invoke({"messages": [HumanMessage("what to drink?")]}, context=context("alice"))
 
     assert texts() == ["Alice likes tea.", "what to drink?", "Have some tea."]
+
+
+ALL = Policy(tools=("search_memory", "add_memory", "update_memory", "forget_memory"))
+
+
+def id_of(text, word):
+    """Read the id that a model is shown in front of the memory with a word."""
+    return re.search(rf"^- \[(\w+)\].*{word}", text, re.MULTILINE)[1]
+
+
+def change(name, call, word, **more):
+    """Make a model call a tool with the id that stands in what it is shown."""
+    return lambda seen: call(
+        name, memory_id=id_of("\n".join(str(one.text) for one in seen), word), **more
+    )
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("shown_by", ["note", "search"])
+async def test_an_agent_changes_what_it_was_shown_in_this_turn(
+    memory, make, model, call, context, is_async, shown_by
+):
+    for text in ("Alice likes black tea.", "Alice likes a green bike."):
+        memory.add(text, ALICE)
+    search = [call("search_memory", keywords=["tea", "bike"])] if shown_by == "search" else []
+    scripted = model(
+        *search,
+        change("update_memory", call, "black tea", text="Alice likes white tea."),
+        change("forget_memory", call, "bike"),
+        "Done.",
+    )
+    policy = ALL if shown_by == "note" else replace(ALL, mode="agent_control")
+    agent = make(scripted, MemoryMiddleware(memory, policy=policy))
+    given = {"messages": [HumanMessage("What does Alice like?")]}
+    if is_async:
+        await agent.ainvoke(given, context=context("alice"))
+    else:
+        agent.invoke(given, context=context("alice"))
+
+    assert "Updated: Alice likes white tea." in scripted.shown()
+    facts = [one.text for one in memory.list(ALICE).records if one.kind == "fact"]
+    assert facts == ["Alice likes white tea."]
+
+
+def test_an_id_of_an_earlier_turn_or_another_user_is_refused(memory, make, model, call, context):
+    record = memory.add("Alice likes black tea.", ALICE).changes[0].id
+    scripted = model("Yes.", call("forget_memory", memory_id=record), "No.")
+    agent = make(scripted, MemoryMiddleware(memory, policy=ALL), checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "t1"}}
+    for text in ("Which tea does Alice like?", "Hello!"):
+        agent.invoke({"messages": [HumanMessage(text)]}, config, context=context("alice"))
+    assert record[:8] in scripted.shown(0)
+    assert "Error forgetting memory: memory_id=" in scripted.shown()
+    assert "Search for the memory first" in scripted.shown()
+
+    scripted.script[:] = [call("forget_memory", memory_id=record)]
+    config = {"configurable": {"thread_id": "t2"}}
+    agent.invoke(
+        {"messages": [HumanMessage("Which tea does Alice like?")]}, config, context=context("bob")
+    )
+    assert "Search for the memory first" in scripted.shown()
+    assert memory.get(record, ALICE).text == "Alice likes black tea."
+
+
+def test_a_turn_that_goes_on_in_another_process_has_shown_nothing(
+    tmp_path, memory, make, model, call, context
+):
+    memory.add("Alice likes black tea.", ALICE)
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t1"}}
+    approve = Command(resume={"decisions": [{"type": "approve"}]})
+
+    def agent(opened, scripted):
+        consent = HumanInTheLoopMiddleware(interrupt_on={"forget_memory": True})
+        return make(scripted, consent, MemoryMiddleware(opened, policy=ALL), checkpointer=saver)
+
+    first = model(change("forget_memory", call, "black tea"))
+    given = {"messages": [HumanMessage("Which tea does Alice like?")]}
+    agent(memory, first).invoke(given, config, context=context("alice"))
+    second = model(change("forget_memory", call, "black tea"), "Done.")
+    with Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder()) as opened:
+        later = agent(opened, second)
+        for _ in range(2):
+            later.invoke(approve, config, context=context("alice"))
+
+    assert "Search for the memory first" in second.shown(0)
+    assert "Forgotten." in second.shown(1)
+    assert "fact" not in {one.kind for one in memory.list(ALICE).records}
+
+
+def test_tools_that_run_in_threads_share_what_the_turn_was_shown(
+    memory, make, model, call, context
+):
+    for number in range(4):
+        memory.add(f"Alice has a cat{number}.", ALICE)
+
+    def forget_each(seen):
+        made = [
+            change("forget_memory", lambda name, **more: more, f"cat{number}")(seen)
+            for number in range(4)
+        ]
+        message = call("forget_memory", "c0", **made[0])
+        for number in range(1, 4):
+            message.tool_calls += call("forget_memory", f"c{number}", **made[number]).tool_calls
+        return message
+
+    keywords = call("search_memory", "s", keywords=[f"cat{number}" for number in range(4)])
+    agent = make(model(keywords, forget_each), MemoryMiddleware(memory, policy=ALL))
+    agent.invoke({"messages": [HumanMessage("Forget my cats")]}, context=context("alice"))
+
+    # The request to forget them is not kept either.
+    assert memory.list(ALICE).records == ()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("shown_by", ["note", "search"])
+def test_tools_without_the_middleware_change_what_was_shown_since_the_last_question(
+    memory, model, call, shown_by
+):
+    record = memory.add("Alice likes black tea.", ALICE).changes[0].id
+    search = [call("search_memory", keywords=["tea"])] if shown_by == "search" else []
+    scripted = model(
+        *search,
+        change("update_memory", call, "black tea", text="Alice likes white tea."),
+        "Done.",
+        call("forget_memory", memory_id=record),
+        "No.",
+    )
+    hook = {"prompt": recall_hook(memory, policy=ALL)} if shown_by == "note" else {}
+    agent = create_react_agent(
+        scripted, memory_tools(memory, policy=ALL), checkpointer=InMemorySaver(), **hook
+    )
+    config = {"configurable": {"user_id": "alice", "thread_id": "t1"}}
+    agent.invoke({"messages": [HumanMessage("Which tea does Alice like?")]}, config)
+    assert memory.get(record, ALICE).text == "Alice likes white tea."
+    out = agent.invoke({"messages": [HumanMessage("Thanks!")]}, config)
+
+    assert "Search for the memory first" in out["messages"][-2].text
+
+
+def test_tools_by_themselves_change_what_they_showed_the_user_in_the_same_thread(memory):
+    record = memory.add("Alice likes black tea.", ALICE).changes[0].id
+    made = {one.name: one for one in memory_tools(memory, policy=ALL)}
+    hers, other, bobs = (
+        {"configurable": {"user_id": user, "thread_id": thread}}
+        for user, thread in (("alice", "1"), ("alice", "2"), ("bob", "1"))
+    )
+    assert record[:8] in made["search_memory"].invoke({"keywords": ["tea"]}, hers)
+    for config in (other, bobs):
+        given = {"memory_id": record}
+        assert "Search for" in made["forget_memory"].invoke(given, config)
+    assert made["forget_memory"].invoke({"memory_id": record[:8]}, hers) == "Forgotten."
+
+
+def test_what_happens_is_counted_and_told(memory, make, model, call, context):
+    events = []
+    middleware = MemoryMiddleware(memory, on_event=events.append)
+    agent = make(model(call("add_memory", thinking="", content=["Alice likes tea."])), middleware)
+    agent.invoke({"messages": [HumanMessage("I like tea")]}, context=context("alice"))
+    agent.invoke({"messages": [HumanMessage("What does Alice like?")]}, context=context("alice"))
+
+    assert [(one.name, one.operation, one.scope) for one in events] == [
+        ("empty", "recall", ALICE),
+        ("written", "add_memory", ALICE),
+        ("written", "write", ALICE),
+        ("recalled", "recall", ALICE),
+        ("written", "write", ALICE),
+    ]
+    counters = middleware.counters()
+    assert (counters.empty, counters.recalled, counters.written) == (1, 1, 3)
+    assert counters.last_error is None
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_every_part_counts_and_tells_what_it_does(broken, model, is_async):
+    events = []
+    parts = [
+        part(broken, user_id="alice", on_event=events.append)
+        for part in (recall_hook, remember_node)
+    ]
+    question = {"messages": [HumanMessage("I like tea")]}
+    add = memory_tools(broken, user_id="alice", on_event=events.append)[1]
+    for work, given in (
+        *((part, question) for part in parts),
+        (add, {"thinking": "", "content": ["tea"]}),
+    ):
+        await work.ainvoke(given) if is_async else work.invoke(given)
+
+    assert [(one.name, one.operation) for one in events] == [
+        ("failed", "recall"),
+        ("failed", "write"),
+        ("failed", "add_memory"),
+    ]
+    for part in (*parts, add):
+        assert part.counters().failed == 1
+        assert isinstance(part.counters().last_error, StoreUnavailableError)
 
 
 def test_tools_for_nobody_in_particular_are_refused_when_they_are_made(memory):

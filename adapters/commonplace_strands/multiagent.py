@@ -1,0 +1,234 @@
+"""Graphs and swarms, and agents that call one another: whose words an agent gets.
+
+A node of a graph or swarm gets scaffolding around a task, and an agent that is used as a tool gets
+what a model wrote. None of it is the user's. The original task is, once, when the run ends, with
+the answer of the last agent.
+
+The framework tells an agent nothing of who calls it, so the call stack of its first hook is read: a
+tool executor, a graph or a swarm stands in it. A tool that is a plain function runs in a thread of
+its own, with an empty stack; there only an outer agent with a plugin, or its `invocation_state`
+handed on, tells.
+"""
+
+import asyncio
+import sys
+import uuid
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from strands import Agent
+from strands.agent import AgentResult
+from strands.hooks import AfterMultiAgentInvocationEvent
+from strands.multiagent import MultiAgentBase
+
+from commonplace import Message, Scope
+from commonplace.agents import AgentMemory, clean, to_messages
+
+from .convert import answer_of, text_of
+from .turn import calling_turn, is_torn_down
+
+_TOOL_EXECUTORS = "strands.tools.executors"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class MultiAgentRun:
+    """One task of a graph or swarm, also when interrupts cut it into several invocations.
+
+    Attributes:
+        state: a reference to the framework's state of it; another task has another.
+        run_id: unique among all runs.
+        task: what the user asked; empty if that cannot be told, None before the first node.
+        owners: the memories to write to, one for each memory and user.
+        answers: by the id of an agent, what its model answered last.
+    """
+
+    state: "weakref.ref[Any]"
+    run_id: str
+    task: str | None = None
+    owners: dict[tuple[int, str | None], tuple[AgentMemory, Scope]] = field(default_factory=dict)
+    answers: dict[int, str] = field(default_factory=dict)
+
+    def take_task(self, given: str) -> str:
+        """Return the user's task for a node that is given a text; empty if it cannot be told.
+
+        A task that a node does not get word by word was redacted.
+        """
+        if self.task is None:
+            self.task = _task_of(self.state())
+        if given and self.task not in given:
+            self.task = ""
+        return self.task
+
+    def join(self, memory: AgentMemory, scope: Scope) -> None:
+        """Have the run written to a memory, for the first scope of each of its users."""
+        key = id(memory.lazy.given), scope.user_id or scope.agent_id
+        self.owners.setdefault(key, (memory, scope))
+
+    def messages(self, answer: str = "") -> list[Message]:
+        """Make the messages of the run; their ids are the same each time."""
+        if not self.task:
+            return []
+        task = to_messages(self.task, "user", "", f"{self.run_id}:task")
+        return task + to_messages(answer, "assistant", "", f"{self.run_id}:answer")
+
+
+_runs: WeakKeyDictionary[MultiAgentBase, MultiAgentRun] = WeakKeyDictionary()
+_watched: WeakKeyDictionary[MultiAgentBase, bool] = WeakKeyDictionary()
+
+
+def run_of(orchestrator: MultiAgentBase, run_id: str | None = None) -> MultiAgentRun | None:
+    """Find or begin the run of a graph or swarm; None for one of a kind that tells no end of it.
+
+    Args:
+        run_id: of a new run, if it goes on with one of another process.
+    """
+    state, hooks = (getattr(orchestrator, name, None) for name in ("state", "hooks"))
+    if state is None or hooks is None:
+        return None
+    run = _runs.get(orchestrator)
+    if run is None or run.state() is not state:
+        run = MultiAgentRun(state=weakref.ref(state), run_id=run_id or uuid.uuid4().hex)
+        _runs[orchestrator] = run
+    if orchestrator not in _watched:
+        _watched[orchestrator] = True
+        hooks.add_callback(AfterMultiAgentInvocationEvent, _end_run)
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls an agent, if it is not a program that hands on what a human said.
+
+    Attributes:
+        is_tool: it is called by a tool of another agent.
+        orchestrator: the outermost graph or swarm around it.
+    """
+
+    is_tool: bool = False
+    orchestrator: MultiAgentBase | None = None
+
+    def __bool__(self) -> bool:
+        return self.is_tool or self.orchestrator is not None
+
+
+def caller_of(agent: Any, state: Mapping[str, Any]) -> Caller:
+    """Tell who calls an agent, from within one of its hooks; falsy for a program.
+
+    Args:
+        agent: whose hook runs.
+        state: its `invocation_state`.
+    """
+    orchestrator = None
+    for frame in _stack(sys._getframe(1)):  # noqa: SLF001 -- the framework has no other word of it
+        if str(frame.f_globals.get("__name__")).startswith(_TOOL_EXECUTORS):
+            return Caller(is_tool=True)
+        orchestrator = _orchestrator_of(frame) or orchestrator
+    if calling_turn() is not None:
+        return Caller(is_tool=True)
+    if orchestrator is not None:
+        return Caller(orchestrator=_outermost(orchestrator))
+    return Caller(is_tool=_is_handed_on(agent, state))
+
+
+def _is_handed_on(agent: Any, state: Mapping[str, Any]) -> bool:
+    """Return whether a state is that of another agent, which waits for its tools."""
+    outer, cycle = state.get("agent"), state.get("event_loop_cycle_trace")
+    is_running = cycle is not None and getattr(cycle, "end_time", 0) is None
+    if outer is agent or not isinstance(outer, Agent) or not is_running or not outer.messages:
+        return False
+    return any("toolUse" in block for block in outer.messages[-1]["content"])
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _orchestrator_of(frame: FrameType) -> MultiAgentBase | None:
+    code = frame.f_code
+    if "self" not in (*code.co_varnames[:1], *code.co_freevars):
+        return None
+    owner = frame.f_locals.get("self")
+    return owner if isinstance(owner, MultiAgentBase) else None
+
+
+def _outermost(orchestrator: MultiAgentBase) -> MultiAgentBase:
+    """Find the graph that a graph or swarm is a node of; each node runs in a task of its own."""
+    for task in asyncio.all_tasks():
+        frame: FrameType | None = getattr(task.get_coro(), "cr_frame", None)
+        outer = None if frame is None else _orchestrator_of(frame)
+        if frame is not None and outer is not None and outer is not orchestrator:
+            node = frame.f_locals.get("node")
+            if getattr(node, "executor", None) is orchestrator:
+                return _outermost(outer)
+    return orchestrator
+
+
+# -- the end of a run ----------------------------------------------------------------------------
+
+
+async def _end_run(event: AfterMultiAgentInvocationEvent) -> None:
+    run = _runs.get(event.source)
+    if run is None:
+        return
+    state = run.state()
+    status = _status_of(state)
+    if status != "interrupted":
+        del _runs[event.source]
+    for memory, scope in run.owners.values():
+        try:
+            messages = run.messages(_final_answer(run, state) if status == "completed" else "")
+        except Exception as error:  # a hook that raises would lose the answer
+            memory.warn("write", error)
+            continue
+        if is_torn_down():
+            memory.write_later(messages, scope)
+        else:
+            await memory.awrite(messages, scope)
+
+
+def _status_of(state: Any) -> str:
+    status = getattr(state, "status", None) or getattr(state, "completion_status", None)
+    return str(getattr(status, "value", status))
+
+
+def _final_answer(run: MultiAgentRun, state: Any) -> str:
+    """Return what the last agent answered; empty if several did, or it cannot be told."""
+    node = _last_node(state)
+    if node is None:
+        return ""
+    if id(node.executor) in run.answers:
+        return run.answers[id(node.executor)]
+    result = getattr(state.results.get(node.node_id), "result", None)
+    if hasattr(result, "results"):  # of a graph or swarm within
+        return _final_answer(run, result)
+    return answer_of(result) if isinstance(result, AgentResult) else ""
+
+
+def _last_node(state: Any) -> Any:
+    """Find the node whose answer is that of the whole; None if there is none, or several."""
+    history = getattr(state, "node_history", None)
+    if history is not None:  # of a swarm, where one follows the other
+        return history[-1] if history else None
+    order: Sequence[Any] = getattr(state, "execution_order", ())
+    last = {id(node): place for place, node in enumerate(order)}
+    went_on = {
+        id(one)
+        for one, other in getattr(state, "edges", ())
+        if id(one) in last and last.get(id(other), -1) > last[id(one)]
+    }
+    final = [node for place, node in enumerate(order) if last[id(node)] == place]
+    final = [node for node in final if id(node) not in went_on]
+    return final[0] if len(final) == 1 else None
+
+
+def _task_of(state: Any) -> str:
+    task = getattr(state, "task", None)
+    if isinstance(task, str):
+        return clean(task)
+    return text_of({"content": task}) if isinstance(task, list) else ""

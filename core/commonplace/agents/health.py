@@ -1,0 +1,154 @@
+"""MemoryHealth of an agent's memory: counters, events, and a log of outages.
+
+An agent survives a broken memory, so what is wrong with it must be seen elsewhere: in the log when
+an outage begins and when it ends, in the counters at any time, and in a hook that gets each event.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, Protocol
+
+from ..errors import MissingExtraError, SchemaMismatchError, StoreRefusedError
+from ..model import Scope, now
+
+EventName = Literal["recalled", "empty", "timed_out", "written", "late", "failed"]
+
+MISCONFIGURED = (SchemaMismatchError, StoreRefusedError, MissingExtraError)
+"""What an operator must mend; no agent should begin to work without knowing."""
+_SILENT = ("recall", "write")  # what a turn does by itself, and never raises
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEvent:
+    """What became of one recall, write or tool call of an agent.
+
+    Attributes:
+        name: `recalled` if it found something, `empty` if not, `timed_out` if the agent went on
+            without it; `written` if what was said is stored, or accepted where nobody waits for
+            more, `late` if it was not in time and goes on; `failed` with an error.
+        operation: `recall`, `write`, or the name of what was called: a tool, or a method.
+        scope: whose memory.
+        count: memories found, or messages to write.
+        seconds: that the agent waited.
+        error: None unless it failed or took too long.
+    """
+
+    name: EventName
+    operation: str
+    scope: Scope
+    count: int = 0
+    seconds: float = 0.0
+    error: Exception | None = None
+
+
+class OnEvent(Protocol):
+    """Hook of an adapter: called with each event, in the thread or on the loop of the turn.
+
+    It should return at once. What it raises is logged and has no effect.
+    """
+
+    def __call__(self, event: MemoryEvent) -> None:
+        """Take an event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCounters:
+    """How often each event happened since the adapter was made.
+
+    Attributes:
+        recalled, empty, timed_out, written, late, failed: as the names of `MemoryEvent`.
+        last_error, last_error_at: the latest error, and when; None if there was none.
+    """
+
+    recalled: int = 0
+    empty: int = 0
+    timed_out: int = 0
+    written: int = 0
+    late: int = 0
+    failed: int = 0
+    last_error: Exception | None = None
+    last_error_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Outage:
+    began: float
+    failures: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+
+class MemoryHealth:
+    """Counters and outages of one memory; for several adapters that share it. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._last_error: Exception | None = None
+        self._last_error_at: datetime | None = None
+        self._outages: dict[str, _Outage] = {}
+        self.warned: set[str] = set()
+
+    def counters(self) -> MemoryCounters:
+        """Read the counters."""
+        with self._lock:
+            return MemoryCounters(
+                **self._counts, last_error=self._last_error, last_error_at=self._last_error_at
+            )
+
+    def record(self, event: MemoryEvent, log: logging.Logger) -> None:
+        """Count an event; log the first failure of an operation, each new kind, and their end."""
+        with self._lock:
+            self._counts[event.name] += 1
+            if event.error is not None:
+                self._last_error, self._last_error_at = event.error, now()
+            line = self._line(event)
+        if line:
+            log.warning(*line)
+
+    def _line(self, event: MemoryEvent) -> tuple[object, ...]:
+        outage = self._outages.get(event.operation)
+        if event.error is None:
+            if outage is None:
+                return ()
+            del self._outages[event.operation]
+            seconds = time.monotonic() - outage.began
+            line = "memory %s works again, after %d failures in %.1f seconds"
+            return line, event.operation, outage.failures, seconds
+        if outage is None:
+            outage = self._outages[event.operation] = _Outage(time.monotonic())
+        outage.failures += 1
+        kind = type(event.error).__name__
+        if kind in outage.kinds:
+            return ()
+        outage.kinds.add(kind)
+        if event.name == "late":
+            line = "memory %s is late; it goes on, and so does the agent: %s"
+        elif event.operation in _SILENT:
+            line = "memory %s failed; the agent continues without it: %s"
+        else:
+            line = "memory %s failed: %s"  # its caller, who may be a model, got the error
+        return line, event.operation, event.error
+
+
+class WarnOnce:
+    """Logs each kind of condition that an agent meets once, such as a turn without a user.
+
+    Args:
+        log: the name of the log, which is the adapter's package.
+        seen: the kinds that were logged, for several that share them.
+    """
+
+    def __init__(self, log: str, seen: set[str] | None = None) -> None:
+        self._log = logging.getLogger(log)
+        self._seen = set[str]() if seen is None else seen
+
+    def __call__(self, what: str, error: Exception) -> None:
+        """Log that `what` failed, unless it failed in the same way before."""
+        kind = f"{what} {type(error).__name__}"
+        if kind not in self._seen:
+            self._seen.add(kind)
+            self._log.warning("memory %s failed; the agent continues without it: %s", what, error)

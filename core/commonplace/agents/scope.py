@@ -1,0 +1,63 @@
+"""Scope of an agent's user: a framework's ids as a scope, by one rule for all adapters."""
+
+import contextlib
+import hashlib
+from dataclasses import replace
+from enum import Enum
+
+from ..errors import InvalidScopeError
+from ..model import Scope
+from ..validation import check_id
+
+
+def to_scope(user_id: object, agent_id: object = None) -> Scope:
+    """Make the scope of a user, in no session.
+
+    Integers and members of an enumeration of texts or integers become text: 42 and "42" are one
+    user. What no scope can hold is refused, never changed and never stored as nobody's.
+
+    Args:
+        user_id: as a framework gives it.
+        agent_id: likewise; None for memories of no agent in particular.
+
+    Raises:
+        InvalidScopeError: an id is of another type, or cannot be used (see `Scope`).
+    """
+    agent = None if agent_id is None else to_id("agent_id", agent_id)
+    return Scope(user_id=to_id("user_id", user_id), agent_id=agent)
+
+
+def to_id(field: str, given: object) -> str:
+    """Write one id as text, by the rule of `to_scope`.
+
+    Args:
+        field: of `Scope`, for the error.
+
+    Raises:
+        InvalidScopeError: it is of another type, or no scope can hold it.
+    """
+    value = given.value if isinstance(given, Enum) else given
+    if isinstance(value, str):
+        text = str.__str__(value)  # of a subclass too
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) >= 10**256:  # Python would refuse to write longer ones
+            raise InvalidScopeError(field=field, value="…", reason="must have 1 to 256 characters")
+        text = int.__repr__(value)
+    else:
+        raise InvalidScopeError(field=field, value=given, reason="must be a string or an integer")
+    check_id(field, text)
+    return text
+
+
+def in_session(owner: Scope, session: object) -> Scope:
+    """Narrow an owner's scope to a session; a session that is not a non-empty string is ignored.
+
+    A framework makes these ids. One that no scope can hold is replaced by its hash: it is still a
+    session of its own.
+    """
+    if type(session) is not str or not session:
+        return owner
+    with contextlib.suppress(InvalidScopeError):
+        return replace(owner, session_id=session)
+    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return replace(owner, session_id=digest)

@@ -1,0 +1,214 @@
+"""Kinds of utterance, in English and Chinese: small talk, questions, statements.
+
+Found by their form, without a model, so that they cost microseconds. What is not recognised counts
+as a statement.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ..retrieval.lexical import CJK
+
+_SHORT = 200  # characters of small talk at most
+_CACHED_CHARACTERS = 2_000
+_CLAUSE_WORDS, _CLAUSE_CHARACTERS = 4, 6  # of a clause that states something beside a question
+
+_SIGNS = re.compile(r"[\W_]+")
+_CJK = re.compile(f"[{CJK}]")
+_SENTENCES = re.compile(r"[^.!?。！？\n…]+[.!?。！？…]*")
+_CLAUSES = re.compile(r"[,，;；:：]")
+_MARK = re.compile(r"[?？]\W*$")
+_STOP = re.compile(r"[.。!！…]\W*$")
+_CHINESE_QUESTION = re.compile(
+    r"[吗呢么]\W*$|什么|哪[里儿个些天年位家]|谁|几[点号月岁个时]|多[少大久]|怎么|为何|是不是|有没有"
+    r"|啥|咋"
+)
+_NOT_ASKING = re.compile(r"没有?什么|不管|无论|任何|谁都|什么都|怎么都")
+_ASKING = re.compile(
+    r"^\W*(?:and |so |but |hey |please |also )*(?:"
+    r"(?:who|whom|whose|what|where|when|which|why|how)(?:['’]s|\b"
+    r"(?! (?:i|you|we|he|she|it|they|my|your|our|his|her|their)\b))"
+    r"|(?:do|does|did|is|are|was|were|am|can|could|would|will|should|have|has|had|may|might)"
+    r" (?:i|you|we|he|she|it|they|there|my|your|our|his|her|their|this|that|these|those|the|any)\b"
+    r"|any idea\b)",
+    re.IGNORECASE,
+)
+# A request for what was told, or for a text to be made: it tells nothing that lasts.
+_POLITE = r"^\W*(?:(?:and|so|but|hey|please|also|now|then|ok|okay|can you|could you|would you),? )*"
+_REQUEST = re.compile(
+    _POLITE + r"(?:(?:remind me|tell me|do you remember|show me|explain|compare)"
+    r" (?!that\b|to\b|when i\b)|translate|summari[sz]e|proofread|paraphrase|rewrite|calculate"
+    r"|compute|generate|suggest|recommend|define"
+    r"|(?:write|give me|list) (?:a|an|some|the|all|my|me|\d+|one|two|three|five|ten)\b(?! of\b))"
+    r"|^\W*(?:请|帮我|给我|麻烦你?|再)*(?:把[^。？！]{0,80})?"
+    r"(?:翻译|写一|写个|总结|改写|改成|改一下|解释|计算|生成|列出|推荐|讲一?个|说个|数一)",
+    re.IGNORECASE,
+)
+_TRANSFORM = re.compile(
+    _POLITE
+    + r"(?:translate|summari[sz]e|proofread|paraphrase|rewrite|repeat|spell|count|convert|fix"
+    r"|correct|say|make|shorten|simplify|capitali[sz]e|reverse|sort)"
+    r"(?: (?:all |up )?the \w+(?: \w+)? (?:in|of))? (?:(?:this|these|it|the following|after me)\b"
+    r"|the (?:spelling|grammar|typos?|punctuation)\b)[^:\n]{0,60}:"
+    r"|^\W*(?:请|帮我|麻烦你?)*(?:把|将|跟)?[^：:\n]{0,20}(?:翻译|改写|改成|改为|润色|缩写|总结|错别字"
+    r"|语法|标点|念一遍|重复|几个字|多少个字|读一遍)[^：:\n]{0,12}[：:]",
+    re.IGNORECASE,
+)
+# A request to forget something: to keep and to show it would undo it.
+_FORGET = re.compile(
+    _POLITE
+    + r"(?:(?:i want|i would like|i['’]d like) you to )?(?:forget (?:about|all|everything|that"
+    r"|what|my|the|it|i)\b|(?:delete|erase|remove)\b.{0,80}\b(?:memory|memories|you know about)\b)"
+    r"|^\W*(?:请|帮我|麻烦你?|把)*[^。？！?!]{0,2}(?:忘记|忘掉|删除|删掉)"
+    r"|^\W*(?:请|帮我|麻烦你?)(?:你|把)?[^。？！?!]{0,40}(?:忘记|忘掉|忘了|删除|删掉)",
+    re.IGNORECASE,
+)
+# What an assistant says that knows nothing.
+_IGNORANCE = re.compile(
+    r"\bdo(?:n['’]t| not) (?:know|remember|recall)\b"
+    r"|\bdo(?:n['’]t| not) have (?:\w+ ){0,2}(?:information|info|records?|details?|memory|access)\b"
+    r"|\bnot sure\b|\bno (?:idea|record|information)\b"
+    r"|\bhave(?:n['’]t| not) (?:told|mentioned|shared)\b"
+    r"|不知道|不清楚|不记得|没有(?:相关|任何|您的|你的)?(?:的)?(?:信息|记录|记忆)"
+    r"|还没(?:有)?(?:告诉|提到|说过)",
+    re.IGNORECASE,
+)
+# Phrases of small talk, in the form of `normalize`.
+_ENGLISH_SMALL_TALK = (
+    "a lot", "a ton", "again", "all", "all set", "alright", "amazing", "any time", "anytime",
+    "appreciate it", "assistant", "awesome", "brilliant", "bye", "bye bye", "bye for now",
+    "catch you", "cheers", "cool", "done", "evening", "everyone", "excellent", "fantastic",
+    "fine", "for (?:that|this|(?:all )?(?:the|your) help|everything|now)", "for now",
+    "glad to help", "good", "good (?:job|work)",
+    "good (?:morning|afternoon|evening|night|day)", "good to know", "goodbye", "got it",
+    "great", "haha+", "happy to help",
+    "have a (?:nice|good|great|lovely) (?:day|evening|night|one)",
+    "have a (?:nice|good|great|lovely) weekend", "hello", "hey", "hi", "hiya", "hm+",
+    "hold on", "how are you", "how are you doing", "how can i help(?: you)?", "how do you do",
+    "how s it going", "i (?:ve|have) noted (?:that|it)", "i appreciate it",
+    "i ll remember(?: that)?", "i see", "i ve saved (?:that|it)", "i will look into it",
+    "i will remember(?: that)?", "i(?: am| m) back", "is there anything else",
+    "just a (?:moment|second|sec|minute)", "k", "later",
+    "let me (?:think|check|see|look)(?: that| it)?", "lol", "lovely", "makes sense", "many",
+    "me again", "morning", "much appreciated", "my friend", "never mind", "nice",
+    "nice to (?:meet|see) you", "nice to hear from you", "no", "no (?:problem|worries)",
+    "no need", "nope", "noted", "oh", "ok", "okay", "one moment", "perfect", "please",
+    "see (?:you|ya)", "so much", "soon", "sounds (?:good|great)", "sure", "take care",
+    "talk to you", "thank you", "thanks for (?:telling me|the update|letting me know)",
+    "thanks?", "that (?:helps|helped)", "that (?:s|was) helpful", "that is all", "that s",
+    "that s all", "there", "thx", "today", "tomorrow", "ty", "understood", "very helpful",
+    "very much", "well done", "what can i do for you", "what s up", "wonderful", "wow", "yeah",
+    "yep", "yes", "yo", "you", "you too", "you(?: re| are) welcome",
+)  # fmt: skip
+_CHINESE_SMALL_TALK = (
+    " ", "上午好", "下午好", "下次聊", "下次见", "不客气", "不用", "不用谢", "不要紧", "不错",
+    "中午好", "了", "了解", "你", "你好", "你好吗", "先这样", "再聊", "再见", "十分", "午安",
+    "厉害", "原来如此", "可以", "吧", "呀", "呢", "哈", "哈啰", "哈喽", "哦", "啊", "啦", "嗨",
+    "嗯", "回头聊", "回头见", "在吗", "多谢", "大家好", "太", "好", "好的", "就这样",
+    "已经?记住", "帮助", "帮忙", "很", "很高兴见到", "您", "您好", "您好吗", "感谢", "懂",
+    "我?会?记住", "我?先?走了", "我?又来了", "我?已经?记下", "我?来?确认一下", "我?查一下",
+    "我?看看", "我?记下来?", "拜", "拜拜", "搞定", "收到", "早", "早上好", "早安", "明天见",
+    "明白", "晚上好", "晚安", "最近怎么样", "最近还好吗", "有什么可以帮", "棒", "没事",
+    "没关系", "没问题", "的", "真棒", "知道", "稍等", "稍等一下", "等一下", "行",
+    "让我(?:想想|看看)", "记下", "记住", "请等一会儿", "谢", "谢谢", "辛苦", "随时找我",
+    "需要帮忙吗", "非常",
+)  # fmt: skip
+
+
+def _any_of(phrases: Sequence[str]) -> str:
+    """Write a pattern that tries the longer of two phrases first that begin alike."""
+    return "|".join(sorted(phrases, key=len, reverse=True))
+
+
+# Atomic: a long text must not be tried in every way of splitting it.
+_SMALL_TALK = re.compile(
+    rf"(?>(?:(?:{_any_of(_ENGLISH_SMALL_TALK)})(?: |$))+)|(?>(?:{_any_of(_CHINESE_SMALL_TALK)})+)"
+)
+_GREETING = re.compile(r"(?:hi|hello|hey|good (?:morning|afternoon|evening|night)|morning) \w+")
+
+
+def is_small_talk(text: str) -> bool:
+    """Return whether a text only greets, thanks or agrees, or has no word."""
+    plain = normalize(text)
+    if not plain:
+        return True
+    if len(plain) > _SHORT:
+        return False
+    return bool(_SMALL_TALK.fullmatch(plain) or _GREETING.fullmatch(plain))
+
+
+def needs_no_memory(text: str) -> bool:
+    """Return whether a text is small talk, or asks to transform a text that comes with it."""
+    return is_small_talk(text) or _TRANSFORM.search(text) is not None
+
+
+def asks_to_forget(text: str) -> bool:
+    """Return whether a text asks that something be forgotten."""
+    return any(_FORGET.search(one) and not _MARK.search(one) for one in _sentences(text))
+
+
+def statements(text: str) -> tuple[str, ...]:
+    """Read the sentences of a text that tell something, in order; often none.
+
+    Of a sentence that asks, the clauses before the question count.
+    """
+    return _cached_statements(text) if len(text) <= _CACHED_CHARACTERS else _statements(text)
+
+
+def _statements(text: str) -> tuple[str, ...]:
+    found: list[str] = []
+    for sentence in _sentences(text):
+        if needs_no_memory(sentence) or _REQUEST.search(sentence):
+            continue
+        if _asks(sentence):
+            clauses = _CLAUSES.split(sentence)[:-1]
+            found += [one for one in clauses if _is_long(one) and not _asks(one)]
+        else:
+            found.append(sentence)
+    return tuple(found)
+
+
+def knows_nothing(text: str) -> bool:
+    """Return whether an assistant's answer says that it does not know, and nothing else."""
+    told = statements(text)
+    return bool(told) and all(map(_IGNORANCE.search, told))
+
+
+def normalize(text: str) -> str:
+    """Write a text as it is compared: Unicode form NFKC, case folded, signs as single spaces."""
+    return _cached_normal(text) if len(text) <= _CACHED_CHARACTERS else _normal(text)
+
+
+def contains(text: str, part: str) -> bool:
+    """Return whether a normalised text has another one in it, as whole words."""
+    if _CJK.search(part):
+        return part in text  # there are no spaces between words
+    return f" {part} " in f" {text} "
+
+
+def _normal(text: str) -> str:
+    return _SIGNS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+_cached_normal = lru_cache(maxsize=4_096)(_normal)
+_cached_statements = lru_cache(maxsize=4_096)(_statements)
+
+
+def _sentences(text: str) -> list[str]:
+    return [one.strip() for one in _SENTENCES.findall(text) if normalize(one)]
+
+
+def _asks(sentence: str) -> bool:
+    if _MARK.search(sentence):
+        return True
+    if _STOP.search(sentence):
+        return False
+    is_asked = _CHINESE_QUESTION.search(sentence) and not _NOT_ASKING.search(sentence)
+    return bool(is_asked or _ASKING.search(sentence))
+
+
+def _is_long(clause: str) -> bool:
+    characters = len(_CJK.findall(clause))
+    return characters >= _CLAUSE_CHARACTERS or len(clause.split()) >= _CLAUSE_WORDS

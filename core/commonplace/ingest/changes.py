@@ -1,0 +1,133 @@
+"""Changes that store facts and turns, and that tell a known fact again or end it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from ..model import Fact, Message, Origin, Record, Relation, Scope
+from ..ports.stores import Put
+
+IsSingle = Callable[[Relation], bool]
+
+# Anybody may have written the text of tools and documents.
+_TRUST = {"tool": 0.3, "document": 0.3}
+
+
+def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_single: IsSingle) -> Put:
+    """Make the change that adds a fact."""
+    relations = dated_relations(fact, at, is_single)
+    begins = _begins(fact)
+    key = fact.text.strip()
+    if begins and any(one.single_valued for one in relations):
+        # The same value again at a later time is news: it may have changed in between.
+        key = json.dumps([key, begins.astimezone(UTC).isoformat()])
+    record = Record(
+        id=scope.record_id(fact.kind, fact.key or key),
+        text=fact.text,
+        scope=scope,
+        kind=fact.kind,
+        metadata=dict(fact.metadata),
+        origin=origin,
+        trust=_TRUST.get(origin, 1.0),
+        created_at=at,
+        updated_at=at,
+        occurred_at=begins or at,
+        expires_at=fact.expires_at,
+        importance=float(fact.importance),
+        pinned=fact.pinned,
+        situation=fact.situation,
+        outcome=fact.outcome,
+        indexed=fact.indexed,
+    )
+    return Put(record=record, relations=relations)
+
+
+def dated_relations(fact: Fact, at: datetime, is_single: IsSingle) -> tuple[Relation, ...]:
+    """Give each single-valued relation of a fact the moment from which it holds, to order them."""
+    since = _begins(fact) or at
+    dated = []
+    for one in fact.relations:
+        single = is_single(one)
+        begins, ends = one.valid_from, one.valid_to
+        if fact.expires_at and (ends is None or ends > fact.expires_at):
+            ends = fact.expires_at  # a relation must not hold longer than its record is shown
+        if single and begins is None and (ends is None or ends > since):
+            begins = since
+        dated.append(replace(one, single_valued=single, valid_from=begins, valid_to=ends))
+    return tuple(dated)
+
+
+def _begins(fact: Fact) -> datetime | None:
+    return fact.at or min(
+        (one.valid_from for one in fact.relations if one.valid_from), default=None
+    )
+
+
+def message_put(message: Message, scope: Scope, *, at: datetime, origin: Origin) -> Put:
+    """Make the change that adds a turn of a conversation, verbatim."""
+    speaker: Origin = "tool" if message.role == "tool" else origin
+    if origin == "user" and message.role in ("assistant", "system"):
+        speaker = "assistant" if message.role == "assistant" else "system"
+    key = message.id or json.dumps([message.role, message.name, message.text.strip()])
+    record = Record(
+        id=scope.record_id("episode", key),
+        text=message.text,
+        scope=scope,
+        kind="episode",
+        role=message.role,
+        name=message.name,
+        origin=speaker,
+        trust=_TRUST.get(speaker, 1.0),
+        created_at=at,
+        updated_at=at,
+        occurred_at=message.at or at,
+    )
+    return Put(record=record, in_session=scope.session_id is not None)
+
+
+def told_again(known: Record, new: Put) -> Put:
+    """Make the change that tells a known fact again.
+
+    Args:
+        new: the change that would add the fact, had it not been known.
+    """
+    added = new.record
+    record = replace(
+        known,
+        metadata=added.metadata,
+        created_at=added.created_at,
+        updated_at=added.updated_at,
+        occurred_at=added.occurred_at,
+        valid_to=None,
+        expires_at=added.expires_at,
+        conflicts=(),
+        votes=0,
+    )
+    return replace(new, record=record)
+
+
+def ending(old: Record, new: Record, *, at: datetime, told: datetime) -> Put | None:
+    """Make the change that ends a known fact because a new one replaces it.
+
+    It ends where the new one begins. One that had not begun when the new one was told, or that is
+    corrected to an earlier beginning, has never been true: it ends before it begins.
+
+    Args:
+        told: when the new one was told.
+
+    Returns:
+        None if it has ended by then. So too if it is what came later: the new one begins earlier,
+        and is from a conversation that arrives late.
+    """
+    is_late = told < min(old.occurred_at, old.created_at)
+    if is_late and new.occurred_at <= old.occurred_at:
+        return None
+    is_wrong = new.occurred_at <= old.occurred_at or told < old.occurred_at
+    ends = new.occurred_at
+    if is_wrong and not is_late:
+        ends = min(old.occurred_at, told)
+    if old.valid_to is not None and old.valid_to <= ends:
+        return None
+    record = replace(old, valid_to=ends, updated_at=at)
+    return Put(record=record, relations=None, replace=True, fields=("valid_to",))

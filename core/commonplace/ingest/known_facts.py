@@ -1,0 +1,61 @@
+"""Lookup of the known facts that a conversation may tell again or change.
+
+Apart from planning because it is the one step that reads the stores.
+"""
+
+from collections.abc import Callable, Sequence
+
+from ..filters import Predicate
+from ..model import KINDS
+from ..ports.stores import AskKnown, Engines, Hit, KnownFacts, Query, Terms
+
+MAX_KNOWN = 16
+_CANDIDATES = 50
+_KINDS = tuple(kind for kind in KINDS if kind != "episode")
+
+
+class KnownFactsLookup:
+    """Finds known facts in the engines of one location.
+
+    Args:
+        describe: gives a text's terms and its length in words.
+    """
+
+    def __init__(self, engines: Engines, describe: Callable[[str], tuple[Terms, int]]) -> None:
+        self._engines = engines
+        self._describe = describe
+
+    def find(self, ask: AskKnown, vector: Sequence[float]) -> KnownFacts:
+        """Find the facts nearest to a text, at most 16, and the relations that they assert.
+
+        Args:
+            vector: of the text, of unit length.
+
+        Raises:
+            StoreUnavailableError, StoreRefusedError: a store failed.
+        """
+        scope, owner = ask.scope, ask.scope.owner
+        terms, _ = self._describe(ask.text)
+        query = Query(
+            scope=scope,
+            vector=vector,
+            terms=terms,
+            at=ask.at,
+            kinds=_KINDS,
+            # A scope without an agent covers those of all agents, and they are other owners.
+            where=None if scope.agent_id else Predicate(lambda one: one.scope.owner == owner),
+        )
+        hits = self._engines.index.search(query, _CANDIDATES)
+        records = [hit.record for hit in _nearest_first(hits)[:MAX_KNOWN]]
+        if not records:
+            return KnownFacts()
+        ranks = {one.id: rank for rank, one in enumerate(records)}
+        relations = self._engines.graph.relations(scope, records=list(ranks))
+        relations.sort(key=lambda one: min(ranks.get(id_, MAX_KNOWN) for id_ in one.supports))
+        return KnownFacts(records=tuple(records), relations=tuple(relations))
+
+
+def _nearest_first(hits: Sequence[Hit]) -> list[Hit]:
+    """Sort by the cosine plus the share of the best lexical score; ties by id."""
+    best = max((hit.lexical for hit in hits), default=0.0) or 1.0
+    return sorted(hits, key=lambda hit: (-hit.dense - hit.lexical / best, hit.record.id))
