@@ -152,8 +152,8 @@ def _add_memory(
 ) -> Plan[ToolAnswer]:
     """Remember facts of the user, in no session; return what each did, for the model.
 
-    A known fact answers `NONE` with the id it has; one that is not stored in 10 seconds, or not
-    waited for, is accepted and answers `PENDING`.
+    A known fact answers `NONE` or `UPDATE` with the id it has; one that is not stored in 10
+    seconds, or not waited for, is accepted and answers `PENDING`.
     """
     facts = _texts("content", content, MAX_FACTS)
     if not facts:

@@ -131,7 +131,8 @@ class AgentMemory:
         """
         if messages := self._without_forgotten(messages, scope):
             write = self._new_write(messages, scope)
-            done = start_call("write", partial(write.run, self._adding(messages, scope, write)))
+            add = partial(self._add, list(messages), scope, self._wait(write.seconds))
+            done = start_call("write", partial(write.run, add))
             try:
                 done.result(write.seconds + _ACCEPT_SECONDS)
             except TimeoutError:
@@ -249,11 +250,6 @@ class AgentMemory:
         asked = sum(one.role == "user" for one in messages)
         return messages if len(kept) == asked else kept
 
-    def _adding(
-        self, messages: Sequence[Message], scope: Scope, write: "_Write"
-    ) -> Callable[[], WriteResult]:
-        return partial(self._add, list(messages), scope, self._wait(write.seconds))
-
     def _add(self, messages: Sequence[Message], scope: Scope, wait: float | bool) -> WriteResult:
         return self.lazy.get().add(messages, scope, wait=wait)
 
@@ -298,7 +294,7 @@ class AgentMemory:
         self.report(name, operation, scope, start, error=error)
 
     def _tool_done(self, name: str, scope: Scope, start: float, count: int) -> None:
-        if name == "forget_memory":
+        if name == "forget_memory" and self.policy.is_static:  # else no turn is written
             self._forgot.add(scope.key)
         if name == "search_memory":
             self._recalled(name, scope, start, count)
