@@ -3,7 +3,8 @@
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ _URI = re.compile(r"(neo4j|bolt)(\+s|\+ssc)?://[^/]")
 _PREFIX = re.compile(r"[A-Z][A-Za-z0-9]{0,31}")
 _OLDEST = (5, 23)  # the first that supports the texts of `queries`
 _SCHEMA_ATTEMPTS = 3  # a process loses few races to make the same constraint
+_INDEX_TIMEOUT, _INDEX_PAUSE = 20.0, 0.05  # seconds until all indexes are populated, between looks
 _TRANSACTION_TIMEOUT = 30.0  # seconds, including the wait for locks
 # An agent waits for the result, so everything times out sooner than with the driver's defaults.
 _OPTIONS: Mapping[str, Any] = {
@@ -146,20 +148,45 @@ class Neo4jDriver:
             for name in missing:
                 run(schema[name])
 
+        states: dict[str, str] = {}
         for _ in range(_SCHEMA_ATTEMPTS):
-            made = {row["name"] for row in self.read(lambda run: run(queries.SHOW_INDEXES))}
-            missing = [name for name in schema if name not in made]
+            states = self._index_states()
+            missing = [name for name in schema if name not in states]
             if not missing:
                 break
             try:
                 self.write(create)
+                states = self._index_states()
                 break
             except exceptions.ClientError as error:
                 if "AlreadyExists" not in str(error.code):
                     raise  # otherwise another process made the same constraint meanwhile
+        self._await_indexes(states, schema)
         [row] = self.write(lambda run: run(queries.SCHEMA_META, schema=SCHEMA))
         if row["value"] != SCHEMA:
             raise SchemaMismatchError(what="schema version", stored=row["value"], wanted=SCHEMA)
+
+    def _index_states(self) -> dict[str, str]:
+        """Read the state of every index of the database by its name."""
+        found = self.read(lambda run: run(queries.SHOW_INDEXES))
+        return {row["name"]: row["state"] for row in found}
+
+    def _await_indexes(self, states: Mapping[str, str], names: Collection[str]) -> None:
+        """Wait until the indexes of these names are online: no query may name one before.
+
+        Not by a procedure of the server: that one waits for all indexes, also for those of a
+        constraint that another process is about to make, which waits for this transaction.
+
+        Raises:
+            StoreUnavailableError: they are not online after 20 seconds.
+        """
+        deadline = time.monotonic() + _INDEX_TIMEOUT
+        while late := [name for name in names if states.get(name) != "ONLINE"]:
+            if time.monotonic() > deadline:
+                reason = f"the indexes {', '.join(late)} are not online"
+                raise StoreUnavailableError(store=self._store, reason=reason)
+            time.sleep(_INDEX_PAUSE)
+            states = self._index_states()
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:

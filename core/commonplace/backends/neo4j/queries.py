@@ -35,7 +35,7 @@ INDEXES = {
 }
 
 
-SHOW_INDEXES = "SHOW INDEXES YIELD name"
+SHOW_INDEXES = "SHOW INDEXES YIELD name, state"
 SCHEMA_META = (
     "MERGE (m:Meta {id: 'schema'}) ON CREATE SET m.value = $schema RETURN m.value AS value"
 )
