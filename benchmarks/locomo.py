@@ -179,11 +179,12 @@ def main(
     console = Console()
     sessions, questions = made_up() if path is None else read(path)
     questions = questions[: limit or None]
-    model = scoring.Cached(scoring.embedder(embedder))
+    model = scoring.cached(scoring.embedder(embedder))
     with tempfile.TemporaryDirectory() as folder, Memory.open(folder, embedder=model) as memory:
         written = ingest(memory, sessions)
         start = time.perf_counter()
-        model.embed([asked.text for asked in questions], purpose="query")
+        embed = model.embed_tokens if isinstance(model, scoring.CachedTokens) else model.embed
+        embed([asked.text for asked in questions], purpose="query")
         embedding = (time.perf_counter() - start) / len(questions)
         figures, seconds = measure(memory, questions)
         console.print(report(f"the whole recipe, {model.id}", figures))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from commonplace.models.sentence_encoder import SentenceEncoder
-from commonplace.ports.models import Embedder
+from commonplace.ports import Embedder, TokenEmbedder, TokenEmbedding
 from commonplace.testing.fakes import HashEmbedder
 
 UNFOUND = 1_000_000
@@ -30,6 +30,32 @@ class Cached:
             vectors = self._inner.embed(new, purpose=purpose)
             self._known.update(zip(new, vectors, strict=True))  # type: ignore[arg-type]  # sync
         return [self._known[text] for text in texts]
+
+
+class CachedTokens(Cached):
+    """The same of an embedder that gives tokens."""
+
+    def __init__(self, inner: TokenEmbedder) -> None:
+        super().__init__(inner)
+        self.token_space = inner.token_space
+        self.token_dimensions = inner.token_dimensions
+        self._encoder = inner
+        self._tokens: dict[str, TokenEmbedding] = {}
+
+    def embed_tokens(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[TokenEmbedding]:
+        """Embed what is new, remember it, and answer in the order of the texts."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._tokens]
+        if new:
+            made = self._encoder.embed_tokens(new, purpose=purpose)
+            self._tokens.update(zip(new, made, strict=True))  # type: ignore[arg-type]  # sync
+        return [self._tokens[text] for text in texts]
+
+
+def cached(inner: Embedder) -> Cached:
+    """Cache what an embedder gives, tokens too if it gives any."""
+    return CachedTokens(inner) if isinstance(inner, TokenEmbedder) else Cached(inner)
 
 
 def embedder(name: str) -> Embedder:

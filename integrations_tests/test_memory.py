@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from commonplace import (
     InvalidScopeError,
     InvalidVectorError,
     LoopRequiredError,
+    Match,
     Memory,
     MemoryClosedError,
     Message,
@@ -28,8 +30,13 @@ from commonplace import (
     Scope,
     Settings,
 )
-from commonplace.model import now
-from commonplace.testing.fakes import AsyncScriptedChat, HashEmbedder, ScriptedChat
+from commonplace.model import TokenEmbedding, now
+from commonplace.testing.fakes import (
+    AsyncScriptedChat,
+    HashEmbedder,
+    HashTokenEmbedder,
+    ScriptedChat,
+)
 
 ALICE = Scope(user_id="alice")
 SESSION = Scope(user_id="alice", session_id="s1")
@@ -63,6 +70,20 @@ class LoopBoundEmbedder(HashEmbedder):
         return super().embed(texts, purpose=purpose)  # type: ignore[arg-type]
 
 
+class AsyncTokenEmbedder(HashTokenEmbedder):
+    """Gives tokens on the loop of its caller."""
+
+    async def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:  # type: ignore[override]
+        raise AssertionError("its tokens were not asked for")
+
+    async def embed_tokens(  # type: ignore[override]
+        self, texts: Sequence[str], *, purpose: Any
+    ) -> Any:
+        vectors = [self._embed(text) for text in texts]
+        given = HashTokenEmbedder().embed_tokens(texts, purpose=purpose)
+        return [replace(one, vector=row) for one, row in zip(given, vectors, strict=True)]
+
+
 class FlakyEmbedder(HashEmbedder):
     """Answers nonsense, or raises, so many times."""
 
@@ -77,6 +98,54 @@ class FlakyEmbedder(HashEmbedder):
                 raise answer
             return [answer] * len(texts)
         return super().embed(texts, purpose=purpose)
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def late_of(matches: Sequence[Match]) -> dict[str, bool]:
+    return {one.record.text: one.score_details["late"] > 0 for one in matches}
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_tokens_are_stored_and_compared_on_every_way_to_write(tmp_path: Path, wait: bool) -> None:
+    turns = [Message(text=f"The {word} was late") for word in ("train", "bus", "letter")]
+    with open_memory(tmp_path, embedder=HashTokenEmbedder()) as memory:
+        memory.add("warm", ALICE)  # from now on the embedder is known as quick
+        for n, turn in enumerate(turns):
+            memory.add([turn], Scope(user_id="alice", session_id=f"{n}"), infer=False, wait=wait)
+        memory.flush()
+        found = late_of(memory.search("Which train?", ALICE))
+
+    assert found["The train was late"]
+    assert not all(found.values())
+
+
+async def test_an_asynchronous_embedder_may_give_tokens(tmp_path: Path) -> None:
+    with open_memory(tmp_path, embedder=AsyncTokenEmbedder()) as memory:
+        for n, text in enumerate(("The train was late", "The bus was blue")):
+            scope = Scope(user_id="alice", session_id=f"{n}")
+            await memory.aadd([Message(text=text)], scope, infer=False)
+        found = late_of(await memory.asearch("Which train?", ALICE))
+
+    assert found == {"The train was late": True, "The bus was blue": False}
+
+
+@pytest.mark.parametrize(
+    "answer", [[[1.0, 2.0]], [None], [TokenEmbedding(vector=[1.0] * 64, tokens=b"x")]]
+)
+def test_an_embedder_that_gives_no_tokens_where_it_should_is_refused(
+    tmp_path: Path, answer: Any
+) -> None:
+    class Broken(HashTokenEmbedder):
+        def embed_tokens(self, texts: Sequence[str], *, purpose: Any) -> Any:
+            return answer
+
+    with (
+        open_memory(tmp_path, embedder=Broken()) as memory,
+        pytest.raises(InvalidVectorError),
+    ):
+        memory.search("Which train?", ALICE)
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from .model import (
     Record,
     Relation,
     Scope,
+    TokenEmbedding,
     Version,
     Wait,
     WriteResult,
@@ -653,8 +654,8 @@ class Memory:
         if not is_async(embedder.embed):
             return await self._runtime.run_search(self._search, request)
         limit = self._settings.max_embed_chars
-        vectors = await aembed(embedder, [text], purpose="query", limit=limit)
-        return await self._run(self._find, request, vectors[0])
+        [embedding] = await aembed(embedder, [text], purpose="query", limit=limit)
+        return await self._run(self._find, request, embedding)
 
     def get(self, record_id: str, scope: Scope, *, include_expired: bool = False) -> Record | None:
         """Read a live record, superseded or not; None if this scope has none with this id.
@@ -1029,15 +1030,15 @@ class Memory:
         if is_async(embedder.embed):
             raise LoopRequiredError(call="search", model=embedder.id)
         limit = self._settings.max_embed_chars
-        vectors = embed(embedder, [request.text], purpose="query", limit=limit)
-        return self._find(request, vectors[0])
+        [embedding] = embed(embedder, [request.text], purpose="query", limit=limit)
+        return self._find(request, embedding)
 
-    def _find(self, request: SearchRequest, vector: Any) -> Sequence[Match]:
+    def _find(self, request: SearchRequest, embedding: TokenEmbedding) -> Sequence[Match]:
         runtime = self._runtime
         engines = runtime.engines
         return search(
             request,
-            vector,
+            embedding,
             engines.index,
             engines.graph,
             runtime.access_log,

@@ -541,6 +541,20 @@ class Revise:
     expires_at: datetime | EllipsisType | None = ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenEmbedding:
+    """Vector of a text, and the vectors of its tokens.
+
+    Attributes:
+        vector: of the text.
+        tokens: one vector after the other, each of `TokenEmbedder.token_dimensions` signed bytes:
+            127 times a vector of unit length. Empty if there are none.
+    """
+
+    vector: Sequence[float]
+    tokens: bytes = b""
+
+
 Content = str | Message | Fact
 """What can be remembered: a text, one turn of a conversation, or a stated fact."""
 

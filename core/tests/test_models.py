@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import numpy as np
 import pytest
 
 from commonplace.errors import MissingExtraError
@@ -20,7 +21,7 @@ from commonplace.models import sentence_encoder
 from commonplace.models.fastembed import FastEmbed
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.models.sentence_encoder import SentenceEncoder
-from commonplace.ports.models import ChatModel, Embedder
+from commonplace.ports.models import ChatModel, Embedder, TokenEmbedder
 
 # The first four numbers: another space under the same name would mix with what is stored.
 KNOWN = {
@@ -101,10 +102,10 @@ def test_embedding_in_many_threads_leaves_the_threads_of_others_as_they_were(
     assert {3} == set(three_blas_threads())
 
 
-def test_the_limit_of_one_blas_thread_ends_with_the_last_who_needs_it(
+def test_the_limit_ofone_blas_thread_ends_with_the_last_who_needs_it(
     three_blas_threads: Callable[[], list[int]],
 ) -> None:
-    first, second = sentence_encoder._one_blas_thread(), sentence_encoder._one_blas_thread()
+    first, second = sentence_encoder.one_blas_thread(), sentence_encoder.one_blas_thread()
 
     def enter_and_leave() -> None:
         with second:
@@ -118,8 +119,44 @@ def test_the_limit_of_one_blas_thread_ends_with_the_last_who_needs_it(
     assert {3} == set(three_blas_threads())
 
 
-def test_the_default_embedder_fits_its_port(encoder: SentenceEncoder) -> None:
+def test_the_default_embedder_fits_its_ports(encoder: SentenceEncoder) -> None:
     assert isinstance(encoder, Embedder)
+    assert isinstance(encoder, TokenEmbedder)
+
+
+def tokens_of(encoder: SentenceEncoder, text: str) -> Any:
+    [made] = encoder.embed_tokens([text], purpose="document")
+    rows = np.frombuffer(made.tokens, "i1").astype(float) / 127
+    return rows.reshape(-1, encoder.token_dimensions)
+
+
+def test_vectors_with_tokens_are_those_of_the_package(encoder: SentenceEncoder) -> None:
+    texts = [*KNOWN, "a", "?", " ", "word " * 400, *(f"Turn {n}, the {n}th." for n in range(90))]
+
+    expected = encoder.embed(texts, purpose="document")
+    made = encoder.embed_tokens(texts, purpose="document")
+
+    assert np.abs(np.array(expected) - [one.vector for one in made]).max() < 1e-5
+    alone = encoder.embed_tokens(texts[-1:], purpose="document")
+    assert alone[0].tokens == made[-1].tokens  # whatever stands beside it
+    assert [] == encoder.embed_tokens([], purpose="query")
+
+
+def test_tokens_are_unit_vectors_of_what_is_no_stop_word(encoder: SentenceEncoder) -> None:
+    rows = tokens_of(encoder, "Where does Alice live?")
+
+    assert 2 == len(rows)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=0.01)
+    assert 2 == len(tokens_of(encoder, "Where is it?")) - 2  # nothing else: all four
+    assert 64 == len(tokens_of(encoder, "word " * 400))
+
+
+def test_tokens_of_like_words_are_nearest(encoder: SentenceEncoder) -> None:
+    asked = tokens_of(encoder, "Who adopted a puppy?")
+    told = [tokens_of(encoder, text) for text in ("Ben bought a dog.", "The train was late.")]
+    best = [float((rows @ asked.T).max(axis=0).mean()) for rows in told]
+
+    assert best[0] > best[1] + 0.1
 
 
 @needs_openai

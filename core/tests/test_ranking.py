@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from commonplace.model import Record, Scope, turn_key
 from commonplace.ports.stores import Hit
-from commonplace.retrieval.ranking import neighbour_turns, rank
+from commonplace.retrieval.ranking import Weights, _Signals, neighbour_turns, rank
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
@@ -178,10 +178,37 @@ def test_neighbours_do_not_stretch_the_scores() -> None:
     assert pytest.approx(alone) == [match.score for match in rank("?", hits, [far], now=NOW)][:2]
 
 
-def test_long_turns_gain_nothing_from_their_session() -> None:
-    [_, second] = rank("?", [turn(1, 0.9, 2.0, words=38), turn(2, 0.4, words=38)], now=NOW)
+def late_parts(*hits: Hit) -> dict[str, float]:
+    weight = Weights().late
+    found = _Signals("?", hits, hits, (), Weights()).weighted(NOW)["late"]
+    return {hit.record.id: part / weight for hit, part in zip(hits, found, strict=True)}
 
-    company = ("session", "coverage", "speaker", "date", "question", "answer")
+
+def test_a_turn_gains_by_the_tokens_of_the_turns_around_it() -> None:
+    hits = [
+        replace(turn(place), late=late)
+        for place, late in enumerate([(0.9, 0.1), (0.1, 0.5), (0.1, 0.1), (0.2, 0.1), (0.1, 0.1)])
+    ]
+
+    parts = late_parts(*hits, replace(turn(9), late=(0.1, 0.1)))
+
+    assert [1, 1, 1] == pytest.approx([parts[f"turn {n}"] for n in range(3)])
+    assert (0.35 - 0.1) / (0.7 - 0.1) == pytest.approx(parts["turn 3"])
+    assert (0.15 - 0.1) / (0.7 - 0.1) == pytest.approx(parts["turn 4"])
+    assert 0 == parts["turn 9"]
+
+
+def test_a_turn_without_tokens_gains_nothing_by_them() -> None:
+    assert {"turn 1": 0, "turn 5": 0} == late_parts(turn(1), turn(5))
+    parts = late_parts(turn(1), replace(turn(5), late=(0.9,)), replace(turn(9), late=(0.1,)))
+    assert {"turn 1": 0, "turn 5": 1, "turn 9": 0} == pytest.approx(parts)
+
+
+def test_long_turns_gain_nothing_from_their_session() -> None:
+    hits = [turn(1, 0.9, 2.0, words=38), replace(turn(2, 0.4, words=38), late=(1.0,))]
+    [_, second] = rank("?", hits, now=NOW)
+
+    company = ("session", "coverage", "late", "speaker", "date", "question", "answer")
     assert not any(second.score_details[one] for one in company)
 
 
@@ -251,8 +278,8 @@ def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(
     ]
     chance.shuffle(hits)
     assert {
-        "dense", "lexical", "graph", "session", "coverage", "speaker", "date", "question",
-        "answer", "length",
+        "dense", "lexical", "graph", "session", "coverage", "late", "speaker", "date",
+        "question", "answer", "length",
     } == set(matches[0].score_details)  # fmt: skip
     assert rank("green tea", hits, now=NOW) == rank("green tea", hits[::-1], now=NOW)
 

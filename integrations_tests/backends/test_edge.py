@@ -12,7 +12,13 @@ import pytest
 
 from commonplace.backends.edge.index import EdgeIndex
 from commonplace.errors import SchemaMismatchError, StoreLockedError, StoreUnavailableError
-from commonplace.testing.contracts.index import ANNA, DIMENSIONS, VectorIndexContract, make_point
+from commonplace.testing.contracts.index import (
+    ANNA,
+    DIMENSIONS,
+    TOKEN_DIMENSIONS,
+    VectorIndexContract,
+    make_point,
+)
 
 META = {"schema": "1", "embedder": "test@1"}
 
@@ -61,6 +67,14 @@ def test_a_damaged_description_is_named(index, path):
 
     with pytest.raises(StoreUnavailableError, match=r"index\.json"):
         EdgeIndex(path, dimensions=DIMENSIONS, meta=META)
+
+
+@pytest.fixture
+def token_index(path):
+    meta = META | {"tokens": "test@1/tokens"}
+    opened = EdgeIndex(path, dimensions=DIMENSIONS, meta=meta, token_dimensions=TOKEN_DIMENSIONS)
+    yield opened
+    opened.close()
 
 
 class TestEdgeIndex(VectorIndexContract):

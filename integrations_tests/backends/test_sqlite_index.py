@@ -19,16 +19,18 @@ from commonplace.backends.shared import rows
 from commonplace.backends.sqlite.connection import SqliteConnection, TransactionHandle
 from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.backends.sqlite.index import SqliteIndex, drop_points
-from commonplace.errors import SchemaMismatchError
+from commonplace.errors import InvalidVectorError, SchemaMismatchError, StoreUnavailableError
 from commonplace.filters import parse_filter
 from commonplace.model import Record, Scope
 from commonplace.ports.stores import Hit, Point, Put, Query, Terms
 from commonplace.testing.contracts.index import (
     DIMENSIONS,
     NOW,
+    TOKEN_DIMENSIONS,
     VectorIndexContract,
     make_point,
     make_query,
+    make_tokens,
 )
 
 from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
@@ -56,6 +58,16 @@ def index(tmp_path: Path) -> Iterator[SqliteIndex]:
     made.close()
 
 
+TOKENS = {"token_dimensions": TOKEN_DIMENSIONS, "meta": {**META, "tokens": "test@1/tokens"}}
+
+
+@pytest.fixture
+def token_index(tmp_path: Path) -> Iterator[SqliteIndex]:
+    made = opened(tmp_path, **TOKENS)
+    yield made
+    made.close()
+
+
 class TestSqliteIndex(VectorIndexContract):
     """The shipped contract, with all points in memory."""
 
@@ -68,6 +80,99 @@ class TestSqliteIndexInBlocks(VectorIndexContract):
         made = opened(tmp_path, cache_bytes=0)
         yield made
         made.close()
+
+    @pytest.fixture
+    def token_index(self, tmp_path: Path) -> Iterator[SqliteIndex]:
+        made = opened(tmp_path, cache_bytes=0, **TOKENS)
+        yield made
+        made.close()
+
+
+def near_by_tokens(number: int) -> list[Point]:
+    """Make points of which the last is far by vector, has no terms, and is nearest by tokens."""
+    others = [
+        make_point(f"p{n}", ANNA, 1.0, n / 1000, terms={1: 1.0}, tokens=make_tokens((0, 1)))
+        for n in range(number - 1)
+    ]
+    return [*others, make_point("last", ANNA, 0.0, 1.0, tokens=make_tokens((0, 1), (1, 0)))]
+
+
+@pytest.mark.parametrize(("number", "is_found"), [(750, True), (751, False)])
+def test_tokens_find_records_by_themselves_in_a_small_scope(
+    token_index: SqliteIndex, number: int, is_found: bool
+) -> None:
+    token_index.upsert(near_by_tokens(number))
+    asked = make_query(terms=(1,), tokens=make_tokens((1, 0)))
+
+    found = token_index.search(asked, 1)
+
+    assert is_found == ("last" in {hit.record.text for hit in found})
+    assert all(hit.late for hit in found)
+
+
+@pytest.mark.parametrize("space", [None, "test@1/other tokens"])
+def test_points_with_other_tokens_are_searched_without(tmp_path: Path, space: str | None) -> None:
+    meta = META if space is None else {**META, "tokens": space}
+    with contextlib.closing(opened(tmp_path, meta=meta, token_dimensions=2)) as made:
+        made.upsert([make_point("old", tokens=make_tokens((1, 0)))])
+
+    with contextlib.closing(opened(tmp_path, **TOKENS)) as index:
+        index.upsert([make_point("new", tokens=make_tokens((1, 0)))])
+        found = index.search(make_query(tokens=make_tokens((1, 0))), 5)
+
+    assert {("old", ()), ("new", ())} == {(hit.record.text, hit.late) for hit in found}
+
+
+def test_a_file_from_before_tokens_takes_the_column(tmp_path: Path) -> None:
+    with contextlib.closing(opened(tmp_path)) as made:
+        made.upsert([make_point("old")])
+    connection = SqliteConnection(str(tmp_path / "memory.db"))
+    connection.write(lambda c: c.execute("ALTER TABLE point DROP COLUMN tokens"))
+    connection.close()
+
+    with contextlib.closing(opened(tmp_path, **TOKENS)) as index:
+        index.upsert([make_point("new", tokens=make_tokens((1, 0)))])
+
+        assert {"old", "new"} == texts(index, make_query(tokens=make_tokens((1, 0))))
+
+
+def test_tokens_of_a_wrong_length_are_refused(token_index: SqliteIndex) -> None:
+    with pytest.raises(InvalidVectorError):
+        token_index.upsert([make_point("good"), make_point("bad", tokens=b"123")])
+    with pytest.raises(InvalidVectorError):
+        token_index.search(make_query(tokens=b"12345"), 5)
+
+    assert 0 == token_index.count(ANNA)
+
+
+def test_damaged_tokens_are_told_and_not_shifted(tmp_path: Path) -> None:
+    with contextlib.closing(opened(tmp_path, **TOKENS)) as made:
+        made.upsert([make_point(f"p{n}", tokens=make_tokens((1, 0))) for n in range(2)])
+    connection = SqliteConnection(str(tmp_path / "memory.db"))
+    connection.write(lambda c: c.execute("UPDATE point SET tokens = substr(tokens, 1, 2)"))
+    connection.close()
+
+    with (
+        contextlib.closing(opened(tmp_path, **TOKENS)) as index,
+        pytest.raises(StoreUnavailableError),
+    ):
+        index.search(make_query(tokens=make_tokens((1, 0))), 5)
+
+
+def test_loaded_tokens_count_in_the_cache(token_index: SqliteIndex) -> None:
+    token_index.upsert([make_point(f"p{n}", tokens=make_tokens(*[(0, 1)] * 50)) for n in range(9)])
+    bare = make_query()
+    token_index.search(bare, 5)
+    full = token_index._cache._bytes
+
+    token_index.upsert(
+        [make_point(f"p{n}", version=2, tokens=make_tokens((0, 1))) for n in range(9)]
+    )
+    token_index.search(bare, 5)
+    token_index.upsert([make_point("p0", version=3)])  # more dead rows than others
+    token_index.search(bare, 5)
+
+    assert full - token_index._cache._bytes > 9 * 40 * TOKEN_DIMENSIONS
 
 
 def exact(points: Sequence[Point], query: Query, limit: int) -> list[tuple[Record, float, float]]:

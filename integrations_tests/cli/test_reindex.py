@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from commonplace import Fact, Memory
+from commonplace import Fact, Memory, Message
+from commonplace.cli import arguments
 from commonplace.errors import StoreUnavailableError
+from commonplace.testing.fakes import HashEmbedder, HashTokenEmbedder
 
 from .populated import SMALL, embedder_of, opened, reads, users
 from .test_commands import ALICE, dead_letter, hold, in_another_process
@@ -45,6 +47,23 @@ def test_reindex_makes_the_vectors_anew(run, lived: Path):
     assert run("doctor", lived).exit_code == 0
     with opened(lived) as memory:
         assert reads(memory) == before
+
+
+def test_reindex_gives_tokens_to_a_memory_that_was_made_without(run, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(arguments, "embedder_of", lambda _: HashTokenEmbedder())
+
+    def late(embedder: HashEmbedder) -> list[float]:
+        with Memory.open(str(tmp_path), embedder=embedder) as memory:
+            for n, text in enumerate(("I row at dawn", "The bus was late")):
+                session = replace(ALICE, session_id=f"{n}")
+                memory.add([Message(text=text)], session, infer=False)
+            return [one.score_details["late"] for one in memory.search("Who rows?", ALICE)]
+
+    assert late(HashEmbedder()) == [0, 0]
+    assert late(HashTokenEmbedder()) == [0, 0]
+
+    assert run("reindex", tmp_path).exit_code == 0
+    assert max(late(HashTokenEmbedder())) > 0
 
 
 @pytest.mark.parametrize("part", ["vectors", "journal"])

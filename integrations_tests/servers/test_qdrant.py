@@ -33,6 +33,7 @@ from commonplace.testing.contracts.index import (
     BEN,
     DIMENSIONS,
     NOW,
+    TOKEN_DIMENSIONS,
     VectorIndexContract,
     make_point,
     make_query,
@@ -47,6 +48,7 @@ from .qdrant_engine import Engine
 
 REAL = has_qdrant()
 META = {"schema": "1", "embedder": "test@1"}
+TOKENS = {"token_dimensions": TOKEN_DIMENSIONS, "meta": META | {"tokens": "test@1/tokens"}}
 PROTOCOLS = ("http", "grpc")
 # The codes of both protocols for one and the same trouble.
 BUSY = {"http": 429, "grpc": list(grpc.StatusCode).index(grpc.StatusCode.RESOURCE_EXHAUSTED)}
@@ -118,6 +120,12 @@ class TestQdrantInMemory(VectorIndexContract):
         yield opened
         opened.close()
 
+    @pytest.fixture
+    def token_index(self):
+        opened = QdrantIndex(":memory:", dimensions=DIMENSIONS, **TOKENS)
+        yield opened
+        opened.close()
+
 
 class TestQdrantOverTheWire(VectorIndexContract):
     """The shipped contract, over both protocols, on Qdrant's engine behind a server of ours."""
@@ -125,6 +133,10 @@ class TestQdrantOverTheWire(VectorIndexContract):
     @pytest.fixture
     def index(self, wired):
         return wired
+
+    @pytest.fixture
+    def token_index(self, connect):
+        return connect(**TOKENS)
 
 
 @pytest.fixture
@@ -165,6 +177,10 @@ class TestQdrantServer(VectorIndexContract):
     def index(self, anew, request):
         return anew(prefer_grpc=request.param == "grpc")
 
+    @pytest.fixture(params=PROTOCOLS)
+    def token_index(self, anew, request):
+        return anew(prefer_grpc=request.param == "grpc", **TOKENS)
+
 
 @pytest.mark.external_service
 class TestQdrantServerQuantized(VectorIndexContract):
@@ -175,6 +191,10 @@ class TestQdrantServerQuantized(VectorIndexContract):
     @pytest.fixture
     def index(self, anew):
         return anew(quantize=True)
+
+    @pytest.fixture
+    def token_index(self, anew):
+        return anew(quantize=True, **TOKENS)
 
 
 @pytest.mark.external_service
@@ -546,7 +566,7 @@ class TestRoundTrips:
         query = make_query(terms=(1,))
         both = scorers(query, make_vector(), None)
 
-        requests = union_requests(both, both, visible(query, ranges=True), 10, 3, None)
+        requests = union_requests(both, both, visible(query, ranges=True), 10, 3, None, ["row"])
 
         assert [request.limit for request in requests] == [60, 60]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..ingest.embedding import embed
-from ..model import Record
-from ..ports.models import Embedder
+from ..model import Record, TokenEmbedding
+from ..ports.models import Embedder, TokenEmbedder
 from ..ports.snapshot import RecordRow
 from ..ports.stores import GraphStore, Point, VectorIndex
 from ..retrieval.lexical import count_words, document_terms
@@ -15,7 +15,7 @@ from ..retrieval.lexical import count_words, document_terms
 T = TypeVar("T")
 Progress = Callable[[str, int], None]
 """Is called with a stage and the number of rows that are done."""
-VectorSource = Callable[[Sequence[Record]], Mapping[str, Sequence[float]]]
+VectorSource = Callable[[Sequence[Record]], Mapping[str, TokenEmbedding]]
 """Reads vectors of records by id, where there are any."""
 _BATCH = 64
 
@@ -55,6 +55,8 @@ def backfill(
     for batch in batches((one for one in live_records(graph) if one.indexed), _BATCH):
         outdated = [one for one in batch if indexed.get(one.id, -1) < one.version]
         vectors = vectors_of(outdated) if vectors_of and outdated else {}
+        if isinstance(embedder, TokenEmbedder):
+            vectors = {id_: one for id_, one in vectors.items() if one.tokens}
         index.upsert(points_of(outdated, embedder, limit=limit, vectors=vectors))
         # Another record may have ended or contradicted it since, which keeps its version.
         index.amend([one for one in batch if indexed.get(one.id, -1) >= one.version])
@@ -75,7 +77,7 @@ def points_of(
     embedder: Embedder,
     *,
     limit: int,
-    vectors: Mapping[str, Sequence[float]],
+    vectors: Mapping[str, TokenEmbedding],
 ) -> list[Point]:
     """Make the points of records, in their order.
 
@@ -91,14 +93,15 @@ def points_of(
     missing = [one for one in records if one.id not in vectors]
     if missing:
         texts = [one.indexed_text for one in missing]
-        rows = embed(embedder, texts, purpose="document", limit=limit).tolist()
+        rows = embed(embedder, texts, purpose="document", limit=limit)
         vectors |= {one.id: row for one, row in zip(missing, rows, strict=True)}
     return [
         Point(
             record=one,
-            vector=vectors[one.id],
+            vector=vectors[one.id].vector,
             terms=document_terms(one.indexed_text),
             words=count_words(one.indexed_text),
+            tokens=vectors[one.id].tokens,
         )
         for one in records
     ]

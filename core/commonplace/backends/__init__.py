@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
-from ..ports.models import Embedder
+from ..ports.models import Embedder, TokenEmbedder
 from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
 from ..settings import EDGE, Location, Settings, is_url, parse_server_url, without_secret
 
@@ -169,11 +169,15 @@ def open_index(
     """
     meta = {"embedder": embedder.id, "lexical": lexical, "schema": SCHEMA}
     dimensions = embedder.dimensions
+    token_dimensions = 0
+    if isinstance(embedder, TokenEmbedder):
+        token_dimensions = embedder.token_dimensions
+        meta["tokens"] = embedder.token_space
     if location.vectors.startswith(EDGE):
         from .edge.index import EdgeIndex
 
         path = str(_edge_folder(location, generation))
-        return EdgeIndex(path, dimensions=dimensions, meta=meta)
+        return EdgeIndex(path, dimensions=dimensions, meta=meta, token_dimensions=token_dimensions)
     if not is_url(location.vectors):
         from .sqlite.connection import SqliteConnection
         from .sqlite.index import SqliteIndex
@@ -182,6 +186,7 @@ def open_index(
             return SqliteIndex(
                 stores.connection,
                 dimensions=dimensions,
+                token_dimensions=token_dimensions,
                 meta=meta,
                 generation=generation,
                 cache_bytes=settings.cache_bytes,
@@ -192,6 +197,7 @@ def open_index(
             return SqliteIndex(
                 connection,
                 dimensions=dimensions,
+                token_dimensions=token_dimensions,
                 meta=meta,
                 keeps_records=True,
                 cache_bytes=settings.cache_bytes,
@@ -202,7 +208,7 @@ def open_index(
     from .qdrant.index import QdrantIndex
 
     given = _collection_options(location, settings, generation)
-    return QdrantIndex(**given, dimensions=dimensions, meta=meta)
+    return QdrantIndex(**given, dimensions=dimensions, meta=meta, token_dimensions=token_dimensions)
 
 
 def drop_index(stores: OpenStores, location: Location, settings: Settings, generation: int) -> None:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..model import Change, Record, Scope, WriteResult
+from ..model import Change, Record, Scope, TokenEmbedding, WriteResult
 from ..ports.stores import (
     Engines,
     GraphStore,
@@ -20,7 +20,7 @@ from ..ports.stores import (
     VectorIndex,
     crash_point,
 )
-from .planning import PlannedChanges
+from .planning import PlannedChange, PlannedChanges
 
 Describe = Callable[[str], tuple[Terms, int]]
 Planned = list[tuple[Operation, PlannedChanges]]
@@ -88,9 +88,7 @@ def described(planned: Sequence[PlannedChanges], describe: Describe) -> Describe
     return lambda text: known.get(text) or describe(text)
 
 
-def _with_version(
-    planned: tuple[Put | Remove, Sequence[float] | None], version: int
-) -> tuple[Put | Remove, Sequence[float] | None]:
+def _with_version(planned: PlannedChange, version: int) -> PlannedChange:
     change, vector = planned
     if isinstance(change, Remove):
         return replace(change, version=version), vector
@@ -147,7 +145,7 @@ def _still_states(stored: Record, added: Record) -> bool:
 
 def _sync_index(
     changes: Sequence[Put | Remove],
-    vectors: Sequence[Sequence[float] | None],
+    vectors: Sequence[TokenEmbedding | None],
     outcomes: Sequence[Outcome],
     index: VectorIndex,
     describe: Describe,
@@ -185,16 +183,22 @@ class _IndexBatch:
         self.points.pop(record_id, None)
         self.removed[record_id] = scope, version if self.shared else None
 
-    def put(self, put: Put, vector: Sequence[float] | None, record: Record | None) -> None:
+    def put(self, put: Put, embedding: TokenEmbedding | None, record: Record | None) -> None:
         self.written[put.record.id] = record or put.record
         if record is None:
             return
         if not record.indexed:
             self.remove(record.id, record.scope, record.version)
-        elif vector is not None and _has_text_of(put.record, record):
+        elif embedding is not None and _has_text_of(put.record, record):
             terms, words = self.describe(record.indexed_text)
             self.removed.pop(record.id, None)
-            self.points[record.id] = Point(record=record, vector=vector, terms=terms, words=words)
+            self.points[record.id] = Point(
+                record=record,
+                vector=embedding.vector,
+                terms=terms,
+                words=words,
+                tokens=embedding.tokens,
+            )
         elif put.replace or record.kind != "episode":
             # Its text is of another change, the rest of this one: it may have been told again.
             self.amended[record.id] = record

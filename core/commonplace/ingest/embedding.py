@@ -1,18 +1,21 @@
-"""Checked calls of an embedder: one vector of unit length for each text, or an error."""
+"""Checked calls of an embedder: one vector of unit length for each text, or an error.
+
+An embedder that gives tokens too is asked for both at once.
+"""
 
 import inspect
 import math
 from asyncio import CancelledError
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidVectorError, LoopRequiredError, ModelFailedError
-from ..ports.models import Embedder
+from ..model import TokenEmbedding
+from ..ports.models import Embedder, TokenEmbedder
 
-UnitVectors = NDArray[np.float32]
+Purpose = Literal["query", "document"]
 
 
 class EmbedderPace:
@@ -35,9 +38,9 @@ class EmbedderPace:
 
 
 def embed(
-    embedder: Embedder, texts: Sequence[str], *, purpose: Literal["query", "document"], limit: int
-) -> UnitVectors:
-    """Embed texts with a synchronous embedder: one row of unit length each, in their order.
+    embedder: Embedder, texts: Sequence[str], *, purpose: Purpose, limit: int
+) -> list[TokenEmbedding]:
+    """Embed texts with a synchronous embedder: a vector of unit length each, in their order.
 
     Args:
         limit: characters of each text that are embedded.
@@ -50,22 +53,29 @@ def embed(
     if is_async(embedder.embed):
         raise LoopRequiredError(call="embed", model=embedder.id)
     try:
-        vectors = embedder.embed([text[:limit] for text in texts], purpose=purpose)
+        answer = _call(embedder, texts, purpose, limit)
     except (Exception, CancelledError) as error:  # the user's model may raise anything
         raise ModelFailedError(model=embedder.id, reason=repr(error)) from error
-    return _normalize(embedder, len(texts), vectors)
+    return _checked(embedder, len(texts), answer)
 
 
 async def aembed(
-    embedder: Embedder, texts: Sequence[str], *, purpose: Literal["query", "document"], limit: int
-) -> UnitVectors:
+    embedder: Embedder, texts: Sequence[str], *, purpose: Purpose, limit: int
+) -> list[TokenEmbedding]:
     """Embed texts with an asynchronous embedder, on the running loop; else as `embed`."""
     try:
-        vectors = embedder.embed([text[:limit] for text in texts], purpose=purpose)
-        vectors = await vectors if inspect.isawaitable(vectors) else vectors
+        answer = _call(embedder, texts, purpose, limit)
+        answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # the user's model may raise anything
         raise ModelFailedError(model=embedder.id, reason=repr(error)) from error
-    return _normalize(embedder, len(texts), vectors)
+    return _checked(embedder, len(texts), answer)
+
+
+def _call(embedder: Embedder, texts: Sequence[str], purpose: Purpose, limit: int) -> Any:
+    given = [text[:limit] for text in texts]
+    if isinstance(embedder, TokenEmbedder):
+        return embedder.embed_tokens(given, purpose=purpose)
+    return embedder.embed(given, purpose=purpose)
 
 
 def is_async(method: object) -> bool:
@@ -73,7 +83,27 @@ def is_async(method: object) -> bool:
     return inspect.iscoroutinefunction(inspect.unwrap(method))  # type: ignore[arg-type]  # callable
 
 
-def _normalize(embedder: Embedder, expected: int, vectors: object) -> UnitVectors:
+def _checked(embedder: Embedder, expected: int, answer: Any) -> list[TokenEmbedding]:
+    if not isinstance(embedder, TokenEmbedder):
+        rows = _normalize(embedder, expected, answer)
+        return [TokenEmbedding(vector=row) for row in rows]
+    size = embedder.token_dimensions
+    try:
+        rows = _normalize(embedder, expected, [one.vector for one in answer])
+        tokens = [bytes(one.tokens) for one in answer]
+    except (TypeError, AttributeError):
+        reason = "must come as a list of TokenEmbedding"
+        raise InvalidVectorError(reason=reason, expected=embedder.dimensions, got=0) from None
+    for one in tokens:
+        if len(one) % size:
+            reason = f"must have tokens of {size} bytes each"
+            raise InvalidVectorError(
+                reason=reason, expected=embedder.dimensions, got=len(one) % size
+            )
+    return [TokenEmbedding(vector=row, tokens=some) for row, some in zip(rows, tokens, strict=True)]
+
+
+def _normalize(embedder: Embedder, expected: int, vectors: object) -> Any:
     size = embedder.dimensions
     try:
         rows = np.asarray(vectors, dtype=np.float32)
@@ -86,5 +116,4 @@ def _normalize(embedder: Embedder, expected: int, vectors: object) -> UnitVector
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.isfinite(lengths).all() or not (lengths > 0).all():
         raise InvalidVectorError(reason="must be finite and not zero", expected=size, got=size)
-    unit: UnitVectors = rows / lengths
-    return unit
+    return rows / lengths

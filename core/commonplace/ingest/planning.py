@@ -20,7 +20,7 @@ from ..errors import (
     ModelUnreadableError,
     StoreRefusedError,
 )
-from ..model import Extraction, Scope, now
+from ..model import Extraction, Scope, TokenEmbedding, now
 from ..ports.models import ChatModel, Embedder
 from ..ports.stores import (
     AskChat,
@@ -56,8 +56,8 @@ KeepPlanOf = Callable[[Operation, bytes], None]
 FindKnown = Callable[[AskKnown, Sequence[float]], KnownFacts]
 """Finds the known facts that are nearest to a text, given with its vector."""
 Ask = AskVectors | AskChat | AskKnown | KeepPlan
-PlannedChange = tuple[Put | Remove, Sequence[float] | None]
-"""A change and the vector of its text, which is None where the index has it already."""
+PlannedChange = tuple[Put | Remove, TokenEmbedding | None]
+"""A change and the vectors of its text, which are None where the index has them already."""
 PlannedChanges = list[PlannedChange]
 PlanSteps = Generator[Ask, Any, PlannedChanges]
 
@@ -163,7 +163,7 @@ def _perform(
     if models.chat is None:
         return KnownFacts()
     vectors = embed_texts(models.embedder, [ask.text], context.settings, purpose="query")
-    return context.find_known(ask, vectors[0])
+    return context.find_known(ask, vectors[0].vector)
 
 
 async def plan_async(
@@ -187,7 +187,7 @@ async def plan_async(
             answer = await _aembed(models.embedder, ask.texts, settings, run)
         elif isinstance(ask, AskKnown) and models.chat and models.embeds_on_loop:
             vectors = await _aembed(models.embedder, [ask.text], settings, run, purpose="query")
-            answer = await run(context.find_known, ask, vectors[0])
+            answer = await run(context.find_known, ask, vectors[0].vector)
         else:
             answer = await run(_perform, op, ask, models, context)
 

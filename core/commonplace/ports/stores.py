@@ -22,6 +22,7 @@ from ..model import (
     Record,
     Relation,
     Scope,
+    TokenEmbedding,
     Version,
 )
 from .checkpoints import Checkpoints
@@ -53,12 +54,15 @@ class Point:
         vector: `dimensions` finite floats of unit length.
         terms: of the record's indexed text.
         words: length of the text in words, which lexical ranking needs.
+        tokens: vectors of the text's tokens, as in `TokenEmbedding`; an index that was made without
+            them ignores them.
     """
 
     record: Record
     vector: Sequence[float]
     terms: Terms
     words: int
+    tokens: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,7 @@ class Query:
     Attributes:
         scope: only records that it covers.
         vector: unit length. terms: weights are repetitions in the query.
+        tokens: vectors of the query's tokens, as in `TokenEmbedding`.
         at: the moment for expiry; records with `expires_at <= at` are left out.
         where: AND-ed with the scope.
         kinds: only these; empty for all.
@@ -83,6 +88,7 @@ class Query:
     include_superseded: bool = False
     include_expired: bool = False
     as_of: datetime | None = None
+    tokens: bytes = b""
 
     def matches(self, record: Record) -> bool:
         """Check a record; engines whose conditions are wider than the query check this last."""
@@ -101,12 +107,18 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A record with both raw scores: `dense` the cosine, `lexical` the weighted term product."""
+    """A record with its raw scores: `dense` the cosine, `lexical` the weighted term product.
+
+    Attributes:
+        late: the best cosine of each of the query's tokens among the record's, in the order of the
+            query's; empty where either has none.
+    """
 
     record: Record
     dense: float
     lexical: float
     words: int
+    late: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +257,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskVectors:
-    """Request of a planning step for the vectors of these texts; the reply is one per text."""
+    """Request of a planning step for vectors; the reply is a `TokenEmbedding` per text."""
 
     texts: tuple[str, ...]
 
@@ -302,8 +314,9 @@ class VectorIndex(Protocol):
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms.
 
-        Every hit has both scores, whichever list it came from. Best dense first; ties by id.
-        Empty list if nothing matches.
+        With half as many that are best by the mean of `late`, where the index has tokens and the
+        scope is so small that they cost little. Every hit has all scores, whichever list it came
+        from. Best dense first; ties by id. Empty list if nothing matches.
 
         Raises:
             InvalidVectorError: the query's vector is not finite, is zero or has the wrong length;
@@ -333,8 +346,11 @@ class VectorIndex(Protocol):
         A record that is not stored, or is stored with a greater version, is ignored.
         """
 
-    def vectors(self, records: Sequence[Record]) -> "dict[str, Sequence[float]]":
-        """Read the vectors of these records by id, where they are stored with the same text."""
+    def vectors(self, records: Sequence[Record]) -> dict[str, TokenEmbedding]:
+        """Read the vectors of these records by id, where they are stored with the same text.
+
+        With their tokens, where the index has any.
+        """
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
         """Remove these records where the scope covers them; unknown ids are ignored.

@@ -16,13 +16,10 @@ from collections import Counter
 import snowballstemmer
 
 from ..model import fold
+from ..models.stop_words import STOP_WORDS
 from ..ports.stores import Terms
 
 VERSION = "words-1"
-STOP_WORDS = frozenset(
-    "a an the and or of to in on at for is are was were be been do does did what when where who "
-    "which how why with his her their its it he she they i we you my your that this".split()
-)
 # Term weights are stored, so texts are compared with a constant length and not with the mean.
 AVERAGE_LENGTH = 32
 SATURATION = 1.5
@@ -38,6 +35,11 @@ _PARTS = re.compile(rf"[{CJK}]+|(?![{CJK}])[^\W_](?:(?![{CJK}])(?:[^\W_]|[{_MARK
 _CJK_CHARACTER = re.compile(rf"[{CJK}]")
 _SPACES = re.compile(rf"[{CJK}]|\s+")
 _thread = threading.local()
+
+
+def has_cjk(text: str) -> bool:
+    """Tell whether a text has a Chinese, Japanese or Korean character."""
+    return _CJK_CHARACTER.search(text) is not None
 
 
 def tokens(text: str) -> list[str]:

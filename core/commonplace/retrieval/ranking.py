@@ -2,9 +2,9 @@
 
 Pure functions, so that it can be measured alone. Dense and lexical scores are normalised to 0..1
 over the union of candidates. Among short turns a turn gains by its company: by the best of its
-session, by the question's words around it, by the question that it answers, by its speaker and by
-its date. Long messages stand alone, and get none of that. Last, all scores are scaled by the
-confidence that anything fits the question at all.
+session, by the question's words and by words like them around it, by the question that it answers,
+by its speaker and by its date. Long messages stand alone, and get none of that. Last, all scores
+are scaled by the confidence that anything fits the question at all.
 """
 
 import math
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, pairwise
+
+import numpy as np
 
 from ..model import Match, Scope, now, turn_key
 from ..ports.stores import Expansion, Hit
@@ -34,6 +36,7 @@ class Weights:
         session: of the best turn of the same session, with its neighbours.
         coverage: of the share of the question's words, the rare ones above all, in the turns
             around.
+        late: of how near the question's words are to some in the turns around, by token vectors.
         speaker: of the one speaker whom the question names.
         date: of a turn in the month, or near the day, that the question names.
         question: of a turn that ends with a question.
@@ -54,6 +57,7 @@ class Weights:
     share: float = 0.4
     session: float = 1.0
     coverage: float = 1.6
+    late: float = 1.5
     speaker: float = 0.4
     date: float = 2.9
     question: float = -0.45
@@ -128,7 +132,8 @@ def rank(
 
     Returns:
         Matches whose `score_details` sum to `score`: dense, lexical, graph, session, coverage,
-        speaker, date, question, answer, length. Those that count against a record are negative.
+        late, speaker, date, question, answer, length. Those that count against a record are
+        negative.
     """
     seen: dict[str, Hit] = {}
     for hit in (*hits, *neighbours):
@@ -202,6 +207,7 @@ class _Signals:
         signals = {
             "session": (self._session_bests, weights.session),
             "coverage": (self._coverages, weights.coverage),
+            "late": (self._lates, weights.late),
             "speaker": (self._speakers, weights.speaker),
             "date": (lambda: self._dates(at or now()), weights.date),
             "question": (lambda: [float(one) for one in self._asks], weights.question),
@@ -262,6 +268,29 @@ class _Signals:
                 around[i] = words_of[i].union(*(words_of[j] for j in near if j is not None))
         # An exact sum, because sets have no order and equal texts must gain the same.
         return [math.fsum(map(weights.__getitem__, words)) / whole for words in around]
+
+    def _lates(self) -> list[float]:
+        """Score candidates by the question's tokens in the turns up to two places away.
+
+        The mean of the best cosine of each, stretched to 0..1 over the candidates.
+        """
+        size = max(len(hit.late) for hit in self._every)
+        if not size:
+            return [0.0] * len(self._every)
+        missing = len(self._every)  # the index of the padding
+        best = np.full((missing + 1, size), -1.0)
+        there = [i for i, hit in enumerate(self._every) if hit.late]
+        best[there] = [self._every[i].late for i in there]
+        around = [(missing,) * 4] * missing
+        for turns in self._sessions:
+            at = turns.get
+            for n, i in turns.items():
+                before, after = at(n - 1, missing), at(n + 1, missing)
+                around[i] = at(n - 2, missing), before, after, at(n + 2, missing)
+        means = np.maximum(best[:-1], best[np.array(around)].max(axis=1)).mean(axis=1)
+        low = means[there].min()
+        found: list[float] = np.maximum((means - low) / (means.max() - low + EPSILON), 0).tolist()
+        return found
 
     def _speakers(self) -> list[float]:
         """Score turns of a speaker whom the question names, unless it names several."""

@@ -9,12 +9,21 @@ from typing import Any
 
 from ..errors import InvalidRecordError
 from ..filters import Filter, parse_filter
-from ..model import Kind, Match, Record, Scope, check_kinds, check_scope, now
+from ..model import (
+    Kind,
+    Match,
+    Record,
+    Scope,
+    TokenEmbedding,
+    check_kinds,
+    check_scope,
+    now,
+)
 from ..ports.stores import GraphStore, Query, VectorIndex
 from ..settings import Settings
 from ..validation import check_share, check_text, check_time
 from .decay import AccessLog, decayed
-from .lexical import entity_mentions, query_terms
+from .lexical import entity_mentions, has_cjk, query_terms
 from .ranking import neighbour_turns, rank
 
 MAX_TOP_K = 1_000
@@ -88,7 +97,7 @@ def search_request(
 
 def search(
     request: SearchRequest,
-    vector: Sequence[float],
+    embedding: TokenEmbedding,
     index: VectorIndex,
     graph: GraphStore,
     access_log: AccessLog,
@@ -98,14 +107,16 @@ def search(
     """Find the records that fit a request, best first; ties by id.
 
     Args:
-        vector: of the request's text, `dimensions` floats of unit length.
+        embedding: of the request's text, `dimensions` floats of unit length and perhaps tokens.
         beside: threads on which the graph store is asked while the index is; None asks them one
             after the other, which is quicker where nothing is sent over a network.
     """
     at = now()
     query = Query(
         scope=request.scope,
-        vector=vector,
+        vector=embedding.vector,
+        # In Chinese they found nothing more, and put the neighbours of what fits before it.
+        tokens=b"" if has_cjk(request.text) else embedding.tokens,
         terms=query_terms(request.text),
         at=at,
         where=request.where,

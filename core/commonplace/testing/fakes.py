@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from ..model import TokenEmbedding
 from ..retrieval.lexical import tokens
 
 
@@ -47,6 +48,31 @@ class HashEmbedder:
         if not length:
             vector[0] = length = 1.0
         return [value / length for value in vector]
+
+
+class HashTokenEmbedder(HashEmbedder):
+    """The same, with a token vector for each word of a text."""
+
+    token_space = "hash-words-8"
+    token_dimensions = 8
+
+    def embed_tokens(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[TokenEmbedding]:
+        """Embed texts as `embed`; the same word has the same token vector everywhere."""
+        vectors = self.embed(texts, purpose=purpose)
+        tokens_of = [b"".join(map(_word_vector, tokens(text))) for text in texts]
+        return [
+            TokenEmbedding(vector=vector, tokens=some)
+            for vector, some in zip(vectors, tokens_of, strict=True)
+        ]
+
+
+def _word_vector(word: str) -> bytes:
+    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    parts = [number - 127.5 for number in digest]
+    length = math.sqrt(sum(part * part for part in parts))
+    return bytes(round(127 * part / length) % 256 for part in parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,13 +23,15 @@ from ...errors import (
     StoreLockedError,
     StoreUnavailableError,
 )
-from ...model import Record, Scope
+from ...model import Record, Scope, TokenEmbedding
 from ...ports.stores import Hit, Point, Query
+from ..shared.late_interaction import FIELD, asked_tokens, best_of_each, from_field, to_field
 from ..shared.payload import (
     FilterCompiler,
     check_meta,
     checked,
     focus,
+    has_tokens,
     payload_of,
     read_row,
     tags_of,
@@ -59,7 +61,10 @@ class EdgeIndex:
     Args:
         path: the folder; made if missing, readable by its owner alone.
         meta: what the vectors depend on (schema version, embedder); stored at the first opening
-            and compared at every later one, together with `dimensions`.
+            and compared at every later one, together with `dimensions`. Of other tokens than the
+            stored ones none are used.
+        token_dimensions: of every token vector; 0 if there are none. Only those of hits are
+            compared.
 
     Raises:
         SchemaMismatchError: the folder was made with other `meta`; nothing was touched.
@@ -67,7 +72,9 @@ class EdgeIndex:
         StoreUnavailableError: its files cannot be read.
     """
 
-    def __init__(self, path: str, *, dimensions: int, meta: Mapping[str, str]) -> None:
+    def __init__(
+        self, path: str, *, dimensions: int, meta: Mapping[str, str], token_dimensions: int = 0
+    ) -> None:
         self._dimensions = dimensions
         self._folder = Path(path)
         self._lock = threading.RLock()
@@ -75,9 +82,9 @@ class EdgeIndex:
         shard = self._folder / "shard"
         exists = (shard / "segments").is_dir()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_meta(
-            self._folder / "index.json", {**meta, "dimensions": str(dimensions)}, exists=exists
-        )
+        wanted = {**meta, "dimensions": str(dimensions)}
+        stored = _check_meta(self._folder / "index.json", wanted, exists=exists)
+        self._token_dimensions = token_dimensions if has_tokens(stored, wanted) else 0
         shard.mkdir(mode=0o700, exist_ok=True)
         with self._writing():
             self._shard: qe.EdgeShard | None = (
@@ -106,7 +113,7 @@ class EdgeIndex:
             lexical = best(shard, by_terms, conditions, limit, query, read) if by_terms else {}
             dense |= scores(shard, by_vector, lexical.keys() - dense.keys())
             lexical |= scores(shard, by_terms, dense.keys() - lexical.keys())
-        return to_hits(read, dense, lexical)
+            return to_hits(read, dense, lexical, self._late(shard, query, list(read)))
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
         """Score the records of these turns, or with these ids, both ways; best dense first."""
@@ -122,7 +129,18 @@ class EdgeIndex:
             limit = 2 * len(turns) + len(known)
             dense = best(shard, by_vector, conditions, limit, query, read)
             lexical = scores(shard, by_terms, dense.keys())
-        return to_hits(read, dense, lexical)
+            return to_hits(read, dense, lexical, self._late(shard, query, list(read)))
+
+    def _late(
+        self, shard: "qe.EdgeShard", query: Query, ids: list[Any]
+    ) -> dict[str, tuple[float, ...]]:
+        """Compare the query's tokens with those of records."""
+        asked = asked_tokens(query, self._token_dimensions)
+        if asked is None or not ids:
+            return {}
+        rows = shard.retrieve(ids, [FIELD], with_vector=False)
+        late = best_of_each(asked, [from_field(row.payload) for row in rows])
+        return {str(row.id): one for row, one in zip(rows, late, strict=True)}
 
     def _requests(self, query: Query) -> "tuple[MakeRequest, MakeRequest | None]":
         vector = checked([query.vector], self._dimensions)[0]
@@ -139,7 +157,10 @@ class EdgeIndex:
         self._expiring = self._expiring or any(
             p.record.expires_at or p.record.valid_to for p in points
         )
-        made = [_point(point, vector) for point, vector in zip(points, vectors, strict=True)]
+        made = [
+            _point(point, vector, to_field(point.tokens, self._token_dimensions))
+            for point, vector in zip(points, vectors, strict=True)
+        ]
         for start in range(0, len(points), _BATCH):
             part = range(start, min(start + _BATCH, len(points)))
             # One process owns the shard, so a read under the lock is an exact fence.
@@ -164,24 +185,29 @@ class EdgeIndex:
         with self._writing() as shard:
             for start in range(0, len(records), _BATCH):
                 part = {str(uuid.UUID(one.id)): one for one in records[start : start + _BATCH]}
-                for row in shard.retrieve(list(part), ["row"], with_vector=False):
+                for row in shard.retrieve(list(part), ["row", FIELD], with_vector=False):
                     record = part[str(row.id)]
                     stored, words = read_row((row.payload or {})["row"])
                     if stored.version <= record.version:
-                        payload = payload_of(record, words)
+                        kept = {
+                            key: one for key, one in (row.payload or {}).items() if key == FIELD
+                        }
+                        payload = payload_of(record, words) | kept
                         shard.update(qe.UpdateOperation.overwrite_payload([row.id], payload))
 
-    def vectors(self, records: Sequence[Record]) -> dict[str, Sequence[float]]:
+    def vectors(self, records: Sequence[Record]) -> dict[str, TokenEmbedding]:
         """Read the vectors of these records, where they are stored with the same text."""
-        found: dict[str, Sequence[float]] = {}
+        found: dict[str, TokenEmbedding] = {}
         for start in range(0, len(records), _BATCH):
             part = {str(uuid.UUID(one.id)): one for one in records[start : start + _BATCH]}
             with self._engine() as shard:
-                rows: list[Any] = shard.retrieve(list(part), ["row"], with_vector=["dense"])
+                rows: list[Any] = shard.retrieve(list(part), ["row", FIELD], with_vector=["dense"])
             for row in rows:
                 record = part[str(row.id)]
                 if read_row(row.payload["row"])[0].indexed_text == record.indexed_text:
-                    found[record.id] = row.vector["dense"]
+                    found[record.id] = TokenEmbedding(
+                        vector=row.vector["dense"], tokens=from_field(row.payload)
+                    )
         return found
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
@@ -285,16 +311,15 @@ def _config(dimensions: int) -> qe.EdgeConfig:
     )
 
 
-def _point(point: Point, vector: list[float]) -> qe.Point:
+def _point(point: Point, vector: list[float], tokens: dict[str, str]) -> qe.Point:
     # Empty ones too: the engine counts only points with terms as the corpus of rarity.
     terms = qe.SparseVector(list(point.terms.indices), list(point.terms.weights))
-    return qe.Point(
-        point.record.id, {"dense": vector, "terms": terms}, payload_of(point.record, point.words)
-    )
+    payload = payload_of(point.record, point.words) | tokens
+    return qe.Point(point.record.id, {"dense": vector, "terms": terms}, payload)
 
 
-def _check_meta(file: Path, wanted: Mapping[str, str], *, exists: bool) -> None:
-    """Store what the vectors depend on, or compare it with what is stored.
+def _check_meta(file: Path, wanted: Mapping[str, str], *, exists: bool) -> Mapping[str, Any]:
+    """Store what the vectors depend on, or compare it with what is stored; return that.
 
     Raises:
         SchemaMismatchError: the index was made with something else.
@@ -304,12 +329,13 @@ def _check_meta(file: Path, wanted: Mapping[str, str], *, exists: bool) -> None:
         temporary = file.with_suffix(".new")
         temporary.write_text(json.dumps(wanted))
         temporary.replace(file)
-        return
+        return wanted
     try:
         stored = json.loads(file.read_text()) if file.exists() else {}
     except ValueError as error:
         raise StoreUnavailableError(store=str(file), reason=f"is damaged: {error}") from error
     check_meta(stored, wanted)
+    return dict(stored)
 
 
 def _holder(folder: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import InvalidRecordError, SchemaMismatchError
 from ...model import Scope
-from ..shared.payload import check_meta
+from ..shared.payload import check_meta, has_tokens
 from .client import RetryingClient, connect
 from .client import models as m
 
@@ -47,12 +47,14 @@ class CollectionTraits:
         quantized: there are quantized vectors beside the full ones.
         ranges: conditions on numbers without an index are allowed.
         local: it is the driver's imitation, where every search is exact.
+        tokens: it was made with the token vectors that are wanted.
     """
 
     shards: int
     quantized: bool
     ranges: bool
     local: bool
+    tokens: bool
 
     def candidate_params(self, scope: Scope) -> m.SearchParams | None:
         """Build the parameters of the search for candidates."""
@@ -92,7 +94,7 @@ def open_collection(
             if not client.call(client.driver.collection_exists, name):
                 raise
     info = client.call(client.driver.get_collection, name)
-    _check_meta(name, info.config.metadata or {}, wanted)
+    stored = _check_meta(name, info.config.metadata or {}, wanted)
     _finish(client, name, info.payload_schema, layout)
     strict = info.config.strict_mode_config
     return CollectionTraits(
@@ -100,6 +102,7 @@ def open_collection(
         quantized=info.config.quantization_config is not None,
         ranges=not (strict and strict.enabled and strict.unindexed_filtering_retrieve is False),
         local=client.local,
+        tokens=has_tokens(stored, wanted),
     )
 
 
@@ -209,11 +212,14 @@ def _buckets(client: RetryingClient, name: str) -> set[str]:
     }
 
 
-def _check_meta(name: str, metadata: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+def _check_meta(
+    name: str, metadata: Mapping[str, Any], wanted: Mapping[str, str]
+) -> Mapping[str, Any]:
     stored = metadata.get(OWNER)
     if not isinstance(stored, Mapping):
         raise _not_ours(name)
     check_meta(stored, wanted)
+    return stored
 
 
 def _not_ours(name: str) -> SchemaMismatchError:

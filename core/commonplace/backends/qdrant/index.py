@@ -4,8 +4,9 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...model import Record, Scope
+from ...model import Record, Scope, TokenEmbedding
 from ...ports.stores import Hit, Point, Query
+from ..shared.late_interaction import FIELD, asked_tokens, from_field, to_field
 from ..shared.payload import checked, payload_of, read_row, uuids
 from .client import QdrantClient, RetryingClient, connect
 from .client import models as m
@@ -29,6 +30,7 @@ __all__ = ["QdrantIndex"]
 _BATCH = 64  # points in one request
 _DELETE_BATCH = 1024
 _PAGE = 1024
+_ROW = ["row", FIELD]
 
 
 class QdrantIndex:
@@ -50,7 +52,10 @@ class QdrantIndex:
         api_key: sent with every request; use `https` then.
         collection: its name; made if missing.
         meta: what the vectors depend on (schema version, embedder); stored when the collection is
-            made and compared at every opening, together with `dimensions`.
+            made and compared at every opening, together with `dimensions`. Of other tokens than
+            the stored ones none are used.
+        token_dimensions: of every token vector; 0 if there are none. They are in the payload, and
+            those of hits are compared here: the server would tell only the sum over a query's.
         prefer_grpc: use gRPC, on `grpc_port`, which is a little faster than HTTP.
         timeout: seconds for a call with its retries; the last attempt may add as much.
         quantize: make a new collection that keeps vectors of 8-bit numbers in memory, a quarter
@@ -76,6 +81,7 @@ class QdrantIndex:
         collection: str = "commonplace",
         dimensions: int,
         meta: Mapping[str, str],
+        token_dimensions: int = 0,
         prefer_grpc: bool = True,
         grpc_port: int = 6334,
         timeout: float = 10.0,
@@ -109,6 +115,7 @@ class QdrantIndex:
         except BaseException:
             self._client.close()
             raise
+        self._token_dimensions = token_dimensions if self._traits.tokens else 0
 
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
@@ -120,10 +127,14 @@ class QdrantIndex:
         conditions = visible(query, ranges=traits.ranges)
         candidates = scorers(query, vector, traits.candidate_params(query.scope))
         final = scorers(query, vector, traits.scoring_params())
+        asked = asked_tokens(query, self._token_dimensions)
+        fields = ["row"] if asked is None else _ROW
         wanted = limit
         while True:
-            requests = union_requests(candidates, final, conditions, wanted, traits.shards, bucket)
-            found = best_hits(self._query(requests), query, wanted, limit)
+            requests = union_requests(
+                candidates, final, conditions, wanted, traits.shards, bucket, fields
+            )
+            found = best_hits(self._query(requests), query, asked, wanted, limit)
             if found is not None:
                 return found
             wanted *= 4
@@ -139,11 +150,13 @@ class QdrantIndex:
             return []
         conditions = m.Filter(must=[m.Filter(should=chosen), equals("scopes", query.scope.key)])
         final = scorers(query, vector, self._traits.scoring_params())
+        asked = asked_tokens(query, self._token_dimensions)
+        fields = ["row"] if asked is None else _ROW
         wanted, bucket = 2 * len(turns) + len(known) + 1, self._layout.bucket(query.scope)
         while True:
-            responses = self._query(filter_requests(final, conditions, wanted, bucket))
+            responses = self._query(filter_requests(final, conditions, wanted, bucket, fields))
             if len(responses[0].points) < wanted:
-                return matching_hits(responses, query)
+                return matching_hits(responses, query, asked)
             wanted *= 4
 
     def upsert(self, points: Sequence[Point]) -> None:
@@ -153,7 +166,8 @@ class QdrantIndex:
         for point, vector in zip(points, vectors, strict=True):
             held = newest.get(point.record.id)
             if held is None or held[0].version < point.record.version:
-                newest[point.record.id] = (point.record, _struct(point, vector))
+                tokens = to_field(point.tokens, self._token_dimensions)
+                newest[point.record.id] = (point.record, _struct(point, vector, tokens))
         for bucket, part in self._by_bucket([record for record, _ in newest.values()]):
             self._client.write(
                 self._client.driver.upsert,
@@ -172,12 +186,12 @@ class QdrantIndex:
                 self._client.driver.retrieve,
                 self._name,
                 [record.id for record in part],
-                with_payload=["row"],
+                with_payload=_ROW,
                 shard_key_selector=bucket,
             )
-            words = {str(row.id): read_row((row.payload or {})["row"])[1] for row in held}
-            kept = [one for one in part if one.id in words]
-            changes = [_overwrite(one, words[one.id], bucket) for one in kept]
+            payloads = {str(row.id): row.payload or {} for row in held}
+            kept = [one for one in part if one.id in payloads]
+            changes = [_overwrite(one, payloads[one.id], bucket) for one in kept]
             if changes:
                 self._client.write(
                     self._client.driver.batch_update_points,
@@ -186,23 +200,25 @@ class QdrantIndex:
                     ordering=m.WriteOrdering.MEDIUM,
                 )
 
-    def vectors(self, records: Sequence[Record]) -> dict[str, Sequence[float]]:
+    def vectors(self, records: Sequence[Record]) -> dict[str, TokenEmbedding]:
         """Read the vectors of these records, where they are stored with the same text."""
-        found: dict[str, Sequence[float]] = {}
+        found: dict[str, TokenEmbedding] = {}
         for bucket, part in self._by_bucket(records):
             texts = {str(uuid.UUID(one.id)): (one.id, one.indexed_text) for one in part}
             rows: list[Any] = self._client.call(
                 self._client.driver.retrieve,
                 self._name,
                 list(texts),
-                with_payload=["row"],
+                with_payload=_ROW,
                 with_vectors=["dense"],
                 shard_key_selector=bucket,
             )
             for row in rows:
                 name, text = texts[str(row.id)]
                 if read_row(row.payload["row"])[0].indexed_text == text:
-                    found[name] = row.vector["dense"]
+                    found[name] = TokenEmbedding(
+                        vector=row.vector["dense"], tokens=from_field(row.payload)
+                    )
         return found
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
@@ -278,19 +294,22 @@ class QdrantIndex:
                 yield bucket, part[start : start + _BATCH]
 
 
-def _struct(point: Point, vector: list[float]) -> m.PointStruct:
+def _struct(point: Point, vector: list[float], tokens: dict[str, str]) -> m.PointStruct:
     # Empty ones too: the server counts only points with terms as the corpus of rarity.
     terms = m.SparseVector(indices=list(point.terms.indices), values=list(point.terms.weights))
     return m.PointStruct(
         id=point.record.id,
         vector={"dense": vector, "terms": terms},
-        payload=payload_of(point.record, point.words),
+        payload=payload_of(point.record, point.words) | tokens,
     )
 
 
-def _overwrite(record: Record, words: int, bucket: str | None) -> m.OverwritePayloadOperation:
+def _overwrite(
+    record: Record, held: Mapping[str, Any], bucket: str | None
+) -> m.OverwritePayloadOperation:
     here = m.Filter(must=[has_id([record.id]), within("version", lte=record.version)])
-    payload = payload_of(record, words)
+    payload = payload_of(record, read_row(held["row"])[1])
+    payload |= {key: one for key, one in held.items() if key == FIELD}
     return m.OverwritePayloadOperation(
         overwrite_payload=m.SetPayload(payload=payload, filter=here, shard_key=bucket)
     )

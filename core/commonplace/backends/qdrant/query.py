@@ -11,6 +11,7 @@ from typing import Any
 from ...filters import TIMES
 from ...model import Record, Scope
 from ...ports.stores import Hit, Query
+from ..shared.late_interaction import Tokens, best_of_each, from_field
 from ..shared.payload import FilterCompiler, focus, read_row, tags_of, to_hits
 from .client import models as m
 
@@ -42,40 +43,49 @@ def union_requests(
     limit: int,
     shards: int,
     bucket: str | None,
+    fields: list[str],
 ) -> list[m.QueryRequest]:
     """Request the `limit` best of each candidate scorer, and both scores of all of them.
 
     Args:
         shards: over which the scope is spread; each returns its own best.
+        fields: of the payload.
     """
     lists = [m.Prefetch(**one, filter=conditions, limit=limit) for one in candidate_scorers]
     chosen = {"prefetch": lists, "limit": len(lists) * limit * shards, "shard_key": bucket}
-    return _requests(final_scorers, chosen)
+    return _requests(final_scorers, chosen, fields)
 
 
 def filter_requests(
-    final_scorers: Sequence[dict[str, Any]], conditions: m.Filter, limit: int, bucket: str | None
+    final_scorers: Sequence[dict[str, Any]],
+    conditions: m.Filter,
+    limit: int,
+    bucket: str | None,
+    fields: list[str],
 ) -> list[m.QueryRequest]:
     """Request both scores of the records that a filter chooses, at most `limit`."""
     chosen = {"filter": conditions, "limit": limit, "shard_key": bucket}
-    return _requests(final_scorers, chosen)
+    return _requests(final_scorers, chosen, fields)
 
 
 def _requests(
-    final_scorers: Sequence[dict[str, Any]], chosen: dict[str, Any]
+    final_scorers: Sequence[dict[str, Any]], chosen: dict[str, Any], fields: list[str]
 ) -> list[m.QueryRequest]:
-    payloads: list[Any] = [["row"], *[False] * len(final_scorers)]
+    payloads: list[Any] = [fields, *[False] * len(final_scorers)]
     return [
         m.QueryRequest(**scorer, **chosen, with_payload=payload)
         for scorer, payload in zip(final_scorers, payloads, strict=False)
     ]
 
 
-def best_hits(responses: Sequence[Any], query: Query, wanted: int, limit: int) -> list[Hit] | None:
+def best_hits(
+    responses: Sequence[Any], query: Query, asked: Tokens | None, wanted: int, limit: int
+) -> list[Hit] | None:
     """Unite the `limit` best of each list that match the query; best dense first, ties by id.
 
     Args:
         responses: to `union_requests` with the limit `wanted`.
+        asked: tokens of the query, if those of the records were read.
 
     Returns:
         None if more records may match than were requested.
@@ -88,20 +98,27 @@ def best_hits(responses: Sequence[Any], query: Query, wanted: int, limit: int) -
         if len(best) < limit and len(listed) == wanted:
             return None
         kept.update(best)
-    return _to_hits(responses, {key: one for key, one in matching.items() if key in kept})
+    return _to_hits(responses, {key: one for key, one in matching.items() if key in kept}, asked)
 
 
-def matching_hits(responses: Sequence[Any], query: Query) -> list[Hit]:
+def matching_hits(responses: Sequence[Any], query: Query, asked: Tokens | None) -> list[Hit]:
     """Convert the responses to `filter_requests` to hits, leaving out what does not match."""
-    return _to_hits(responses, _matching(responses[0], query))
+    return _to_hits(responses, _matching(responses[0], query), asked)
 
 
-def _to_hits(responses: Sequence[Any], records: dict[str, StoredRecord]) -> list[Hit]:
+def _to_hits(
+    responses: Sequence[Any], records: dict[str, StoredRecord], asked: Tokens | None
+) -> list[Hit]:
     dense, lexical = (
         {str(point.id): point.score for response in some for point in response.points}
         for some in (responses[:1], responses[1:])
     )
-    return to_hits(records, dense, lexical)
+    late: dict[str, tuple[float, ...]] = {}
+    if asked is not None:
+        payloads = {str(point.id): point.payload for point in responses[0].points}
+        values = best_of_each(asked, [from_field(payloads[key]) for key in records])
+        late = dict(zip(records, values, strict=True))
+    return to_hits(records, dense, lexical, late)
 
 
 def _matching(response: Any, query: Query) -> dict[str, StoredRecord]:

@@ -22,6 +22,7 @@ from ...model import Kind, Origin, Record, Role, Scope
 from ...ports.stores import Hit
 from . import rows
 
+TOKENS = "tokens"  # what the token vectors of an index depend on, in its meta
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -185,13 +186,20 @@ def to_hits(
     found: Mapping[str, tuple[Record, int]],
     dense: Mapping[str, float],
     lexical: Mapping[str, float],
+    late: Mapping[str, tuple[float, ...]],
 ) -> list[Hit]:
-    """Join both scores of every record that was read; best dense first, ties by id.
+    """Join the scores of every record that was read; best dense first, ties by id.
 
     One that shares no term with the query has the lexical score 0.
     """
     hits = [
-        Hit(record=record, dense=dense[key], lexical=lexical.get(key, 0.0), words=words)
+        Hit(
+            record=record,
+            dense=dense[key],
+            lexical=lexical.get(key, 0.0),
+            words=words,
+            late=late.get(key, ()),
+        )
         for key, (record, words) in found.items()
     ]
     return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
@@ -200,12 +208,19 @@ def to_hits(
 def check_meta(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
     """Compare what the vectors of an index depend on with what is wanted now.
 
+    Other token vectors, or none, are no reason to refuse it: it is used without (`has_tokens`).
+
     Raises:
         SchemaMismatchError: they differ; names the first difference by key.
     """
-    for what in sorted({*stored, *wanted}, key=lambda one: (one != "embedder", one)):
+    for what in sorted({*stored, *wanted} - {TOKENS}, key=lambda one: (one != "embedder", one)):
         if stored.get(what) != wanted.get(what):
             raise SchemaMismatchError(what=what, stored=stored.get(what), wanted=wanted.get(what))
+
+
+def has_tokens(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    """Tell whether the token vectors of an index are those that are wanted now."""
+    return TOKENS in wanted and stored.get(TOKENS) == wanted[TOKENS]
 
 
 def uuids(ids: Collection[str]) -> list[str]:

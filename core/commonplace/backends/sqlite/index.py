@@ -9,29 +9,29 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import islice
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import StoreUnavailableError
-from ...model import Record, Scope
+from ...model import Record, Scope, TokenEmbedding
 from ...ports.stores import Hit, Point, Query
 from ..shared import rows
-from ..shared.payload import check_meta, to_table
+from ..shared.late_interaction import asked_tokens, to_tokens
+from ..shared.payload import check_meta, has_tokens, to_table
 from . import folders, records
 from .connection import ConnectionHandle, SqliteConnection, create_tables
-from .filters import compile_filter
+from .hits import IDS, MOST_READ, HitCollector, Late
 from .point_cache import PointCache, Reading
-from .points import Floats, Scores, Wanted
+from .points import Floats, Wanted
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS {point} (
   record TEXT NOT NULL, partition TEXT NOT NULL, user_id TEXT, agent_id TEXT,
   session_id TEXT, version INTEGER NOT NULL, change INTEGER NOT NULL, turn TEXT, until INTEGER,
   words INTEGER NOT NULL, digest INTEGER NOT NULL, terms BLOB NOT NULL, weights BLOB NOT NULL,
-  vector BLOB NOT NULL
+  vector BLOB NOT NULL, tokens BLOB NOT NULL DEFAULT x''
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS {point}_by_record ON {point} (record);
 CREATE INDEX IF NOT EXISTS {point}_by_partition ON {point} (partition, change);
@@ -43,8 +43,7 @@ _CACHE_BYTES = 256 * 2**20
 _PAGE = 1000
 _MOST_DIMENSIONS = 2**20
 _META_KEY = re.compile(r"index(?:_([1-9][0-9]{0,8}))?", re.ASCII)
-_MOST_READ = 1024  # records at once
-_IDS = "SELECT value FROM json_each(?)"
+_ALL_TOKENS = 750  # records of which all tokens are compared; of more, only those of the best
 
 
 class _PointRow(NamedTuple):
@@ -64,6 +63,7 @@ class _PointRow(NamedTuple):
     terms: bytes
     weights: bytes
     vector: bytes
+    tokens: bytes
 
 
 _AMENDED = _PointRow._fields[1:9]
@@ -78,7 +78,9 @@ class SqliteIndex:
     Args:
         dimensions: of every vector.
         meta: what the vectors depend on (schema, embedder, lexical terms); stored at the first
-            opening and compared at every later one, together with `dimensions`.
+            opening and compared at every later one, together with `dimensions`. Of other tokens
+            than the stored ones none are used.
+        token_dimensions: of every token vector; 0 if there are none.
         generation: from 1; each has tables of its own.
         keeps_records: no graph store keeps the records in this file, so the index does.
         cache_bytes: of loaded points and records; beyond it the owners used least recently are
@@ -95,6 +97,7 @@ class SqliteIndex:
         *,
         dimensions: int,
         meta: Mapping[str, str],
+        token_dimensions: int = 0,
         generation: int = 1,
         keeps_records: bool = False,
         cache_bytes: int = _CACHE_BYTES,
@@ -103,7 +106,10 @@ class SqliteIndex:
         self._keeps_records = keeps_records
         self._table = table = table_name(generation)
         wanted = {**meta, "dimensions": str(dimensions)}
-        connection.write(lambda c: _create(c, generation, wanted, keeps_records=keeps_records))
+        stored = connection.write(
+            lambda c: _create(c, generation, wanted, keeps_records=keeps_records)
+        )
+        self._token_dimensions = token_dimensions if has_tokens(stored, wanted) else 0
         fields = _PointRow._fields
         updates = ", ".join(f"{field} = excluded.{field}" for field in fields[1:])
         self._put = (
@@ -114,21 +120,33 @@ class SqliteIndex:
         self._amend = f"UPDATE {table} SET {amended} WHERE record = ?"
         self._handle = ConnectionHandle(connection)
         # With the handle of the file: what a transaction has not committed must not be loaded.
-        self._cache = PointCache(self._handle.read, table, dimensions=dimensions, limit=cache_bytes)
+        self._cache = PointCache(
+            self._handle.read,
+            table,
+            dimensions=dimensions,
+            token_dimensions=self._token_dimensions,
+            limit=cache_bytes,
+        )
 
     def search(self, query: Query, limit: int) -> list[Hit]:
-        """Unite the `limit` best by vector and the `limit` best by terms; best dense first."""
+        """Unite the `limit` best by vector, by terms and by tokens; best dense first."""
         vector: Floats = to_table([query.vector], self._dimensions)[0]
         wanted = None if query.where is None else self._in_folder(query)
         if limit < 1 or (wanted is not None and not wanted.ids):
             return []
         with self._cache.select(query, vector, wanted) as reading:
             candidates = reading.candidates
-            lexical = candidates.lexical(query.terms)
-            found = _Hits(self._cache, reading, query, lexical)
+            found = self._hits(reading, query)
             found.take(candidates.best(candidates.dense, limit), limit)
-            found.take(candidates.best(lexical, limit, above=0.0), limit)
+            found.take(candidates.best(found.lexical, limit, above=0.0), limit)
+            half = (limit + 1) // 2  # all would find hardly more, and ranking takes time
+            if len(candidates.rows) <= _ALL_TOKENS and (scores := found.mean_late()) is not None:
+                found.take(candidates.best(scores, half, above=0.0), half)
             return found.best_dense_first()
+
+    def _hits(self, reading: Reading, query: Query) -> HitCollector:
+        asked = asked_tokens(query, self._token_dimensions)
+        return HitCollector(self._cache, reading, query, Late(reading, self._table, asked))
 
     def _in_folder(self, query: Query) -> Wanted | None:
         """Choose the records of a small folder, if a query asks for no others; None for all."""
@@ -136,16 +154,16 @@ class SqliteIndex:
         if name is None or self._keeps_records:
             return None
         with self._handle.read() as connection:
-            ids = folders.records_in(connection, query.scope, name, _MOST_READ)
+            ids = folders.records_in(connection, query.scope, name, MOST_READ)
         return None if ids is None else Wanted((), ids)
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
-        """Score the records of these turns, or with these ids, both ways; best dense first."""
+        """Score the records of these turns, or with these ids, in all ways; best dense first."""
         vector: Floats = to_table([query.vector], self._dimensions)[0]
         if not turns and not ids:
             return []
         with self._cache.select(query, vector, Wanted(turns, ids)) as reading:
-            found = _Hits(self._cache, reading, query, reading.candidates.lexical(query.terms))
+            found = self._hits(reading, query)
             number = len(reading.candidates.rows)
             found.take(iter(range(number)), max(number, 1))
             return found.best_dense_first()
@@ -160,7 +178,7 @@ class SqliteIndex:
         for point, vector in zip(points, table, strict=True):
             record = point.record
             if record.id not in kept or record.version > kept[record.id].version:
-                newest[record.id] = _to_row(point, vector.tobytes())
+                newest[record.id] = _to_row(point, vector.tobytes(), self._token_dimensions)
                 kept[record.id] = record
 
         def write(connection: Connection) -> None:
@@ -201,24 +219,27 @@ class SqliteIndex:
 
         self._handle.write(write)
 
-    def vectors(self, records: Sequence[Record]) -> dict[str, Sequence[float]]:
+    def vectors(self, records: Sequence[Record]) -> dict[str, TokenEmbedding]:
         """Read the vectors of these records, where they are stored with the same text."""
         if not records:
             return {}
         asked = {one.id: one for one in records}
-        sql = f"SELECT record, digest, vector FROM {self._table} WHERE record IN ({_IDS})"
+        sql = f"SELECT record, digest, vector, tokens FROM {self._table} WHERE record IN ({IDS})"
         with self._handle.read() as connection:
             found = connection.execute(sql, (json.dumps(list(asked)),)).fetchall()
         return {
-            one: np.frombuffer(vector, "<f4").tolist()
-            for one, digest, vector in found
+            one: TokenEmbedding(
+                vector=np.frombuffer(vector, "<f4").tolist(),
+                tokens=tokens if self._token_dimensions else b"",
+            )
+            for one, digest, vector, tokens in found
             if digest == _digest(asked[one])
         }
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
         """Remove these records where the scope covers them, those that are newer excepted."""
         if ids:
-            source = f"{self._table} INDEXED BY {self._table}_by_record WHERE record IN ({_IDS})"
+            source = f"{self._table} INDEXED BY {self._table}_by_record WHERE record IN ({IDS})"
             self._remove(source, [json.dumps(list(ids))], scope, version)
 
     def erase(self, scope: Scope, version: int | None = None) -> int:
@@ -267,7 +288,7 @@ class SqliteIndex:
 
     def _stored(self, connection: Connection, ids: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Read version and partition of the points of these records."""
-        sql = f"SELECT record, version, partition FROM {self._table} WHERE record IN ({_IDS})"
+        sql = f"SELECT record, version, partition FROM {self._table} WHERE record IN ({IDS})"
         found = connection.execute(sql, (json.dumps(list(ids)),))
         return {record: (version, partition) for record, version, partition in found}
 
@@ -297,7 +318,7 @@ class SqliteIndex:
             changes.save()
             if self._keeps_records:
                 ids = json.dumps([record for record, _ in gone])
-                connection.execute(f"DELETE FROM record WHERE id IN ({_IDS})", (ids,))
+                connection.execute(f"DELETE FROM record WHERE id IN ({IDS})", (ids,))
             return len(gone)
 
         return self._handle.write(write)
@@ -349,108 +370,6 @@ class _Changes:
         return counters
 
 
-class _Hits:
-    """Collector of the candidates that match a query."""
-
-    def __init__(self, cache: PointCache, reading: Reading, query: Query, lexical: Scores) -> None:
-        self._cache = cache
-        self._reading = reading
-        self._candidates = reading.candidates
-        self._query = query
-        self._lexical = lexical
-        includes = (query.include_superseded, query.include_expired)
-        is_narrower = query.as_of is not None or query.where is not None or bool(query.kinds)
-        # Then the selection of points has decided.
-        self._is_exact = not is_narrower and (all(includes) or not any(includes))
-        self._read: dict[int, Record | None] = {}
-        self._taken: dict[int, Record] = {}
-        self._narrow: set[str] | None = None
-
-    def take(self, order: Iterator[int], limit: int) -> None:
-        """Take the first `limit` candidates of an order that match."""
-        missing, size = limit, limit
-        order = self._narrowed(order)
-        while part := list(islice(order, size)):
-            self._read_records([one for one in part if one not in self._read])
-            for candidate in part:
-                if (record := self._read[candidate]) is not None:
-                    self._taken[candidate] = record
-                    missing -= 1
-                    if not missing:
-                        return
-            if self._narrow is None and len(self._read) > 4 * limit + 256:
-                self._narrow = self._find_narrow()
-                order = self._narrowed(order)
-            size = min(2 * size, _MOST_READ)
-
-    def best_dense_first(self) -> list[Hit]:
-        """List what was taken; ties by id."""
-        at = list(self._taken)
-        numbers = (self._candidates.dense, self._lexical, self._candidates.words)
-        dense, lexical, words = (array[at].tolist() for array in numbers)
-        found = zip(self._taken.values(), dense, lexical, words, strict=True)
-        hits = [Hit(record=one, dense=d, lexical=x, words=n) for one, d, x, n in found]
-        return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
-
-    def _narrowed(self, order: Iterator[int]) -> Iterator[int]:
-        if (narrow := self._narrow) is None:
-            return order
-        ids, rows_ = self._candidates.ids, self._candidates.rows
-        return (one for one in order if ids[rows_[one]] in narrow)
-
-    def _read_records(self, candidates: Sequence[int]) -> None:
-        """Read records; None for one that does not match."""
-        rows_ = self._candidates.rows[candidates].tolist()
-        cached = self._reading.records
-        found = {one: cached.get(row) for one, row in zip(candidates, rows_, strict=True)}
-        if None in found.values():
-            found |= self._fetch(
-                {one: row for one, row in zip(candidates, rows_, strict=True) if found[one] is None}
-            )
-        if not self._is_exact:
-            matches = self._query.matches
-            found = {n: one if one and matches(one) else None for n, one in found.items()}
-        self._read |= found
-
-    def _fetch(self, missing: dict[int, int]) -> dict[int, Record]:
-        """Read the records of candidates, given with their rows, from the file."""
-        numbers = {self._candidates.ids[row]: one for one, row in missing.items()}
-        stored = self._reading.connection.execute(_READ, (json.dumps(list(numbers)),))
-        found = {numbers[row[0]]: rows.to_record(row) for row in stored}
-        self._cache.keep(self._reading, {missing[n]: one for n, one in found.items()})
-        return found
-
-    def _find_narrow(self) -> set[str] | None:
-        """Find the ids of the records that may match by SQL, where most others do not."""
-        condition = _condition(self._query)
-        if condition is None:
-            return None
-        clause, values = rows.covered(self._query.scope)
-        source = f"record {rows.index(self._query.scope, 'record')}"
-        sql = f"SELECT id FROM {source} WHERE {clause} AND live = 1 AND {condition[0]}"
-        return {id_ for (id_,) in self._reading.connection.execute(sql, (*values, *condition[1]))}
-
-
-_READ = f"SELECT {records.COLUMNS} FROM record WHERE id IN ({_IDS}) AND live = 1"
-
-
-def _condition(query: Query) -> tuple[str, list[Any]] | None:
-    """Build an SQL condition on `record` that is at least as wide as a query; None for none."""
-    conditions: list[str] = []
-    values: list[Any] = []
-    if query.kinds:
-        conditions.append(f"kind IN ({', '.join('?' * len(query.kinds))})")
-        values += query.kinds
-    if query.as_of is not None:
-        conditions.append("occurred_at <= ? AND (valid_to IS NULL OR valid_to > ?)")
-        values += [rows.to_micros(query.as_of)] * 2
-    if query.where is not None:
-        sql, operands = compile_filter(query.where)
-        conditions += [] if sql == "1" else [f"({sql})"]
-        values += operands
-    return (" AND ".join(conditions), values) if conditions else None
-
-
 def table_name(generation: int) -> str:
     """Name the table of the points of a generation; `{table}_change` has the counters."""
     return "point" if generation == 1 else f"point_{generation}"
@@ -480,10 +399,14 @@ def _meta_key(generation: int) -> str:
 
 def _create(
     connection: Connection, generation: int, wanted: Mapping[str, str], *, keeps_records: bool
-) -> None:
+) -> Mapping[str, str]:
+    """Create what is missing; return what the points were made with."""
     key, table = _meta_key(generation), table_name(generation)
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     create_tables(connection, _SCHEMA.format(point=table))
+    if "tokens" not in [one[1] for one in connection.execute(f"PRAGMA table_info({table})")]:
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN tokens BLOB NOT NULL DEFAULT x''")
+    made = wanted
     if row is None:  # points of an unknown embedder, in a damaged file, cannot be used
         connection.execute(f"DELETE FROM {table}")
         connection.execute("INSERT INTO meta VALUES (?, ?)", (key, json.dumps(wanted)))
@@ -491,9 +414,11 @@ def _create(
         reason = "what its vectors were made with cannot be read; run `commonplace reindex`"
         raise StoreUnavailableError(store="the index", reason=reason)
     else:
-        check_meta(stored[1], wanted)
+        made = stored[1]
+        check_meta(made, wanted)
     if keeps_records:
         create_tables(connection, records.SCHEMA)
+    return made
 
 
 def _digest(record: Record) -> int:
@@ -507,7 +432,7 @@ def _until(record: Record) -> int | None:
     return min(ends, default=None)
 
 
-def _to_row(point: Point, vector: bytes) -> _PointRow:
+def _to_row(point: Point, vector: bytes, token_dimensions: int) -> _PointRow:
     record, scope = point.record, point.record.scope
     return _PointRow(
         record=record.id,
@@ -524,6 +449,7 @@ def _to_row(point: Point, vector: bytes) -> _PointRow:
         terms=np.array(point.terms.indices, "<u4").tobytes(),
         weights=np.array(point.terms.weights, "<f4").tobytes(),
         vector=vector,
+        tokens=to_tokens(point.tokens, token_dimensions).tobytes() if token_dimensions else b"",
     )
 
 

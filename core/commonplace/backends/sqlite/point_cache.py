@@ -25,6 +25,7 @@ from .points import COLUMNS, ROW_BYTES, Candidates, Floats, Points, Wanted, join
 
 _BATCH = 2048  # rows read at once
 _EMPTY_BYTES = 2000  # of a partition without points
+_USUAL_TOKENS = 24  # of a text
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +69,7 @@ class PointCache:
     Args:
         read: opens a transaction that sees what is committed.
         table: of the points; `{table}_change` has the counters.
+        token_dimensions: 0 if tokens are not to be loaded.
         limit: in bytes. A partition above it is read anew by each search, in blocks.
     """
 
@@ -77,11 +79,13 @@ class PointCache:
         table: str,
         *,
         dimensions: int,
+        token_dimensions: int,
         limit: int,
     ) -> None:
         self._read = read
         self._pid = os.getpid()
         self._dimensions = dimensions
+        self._token_dimensions = token_dimensions
         self._limit = limit
         self._lock = threading.Lock()
         self._partitions: OrderedDict[str, _Partition] = OrderedDict()
@@ -144,9 +148,10 @@ class PointCache:
         points = partition.points
         if points is None:
             (count,) = connection.execute(self._count, (key,)).fetchone()
-            if count * (4 * self._dimensions + ROW_BYTES) > self._limit:
+            tokens = _USUAL_TOKENS * self._token_dimensions
+            if count * (4 * self._dimensions + tokens + ROW_BYTES) > self._limit:
                 return None
-            points = Points(self._dimensions, count)
+            points = self._new_points(count)
         elif (written, removed) == (partition.written, partition.removed):
             return points
         elif written < partition.written or removed < partition.removed:
@@ -168,9 +173,12 @@ class PointCache:
     def _blocks(self, connection: Connection, key: str) -> Iterator[Points]:
         cursor = connection.execute(self._load, (key, 0))
         while loaded := cursor.fetchmany(_BATCH):
-            block = Points(self._dimensions, len(loaded))
+            block = self._new_points(len(loaded))
             _add(block, loaded)
             yield block
+
+    def _new_points(self, capacity: int) -> Points:
+        return Points(self._dimensions, capacity, token_dimensions=self._token_dimensions)
 
     def _account(self, partition: _Partition) -> None:
         """Count the bytes of a partition, and drop the ones used least recently."""

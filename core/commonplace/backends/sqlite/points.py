@@ -11,22 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import InvalidVectorError
 from ...model import Record
 from ...ports.stores import Query, Terms
 from ..shared import rows as row_values
+from ..shared.late_interaction import Tokens, best_cosines, to_tokens
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
-COLUMNS = "change, record, agent_id, session_id, turn, words, until, terms, weights, vector"
+COLUMNS = "change, record, agent_id, session_id, turn, words, until, terms, weights, vector, tokens"
 ROW_BYTES = 700  # id, turn, terms and numbers of a point, beside its vector
 _RECORD_BYTES = 1500  # a decoded record beside its text
 _NEVER = 2**63 - 1
 _DECIMALS = 6  # of a score: equal vectors must not differ by the order of additions
 _KINDS = {
     "change": "i8", "until": "i8", "agent": "i4", "session": "i4", "words": "i4", "alive": "?",
+    "token": "i8", "tokens": "i4",
 }  # fmt: skip
 
 
@@ -35,6 +38,18 @@ class Wanted(NamedTuple):
 
     turns: Collection[str]
     ids: Collection[str]
+
+
+class TokenRows(NamedTuple):
+    """Token vectors of points, and where each row of points has its own: from where, how many."""
+
+    tokens: Tokens
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int32]
+
+    def best(self, asked: Tokens, rows: Numbers) -> Floats:
+        """Find the best cosine of each asked token in each of these rows."""
+        return best_cosines(asked, self.tokens, self.starts[rows], self.counts[rows])
 
 
 class Occurrences(NamedTuple):
@@ -58,6 +73,7 @@ class Candidates:
         words, dense: of each candidate.
         number: of points that the scope covers. frequencies: how many of them have each term.
         occurrences: of the terms in candidates, by candidate.
+        tokens: of the points, by row; None if they are not loaded.
     """
 
     ids: Sequence[str]
@@ -67,6 +83,7 @@ class Candidates:
     number: int
     frequencies: Numbers
     occurrences: Occurrences
+    tokens: TokenRows | None = None
 
     def lexical(self, terms: Terms) -> Scores:
         """Compute the weighted term product of each candidate."""
@@ -150,7 +167,7 @@ class Points:
         size: number of rows, dead ones included. alive: number of the others.
     """
 
-    def __init__(self, dimensions: int, capacity: int = 0) -> None:
+    def __init__(self, dimensions: int, capacity: int = 0, *, token_dimensions: int = 0) -> None:
         self.records: dict[int, Record] = {}
         self.size = 0
         self.alive = 0
@@ -163,17 +180,20 @@ class Points:
             name: np.zeros(capacity, kind) for name, kind in _KINDS.items()
         }
         self._vectors: Floats = np.empty((capacity, dimensions), "f4")
+        self._tokens: Tokens = np.empty((0, token_dimensions), "i1")
+        self._token_number = 0
         self._postings = _Postings()
         self._record_bytes = 0
 
     @property
     def bytes(self) -> int:
         """Their size in memory, roughly."""
-        return self.size * (4 * self._dimensions + ROW_BYTES) + self._record_bytes
+        size = self.size * (4 * self._dimensions + ROW_BYTES)
+        return size + self._tokens.nbytes + self._record_bytes
 
     def add(self, loaded: Sequence[tuple[Any, ...]]) -> None:
         """Add rows of `COLUMNS`, in ascending order of `change`; each replaces its former row."""
-        change, ids, agents, sessions, turns, words, until, terms, weights, vectors = zip(
+        change, ids, agents, sessions, turns, words, until, terms, weights, vectors, tokens = zip(
             *loaded, strict=True
         )
         start, end = self.size, self.size + len(loaded)
@@ -185,6 +205,7 @@ class Points:
             "session": [self._codes.setdefault(one, len(self._codes)) for one in sessions],
             "words": words,
             "alive": True,
+            **self._add_tokens(tokens),
         }
         for name, column in self._columns.items():
             column[start:end] = values[name]
@@ -200,6 +221,25 @@ class Points:
         self.size = end
         self.alive += len(loaded)
 
+    def _add_tokens(self, loaded: Sequence[Any]) -> dict[str, Any]:
+        """Add the tokens of successive rows; return where they are."""
+        size = self._tokens.shape[1]
+        if not size:
+            return {"token": 0, "tokens": 0}
+        lengths = np.array([len(one) for one in loaded])
+        if (lengths % size).any():  # those of the rows after it would be shifted
+            raise InvalidVectorError(reason="has a damaged token", expected=size, got=0)
+        added = to_tokens(b"".join(loaded), size)
+        start, end = self._token_number, self._token_number + len(added)
+        if end > len(self._tokens):
+            grown = np.empty((end if start == 0 else end + end // 4, size), "i1")
+            grown[:start] = self._tokens[:start]
+            self._tokens = grown
+        self._tokens[start:end] = added
+        self._token_number = end
+        counts = lengths // size
+        return {"token": start + np.cumsum(counts) - counts, "tokens": counts}
+
     def retain(self, changes: NDArray[np.int64]) -> None:
         """Drop the points that none of these changes has written last."""
         gone = np.flatnonzero(self._column("alive") & ~np.isin(self._column("change"), changes))
@@ -210,12 +250,18 @@ class Points:
     def compact(self) -> "Points":
         """Return the points without dead rows, as new points."""
         kept = np.flatnonzero(self._column("alive"))
-        made = Points(self._dimensions, len(kept))
+        size = self._tokens.shape[1]
+        made = Points(self._dimensions, len(kept), token_dimensions=size)
         moved = np.full(self.size, -1, np.intp)
         moved[kept] = np.arange(len(kept))
         made.size = made.alive = len(kept)
         made._columns = {name: column[kept] for name, column in self._columns.items()}
         np.take(self._vectors, kept, axis=0, out=made._vectors)
+        starts, counts = made._columns["token"], made._columns["tokens"]
+        tokens = [self._tokens[a : a + n] for a, n in zip(starts, counts, strict=True)]
+        made._tokens = np.concatenate([self._tokens[:0], *tokens])
+        made._token_number = len(made._tokens)
+        made._columns["token"] = np.cumsum(counts, dtype="i8") - counts
         made._ids = [self._ids[row] for row in kept.tolist()]
         made._row_of = {one: row for row, one in enumerate(made._ids)}
         for turn, rows in self._turns.items():
@@ -255,6 +301,7 @@ class Points:
             number=int(np.count_nonzero(covered)),
             frequencies=frequencies,
             occurrences=found,
+            tokens=TokenRows(self._tokens, self._column("token"), self._column("tokens")),
         )
         return PointSelection(candidates, self._vectors[: self.size])
 

@@ -14,9 +14,18 @@ from ...model import Record, Scope, turn_key
 from ...ports.stores import Point, Query, Terms, VectorIndex
 from . import at_once
 
-__all__ = ["DIMENSIONS", "NOW", "VectorIndexContract", "make_point", "make_query"]
+__all__ = [
+    "DIMENSIONS",
+    "NOW",
+    "TOKEN_DIMENSIONS",
+    "VectorIndexContract",
+    "make_point",
+    "make_query",
+    "make_tokens",
+]
 
 DIMENSIONS = 8
+TOKEN_DIMENSIONS = 4
 NOW = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
 ANNA = Scope(user_id="anna")
 BEN = Scope(user_id="ben")
@@ -41,6 +50,7 @@ def make_point(
     scope: Scope = ANNA,
     *weights: float,
     terms: Mapping[int, float] | None = None,
+    tokens: bytes = b"",
     **fields: Any,
 ) -> Point:
     """Make a point whose id follows from text and scope; `terms` maps index to weight."""
@@ -53,6 +63,7 @@ def make_point(
         vector=make_vector(*weights),
         terms=Terms(indices=tuple(held), weights=tuple(held.values())),
         words=len(text.split()),
+        tokens=tokens,
     )
 
 
@@ -65,13 +76,28 @@ def make_query(
     return Query(**{**known, "terms": asked, **more})
 
 
+def make_tokens(*vectors: tuple[float, ...]) -> bytes:
+    """Make token vectors that begin with these numbers, whose squares sum to 1."""
+    padded = [[*one, *[0.0] * TOKEN_DIMENSIONS][:TOKEN_DIMENSIONS] for one in vectors]
+    return bytes(round(127 * part) % 256 for one in padded for part in one)
+
+
+def query_of(tokens: bytes) -> Query:
+    """Make a query with tokens."""
+    return make_query(tokens=tokens)
+
+
 def texts(index: VectorIndex, query: Query, limit: int = 100) -> list[str]:
     """Read the texts that a search finds, best first."""
     return [hit.record.text for hit in index.search(query, limit)]
 
 
 class VectorIndexContract:
-    """Inherit it as `TestMyIndex` and define a fixture `index`: empty, of `DIMENSIONS`."""
+    """Inherit it as `TestMyIndex` and define a fixture `index`: empty, of `DIMENSIONS`.
+
+    And a fixture `token_index`: the same with `TOKEN_DIMENSIONS`, of which `meta["tokens"]` tells;
+    one that skips where an engine keeps no tokens.
+    """
 
     def test_a_record_comes_back_exactly_as_written(self, index: VectorIndex) -> None:
         zone = timezone(timedelta(hours=5, minutes=45))
@@ -426,8 +452,52 @@ class VectorIndexContract:
         for one in points[4:]:
             length = sum(part**2 for part in one.vector) ** 0.5
             wanted = [part / length for part in one.vector]
-            assert found[one.record.id] == pytest.approx(wanted, abs=1e-6)
+            assert found[one.record.id].vector == pytest.approx(wanted, abs=1e-6)
         assert index.vectors([]) == {}
+
+    def test_tokens_are_compared_one_by_one(self, token_index: VectorIndex) -> None:
+        near = make_point("near", ANNA, 1.0, tokens=make_tokens((1, 0), (0.6, 0.8)))
+        told = make_point("told", ANNA, 0.1, 1.0, tokens=make_tokens((0, 1)))
+        bare = make_point("bare", ANNA, 0.0, 1.0)
+        token_index.upsert([near, told, bare])
+        asked = make_tokens((0, 1), (1, 0), (-1, 0))
+
+        found = {hit.record.text: hit.late for hit in token_index.search(query_of(asked), 9)}
+
+        assert found["near"] == pytest.approx((0.8, 1.0, -0.6), abs=0.01)
+        assert found["told"] == pytest.approx((1.0, 0.0, 0.0), abs=0.01)
+        assert found["bare"] == ()
+        scored = token_index.score(query_of(asked), [], [near.record.id, bare.record.id])
+        assert {hit.record.text: hit.late for hit in scored} == {"near": found["near"], "bare": ()}
+        assert {hit.late for hit in token_index.search(make_query(), 9)} == {()}
+
+    def test_the_tokens_of_a_new_version_replace_the_former(self, token_index: VectorIndex) -> None:
+        points = [make_point(f"p{n}", ANNA, tokens=make_tokens((0, 1))) for n in range(40)]
+        token_index.upsert(points)
+        assert {hit.late for hit in token_index.search(query_of(make_tokens((0, 1))), 50)} == {(1,)}
+        for version in (2, 3, 4):
+            changed = [
+                replace(one, record=replace(one.record, version=version), tokens=given)
+                for one, given in zip(points, [make_tokens((1, 0)), b""] * 20, strict=True)
+            ]
+            token_index.upsert(changed)
+            token_index.amend([replace(one.record, trust=0.5) for one in changed])
+            token_index.search(query_of(make_tokens((1, 0))), 50)
+
+        found = [hit.late for hit in token_index.search(query_of(make_tokens((1, 0))), 50)]
+
+        assert sorted(found) == [()] * 20 + [(1.0,)] * 20
+        kept = token_index.vectors([one.record for one in points])
+        assert [kept[one.record.id].tokens for one in points] == [make_tokens((1, 0)), b""] * 20
+
+    def test_an_index_without_tokens_ignores_them(self, index: VectorIndex) -> None:
+        point = make_point("x", tokens=make_tokens((1, 0)))
+        index.upsert([point])
+
+        (hit,) = index.search(query_of(make_tokens((1, 0))), 5)
+
+        assert hit.late == ()
+        assert index.vectors([point.record])[point.record.id].tokens == b""
 
     def test_turns_are_scored_both_ways(self, index: VectorIndex) -> None:
         session = Scope(user_id="anna", session_id="s")
