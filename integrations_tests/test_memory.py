@@ -31,6 +31,7 @@ from commonplace import (
     Settings,
 )
 from commonplace.model import TokenEmbedding, now
+from commonplace.retrieval.calibration import PROBES
 from commonplace.testing.fakes import (
     AsyncScriptedChat,
     HashEmbedder,
@@ -554,3 +555,32 @@ def test_no_thread_of_ours_is_left_after_closing(tmp_path: Path) -> None:
         t for t in threading.enumerate() if t not in before and t.name.startswith("commonplace")
     ]
     assert left == []
+
+
+def test_a_threshold_is_compared_with_the_relevance_of_all_that_is_found(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add([f"Tea number {n} is green." for n in range(20)], ALICE)
+        memory.add("The ferry leaves at nine.", ALICE)
+
+        every = memory.search("When does the ferry leave?", ALICE, top_k=30)
+        least = sorted(one.relevance for one in every)[-3]
+        found = memory.search("When does the ferry leave?", ALICE, top_k=30, threshold=least)
+        best = memory.search("When does the ferry leave?", ALICE, top_k=1, threshold=least)
+
+    assert 21 == len(every)
+    assert [one for one in every if one.relevance >= least] == list(found)
+    assert list(found[:1]) == list(best)
+    assert found[0].record.text == "The ferry leaves at nine."
+
+
+def test_an_unknown_embedder_is_measured_by_the_first_search_alone(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("The ferry leaves at nine.", ALICE)
+        embedder: Any = memory.embedder
+        embedder.calls.clear()
+        first = memory.search("When does the ferry leave?", ALICE)
+        again = memory.search("When does the ferry leave?", ALICE)
+
+    asked = ("When does the ferry leave?",)
+    assert [asked, PROBES, asked] == embedder.calls
+    assert first == again

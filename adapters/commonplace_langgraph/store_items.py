@@ -151,7 +151,7 @@ class StoreOptions:
 
     Attributes:
         fields: paths of a value that are embedded by default.
-        threshold: least score of what a query finds; None keeps all.
+        threshold: least relevance of what a query finds; None keeps all.
         refreshes: reading an item extends its time to live by default.
         expiring: scopes in which something with an end was put or read, for the sweeper.
     """

@@ -3,7 +3,7 @@
 A filter is a mapping from outside; it becomes a predicate of an item's value, or an error. Keys are
 AND-ed and literal. `{"a": 1}` equals, `{"a": {"b": 1}}` is part of, `{"a": {"$gt": 1}}` compares;
 besides the framework's `$eq $ne $gt $gte $lt $lte` there are `$in`, `$nin` and `$exists`, and at
-the top `$or` with a list of filters and `$threshold` for the least score of a query.
+the top `$or` with a list of filters and `$threshold` for the least relevance.
 """
 
 import json
@@ -67,7 +67,7 @@ class ItemFilter:
 
     Attributes:
         predicate: of a value; None lets all through.
-        threshold: the least score of a query; None for the store's own.
+        threshold: the least relevance of what a query finds; None for the store's own.
         where: a filter of the memory, at least as wide.
     """
 

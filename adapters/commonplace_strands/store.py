@@ -83,7 +83,7 @@ class CommonplaceMemoryStore:
         description: as models read it.
         kinds: finds only these, and adds the first of them; all and `fact` when empty.
         where: a filter (`commonplace.filters`), AND-ed with every search.
-        threshold: least score of what is found, 0..1.
+        threshold: least relevance of what is found, 0..1.
         max_search_results: when the caller gives none; the manager's default when missing.
         writable: whether the manager may write.
         extraction: as the manager takes it. With an extractor its texts are added; without one

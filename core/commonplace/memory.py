@@ -600,7 +600,7 @@ class Memory:
             text: a question or a topic; not empty, at most 8 KiB.
             scope: whose memory.
             top_k: maximum number of matches, 1..1000; applied after the threshold.
-            threshold: leave out matches with a lower score, 0..1; None for no limit.
+            threshold: leave out matches with a lower `relevance`, 0..1; None for no limit.
             where: a filter (`commonplace.filters`), AND-ed with the scope.
             predicate: asked about each `Record` that the filter lets through; False leaves it
                 out. It may be called on any thread and must not change the record.
@@ -655,6 +655,10 @@ class Memory:
             return await self._runtime.run_search(self._search, request)
         limit = self._settings.max_embed_chars
         [embedding] = await aembed(embedder, [text], purpose="query", limit=limit)
+        calibration = self._runtime.calibration
+        if probes := calibration.probes:
+            measured = await aembed(embedder, probes, purpose="document", limit=limit)
+            calibration.learn([one.vector for one in measured])
         return await self._run(self._find, request, embedding)
 
     def get(self, record_id: str, scope: Scope, *, include_expired: bool = False) -> Record | None:
@@ -1031,6 +1035,10 @@ class Memory:
             raise LoopRequiredError(call="search", model=embedder.id)
         limit = self._settings.max_embed_chars
         [embedding] = embed(embedder, [request.text], purpose="query", limit=limit)
+        calibration = self._runtime.calibration
+        if probes := calibration.probes:
+            measured = embed(embedder, probes, purpose="document", limit=limit)
+            calibration.learn([one.vector for one in measured])
         return self._find(request, embedding)
 
     def _find(self, request: SearchRequest, embedding: TokenEmbedding) -> Sequence[Match]:
@@ -1042,6 +1050,7 @@ class Memory:
             engines.index,
             engines.graph,
             runtime.access_log,
+            runtime.calibration,
             self._settings,
             beside=runtime.readers if engines.shared else None,
         )

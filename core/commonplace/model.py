@@ -392,8 +392,9 @@ class Match:
     Attributes:
         score: 0..1, higher is better; 0 when no signal supports it.
         score_details: what each signal added to the score; they sum to it.
-        relevance: 0..1, how well it fits by itself: the cosine, raised by shared words and
-            relations. Unlike the score it does not depend on the other candidates.
+        relevance: 0..1, how likely it answers, by itself: from the cosine on the embedder's own
+            scale, shared words and relations. Above .5 it is more likely than not. Unlike the score
+            it does not depend on the other candidates.
     """
 
     record: Record

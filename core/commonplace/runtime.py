@@ -16,6 +16,7 @@ from .ingest.direct import DirectWriter
 from .ingest.planning import Models
 from .ingest.worker import IngestWorker
 from .ports.stores import Engines
+from .retrieval.calibration import Calibration
 from .retrieval.decay import AccessLog
 from .retrieval.lexical import VERSION, describe
 from .settings import Location, Settings
@@ -34,6 +35,7 @@ class Runtime:
 
     def __init__(self, location: Location, settings: Settings, models: Models) -> None:
         self.embedder_id: str = models.embedder.id
+        self.calibration: Calibration = Calibration(self.embedder_id)
         self.location = location
         self._references = 0
         self.pid: int = os.getpid()

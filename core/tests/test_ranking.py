@@ -303,4 +303,5 @@ def test_words_alone_make_a_fit_and_nothing_makes_none() -> None:
         "Miso", [fact("a", 0.0, 1.0, text="Miso sleeps."), fact("b", -0.1)], now=NOW
     )
 
-    assert (1.0, 0.0) == (named.relevance, strange.relevance)
+    assert named.relevance > 0.2
+    assert strange.relevance < 0.01

@@ -50,7 +50,7 @@ class Policy:
         mode: `static_control` recalls before a turn and writes after it; `agent_control` leaves
             both to the agent's tools; `both` does both.
         top_k: memories recalled for a turn, and the search tool's default; 1 to 100.
-        threshold: least score of a recalled memory, 0..1; None keeps all.
+        threshold: least relevance of a recalled memory, 0..1; None keeps all.
         scope_search_by_agent: False also recalls what the user's other agents wrote.
         await_write: True returns from a turn when its memory is searchable, after 10 seconds at
             most; False when it is accepted, which is safe too. What takes longer goes on.

@@ -18,13 +18,13 @@ from .utterances import (
     statements,
 )
 
-ENOUGH = 0.2
+ENOUGH = 0.05
 """Least relevance of a note's best line; below it nothing has to do with the question."""
-BESIDE = 0.2
+BESIDE = 0.05
 """Least relevance of the other lines, as a share of the best one's."""
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
-_ANSWERED = 0.5  # least relevance of an assistant's turn, as a share of the best one's
+_ANSWERED = 0.2  # least relevance of an assistant's turn, as a share of the best one's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..model import Match, Scope, now, turn_key
 from ..ports.stores import Expansion, Hit
+from .calibration import Calibration, Judge
 from .dates import asked_times, time_fit
 from .lexical import CJK, tokens, vocabulary
 
@@ -116,6 +117,7 @@ def rank(
     neighbours: Sequence[Hit] = (),
     expansions: Sequence[Expansion] = (),
     *,
+    judge: Judge | None = None,
     now: datetime | None,
     limit: int | None = None,
     weights: Weights = DEFAULT,
@@ -127,6 +129,7 @@ def rank(
         hits: the union of what each signal found, each with both raw scores.
         neighbours: turns next to them, and records that relations lead to; they are ranked too.
         expansions: of the relationship graph, for some of these records.
+        judge: computes the relevance of each; by the default embedder's scales when None.
         now: records expired by then are left out; None leaves out none.
         limit: return only that many of the best; all when None.
 
@@ -149,17 +152,16 @@ def rank(
     order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
     words = set(tokens(question))
     examined = order[:_EXAMINED]
-    coverage = {i: _coverage(words, every[i]) for i in {*examined, *order[:limit]}}
-    best = max(coverage[i] for i in examined)
+    best = max(_coverage(words, every[i]) for i in examined)
     scale = _confidence(best, every, weights) / max(total[order[0]], EPSILON)
     graph_weights = {one.id: one.weight for one in expansions}
+    judge = judge or Calibration().judge(question)
     matches = []
     for i in order[:limit]:
         # One whose signals count against it more than for it has no score, and so no parts.
         factor = scale if total[i] else 0.0
         details = {name: parts[i] * factor for name, parts in signals.items()}
-        graph_weight = graph_weights.get(every[i].record.id, 0.0)
-        relevance = _relevance(coverage[i], every[i], graph_weight, weights)
+        relevance = judge(every[i], graph_weights.get(every[i].record.id, 0.0))
         score = min(1.0, total[i] * scale)
         matches.append(
             Match(record=every[i].record, score=score, score_details=details, relevance=relevance)
@@ -331,13 +333,6 @@ def _coverage(words: set[str], hit: Hit) -> float:
     if not words:
         return 0.0
     return (len(words & vocabulary(hit.record.indexed_text)) / len(words)) ** 2
-
-
-def _relevance(coverage: float, hit: Hit, graph_weight: float, weights: Weights) -> float:
-    """Score a record by itself: its cosine, raised by shared words and by relations."""
-    similarity = max(0.0, min(1.0, hit.dense))
-    distance = (1 - similarity) * (1 - coverage) * (1 - weights.graph * graph_weight)
-    return max(0.0, 1 - distance)
 
 
 def _confidence(coverage: float, every: Sequence[Hit], weights: Weights) -> float:

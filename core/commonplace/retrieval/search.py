@@ -22,6 +22,7 @@ from ..model import (
 from ..ports.stores import GraphStore, Query, VectorIndex
 from ..settings import Settings
 from ..validation import check_share, check_text, check_time
+from .calibration import Calibration
 from .decay import AccessLog, decayed
 from .lexical import entity_mentions, has_cjk, query_terms
 from .ranking import neighbour_turns, rank
@@ -101,6 +102,7 @@ def search(
     index: VectorIndex,
     graph: GraphStore,
     access_log: AccessLog,
+    calibration: Calibration,
     settings: Settings,
     beside: Executor | None = None,
 ) -> list[Match]:
@@ -108,6 +110,7 @@ def search(
 
     Args:
         embedding: of the request's text, `dimensions` floats of unit length and perhaps tokens.
+        calibration: of the embedder, which relevance comes from.
         beside: threads on which the graph store is asked while the index is; None asks them one
             after the other, which is quicker where nothing is sent over a network.
     """
@@ -136,9 +139,16 @@ def search(
     others = [one.id for one in related if one.id not in found]
     more = index.score(query, turns, others) if turns or others else []
     limit = max(3 * request.top_k, _CANDIDATES) if decays else request.top_k
-    expired_by = None if request.include_expired else at
-    matches = rank(request.text, hits, more, related, now=expired_by, limit=limit)
-    matches = [one for one in matches if one.score >= request.threshold]
+    matches = rank(
+        request.text,
+        hits,
+        more,
+        related,
+        judge=calibration.judge(request.text),
+        now=None if request.include_expired else at,
+        limit=None if request.threshold else limit,
+    )
+    matches = [one for one in matches if one.relevance >= request.threshold][:limit]
     if decays:
         accesses = access_log.get(request.scope, [one.record.id for one in matches])
         matches = decayed(matches, accesses, now(), settings.half_life)[: request.top_k]

@@ -123,7 +123,9 @@ async def test_a_memory_stands_on_a_langchain_embedder(embedder, tmp_path):
         (found,) = await memory.asearch("tea", ALICE)
 
     assert found.record.text == "Alice likes tea."
-    assert [one for one in named.calls if one != "async"] == ["documents", "query"]
+    # The last call is the first search's: how this embedder's cosines are spread.
+    calls = [one for one in named.calls if one != "async"]
+    assert calls == ["documents", "query", "documents"]
     assert ("async" in named.calls) == (embedder is AsyncLangChainEmbedder)
 
 

@@ -1,0 +1,186 @@
+"""Calibration of relevance: from a cosine and shared words to a share in 0..1.
+
+A cosine means something else with each embedder and in each script. It is put on a scale between
+two points, that of texts without relation and that of a question and its answer; a logistic curve
+with constants for each script turns it, with what else the record and the question tell, into a
+relevance that is above .5 for one question in ten without an answer. Nothing depends on other
+records. `benchmarks/calibration.py` measures all constants.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ..ports.stores import Hit
+from .lexical import has_cjk, vocabulary
+
+Script = Literal["latin", "cjk"]
+Judge = Callable[[Hit, float], float]
+"""Computes the relevance of a record, given also its weight by relations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Mean cosine of texts without relation, and of questions and their answers."""
+
+    unrelated: float
+    related: float
+
+    def place(self, cosine: float) -> float:
+        """Place a cosine between the two, 0 and 1; 0 if the embedder does not tell them apart."""
+        width = self.related - self.unrelated
+        return (cosine - self.unrelated) / width if width > _LEAST_WIDTH else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Constants of the logistic curve of a script: what each adds to the exponent.
+
+    Attributes:
+        base: always.
+        cosine: per unit of `Scale`.
+        words: of the square of the share of the question's words that the record has.
+        length: per unit of the logarithm of the record's number of words, up to 20.
+        turn: of a turn of a conversation.
+        asking: of a turn that ends with a question.
+        graph: of the nearest record by relations.
+    """
+
+    base: float
+    cosine: float
+    words: float
+    length: float
+    turn: float
+    asking: float
+    graph: float = 1.8  # about what halves the distance to 1
+
+
+CURVES: Mapping[Script, Curve] = {
+    "latin": Curve(base=-6.33, cosine=9.73, words=3.11, length=1.35, turn=-1.54, asking=-3.75),
+    "cjk": Curve(base=-7.03, cosine=9.02, words=3.89, length=1.90, turn=-2.11, asking=-3.11),
+}
+DEFAULT = "use-multilingual-3/"
+SHIPPED: Mapping[str, Mapping[Script, Scale]] = {
+    DEFAULT: {"latin": Scale(0.046, 0.568), "cjk": Scale(0.071, 0.650)},
+}
+"""Scales by how the embedder's id begins."""
+
+_LEAST_WIDTH = 0.05
+_MOST_WORDS = 20
+# Characters that Chinese questions are full of, whatever they ask for.
+_PARTICLES = frozenset(
+    "的了是在我你他她它们这那有和与就都也很不要会能什么怎样哪谁多少几吗呢吧啊为个得着给从对"
+)
+_PAIRS: Mapping[Script, Sequence[tuple[str, str]]] = {
+    "latin": (
+        ("Where does the cat sleep at night?", "The cat sleeps on the grey sofa at night."),
+        ("When does the library open?", "The library opens at nine in the morning."),
+        ("Who repaired the roof?", "Mr. Lindqvist repaired the roof after the storm."),
+        ("What did Anna buy at the market?", "At the market Anna bought plums and cheese."),
+        ("How old is the bridge?", "The bridge over the river is two hundred years old."),
+        ("Which film did we see on Friday?", "On Friday we saw a film about a violin maker."),
+        ("Why was the concert cancelled?", "The concert was cancelled because the singer was ill."),
+        ("What is the password of the printer?", "The printer's password is seven zeros."),
+    ),
+    "cjk": (
+        ("猫晚上睡在哪里？", "猫晚上睡在灰色的沙发上。"),
+        ("图书馆什么时候开门？", "图书馆早上九点开门。"),
+        ("屋顶是谁修好的？", "暴风雨以后，老林修好了屋顶。"),
+        ("安娜在市场买了什么？", "安娜在市场买了李子和奶酪。"),
+        ("这座桥有多少年了？", "河上的这座桥有两百年历史。"),
+        ("我们星期五看了什么电影？", "星期五我们看了一部讲制琴师的电影。"),
+        ("音乐会为什么取消了？", "因为歌手生病，音乐会取消了。"),
+        ("打印机的密码是什么？", "打印机的密码是七个零。"),
+    ),
+}
+PROBES: tuple[str, ...] = tuple(
+    text for pairs in _PAIRS.values() for pair in pairs for text in pair
+)
+"""Texts by whose vectors an embedder's scales are measured."""
+
+
+def measured_scales(vectors: Sequence[Sequence[float]]) -> dict[Script, Scale]:
+    """Measure the scales of an embedder.
+
+    Args:
+        vectors: of `PROBES`, of unit length, in their order.
+    """
+    found: dict[Script, Scale] = {}
+    first = 0
+    for script, pairs in _PAIRS.items():
+        rows = np.array(vectors[first : first + 2 * len(pairs)])
+        first += 2 * len(pairs)
+        cosines = rows[::2] @ rows[1::2].T
+        related = float(np.diag(cosines).mean())
+        others = cosines.sum() - np.trace(cosines)
+        found[script] = Scale(float(others) / (len(pairs) * (len(pairs) - 1)), related)
+    return found
+
+
+class Calibration:
+    """The scales of one embedder: those that ship, or those that its first search measures."""
+
+    def __init__(self, embedder_id: str = DEFAULT) -> None:
+        known = (scales for start, scales in SHIPPED.items() if embedder_id.startswith(start))
+        self._scales: Mapping[Script, Scale] | None = next(known, None)
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """List the texts to embed before the next search; none once the scales are known.
+
+        As documents: some adapters embed questions one by one.
+        """
+        return () if self._scales else PROBES
+
+    def learn(self, vectors: Sequence[Sequence[float]]) -> None:
+        """Measure the scales from the vectors of `probes`."""
+        self._scales = measured_scales(vectors)
+
+    def judge(self, question: str) -> Judge:
+        """Make the function that computes how relevant a record is to a question."""
+        script: Script = "cjk" if has_cjk(question) else "latin"
+        scale = (self._scales or SHIPPED[DEFAULT])[script]
+        curve = CURVES[script]
+        words = question_words(question)
+
+        def relevance(hit: Hit, graph_weight: float) -> float:
+            shared, length, is_turn, asks = features(words, hit)
+            exponent = (
+                curve.base
+                + curve.cosine * scale.place(hit.dense)
+                + curve.words * shared
+                + curve.length * length
+                + curve.turn * is_turn
+                + curve.asking * asks
+                + curve.graph * graph_weight
+            )
+            return 1 / (1 + math.exp(-max(-_MOST, min(_MOST, exponent))))
+
+        return relevance
+
+
+_MOST = 30.0  # an exponent beyond which nothing changes
+
+
+def question_words(question: str) -> frozenset[str]:
+    """Read the words of a question that tell what it is about."""
+    return frozenset(word for word in vocabulary(question) if _PARTICLES.isdisjoint(word))
+
+
+def features(words: frozenset[str], hit: Hit) -> tuple[float, float, float, float]:
+    """Compute what `Curve` weighs beside cosine and graph: words, length, turn, asking.
+
+    Args:
+        words: of the question, as `question_words` reads them.
+    """
+    shared = words & vocabulary(hit.record.indexed_text)
+    is_turn = hit.record.kind == "episode"
+    return (
+        (len(shared) / len(words)) ** 2 if words else 0.0,
+        math.log(max(1, min(_MOST_WORDS, hit.words))),
+        float(is_turn),
+        float(is_turn and hit.record.text.rstrip().endswith(("?", "？"))),
+    )
