@@ -5,6 +5,9 @@ import statistics
 from collections.abc import Collection, Sequence
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from commonplace.models.sentence_encoder import SentenceEncoder
 from commonplace.ports import Embedder, TokenEmbedder, TokenEmbedding
 from commonplace.testing.fakes import HashEmbedder
@@ -56,6 +59,15 @@ class CachedTokens(Cached):
 def cached(inner: Embedder) -> Cached:
     """Cache what an embedder gives, tokens too if it gives any."""
     return CachedTokens(inner) if isinstance(inner, TokenEmbedder) else Cached(inner)
+
+
+def vectors(
+    model: Cached, texts: Sequence[str], purpose: Literal["query", "document"]
+) -> NDArray[np.float64]:
+    """Read the vectors that a memory with this model compares, a row for each text."""
+    if isinstance(model, CachedTokens):
+        return np.array([one.vector for one in model.embed_tokens(texts, purpose=purpose)], float)
+    return np.array(model.embed(texts, purpose=purpose), float)
 
 
 def embedder(name: str) -> Embedder:
