@@ -106,10 +106,16 @@ def long_messages() -> tuple[list[Session], list[Question]]:
         scopes = {name: Scope(user_id=user, session_id=name) for name, _ in held}
         for name, texts in held:
             sessions.append(Session(scope=scopes[name], contents=[*_messages(texts)]))
-        for text, turns in asked:
-            gold = frozenset(scopes[name].record_id("episode", str(place)) for name, place in turns)
+        for one in asked:
+            ids = (scopes[name].record_id("episode", str(place)) for name, place in one.gold)
+            category = "by name" if one.names_it else "in other words"
             questions.append(
-                Question(text=text, scope=Scope(user_id=user), category="long", gold=gold)
+                Question(
+                    text=one.text,
+                    scope=Scope(user_id=user),
+                    category=category,
+                    gold=frozenset(ids),
+                )
             )
     return sessions, questions
 
@@ -154,7 +160,7 @@ def verdicts(systems: Mapping[str, evidence.Figures]) -> tuple[list[str], bool]:
     """Say what the product had to reach, one line each, and whether it reached all of it."""
     product = systems["product"]
     found: list[tuple[str, bool]] = []
-    if "long" in product:
+    if ARMS in systems:
         for other in ("plain fusion", "mem0's rule", ARMS):
             for column in ("R@10", "nDCG@10"):
                 ours = evidence.mean(product, column)
