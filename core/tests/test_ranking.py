@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from commonplace.model import Record, Scope, turn_key
 from commonplace.ports.stores import Hit
-from commonplace.retrieval.ranking import Weights, _Signals, neighbour_turns, rank
+from commonplace.retrieval.ranking import _ALONE, Weights, _Signals, neighbour_turns, rank
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
@@ -185,23 +185,37 @@ def late_parts(*hits: Hit) -> dict[str, float]:
 
 
 def test_a_turn_gains_by_the_tokens_of_the_turns_around_it() -> None:
+    # Each of two tokens is as rare as the other, so that the mean of both is what counts.
     hits = [
         replace(turn(place), late=late)
-        for place, late in enumerate([(0.9, 0.1), (0.1, 0.5), (0.1, 0.1), (0.2, 0.1), (0.1, 0.1)])
+        for place, late in enumerate([(0.9, 0.1), (0.1, 0.9), (0.1, 0.1), (0.3, 0.1), (0.1, 0.1)])
     ]
 
     parts = late_parts(*hits, replace(turn(9), late=(0.1, 0.1)))
 
-    assert [1, 1, 1] == pytest.approx([parts[f"turn {n}"] for n in range(3)])
-    assert (0.35 - 0.1) / (0.7 - 0.1) == pytest.approx(parts["turn 3"])
-    assert (0.15 - 0.1) / (0.7 - 0.1) == pytest.approx(parts["turn 4"])
+    alone = {name: parts[name] - whole for name, whole in (("turn 0", 1), ("turn 1", 1))}
+    assert alone == pytest.approx({"turn 0": _ALONE, "turn 1": _ALONE})
+    assert 1 == pytest.approx(parts["turn 2"])
+    assert (0.6 - 0.1) / (0.9 - 0.1) + _ALONE * (0.2 - 0.1) / (0.5 - 0.1) == pytest.approx(
+        parts["turn 3"]
+    )
+    assert (0.2 - 0.1) / (0.9 - 0.1) == pytest.approx(parts["turn 4"])
     assert 0 == parts["turn 9"]
+
+
+def test_a_token_that_many_turns_have_counts_less_than_a_rare_one() -> None:
+    common = [replace(turn(10 * place), late=(0.9, 0.1)) for place in range(1, 6)]
+
+    parts = late_parts(replace(turn(0), late=(0.1, 0.9)), *common)
+
+    assert 1 + _ALONE == pytest.approx(parts["turn 0"])
+    assert all(parts[hit.record.id] == 0 for hit in common)
 
 
 def test_a_turn_without_tokens_gains_nothing_by_them() -> None:
     assert {"turn 1": 0, "turn 5": 0} == late_parts(turn(1), turn(5))
     parts = late_parts(turn(1), replace(turn(5), late=(0.9,)), replace(turn(9), late=(0.1,)))
-    assert {"turn 1": 0, "turn 5": 1, "turn 9": 0} == pytest.approx(parts)
+    assert {"turn 1": 0, "turn 5": 1 + _ALONE, "turn 9": 0} == pytest.approx(parts)
 
 
 def test_long_turns_gain_nothing_from_their_session() -> None:

@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..model import Match, Scope, now, turn_key
 from ..ports.stores import Expansion, Hit
@@ -37,7 +38,8 @@ class Weights:
         session: of the best turn of the same session, with its neighbours.
         coverage: of the share of the question's words, the rare ones above all, in the turns
             around.
-        late: of how near the question's words are to some in the turns around, by token vectors.
+        late: of how near the question's words, the rare ones above all, are to some in the turns
+            around, by token vectors; those of the turn itself count in addition.
         speaker: of the one speaker whom the question names.
         date: of a turn in the month, or near the day, that the question names.
         question: of a turn that ends with a question.
@@ -58,7 +60,7 @@ class Weights:
     share: float = 0.4
     session: float = 1.0
     coverage: float = 1.6
-    late: float = 1.5
+    late: float = 2.0
     speaker: float = 0.4
     date: float = 2.9
     question: float = -0.45
@@ -74,6 +76,8 @@ class Weights:
     unsure: float = 0.3
 
 
+Scores = NDArray[np.float64]
+
 DEFAULT = Weights()
 
 EPSILON = 1e-9
@@ -81,6 +85,7 @@ EPSILON = 1e-9
 _EXPANDED = 12
 _EXAMINED = 5
 _ASKED = 0.5  # share of a question's score that its session is judged by
+_ALONE = 0.3  # share of the late score that a turn gets again for itself, without those around
 _USUAL_LENGTH = 3.0  # logarithm of the words of a turn
 _READ = 384  # characters of a text in which the question's words are looked for
 _ASKING = 60  # last characters of a turn in which it asks
@@ -274,7 +279,9 @@ class _Signals:
     def _lates(self) -> list[float]:
         """Score candidates by the question's tokens in the turns up to two places away.
 
-        The mean of the best cosine of each, stretched to 0..1 over the candidates.
+        The mean of the best cosine of each, the rare ones weighing more, stretched to 0..1 over the
+        candidates. A share of the same for the turn alone comes on top: it tells the turn that has
+        the words from its neighbours.
         """
         size = max(len(hit.late) for hit in self._every)
         if not size:
@@ -289,9 +296,11 @@ class _Signals:
             for n, i in turns.items():
                 before, after = at(n - 1, missing), at(n + 1, missing)
                 around[i] = at(n - 2, missing), before, after, at(n + 2, missing)
-        means = np.maximum(best[:-1], best[np.array(around)].max(axis=1)).mean(axis=1)
-        low = means[there].min()
-        found: list[float] = np.maximum((means - low) / (means.max() - low + EPSILON), 0).tolist()
+        rarity = _token_rarity(best[there])
+        alone = best[:-1] @ rarity
+        window = np.maximum(best[:-1], best[np.array(around)].max(axis=1)) @ rarity
+        whole = _stretched(window, there) + _ALONE * _stretched(alone, there)
+        found: list[float] = whole.tolist()
         return found
 
     def _speakers(self) -> list[float]:
@@ -414,6 +423,26 @@ def _rarity(asked: set[str], words_of: Sequence[set[str]]) -> dict[str, float]:
     counts = Counter(chain.from_iterable(words_of))
     most = len(words_of)
     return {one: math.log1p((most - counts[one] + 0.5) / (counts[one] + 0.5)) for one in asked}
+
+
+def _token_rarity(best: Scores) -> Scores:
+    """Weigh the question's tokens, in sum 1: the fewer candidates come near one, the more.
+
+    Args:
+        best: a row for each candidate with its best cosine of each token; from .5 on it is counted
+            in part, and at 1 in full.
+    """
+    counts = np.clip(2 * best - 1, 0, 1).sum(axis=0)
+    weights = np.log1p((len(best) - counts + 0.5) / (counts + 0.5))
+    rarity: Scores = weights / weights.sum()
+    return rarity
+
+
+def _stretched(values: Scores, there: list[int]) -> Scores:
+    """Scale scores to 0..1 over some of them; those below get 0."""
+    low = values[there].min()
+    scaled: Scores = np.maximum((values - low) / (values.max() - low + EPSILON), 0)
+    return scaled
 
 
 def _is_named(name: str, spoken: set[str]) -> bool:
