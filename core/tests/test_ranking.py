@@ -293,7 +293,7 @@ def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(
     chance.shuffle(hits)
     assert {
         "dense", "lexical", "graph", "session", "coverage", "late", "speaker", "date",
-        "question", "answer", "length",
+        "question", "answer", "length", "newer",
     } == set(matches[0].score_details)  # fmt: skip
     assert rank("green tea", hits, now=NOW) == rank("green tea", hits[::-1], now=NOW)
 

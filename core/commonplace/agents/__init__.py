@@ -6,6 +6,7 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 
 from ..concurrency import await_within, call_within, start_call
 from ..model import check_kinds, check_scope
+from ..retrieval.utterances import is_small_talk
 from ..validation import SCOPE_FIELDS, check_choice, is_sound
 from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
@@ -36,7 +37,6 @@ from .sansio import Call, Plan, aon, arun_plan, call, on, run_plan
 from .scope import in_session, to_id, to_scope
 from .selection import Conversation, choose
 from .session import AgentMemory
-from .utterances import is_small_talk
 
 __all__ = [
     "DEFAULT_TOOLS",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..model import Match, Record
 from ..retrieval.lexical import vocabulary
-from .utterances import (
+from ..retrieval.utterances import (
     asks_to_forget,
     contains,
     knows_nothing,

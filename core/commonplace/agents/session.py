@@ -20,6 +20,7 @@ from ..errors import (
     RecordNotFoundError,
 )
 from ..model import Match, Message, Scope, WriteResult
+from ..retrieval.utterances import asks_to_forget
 from .health import (
     MISCONFIGURED,
     EventName,
@@ -34,7 +35,6 @@ from .policy import WRITE_PATIENCE, Policy
 from .prompt import ShownRecords
 from .sansio import Plan, aon, arun_plan, on, run_plan
 from .selection import Conversation
-from .utterances import asks_to_forget
 
 if TYPE_CHECKING:  # it loads the engines
     from ..memory import Memory

@@ -24,6 +24,8 @@ from ..ports.stores import Expansion, Hit
 from .calibration import Calibration, Judge
 from .dates import asked_times, time_fit
 from .lexical import CJK, tokens, vocabulary
+from .repeats import distinct, newer_first
+from .utterances import statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Weights:
         speaker: of the one speaker whom the question names.
         date: of a turn in the month, or near the day, that the question names.
         question: of a turn that ends with a question.
+        only_question: of one that states nothing, in addition, whatever the length of turns.
+        echo: of one that states nothing, by the share of its words that the question has too.
         answer: of a turn's own score, for the one that follows it if it ends with a question.
         length: of a turn's own score, by the logarithm of its length.
         neighbours: of the own scores of the turns at distance 1 and 2, each side.
@@ -64,6 +68,8 @@ class Weights:
     speaker: float = 0.4
     date: float = 2.9
     question: float = -0.45
+    only_question: float = -1.0
+    echo: float = -2.0
     answer: float = 1.15
     length: float = 0.6
     neighbours: tuple[float, float] = (0.3, 0.1)
@@ -127,7 +133,9 @@ def rank(
     limit: int | None = None,
     weights: Weights = DEFAULT,
 ) -> list[Match]:
-    """Order candidates, best first, ties by id; a record that comes twice counts once.
+    """Order candidates, best first, ties by id; equal turns and records that come twice count once.
+
+    The newest of equal turns stands for all.
 
     Args:
         question: the text of the search.
@@ -140,8 +148,8 @@ def rank(
 
     Returns:
         Matches whose `score_details` sum to `score`: dense, lexical, graph, session, coverage,
-        late, speaker, date, question, answer, length. Those that count against a record are
-        negative.
+        late, speaker, date, question, answer, length, newer. Those that count against a record
+        are negative.
     """
     seen: dict[str, Hit] = {}
     for hit in (*hits, *neighbours):
@@ -154,7 +162,7 @@ def rank(
     signals = _Signals(question, every, hits, expansions, weights).weighted(now)
     total = [max(0.0, sum(parts)) for parts in zip(*signals.values(), strict=True)]
 
-    order = sorted(range(len(every)), key=lambda i: (-total[i], every[i].record.id))
+    order = _without_repeats(question, every, signals, total)
     words = set(tokens(question))
     examined = order[:_EXAMINED]
     best = max(_coverage(words, every[i]) for i in examined)
@@ -172,6 +180,28 @@ def rank(
             Match(record=every[i].record, score=score, score_details=details, relevance=relevance)
         )
     return matches
+
+
+def _without_repeats(
+    question: str, every: Sequence[Hit], signals: dict[str, list[float]], total: list[float]
+) -> list[int]:
+    """Order candidates without repeats, newer statements first; change their signals and totals.
+
+    What stands for several equal turns has the signals of the best of them.
+    """
+    records = [hit.record for hit in every]
+    order = sorted(range(len(every)), key=lambda i: (-total[i], records[i].id))
+    groups = distinct(records, order)
+    for best, newest in groups:
+        if newest != best:
+            total[newest] = total[best]
+            for parts in signals.values():
+                parts[newest] = parts[best]
+    order, gained = newer_first(question, records, [newest for _, newest in groups], total)
+    signals["newer"] = [gained.get(i, 0.0) for i in range(len(every))]
+    for i, more in gained.items():
+        total[i] += more
+    return order
 
 
 class _Signals:
@@ -224,6 +254,8 @@ class _Signals:
             is_used = company * weight != 0
             values = compute() if is_used else [0.0] * len(self._every)
             found[name] = _scaled(values, company * weight) if is_used else values
+        for i, counted in self._only_asking().items():
+            found["question"][i] += counted
         return found
 
     def _lengths(self) -> list[float]:
@@ -325,6 +357,17 @@ class _Signals:
             and _QUESTION_MARK.search(hit.record.text[-_ASKING:]) is not None
             for hit in self._every
         ]
+
+    def _only_asking(self) -> dict[int, float]:
+        """Count against the turns that end with a question and state nothing, by their index."""
+        asked = vocabulary(self._question)
+        found = {}
+        for i, (hit, asks) in enumerate(zip(self._every, self._asks, strict=True)):
+            if asks and not statements(hit.record.text):
+                words = vocabulary(hit.record.text)
+                echo = (len(words & asked) / max(1, len(words))) ** 2
+                found[i] = self._weights.only_question + self._weights.echo * echo
+        return found
 
     def _answers(self) -> list[float]:
         """Score a turn that follows a question by how well that question fits."""

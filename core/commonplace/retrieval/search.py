@@ -19,7 +19,7 @@ from ..model import (
     check_scope,
     now,
 )
-from ..ports.stores import GraphStore, Query, VectorIndex
+from ..ports.stores import GraphStore, Hit, Query, VectorIndex
 from ..settings import Settings
 from ..validation import check_share, check_text, check_time
 from .calibration import Calibration
@@ -30,6 +30,7 @@ from .ranking import neighbour_turns, rank
 MAX_TOP_K = 1_000
 MAX_QUERY_BYTES = 8 * 1024
 _CANDIDATES = 50
+_MAX_CANDIDATES = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +133,7 @@ def search(
     names = entity_mentions(request.text)
     expand = partial(graph.expand, request.scope, names, request.as_of or at)
     expanding = beside.submit(expand) if names and beside else None
-    hits = index.search(query, max((3 if decays else 2) * request.top_k, _CANDIDATES))
+    hits = _candidates(query, index, max((3 if decays else 2) * request.top_k, _CANDIDATES))
     related = expanding.result() if expanding else expand() if names else []
     turns = neighbour_turns(hits)
     found = {hit.record.id for hit in hits}
@@ -154,6 +155,16 @@ def search(
         matches = decayed(matches, accesses, now(), settings.half_life)[: request.top_k]
         access_log.add(request.scope, [one.record.id for one in matches], now())
     return [_with_copied_metadata(one) for one in matches]
+
+
+def _candidates(query: Query, index: VectorIndex, limit: int) -> list[Hit]:
+    """Search an index, for more where half of what it finds are repeats, which count once."""
+    while True:
+        hits = index.search(query, limit)
+        texts = {hit.record.text for hit in hits}
+        if 2 * len(texts) >= len(hits) or len(hits) < limit or limit >= _MAX_CANDIDATES:
+            return hits
+        limit = min(4 * limit, _MAX_CANDIDATES)
 
 
 def _with_copied_metadata(match: Match) -> Match:

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..retrieval.lexical import CJK
+from .lexical import CJK
 
 _SHORT = 200  # characters of small talk at most
 _CACHED_CHARACTERS = 2_000
