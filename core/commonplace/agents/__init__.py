@@ -37,6 +37,7 @@ from .sansio import Call, Plan, aon, arun_plan, call, on, run_plan
 from .scope import in_session, to_id, to_scope
 from .selection import Conversation, choose
 from .session import AgentMemory
+from .standing_instructions import find_instructions
 
 __all__ = [
     "DEFAULT_TOOLS",
@@ -74,6 +75,7 @@ __all__ = [
     "check_scope",
     "choose",
     "clean",
+    "find_instructions",
     "in_session",
     "instructions",
     "is_note",

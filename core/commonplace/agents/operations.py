@@ -7,10 +7,12 @@ scope is set by the adapter, never by a model.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from ..errors import InvalidRecordError, MemoryTimeoutError
 from ..model import Match, Page, Record, Scope, WriteResult
+from ..retrieval.utterances import normalize
 from .messages import is_visible
 from .policy import (
     MAX_FACT,
@@ -25,10 +27,13 @@ from .policy import (
 from .prompt import ShownRecords, bullets
 from .sansio import Call, Plan, call
 from .selection import Conversation, choose, without_held
+from .standing_instructions import MARK
 
 MAX_QUERY = 2_000
 MAX_PROFILE = 1_000
+MAX_INSTRUCTIONS = 600
 _PROFILE_RECORDS = 20
+_INSTRUCTION_RECORDS = 50
 _OVER_FETCHED = 6  # times as many as are wanted, as the best matches often say nothing new
 _LEAST_FETCHED = 30  # the questions asked before are as many for one memory as for five
 
@@ -44,25 +49,33 @@ class ToolAnswer:
 def recall(
     scope: Scope, query: str, policy: Policy, held: Conversation | None = None
 ) -> Plan[list[Match]]:
-    """Read the user's profile, newest first, and choose from what the query finds, best first.
+    """Read the user's profile and instructions, and choose from what the query finds, best first.
 
-    The profile, records of that kind, comes with every turn, up to 1,000 characters. All sessions
-    of the scope are searched, and all agents when the policy says so. Of a long query the beginning
-    and the end are searched for: a question stands before or after what it is about.
+    Both come with every turn, newest first: the profile, records of that kind, up to 1,000
+    characters, and the standing instructions up to 600. All sessions of the scope are searched, and
+    all agents when the policy says so. Of a long query the beginning and the end are searched for:
+    a question stands before or after what it is about.
 
     Args:
         held: the running conversation, which is not repeated.
     """
     where = search_scope(scope, policy)
     page: Page = yield call("list", where, kinds=("profile",), limit=_PROFILE_RECORDS)
-    profile = without_held(page.records, held)
+    known = _within(without_held(page.records, held), MAX_PROFILE, "profile")
+    if policy.instructions:
+        page = yield call(
+            "list", where, kinds=("preference",), where={MARK: True}, limit=_INSTRUCTION_RECORDS
+        )
+        newest = sorted(page.records, key=_told_at, reverse=True)
+        known += _within(without_held(newest, held), MAX_INSTRUCTIONS, "instruction")
     text = to_query(query)
     if not text:
-        return _with_profile(profile, ())
+        return known
     most = max(_LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
     matches: Sequence[Match] = yield _search(where, text, policy, most)
-    chosen = choose(matches, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids)
-    return _with_profile(profile, chosen)
+    said = [normalize(one.record.text) for one in known]
+    new = [one for one in matches if normalize(one.record.text) not in said]
+    return known + choose(new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids)
 
 
 def run_tool(
@@ -236,16 +249,18 @@ def _search(where: Scope, text: str, policy: Policy, top_k: int) -> Call:
     return call("search", text, where, top_k=top_k, threshold=policy.threshold)
 
 
-def _with_profile(records: Sequence[Record], matches: Sequence[Match]) -> list[Match]:
-    """Put a user's profile in front of what was found, up to 1,000 characters of it."""
-    left = MAX_PROFILE
+def _within(records: Sequence[Record], characters: int, name: str) -> list[Match]:
+    """Make matches of records that come with every turn, up to so many characters of them."""
     known = []
     for record in records:
-        left -= len(record.text)
-        if left >= 0:
-            known.append(Match(record=record, score=1.0, score_details={"profile": 1.0}))
-    held = {match.record.id for match in known}
-    return known + [match for match in matches if match.record.id not in held]
+        characters -= len(record.text)
+        if characters >= 0:
+            known.append(Match(record=record, score=1.0, score_details={name: 1.0}))
+    return known
+
+
+def _told_at(record: Record) -> datetime:
+    return max(record.occurred_at, record.last_told_at or record.occurred_at)
 
 
 def _results(facts: Sequence[str], written: WriteResult) -> list[dict[str, str | None]]:

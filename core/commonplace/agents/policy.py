@@ -55,6 +55,9 @@ class Policy:
         await_write: True returns from a turn when its memory is searchable, after 10 seconds at
             most; False when it is accepted, which is safe too. What takes longer goes on.
         recall_timeout: seconds that a turn waits for its memories, opening them included.
+        instructions: True keeps what the user asks for once and for all ("always answer in French")
+            as a preference, and shows it in every note; it is found by its form, in English and
+            Chinese, in the user's own turns only.
         inject: `replace` keeps one note in the conversation, that of the latest turn; `transient`
             removes the note when the turn ends; `persist` keeps every note.
         header, intro: the first two lines of a note; at most 1,000 characters each.
@@ -74,6 +77,7 @@ class Policy:
     scope_search_by_agent: bool = True
     await_write: bool = True
     recall_timeout: float = 2.0
+    instructions: bool = True
     inject: Inject = "replace"
     header: str = HEADER
     intro: str = INTRO
@@ -97,7 +101,7 @@ class Policy:
             raise InvalidRecordError(
                 field="recall_timeout", value=self.recall_timeout, reason="must be above zero"
             )
-        for name in ("scope_search_by_agent", "await_write"):
+        for name in ("scope_search_by_agent", "await_write", "instructions"):
             if type(getattr(self, name)) is not bool:
                 raise InvalidRecordError(
                     field=name, value=getattr(self, name), reason="must be True or False"

@@ -19,7 +19,7 @@ from ..errors import (
     MemoryTimeoutError,
     RecordNotFoundError,
 )
-from ..model import Match, Message, Scope, WriteResult
+from ..model import Fact, Match, Message, Scope, WriteResult
 from ..retrieval.utterances import asks_to_forget
 from .health import (
     MISCONFIGURED,
@@ -35,6 +35,7 @@ from .policy import WRITE_PATIENCE, Policy
 from .prompt import ShownRecords
 from .sansio import Plan, aon, arun_plan, on, run_plan
 from .selection import Conversation
+from .standing_instructions import instruction_facts
 
 if TYPE_CHECKING:  # it loads the engines
     from ..memory import Memory
@@ -251,7 +252,11 @@ class AgentMemory:
         return messages if len(kept) == asked else kept
 
     def _add(self, messages: Sequence[Message], scope: Scope, wait: float | bool) -> WriteResult:
-        return self.lazy.get().add(messages, scope, wait=wait)
+        memory = self.lazy.get()
+        facts = self._instructions(messages)
+        if facts:
+            memory.add(facts, scope.owner, infer=False, wait=False)
+        return memory.add(messages, scope, wait=wait)
 
     async def _aadd(
         self, messages: Sequence[Message], scope: Scope, wait: float | bool
@@ -263,7 +268,13 @@ class AgentMemory:
             result = await asyncio.shield(asyncio.wrap_future(opening))
             await (await self.lazy.aget()).aflush(0.0)  # an asynchronous model needs this loop
             return result
+        facts = self._instructions(messages)
+        if facts:
+            await memory.aadd(facts, scope.owner, infer=False, wait=False)
         return await memory.aadd(messages, scope, wait=wait)
+
+    def _instructions(self, messages: Sequence[Message]) -> list[Fact]:
+        return instruction_facts(messages) if self.policy.instructions else []
 
     def _wait(self, seconds: float) -> float | bool:
         return seconds if self.policy.await_write else False

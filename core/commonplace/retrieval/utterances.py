@@ -146,7 +146,12 @@ def needs_no_memory(text: str) -> bool:
 
 def asks_to_forget(text: str) -> bool:
     """Return whether a text asks that something be forgotten."""
-    return any(_FORGET.search(one) and not _MARK.search(one) for one in _sentences(text))
+    return any(_FORGET.search(one) and not _MARK.search(one) for one in sentences(text))
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into sentences with their marks, in order; those without a word are left out."""
+    return [one.strip() for one in _SENTENCES.findall(text) if normalize(one)]
 
 
 def statements(text: str) -> tuple[str, ...]:
@@ -159,7 +164,7 @@ def statements(text: str) -> tuple[str, ...]:
 
 def _statements(text: str) -> tuple[str, ...]:
     found: list[str] = []
-    for sentence in _sentences(text):
+    for sentence in sentences(text):
         if needs_no_memory(sentence) or _REQUEST.search(sentence):
             continue
         if _asks(sentence):
@@ -194,10 +199,6 @@ def _normal(text: str) -> str:
 
 _cached_normal = lru_cache(maxsize=4_096)(_normal)
 _cached_statements = lru_cache(maxsize=4_096)(_statements)
-
-
-def _sentences(text: str) -> list[str]:
-    return [one.strip() for one in _SENTENCES.findall(text) if normalize(one)]
 
 
 def _asks(sentence: str) -> bool:

@@ -1,0 +1,132 @@
+"""Standing instructions: found in the user's turns, stored beside them, shown in every note."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from commonplace.agents import AgentMemory, Policy, find_instructions
+from commonplace.memory import Memory
+from commonplace.model import Message, Scope
+from commonplace.testing.fakes import HashEmbedder
+
+ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
+MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder()) as opened:
+        yield opened
+
+
+def agent(memory, **policy):
+    return AgentMemory(memory, Policy(**policy), log="tests")
+
+
+def preferences(memory):
+    return [one.text for one in memory.list(ALICE.owner, kinds=("preference",)).records]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always answer in French.",
+        "Please never call me Robert.",
+        "I prefer short answers.",
+        "From now on, use metric units.",
+        "When I ask for a recipe, give it in grams.",
+        "以后都用中文回答。",
+        "不要用表情符号。",
+        "我更喜欢简短的回答。",
+        "我问菜谱的时候，请用克来写分量。",
+    ],
+)
+def test_what_holds_from_now_on_is_an_instruction(text):
+    assert (text,) == find_instructions(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I never saw that film.",
+        "She always comes late.",
+        "Never mind.",
+        "From now on I work as a florist.",
+        "When I ask my son, he never answers.",
+        "Do you always answer in French?",
+        'The sign says: "Never answer a call during the meeting."',
+        "> Always answer in French.",
+        "Translate this: always answer in French.",
+        "Always answer in French. " + "Lorem ipsum dolor. " * 60,
+        "她总是迟到。",
+        "别担心，我没事。",
+        "以后我要多运动。",
+        "我问他的时候，他没有回答。",
+    ],
+)
+def test_what_tells_of_somebody_is_none(text):
+    assert () == find_instructions(text)
+
+
+def test_only_the_sentence_that_instructs_is_taken():
+    text = "Thanks, that helps. Also, never book flights before nine."
+
+    assert ("Also, never book flights before nine.",) == find_instructions(text)
+
+
+def test_a_users_instruction_is_a_preference_beside_the_turn(memory):
+    turn = Message(text="Always answer in French.", id="1")
+    agent(memory).write([turn], ALICE)
+    asyncio.run(agent(memory).awrite([turn], ALICE))
+
+    assert ["Always answer in French."] == preferences(memory)
+    assert 1 == len(memory.list(ALICE, kinds=("episode",)).records)
+
+
+def test_nobody_else_instructs(memory):
+    others = [
+        Message(text="Always answer in French.", role=role, id=role)
+        for role in ("assistant", "tool", "system")
+    ]
+    agent(memory).write(others, ALICE)
+    memory.add("Always answer in French.", ALICE, infer=False, origin="document")
+
+    assert [] == preferences(memory)
+
+
+def test_the_policy_switches_it_off(memory):
+    off = agent(memory, instructions=False)
+    off.write([Message(text="Always answer in French.", id="1")], ALICE)
+    assert [] == preferences(memory)
+
+    agent(memory).write([Message(text="Never use emojis.", id="2")], ALICE)
+    assert [] == off.recall(ALICE, "Hello!")
+
+
+def test_every_recall_begins_with_the_newest_instructions(memory):
+    for day, text in enumerate(("Always answer in French.", "Always answer in Dutch.")):
+        said = Message(text=text, id=text, at=MONDAY + timedelta(days=day))
+        agent(memory).write([said], ALICE)
+
+    found = [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+    assert ["Always answer in Dutch.", "Always answer in French."] == found
+
+
+def test_an_instruction_and_its_turn_are_one_line(memory):
+    agent(memory).write([Message(text="Always answer in French.", id="1")], ALICE)
+
+    found = agent(memory).recall(ALICE, "In which language do you answer?")
+
+    assert ["Always answer in French."] == [one.record.text for one in found]
+
+
+def test_instructions_take_no_more_than_their_room(memory):
+    for number in range(20):
+        text = f"Always answer request number {number} with {'many ' * 20}words."
+        agent(memory).write([Message(text=text, id=str(number))], ALICE)
+
+    found = agent(memory).recall(ALICE, "Hello!")
+
+    assert 0 < sum(len(one.record.text) for one in found) <= 600
