@@ -45,12 +45,13 @@ class InvalidScopeError(CommonplaceError, ValueError):
 class InvalidFilterError(CommonplaceError, ValueError):
     """A filter uses a key, an operator or a value that the filter language does not have."""
 
-    def __init__(self, *, part: object, reason: str) -> None:
+    def __init__(self, *, part: object, reason: str, hint: str = "") -> None:
         self.part = part
-        super().__init__(
-            f"The filter part {_short(part)} {reason}. Filters look like "
+        form = (
+            "Filters look like "
             "{'city': 'Lyon', 'year': {'gte': 2020}, 'OR': [{...}, {...}]}; scope goes in `scope`."
         )
+        super().__init__(f"The filter part {_short(part)} {reason}. {hint or form}")
 
 
 class InvalidRecordError(CommonplaceError, ValueError):

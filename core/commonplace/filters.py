@@ -2,12 +2,14 @@
 
 `{"city": "Lyon"}` equals, `{"city": ["Lyon", "Nice"]}` is one of, `{"year": {"gte": 2020}}`
 compares, `{"AND" | "OR" | "NOT": [ {...}, ... ]}` combines; keys of one mapping are AND-ed.
-Keys are metadata keys, or one of `FIELDS`. Scope is never part of a filter. Metadata under the key
-`under`, a string or a list of them, names the folders of a record, outermost first; an equals on it
-costs no more than a search of the whole scope.
+A key is one of `FIELDS`, or any metadata key. Where a record has no such key, dots lead to nested
+values: `{"a.b": 1}` finds `{"a": {"b": 1}}`. The prefix `metadata.` makes sure that the rest names
+metadata, also what is called as a field, an id or an operator: `{"metadata.kind": "x"}`. Scope is
+never part of a filter. Metadata under the key `under`, a string or a list of them, names the
+folders of a record, outermost first; an equals on it costs no more than a search of the whole
+scope.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +17,7 @@ from typing import Any, Literal, cast, get_args
 
 from .errors import InvalidFilterError
 from .model import Record
-from .validation import is_sound
+from .validation import SCOPE_FIELDS, is_sound
 
 Operator = Literal["eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "icontains"]
 Scalar = str | int | float | bool
@@ -24,7 +26,7 @@ FIELDS = ("kind", "role", "name", "origin", "created_at", "updated_at", "occurre
 FOLDERS = "under"  # a metadata key that is indexed as the scope is
 TIMES = ("created_at", "updated_at", "occurred_at")
 _RANGES = ("gt", "gte", "lt", "lte")
-_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+METADATA = "metadata."  # before a key of metadata
 _MAX_CONDITIONS = 64
 _MAX_DEPTH = 8
 
@@ -33,6 +35,7 @@ _MAX_DEPTH = 8
 class Where:
     """One condition on one field; `values` has one element except for `in` and `nin`.
 
+    `field` is one of `FIELDS`, or a key of metadata, which may have the prefix `metadata.`.
     `ne` and `nin` do not match a record that lacks the field; times are seconds since 1970.
     Strings compare by code point, numbers by size; another type never matches.
     """
@@ -86,9 +89,26 @@ Filter = Where | Group | Predicate
 def field_value(record: Record, field: str) -> Any:
     """Read what a filter key names; None when the record has no such value."""
     if field not in FIELDS:
-        return record.metadata.get(field)
+        return metadata_value(record.metadata, metadata_key(field))
     value = getattr(record, field)
     return value.timestamp() if isinstance(value, datetime) else value
+
+
+def metadata_key(field: str) -> str:
+    """Remove the prefix that marks a key of metadata."""
+    return field.removeprefix(METADATA)
+
+
+def metadata_value(metadata: Mapping[str, Any], key: str) -> Any:
+    """Read the value of a key, else that to which its dots lead; None if there is neither."""
+    if key in metadata or "." not in key:
+        return metadata.get(key)
+    held: Any = metadata
+    for part in key.split("."):
+        if not isinstance(held, Mapping):
+            return None
+        held = held.get(part)
+    return held
 
 
 def folders_of(record: Record) -> tuple[str, ...]:
@@ -134,8 +154,8 @@ def parse_filter(
         predicate: a further condition, in code; see `Predicate`.
 
     Raises:
-        InvalidFilterError: an unknown operator, a key that is not an identifier, a value of a wrong
-            type, an empty list, more than 64 conditions, or nesting deeper than 8.
+        InvalidFilterError: an unknown operator, a key that is empty, a value of a wrong type, an
+            empty list, more than 64 conditions, or nesting deeper than 8.
     """
     is_empty = given is None or given == {}
     parsed = None if is_empty else _group("AND", [given], [_MAX_CONDITIONS], 0)
@@ -174,10 +194,14 @@ def _group(
 def _entry(key: object, value: object, budget: list[int], depth: int) -> Filter:
     if key in ("AND", "OR", "NOT"):
         return _group(key, value, budget, depth)
-    if type(key) is not str or not _KEY.fullmatch(key):
-        raise InvalidFilterError(part=key, reason="must be a key of letters, digits, _ and -")
-    if key in ("user_id", "agent_id", "session_id"):
-        raise InvalidFilterError(part=key, reason="must be in the scope, not in the filter")
+    if type(key) is not str or not metadata_key(key) or not is_sound(key):
+        raise InvalidFilterError(part=key, reason="must be a key of metadata or of a record")
+    if key in SCOPE_FIELDS:
+        raise InvalidFilterError(
+            part=key,
+            reason="must be in the scope, not in the filter",
+            hint=f"Write {METADATA + key!r} for metadata of this name.",
+        )
     if isinstance(value, Mapping):
         if not value:
             raise InvalidFilterError(part={key: value}, reason="must have an operator")

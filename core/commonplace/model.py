@@ -147,7 +147,8 @@ class Fact:
     Attributes:
         text: one sentence that stands alone.
         kind: of the record.
-        metadata: JSON values under keys like identifiers; at most 32.
+        metadata: JSON values under any keys but the empty one, 16 MiB at most; integers of 64
+            bits, signed.
         key: idempotency key inside the scope; the text itself when missing.
         at: when it became true, with a time zone; the earliest `valid_from` of its relations
             when missing, else the time of writing.

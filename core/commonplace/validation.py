@@ -12,12 +12,11 @@ from .errors import InvalidRecordError, InvalidScopeError
 
 SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
 MAX_TEXT_BYTES = 32 * 1024
-MAX_METADATA_KEYS = 32
-MAX_METADATA_BYTES = 1024 * 1024  # of records that carry a whole document; it is not embedded
+MAX_METADATA_BYTES = 16 * 1024 * 1024  # of records that carry a whole file; it is not embedded
 _MAX_DEPTH = 9  # keys and indexes on the way to a value
 # At most: a number, or what stands around a text or a list; and a character, as an escape.
 _FRAME, _BYTES_PER_CHARACTER = 32, 6
-_METADATA_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**63 - 1
 
 
 def check_id(name: str, value: object) -> None:
@@ -143,27 +142,25 @@ def check_metadata(metadata: Mapping[str, Any]) -> None:
     Raises:
         InvalidRecordError: naming the path of the value.
     """
-    if not isinstance(metadata, Mapping) or len(metadata) > MAX_METADATA_KEYS:
-        raise InvalidRecordError(
-            field="metadata",
-            value=metadata,
-            reason=f"must be a mapping of at most {MAX_METADATA_KEYS} keys",
-        )
+    if not isinstance(metadata, Mapping):
+        raise InvalidRecordError(field="metadata", value=metadata, reason="must be a mapping")
     longest = 0
     for key, value in metadata.items():
-        if type(key) is not str or not _METADATA_KEY.fullmatch(key) or key in SCOPE_FIELDS:
+        if type(key) is not str or not key:
             raise InvalidRecordError(
-                field="metadata key",
-                value=key,
-                reason="must be an identifier, and not an id of a scope",
+                field="metadata key", value=key, reason="must be a string that is not empty"
             )
-        longest += _check_json((key,), value)
+        longest += _check_json((key,), key) + _check_json((key,), value)
     if longest <= MAX_METADATA_BYTES:
         return
     size = len(json.dumps(dict(metadata), ensure_ascii=False).encode())
     if size > MAX_METADATA_BYTES:
-        reason = f"must have at most {MAX_METADATA_BYTES} bytes"
-        raise InvalidRecordError(field="metadata", value=size, reason=reason)
+        raise InvalidRecordError(
+            field="metadata",
+            value=f"{size} bytes of JSON",
+            reason=f"must have at most {MAX_METADATA_BYTES} bytes",
+            hint="Keep the rest in a file, and its name here.",
+        )
 
 
 def _check_json(path: tuple[str | int, ...], value: object) -> int:
@@ -217,7 +214,8 @@ def _fault(value: object) -> str | None:
     if value is None or type(value) is bool:
         return None
     if type(value) is int:
-        return "must be below 2**53" if abs(value) >= 2**53 else None
+        is_held = _LEAST_INTEGER <= value <= _MOST_INTEGER
+        return None if is_held else "must be a signed integer of 64 bits"
     if type(value) is float:
         return None if math.isfinite(value) else "must be a finite number"
     return "must be a JSON value"

@@ -159,18 +159,18 @@ def test_a_text_in_any_script_is_kept(text: str) -> None:
 @pytest.mark.parametrize(
     "metadata",
     [
-        {"user_id": "bob"},
-        {"a b": 1},
         {"": 1},
         {1: 1},
         {"a": float("inf")},
-        {"a": 2**53},
+        {"a": 2**63},
+        {"a": {"b": -(2**63) - 1}},
+        {"\ud800": 1},
+        {"a\x00": 1},
         {"a": object()},
         {"a": "\x00"},
         {"a": {"b": {1: 2}}},
         {"a": [[[[[[[[[[1]]]]]]]]]]},
-        {"a": "x" * 1_100_000},
-        {f"k{i}": i for i in range(33)},
+        {"a": "x" * (16 * 2**20)},
         [],
     ],
     ids=lambda metadata: repr(metadata)[:20],
@@ -178,6 +178,20 @@ def test_a_text_in_any_script_is_kept(text: str) -> None:
 def test_metadata_that_json_or_an_engine_cannot_hold_is_refused(metadata: Any) -> None:
     with pytest.raises(InvalidRecordError):
         Fact(text="t", metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"user_id": "bob", "kind": 1, "a b": 2, "$x.y": 3, "_": 4, "日": {"": 5}, "k" * 999: 6},
+        {"a": 2**63 - 1, "b": -(2**63), "c": [2**53 + 1]},
+        {f"k{n}": n for n in range(20_000)},
+        {"file": "x" * (5 * 2**20)},
+    ],
+    ids=["keys", "integers", "many", "large"],
+)
+def test_metadata_of_any_keys_is_kept(metadata: dict[str, Any]) -> None:
+    assert metadata == Fact(text="t", metadata=metadata).metadata
 
 
 def test_a_time_without_a_zone_is_refused() -> None:

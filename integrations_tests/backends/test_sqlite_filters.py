@@ -16,7 +16,8 @@ from commonplace.filters import Group, Predicate, Where, parse_filter
 from commonplace.ports.stores import Put
 from commonplace.testing.contracts.graph import ALICE, START, put
 
-KEYS = ("a", "b-c", "_d", "under")
+KEYS = ("a", "b-c", "_d", "under", "a.b", 'q"\n=', "kind", "metadata.a", "a.a.b")
+ASKED = (*(f"metadata.{one}" for one in KEYS), *KEYS, "a.a", "b-c.b", "metadata.x", "x")
 TEXTS = [
     "",
     "x",
@@ -40,6 +41,11 @@ NUMBERS = [
     2,
     2020,
     2**53 - 1,
+    2**53 + 1,
+    2.0**60,
+    2**60 + 1,
+    2**63 - 1,
+    -(2**63),
     0.1,
     0.1 + 0.2,
     0.3,
@@ -53,10 +59,11 @@ TIMES = [START + timedelta(seconds=n, microseconds=n % 3) for n in range(-2, 3)]
 TIMES += [datetime(1, 1, 2, 0, 0, 0, 1, tzinfo=UTC), datetime(9999, 12, 30, 1, 2, 3, 4, tzinfo=UTC)]
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
-whole = st.integers(-(2**53) + 1, 2**53 - 1)
+whole = st.integers(-(2**63), 2**63 - 1)
 scalars = st.sampled_from([*TEXTS, *NUMBERS, True, False]) | st.text("xX1", max_size=2)
 values = (
     scalars | whole | floats | st.none() | st.dictionaries(st.sampled_from("ab"), scalars)
+    | st.dictionaries(st.sampled_from("ab"), st.dictionaries(st.sampled_from("ab"), scalars))
     | st.lists(scalars | floats | st.none() | st.just({"a": 1}), max_size=3)
 )  # fmt: skip
 metadata = st.dictionaries(st.sampled_from(KEYS), values, max_size=3)
@@ -78,7 +85,7 @@ def conditions() -> st.SearchStrategy[Any]:
         st.sampled_from(["eq", "ne", "gt", "gte", "lt", "lte"]), moments | st.just(1e300)
     )
     leaf = (
-        st.tuples(st.sampled_from([*KEYS, "role", "name", "kind", "origin"]), operators)
+        st.tuples(st.sampled_from([*ASKED, "role", "name", "kind", "origin"]), operators)
         | st.tuples(st.sampled_from(["created_at", "occurred_at"]), time_operators)
     ).map(lambda one: {one[0]: {one[1][0]: one[1][1]}})
     return st.recursive(
@@ -152,6 +159,8 @@ def test_no_record_that_matches_is_lost(
         ({"missing": {"icontains": "x"}}, set()),
         ({"missing": {"ne": 1}}, set()),
         ({"created_at": {"gte": START + timedelta(seconds=6)}}, {6, 7}),
+        ({"in.n": 3}, {3}),
+        ({"x y": 2**60 + 3}, {3}),
     ],
 )
 def test_what_cannot_match_is_not_parsed(
@@ -176,7 +185,13 @@ def test_what_cannot_match_is_not_parsed(
 
 
 def _numbered(n: int, version: int) -> Put:
-    held = {"n": n, "odd": n % 2 == 1, "tags": [f"t{n}", f"t{n + 1}"]}
+    held = {
+        "n": n,
+        "in": {"n": n},
+        "x y": 2**60 + n,
+        "odd": n % 2 == 1,
+        "tags": [f"t{n}", f"t{n + 1}"],
+    }
     change = put(f"n{n}", version, metadata=held, role="tool" if n == 7 else None)
     return replace(change, record=replace(change.record, created_at=START + timedelta(seconds=n)))
 
@@ -185,8 +200,7 @@ def _numbered(n: int, version: int) -> Put:
     "where",
     [
         Predicate(lambda _: True),
-        Where("a.b", "eq", (1,)),
-        Where('a"', "eq", (1,)),
+        Where("name", "icontains", ("x",)),
         Group("NOT", (Predicate(lambda _: True),)),
     ],
 )

@@ -17,11 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidVectorError, SchemaMismatchError
-from ...filters import FIELDS, FOLDERS, TIMES, Filter, Group, Predicate, Where, folders_of
+from ...filters import (
+    FIELDS,
+    FOLDERS,
+    TIMES,
+    Filter,
+    Group,
+    Predicate,
+    Where,
+    folders_of,
+    metadata_key,
+)
 from ...model import Kind, Origin, Record, Role, Scope
 from ...ports.stores import Hit
 from . import rows
+from .tags import indexed_values, tag_key
 
+_MOST = 2.0**64  # above every whole number of metadata
 TOKENS = "tokens"  # what the token vectors of an index depend on, in its meta
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -70,7 +82,8 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     payload |= {"turn": record.turn} if record.turn else {}
     if until:
         payload["until"] = until.timestamp()
-    fields = {**record.metadata, **{name: getattr(record, name) for name in FIELDS}}
+    fields = {**dict(indexed_values(record.metadata))}
+    fields |= {name: getattr(record, name) for name in FIELDS}
     fields |= {name: at and at.timestamp() for name in TIMES if (at := fields[name]) is not None}
     lists = {name: one if isinstance(one, list | tuple) else [one] for name, one in fields.items()}
     payload["tags"] = [
@@ -102,14 +115,25 @@ def focus(scope: Scope, where: Filter | None) -> tuple[str, Filter | None]:
     return scope.key, where
 
 
+def field_name(field: str) -> str:
+    """Name a field of a filter as it is in a payload."""
+    return field if field in FIELDS else tag_key(metadata_key(field))
+
+
 def tags_of(field: str, values: Collection[Any]) -> list[str]:
-    """Convert each scalar of a field to a tag; equal scalars, and only they, have equal tags."""
+    """Convert each scalar of a field to a tag; equal scalars, and only they, have equal tags.
+
+    Args:
+        field: as `field_name` names it.
+    """
     tags = []
     for value in values:
         if isinstance(value, bool):
             tags.append(f"{field}=b{value}")
         elif isinstance(value, int | float) and abs(value) <= 2**53:
             tags.append(f"{field}=n{float(value) + 0.0!r}")
+        elif isinstance(value, int | float) and abs(value) <= _MOST:
+            tags.append(f"{field}=i{int(value)}")  # a float that large is whole
         elif isinstance(value, str):
             digest = hashlib.sha256(value.encode()).hexdigest() if len(value) > 64 else value
             tags.append(f"{field}=s{len(value)}:{digest}")
@@ -283,7 +307,8 @@ class FilterCompiler:
         return (self.filter(should=known) if len(known) == len(compiled) else None), exact
 
     def _compile_where(self, part: Where) -> tuple[Any, bool]:
-        tags = [] if part.field in TIMES else tags_of(part.field, part.values)
+        field = field_name(part.field)
+        tags = [] if field in TIMES else tags_of(field, part.values)
         if part.operator in ("eq", "in", "ne", "nin"):
             if len(tags) < len(part.values):
                 return None, False
@@ -292,13 +317,13 @@ class FilterCompiler:
                 return same, True
             return self.filter(must_not=[same]), False
         value = part.values[0]
-        if isinstance(value, str) or not abs(value) <= 2**53:
+        if isinstance(value, str) or not abs(value) <= _MOST:
             return None, False
         # The numbers of an engine may differ in the last digit.
         slack = 0.001 + abs(value) * 1e-12
         low = value - slack if part.operator in ("gt", "gte") else None
         high = value + slack if part.operator in ("lt", "lte") else None
-        return self.between(part.field, low, high), False
+        return self.between(field, low, high), False
 
 
 def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[float]]:

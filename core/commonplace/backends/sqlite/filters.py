@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...filters import FIELDS, TIMES, Filter, Group, Predicate, Scalar, Where
+from ...filters import FIELDS, TIMES, Filter, Group, Predicate, Scalar, Where, metadata_key
 from ...validation import is_sound
+from ..shared.tags import indexed_values, tag_key
 
 _encode_text = json.JSONEncoder().encode
 Condition = tuple[str, list[Any]]  # SQL, never NULL, and its parameters
@@ -46,7 +47,7 @@ def tags_of(metadata: Mapping[str, Any]) -> str | None:
     A line for each, so that a filter by equality parses nothing. None if there are too many.
     """
     tags: list[str] = []
-    for key, held in metadata.items():
+    for key, held in indexed_values(metadata):
         if held is None:
             continue
         values = held if isinstance(held, list | tuple) else (held,)
@@ -104,10 +105,8 @@ def _where(where: Where, prefix: str, *, wide: bool) -> Condition | None:
     elif where.field in FIELDS:
         column = f"{prefix}{where.field}"
         held, compare = f"{column} IS NOT NULL", lambda op, value: _text(column, op, value)
-    elif _KEY.fullmatch(where.field):
-        return _metadata(where, prefix, wide=wide)
     else:
-        return None
+        return _metadata(where, prefix, wide=wide)
     if where.operator in ("ne", "nin"):
         negated = Where(where.field, "in", where.values)
         inner = _where(negated, prefix, wide=not wide)
@@ -118,21 +117,22 @@ def _where(where: Where, prefix: str, *, wide: bool) -> Condition | None:
 
 def _metadata(where: Where, prefix: str, *, wide: bool) -> Condition | None:
     """Compile a condition on a metadata key; of a list each element is asked."""
-    field, operator = where.field, where.operator
+    key, operator = metadata_key(where.field), where.operator
+    name = tag_key(key)
 
     def has(tag: str) -> Condition:
         return f"coalesce(instr({prefix}tags, ?) > 0, {int(wide)})", [tag]
 
     if operator in ("eq", "in"):
-        return _any(where, lambda _, value: has(f"\n{_tag(field, value)}\n"))
-    held = has(f"\n{field}=")
+        return _any(where, lambda _, value: has(f"\n{_tag(name, value)}\n"))
+    held = has(f"\n{name}=")
     if operator in ("ne", "nin"):
-        inner = _metadata(Where(field, "in", where.values), prefix, wide=not wide)
+        inner = _metadata(Where(where.field, "in", where.values), prefix, wide=not wide)
         return inner and (f"{held[0]} AND NOT ({inner[0]})", [*held[1], *inner[1]])
     found = _any(where, lambda op, value: _element(op, value, wide=wide))
-    if found is None:
-        return None
-    column, path = f"{prefix}metadata", f'$."{field}"'
+    if found is None or not _KEY.fullmatch(key):  # others cannot be quoted in a path
+        return held if wide else None
+    column, path = f"{prefix}metadata", f'$."{key}"'
     sql = f"{held[0]} AND EXISTS (SELECT 1 FROM json_each({column}, ?) WHERE {found[0]})"
     values = [*held[1], path, *found[1]]
     if wide:

@@ -399,6 +399,11 @@ class GraphStoreContract:
             ({"created_at": {"lt": "2026-01-01T00:00:03+00:00"}}, [2, 1]),
             ({"n": "1"}, []),
             ({"n": True}, []),
+            ({"a b.$c": 3}, [3]),
+            ({"metadata.kind": {"gte": 4}}, [5, 4]),
+            ({"id": 2**62 + 1}, [1]),
+            ({"id": {"gt": 2**62 + 3}}, [5, 4]),
+            ({"id": float(2**62)}, []),
         ],
     )
     def test_a_filter_is_applied_to_every_page(
@@ -406,6 +411,7 @@ class GraphStoreContract:
     ) -> None:
         for n in range(1, 6):
             metadata = {"n": n, "odd": n % 2 == 1, "tags": [f"t{n}", f"t{n - 1}"], "word": f"é{n}"}
+            metadata |= {"a b": {"$c": n}, "kind": n, "id": 2**62 + n}
             graph.apply([put(f"k{n}", n, metadata=metadata)])
         found: list[int] = []
         cursor = None

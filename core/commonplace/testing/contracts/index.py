@@ -30,11 +30,13 @@ NOW = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
 ANNA = Scope(user_id="anna")
 BEN = Scope(user_id="ben")
 HELD: tuple[Any, ...] = (
-    "a", "A", "abc", "", "straße", 0, 1, 1.0, 2.5, -3, 0.1 + 0.2, 2**53 - 1, True, False, None,
+    "a", "A", "abc", "", "straße", 0, 1, 1.0, 2.5, -3, 0.1 + 0.2, 2**53 - 1, 2**53, 2**53 + 1,
+    2**60 + 1, 2.0**60, -(2**63), 2**63 - 1, True, False, None,
     ["a", "b"], [1, "a"], [], [["a"]], {"k": "a"},
 )  # fmt: skip
 ASKED: tuple[Any, ...] = (
-    "a", "b", "STRASSE", 0, 1, 1.0, 2.5, -3, 0.3, 0.1 + 0.2, 2**53 - 1, True, False,
+    "a", "b", "STRASSE", 0, 1, 1.0, 2.5, -3, 0.3, 0.1 + 0.2, 2**53 - 1, 2**53,
+    2**53 + 1, 2**60, 2**60 + 1, -(2**63), 2**63 - 1, math.inf, -math.inf, True, False,
 )  # fmt: skip
 
 
@@ -283,6 +285,30 @@ class VectorIndexContract:
             where = parse_filter(given)
             wanted = {p.record.text for p in points if where and where.matches(p.record)}
             assert wanted == set(texts(index, make_query(where=where))), given
+
+    def test_any_key_of_metadata_comes_back_and_is_filtered_by(self, index: VectorIndex) -> None:
+        keys = [
+            "a b", "$set", "_id", "0", "a.b", "a=s1:x", 'q"]', "\n", "日", "k" * 300, "scopes",
+            *("kind", "created_at", "user_id", "metadata.kind", "AND", "row", "numbers"),
+        ]  # fmt: skip
+        points = [make_point(f"p{n}", metadata={key: n}) for n, key in enumerate(keys)]
+        nested = {"deep": {"a": 2**60 + 1, "b": {"c": "x", "d.e": 1}}, "deep.a.x": 1}
+        points += [make_point("nested", metadata=nested), make_point("bare")]
+        index.upsert(points)
+        asked: list[dict[str, Any]] = [
+            {f"metadata.{key}": given}
+            for key in [*keys, "deep.a", "deep.b.c", "deep.b.d.e", "deep.a.x"]
+            for given in (3, "x", 2**60, 2**60 + 1, {"gte": 2}, {"ne": 3}, {"contains": "x"})
+        ]
+        asked += [{"NOT": [one]} for one in asked]
+
+        for given in asked:
+            where = parse_filter(given)
+            wanted = {p.record.text for p in points if where and where.matches(p.record)}
+            assert wanted == set(texts(index, make_query(where=where))), given
+        for point in points:
+            (hit,) = index.score(make_query(), [], [point.record.id])
+            assert point.record == hit.record
 
     def test_a_filter_is_no_way_out_of_the_scope(self, index: VectorIndex) -> None:
         index.upsert([make_point("his", BEN, metadata={"f": 1, "scopes": ANNA.key})])
