@@ -599,7 +599,7 @@ class Memory:
         Args:
             text: a question or a topic; not empty, at most 8 KiB.
             scope: whose memory.
-            top_k: maximum number of matches, 1..1000; applied after the threshold.
+            top_k: maximum number of matches, 1..10000; applied after the threshold.
             threshold: leave out matches with a lower `relevance`, 0..1; None for no limit.
             where: a filter (`commonplace.filters`), AND-ed with the scope.
             predicate: asked about each `Record` that the filter lets through; False leaves it

@@ -27,10 +27,10 @@ from .decay import AccessLog, decayed
 from .lexical import entity_mentions, has_cjk, query_terms
 from .ranking import neighbour_turns, rank
 
-MAX_TOP_K = 1_000
+MAX_TOP_K = 10_000
 MAX_QUERY_BYTES = 8 * 1024
 _CANDIDATES = 50
-_MAX_CANDIDATES = 2_000
+_MAX_CANDIDATES = 2 * MAX_TOP_K
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +133,15 @@ def search(
     names = entity_mentions(request.text)
     expand = partial(graph.expand, request.scope, names, request.as_of or at)
     expanding = beside.submit(expand) if names and beside else None
-    hits = _candidates(query, index, max((3 if decays else 2) * request.top_k, _CANDIDATES))
+    # Both signals together find more than that; decay reorders them once more.
+    needed = 2 * request.top_k if decays else request.top_k
+    hits = _candidates(query, index, max(needed, _CANDIDATES), needed)
     related = expanding.result() if expanding else expand() if names else []
     turns = neighbour_turns(hits)
     found = {hit.record.id for hit in hits}
     others = [one.id for one in related if one.id not in found]
     more = index.score(query, turns, others) if turns or others else []
-    limit = max(3 * request.top_k, _CANDIDATES) if decays else request.top_k
+    limit = max(needed, _CANDIDATES) if decays else request.top_k
     matches = rank(
         request.text,
         hits,
@@ -157,12 +159,17 @@ def search(
     return [_with_copied_metadata(one) for one in matches]
 
 
-def _candidates(query: Query, index: VectorIndex, limit: int) -> list[Hit]:
-    """Search an index, for more where half of what it finds are repeats, which count once."""
+def _candidates(query: Query, index: VectorIndex, limit: int, needed: int) -> list[Hit]:
+    """Search an index, for more where too much of what it finds are repeats, which count once.
+
+    Args:
+        needed: number of different texts that are to be found, if there are so many.
+    """
     while True:
         hits = index.search(query, limit)
-        texts = {hit.record.text for hit in hits}
-        if 2 * len(texts) >= len(hits) or len(hits) < limit or limit >= _MAX_CANDIDATES:
+        texts = len({hit.record.text for hit in hits})
+        is_enough = texts >= needed and 2 * texts >= len(hits)
+        if is_enough or len(hits) < limit or limit >= _MAX_CANDIDATES:
             return hits
         limit = min(4 * limit, _MAX_CANDIDATES)
 

@@ -377,11 +377,14 @@ def best(
     while True:
         points = shard.query(request(conditions, wanted, row=True))
         kept: dict[str, float] = {}
+        found: ReadRecords = {}
         for point in points:
             record, words = read_row((point.payload or {})["row"])
             if len(kept) < limit and (record.id in read or query.matches(record)):
-                read[record.id], kept[record.id] = (record, words), point.score
+                found[record.id], kept[record.id] = (record, words), point.score
         if len(kept) == limit or len(points) < wanted:
+            # Not what the rounds before have found: of equal scores, each may find others.
+            read |= found
             return kept
         wanted *= 4
 

@@ -328,6 +328,21 @@ class VectorIndexContract:
 
         assert [f"yes {n}" for n in range(5)] == sorted(found)
 
+    @pytest.mark.parametrize("given", [{"n": {"gt": 300}}, {"name": {"icontains": "YES"}}])
+    def test_a_filter_chooses_among_equal_scores(
+        self, index: VectorIndex, given: dict[str, Any]
+    ) -> None:
+        points = [make_point(f"p{n}", terms={1: 1.0}, metadata={"n": n}) for n in range(700)]
+        yes = [replace(one, record=replace(one.record, name="yes")) for one in points[301:]]
+        index.upsert([*points[:301], *yes])
+        where = parse_filter(given)
+
+        for limit in (3, 10, 50):
+            hits = index.search(make_query(ANNA, 1.0, terms=(1,), where=where), limit)
+            found = {hit.record.metadata["n"] for hit in hits}
+            assert limit <= len(found) == len(hits)
+            assert found <= {*range(301, 700)}
+
     def test_an_expired_record_is_hidden_from_its_moment_on(self, index: VectorIndex) -> None:
         tick = timedelta(microseconds=1)
         index.upsert([make_point("brief", expires_at=NOW), make_point("lasting")])
