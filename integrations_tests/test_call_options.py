@@ -32,7 +32,7 @@ def test_extracted_facts_may_stand_for_their_messages(tmp_path: Path, scope: Sco
 def test_an_unreadable_extraction_without_its_messages_is_a_dead_letter(
     tmp_path: Path, scope: Scope
 ):
-    chat = ScriptedChat(["nonsense", "{}", json.dumps({"facts": [{"text": "A cat."}]})])
+    chat = ScriptedChat(["nonsense", '{"found": []}', json.dumps({"facts": [{"text": "A cat."}]})])
     with Memory.open(str(tmp_path / "m"), embedder=HashEmbedder(), chat=chat) as memory:
         with pytest.raises(ModelUnreadableError, match="facts"):
             memory.add(Message(text="A cat!"), scope, infer=Extraction(keep_messages=False))

@@ -200,6 +200,17 @@ class ModelFailedError(CommonplaceError, RuntimeError):
         return ModelFailedError(model=self.model, reason=self.reason, retried=True)
 
 
+class ModelRefusedError(ModelFailedError):
+    """A model refuses every such call: a wrong key or name of the model, or wrong arguments."""
+
+    def __init__(self, *, model: str, reason: str) -> None:
+        super().__init__(
+            model=model,
+            reason=f"{reason}. It is not tried again: give the right key, model or arguments. An "
+            "accepted write is now a dead letter, which `retry` queues again",
+        )
+
+
 class ModelUnreadableError(ModelFailedError):
     """A chat model gave an unreadable answer twice; the write is a dead letter."""
 

@@ -330,6 +330,7 @@ class Memory:
             BackpressureError: too many writes wait; nothing was accepted.
             LoopRequiredError: a model is asynchronous and `wait` is true.
             ModelFailedError: accepted, failed several times, is retried.
+            ModelRefusedError: accepted, and a dead letter now, as no new attempt would help.
             StoreUnavailableError: the same where it says so; else nothing was accepted.
             StoreRefusedError: accepted, and tried again by the next write, `flush` or open.
         """
@@ -936,6 +937,19 @@ class Memory:
         self._check_open()
         check_seconds("timeout", timeout)
         return await self._submission.aflush(timeout)
+
+    def follow(self, write: WriteResult, on_failed: Callable[[Exception], None]) -> None:
+        """Have a function called if a pending write fails; does not block.
+
+        Args:
+            write: what `add` or another write returned; one that is done is ignored.
+            on_failed: called once with the error, on any thread: when the write has become a dead
+                letter, or is tried again after it failed several times, as the error says. It must
+                return at once.
+        """
+        self._check_open()
+        if write.pending:
+            self._runtime.worker.follow(write.operation, on_failed)
 
     def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
         """Read the accepted writes that cannot be applied, oldest first.

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, get_args
 
 from .errors import InvalidRecordError, InvalidScopeError
 from .validation import (
+    MAX_MESSAGE_BYTES,
     SCOPE_FIELDS,
     check_choice,
     check_id,
@@ -118,7 +119,9 @@ class Message:
     """One turn of a conversation.
 
     Attributes:
-        text: what was said; not empty.
+        text: what was said; not empty. At most 32 KiB if it is kept. Up to 16 MiB if only facts are
+            extracted from it (`Extraction.keep_messages`): a model is shown the beginning and the
+            end then.
         role: of the speaker, as in chat models.
         name: of the speaker; indexed in front of the text so that it can be found.
         at: when it was said, with a time zone; the time of writing when missing.
@@ -132,7 +135,7 @@ class Message:
     id: str | None = None
 
     def __post_init__(self) -> None:
-        check_text(self.text)
+        check_text(self.text, limit=MAX_MESSAGE_BYTES)
         check_time("at", self.at)
         check_choice("role", self.role, get_args(Role))
         for name in ("name", "id"):
@@ -494,7 +497,7 @@ class Extraction:
             find; by default they belong to its owner, the user and agent.
         keep_messages: keep the messages verbatim too; True by default. Without them a model that
             fails is an error, because nothing would be left: `ModelFailedError`, which is retried,
-            or `ModelUnreadableError`.
+            `ModelRefusedError` or `ModelUnreadableError`.
 
     Raises:
         InvalidRecordError: one of them cannot be stored.

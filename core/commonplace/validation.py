@@ -12,6 +12,7 @@ from .errors import InvalidRecordError, InvalidScopeError
 
 SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
 MAX_TEXT_BYTES = 32 * 1024
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # of one that is not stored: facts are extracted from it
 MAX_METADATA_BYTES = 16 * 1024 * 1024  # of records that carry a whole file; it is not embedded
 _MAX_DEPTH = 9  # keys and indexes on the way to a value
 # At most: a number, or what stands around a text or a list; and a character, as an escape.
@@ -51,8 +52,11 @@ def check_id(name: str, value: object) -> None:
         )
 
 
-def check_text(text: object, field: str = "text") -> None:
+def check_text(text: object, field: str = "text", *, limit: int = MAX_TEXT_BYTES) -> None:
     """Refuse a text that is empty, too long or not encodable.
+
+    Args:
+        limit: bytes in UTF-8.
 
     Raises:
         InvalidRecordError: with the reason.
@@ -69,11 +73,11 @@ def check_text(text: object, field: str = "text") -> None:
         raise InvalidRecordError(
             field=field, value=text, reason="must not have a lone surrogate"
         ) from None
-    if size > MAX_TEXT_BYTES:
+    if size > limit:
         raise InvalidRecordError(
             field=field,
             value=text,
-            reason=f"must have at most {MAX_TEXT_BYTES} bytes, not {size}",
+            reason=f"must have at most {limit} bytes, not {size}",
             hint="Split it into several texts.",
         )
 
@@ -84,7 +88,7 @@ def check_name(field: str, value: object) -> None:
         raise InvalidRecordError(
             field=field, value=value, reason="must be a text of 1 to 256 characters"
         )
-    check_text(value)
+    check_text(value, field)
 
 
 def check_ids(field: str, ids: object) -> None:

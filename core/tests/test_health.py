@@ -20,6 +20,7 @@ from commonplace.errors import (
     InvalidRecordError,
     MemoryTimeoutError,
     ModelFailedError,
+    ModelRefusedError,
     StoreUnavailableError,
 )
 from commonplace.memory import Memory
@@ -45,6 +46,7 @@ class Moody(HashEmbedder):
     def __init__(self):
         super().__init__()
         self.is_away = False
+        self.refusal = None
         self.go = threading.Event()
         self.go.set()
 
@@ -52,6 +54,8 @@ class Moody(HashEmbedder):
         self.go.wait(10)
         if self.is_away:
             raise ConnectionError("away")
+        if self.refusal is not None:
+            raise self.refusal
         return super().embed(texts, purpose=purpose)
 
 
@@ -229,6 +233,22 @@ def test_a_failing_memory_is_told_and_its_end_too_every_time(mine, embedder, cap
     assert "works again, after 2 failures" in lines(caplog)[3]
     assert (4, 2) == (mine.counters().failed, mine.counters().recalled)
     assert isinstance(mine.counters().last_error, ModelFailedError)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_write_that_nobody_waits_for_and_that_is_refused_has_failed(memory, embedder, is_async):
+    mine = Watched(memory, is_async=is_async, await_write=False)
+    refused = PermissionError("no")
+    refused.status_code = 401
+    embedder.refusal = refused
+
+    mine.call("write", [Message(text="I like tea.")], ALICE)
+    memory.flush(5)
+
+    assert ("write", "failed", 1) == mine.names[-1]
+    assert isinstance(mine.events[-1].error, ModelRefusedError)
+    assert refused is mine.counters().last_error.__cause__
+    assert (0, 1) == (memory.flush(0).pending, len(memory.dead_letters()))
 
 
 def test_a_recall_that_is_given_up_has_timed_out(memory, embedder, caplog):

@@ -146,9 +146,11 @@ def test_a_record_id_is_a_stable_uuid() -> None:
     ids=lambda text: repr(text)[:12],
 )
 def test_a_text_that_cannot_be_kept_is_refused(text: Any) -> None:
-    for kind in (Message, Fact):
+    with pytest.raises(InvalidRecordError):
+        Fact(text=text)
+    if type(text) is not str or len(text) < 16_000:
         with pytest.raises(InvalidRecordError):
-            kind(text=text)
+            Message(text=text)
 
 
 @pytest.mark.parametrize("text", ["x" * 32_768, "🎉", "我", "a\nb"], ids=lambda text: text[:3])

@@ -5,6 +5,7 @@ An agent must survive a broken memory. Recalls and writes of a turn are counted 
 """
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -16,6 +17,7 @@ from ..concurrency import await_within, call_within, start_call
 from ..errors import (
     InvalidRecordError,
     InvalidScopeError,
+    MemoryClosedError,
     MemoryTimeoutError,
     RecordNotFoundError,
 )
@@ -377,6 +379,9 @@ class _Write:
         self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
 
     def _finish(self, result: WriteResult) -> None:
+        if result.pending and (memory := self._agent.lazy.opened) is not None:
+            with contextlib.suppress(MemoryClosedError):  # the journal has it
+                memory.follow(result, self._fail)
         # Pending at once is what only waits for a loop with an asynchronous model.
         is_over = result.pending and time.monotonic() - self._start >= self.seconds
         if is_over and self._agent.policy.await_write:

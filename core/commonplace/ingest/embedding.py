@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InvalidVectorError, LoopRequiredError, ModelFailedError
+from ..errors import InvalidVectorError, LoopRequiredError
 from ..model import TokenEmbedding
 from ..ports.models import Embedder, TokenEmbedder
+from .model_errors import model_error
 
 Purpose = Literal["query", "document"]
 
@@ -47,7 +48,7 @@ def embed(
 
     Raises:
         LoopRequiredError: the embedder is asynchronous.
-        ModelFailedError: it raised.
+        ModelFailedError, ModelRefusedError: it raised; its own error is the cause.
         InvalidVectorError: it returned something else than one finite, non-zero vector per text.
     """
     if is_async(embedder.embed):
@@ -55,7 +56,7 @@ def embed(
     try:
         answer = _call(embedder, texts, purpose, limit)
     except (Exception, CancelledError) as error:  # the user's model may raise anything
-        raise ModelFailedError(model=embedder.id, reason=repr(error)) from error
+        raise model_error(embedder.id, error) from error
     return _checked(embedder, len(texts), answer)
 
 
@@ -67,7 +68,7 @@ async def aembed(
         answer = _call(embedder, texts, purpose, limit)
         answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # the user's model may raise anything
-        raise ModelFailedError(model=embedder.id, reason=repr(error)) from error
+        raise model_error(embedder.id, error) from error
     return _checked(embedder, len(texts), answer)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..errors import CommonplaceError
+from ..errors import CommonplaceError, ModelFailedError, ModelUnreadableError
 from ..model import KINDS, Fact, Message, Record, Relation
 from ..ports.stores import AskChat, KnownFacts
 from ..validation import check_time
@@ -21,6 +21,7 @@ MAX_RELATIONS = 16
 # Characters of the prompt: of one known text, of all of them, of names and predicates each, and of
 # what is looked up.
 _MAX_KNOWN_TEXT, _MAX_KNOWN_TEXTS, _MAX_NAMES, _MAX_LOOKUP = 200, 1_800, 200, 1_000
+_MAX_MESSAGE = 32 * 1024  # characters of one message, which is all of one that can be stored
 _ENDS = ("subject", "subject_type", "predicate", "object", "object_type")
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -105,9 +106,7 @@ def lookup_text(messages: Sequence[Message]) -> str:
     Of a long conversation the beginning and the end.
     """
     said = [one.text for one in messages if one.role == "user"] or [one.text for one in messages]
-    text = "\n".join(said)
-    half = _MAX_LOOKUP // 2
-    return text if len(text) <= _MAX_LOOKUP else f"{text[:half]}\n{text[-half:]}"
+    return _without_middle("\n".join(said), _MAX_LOOKUP, "\n")
 
 
 def told_at(messages: Sequence[Message], at: datetime) -> datetime:
@@ -120,15 +119,15 @@ def extract(
     at: datetime,
     known: KnownFacts,
     instructions: str | None = None,
-) -> Generator[AskChat, str | None, list[ExtractedFact] | str | None]:
-    """Extract facts: yields requests to a chat model, is sent its answers, None for a failure.
+) -> Generator[AskChat, str | ModelFailedError, list[ExtractedFact] | ModelFailedError]:
+    """Extract facts: yields requests to a chat model, is sent its answers or why there is none.
 
     Args:
         known: facts that the model sees, as many as fit into the prompt.
 
     Returns:
-        The facts, at most 32; empty if nothing was worth keeping. None if the model failed. A text,
-        the reason, if its answer stayed unreadable after one repair.
+        The facts, at most 32; empty if nothing was worth keeping. An error if the model failed, or
+        if its answer stayed unreadable after one repair.
     """
     when = told_at(messages, at)
     lines = list(_known_lines(known.records))
@@ -139,19 +138,20 @@ def extract(
             *(["Known:", *lines] if lines else []),
             *_vocabulary(known.relations),
             "Conversation:",
-            *(f"- {_one_line(one.name or one.role)}: {_indented(one.text)}" for one in messages),
+            *(f"- {_one_line(one.name or one.role)}: {_shown(one.text)}" for one in messages),
         ]
     )
     system = f"{_SYSTEM}\n\nFor this application:\n{instructions}" if instructions else _SYSTEM
-    answer = yield AskChat(system=system, user=user, schema=SCHEMA)
-    facts, fault = _parse(answer, when, shown)
-    if facts is None and answer is not None:
-        repair = f"{user}\n\nYour last answer was refused: {fault}. Answer again, JSON only."
-        answer = yield AskChat(system=system, user=repair, schema=SCHEMA)
+    prompt, fault = user, ""
+    for _ in range(2):
+        answer = yield AskChat(system=system, user=prompt, schema=SCHEMA)
+        if isinstance(answer, ModelFailedError):
+            return answer
         facts, fault = _parse(answer, when, shown)
-    if facts is not None:
-        return facts
-    return None if answer is None else fault
+        if facts is not None:
+            return facts
+        prompt = f"{user}\n\nYour last answer was refused: {fault}. Answer again, JSON only."
+    return ModelUnreadableError(model="chat", reason=fault)
 
 
 # -- the prompt ------------------------------------------------------------------------------------
@@ -191,8 +191,14 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _indented(text: str) -> str:
-    return "\n  ".join(text.splitlines())
+def _shown(text: str) -> str:
+    return "\n  ".join(_without_middle(text, _MAX_MESSAGE, "\n[…]\n").splitlines())
+
+
+def _without_middle(text: str, limit: int, mark: str) -> str:
+    """Keep the beginning and the end of a text that is too long, with a mark between them."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]}{mark}{text[-half:]}"
 
 
 def _cut(text: str, limit: int) -> str:
@@ -203,17 +209,17 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _parse(
-    answer: str | None, when: datetime, known: Sequence[Record]
+    answer: str, when: datetime, known: Sequence[Record]
 ) -> tuple[list[ExtractedFact] | None, str]:
     """Parse an answer; the facts are None if it does not fit the schema, and the text says why."""
-    if answer is None:
-        return None, "no answer"
-    # Models put fences and sentences around it.
+    # Models put fences and sentences around it, and line breaks into its strings.
     bare = answer[answer.find("{") : answer.rfind("}") + 1]
     try:
-        given = json.loads(bare)
+        given = json.loads(bare, strict=False)
     except (ValueError, RecursionError) as error:
         return None, f"it is not JSON ({error})"
+    if given == {}:
+        return [], ""  # nothing is worth keeping
     rows = given.get("facts") if isinstance(given, dict) else None
     if not isinstance(rows, list):
         return None, "it has no list `facts`"

@@ -32,7 +32,7 @@ from ..model import (
 )
 from ..ports.stores import Engines, Operation, OperationKind, Put
 from ..settings import Settings
-from ..validation import check_choice, check_metadata, check_name
+from ..validation import check_choice, check_metadata, check_name, check_text
 from .changes import dated_relations, fact_put, message_put
 from .codec import DeleteBody, Write, WriteBody, decode_write, record_ids
 
@@ -90,6 +90,7 @@ class Operations:
             if isinstance(item, Message):
                 if how is not None and not how.keep_messages:
                     continue
+                check_text(item.text)  # a Message may be longer than what can be stored
                 put = message_put(item, scope, at=at, origin=origin)
             elif isinstance(item, str | Fact):
                 fact = Fact(text=item, kind=kind, key=key) if isinstance(item, str) else item

@@ -17,7 +17,6 @@ from ..errors import (
     CommonplaceError,
     MemoryTimeoutError,
     ModelFailedError,
-    ModelUnreadableError,
     StoreRefusedError,
 )
 from ..model import Extraction, Scope, TokenEmbedding, now
@@ -46,6 +45,7 @@ from .codec import (
 )
 from .embedding import aembed, embed, is_async
 from .extraction import extract, lookup_text, told_at
+from .model_errors import model_error
 
 Purpose = Literal["query", "document"]
 
@@ -172,7 +172,7 @@ async def plan_async(
     """Plan an operation, awaiting its asynchronous models on the running loop.
 
     Raises:
-        CommonplaceError, TimeoutError: the embedder or a store failed, or took too long.
+        CommonplaceError: the embedder or a store failed, or took too long.
     """
     settings = context.settings
     plan = plan_steps(op, settings.is_single_valued)
@@ -214,7 +214,8 @@ def plan_steps(op: Operation, is_single: IsSingle) -> PlanSteps:
         is_single: returns whether a relation is single-valued.
 
     Raises:
-        ModelFailedError, ModelUnreadableError: nothing was extracted and the messages are not kept.
+        ModelFailedError, ModelRefusedError, ModelUnreadableError: nothing was extracted and the
+            messages are not kept.
         InvalidRecordError: the operation cannot be read.
     """
     if op.plan is not None:
@@ -242,11 +243,10 @@ def _extracted(
     home = scope if how.in_session else scope.owner
     known = yield AskKnown(text=lookup_text(body.messages), scope=home, at=now())
     facts = yield from extract(body.messages, body.at, known, how.instructions)
-    if not isinstance(facts, list):
+    if isinstance(facts, ModelFailedError):
         if not how.keep_messages:
-            raise _extraction_error(facts)
-        if facts is not None:  # else the model's own error is in the log
-            _log.warning("Extraction failed, the messages are kept: %s", facts)
+            raise facts
+        _log.warning("Extraction failed, the messages are kept: %s", facts)
         return []
     puts: list[Put] = []
     given = [put.record for put in body.puts]
@@ -264,12 +264,6 @@ def _extracted(
             puts.append(put)
         puts += [end] if end else []
     return puts
-
-
-def _extraction_error(fault: str | None) -> ModelFailedError:
-    if fault is None:
-        return ModelFailedError(model="chat", reason="it gave no answer, and its log says why")
-    return ModelUnreadableError(model="chat", reason=fault)
 
 
 def _embed_group(
@@ -326,35 +320,45 @@ async def _aembed(
     *,
     purpose: Purpose = "document",
 ) -> Any:
-    async with asyncio.timeout(settings.model_timeout):
-        if not texts or not is_async(embedder.embed):
-            return await run(partial(embed_texts, embedder, texts, settings, purpose=purpose))
-        limit = settings.max_embed_chars
-        return await aembed(embedder, texts, purpose=purpose, limit=limit)
+    if not texts or not is_async(embedder.embed):
+        return await run(partial(embed_texts, embedder, texts, settings, purpose=purpose))
+    limit, seconds = settings.max_embed_chars, settings.model_timeout
+    try:
+        async with asyncio.timeout(seconds):
+            return await aembed(embedder, texts, purpose=purpose, limit=limit)
+    except TimeoutError as error:
+        reason = f"no answer in {seconds:g} seconds"
+        raise ModelFailedError(model=embedder.id, reason=reason) from error
 
 
-def _complete(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | None:
+def _complete(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | ModelFailedError:
     if chat is None:
-        return None
+        return _no_text("chat", None)
     call = partial(chat.complete, ask.system, ask.user, schema=ask.schema)
     try:
         answer = call_within(seconds, "complete", call)
     except (Exception, asyncio.CancelledError) as error:  # the user's model may raise anything
-        _log.warning("Extraction failed: %r", error)
-        return None
-    return answer if isinstance(answer, str) else None
+        return model_error(_name(chat), error)
+    return answer if isinstance(answer, str) else _no_text(_name(chat), answer)
+
+
+def _name(chat: ChatModel) -> str:
+    return str(getattr(chat, "id", "chat"))
+
+
+def _no_text(model: str, answer: object) -> ModelFailedError:
+    return ModelFailedError(model=model, reason=f"it gave {type(answer).__name__} and not a text")
 
 
 async def _acomplete(
     chat: ChatModel | None, ask: AskChat, seconds: float, run: RunInThread
-) -> str | None:
+) -> str | ModelFailedError:
     if chat is None or not is_async(chat.complete):
-        answer: str | None = await run(_complete, chat, ask, seconds)
+        answer: str | ModelFailedError = await run(_complete, chat, ask, seconds)
         return answer
     try:
         async with asyncio.timeout(seconds):
             text: object = await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc]  # it is async
-            return text if isinstance(text, str) else None
+            return text if isinstance(text, str) else _no_text(_name(chat), text)
     except Exception as error:  # the user's model may raise anything
-        _log.warning("Extraction failed: %r", error)
-        return None
+        return model_error(_name(chat), error)

@@ -10,7 +10,8 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from ..errors import (
     InvalidRecordError,
     MemoryClosedError,
     ModelFailedError,
+    ModelRefusedError,
     ModelUnreadableError,
     SchemaMismatchError,
     StoreRefusedError,
@@ -46,8 +48,9 @@ _QUICK_SECONDS = 0.05  # that an embedder may take before a write is accepted
 _POLL_SECONDS = 0.2  # between looks at an operation that another process works on
 _SHORTEST_PAUSE = 0.005  # the first between looks at an operation of this one
 _MAINTENANCE_SECONDS = 2.0
+_MOST_FAILED = 256  # failed writes whose errors are kept for `follow`
 _CLOSING_SECONDS = 0.5  # for a step that is nearly done
-_PERMANENT = (InvalidRecordError, ModelUnreadableError, SchemaMismatchError)
+_PERMANENT = (InvalidRecordError, ModelRefusedError, ModelUnreadableError, SchemaMismatchError)
 _log = logging.getLogger("commonplace")
 
 
@@ -87,6 +90,7 @@ class IngestWorker:
             self._executor, self._plan_until_done, self._take_plan
         )
         self._waiting: dict[str, _Waiter] = {}
+        self._failed: OrderedDict[str, Exception] = OrderedDict()  # newest last
         self._models: dict[str, Models] = {}
         self._planned: dict[str, PlannedChanges] = {}  # on event loops
         self._turns = LoopTurns()
@@ -225,6 +229,19 @@ class IngestWorker:
         for partition in partitions:
             self._executor.schedule(partition, after=0.0 if urgent else _GATHER_SECONDS)
         return list(zip(accepted, futures, strict=True))
+
+    def follow(self, operation: str, on_failed: Callable[[Exception], None]) -> None:
+        """Call `on_failed` with its error if an accepted write fails; see `Memory.follow`."""
+
+        def report(done: "Future[OperationResult]") -> None:
+            error = None if done.cancelled() else done.exception()
+            if isinstance(error, Exception) and not isinstance(error, MemoryClosedError):
+                on_failed(error)
+
+        if (waiter := self._waiting.get(operation)) is not None:
+            waiter.future.add_done_callback(report)
+        elif (failed := self._failed.get(operation)) is not None:
+            on_failed(failed)
 
     # -- one partition, on a thread of the executor --------------------------------------------
 
@@ -435,12 +452,17 @@ class IngestWorker:
             self._resolve(op.id, _retried(error))
 
     def _resolve(self, operation: str, result: OperationResult | Exception) -> None:
+        if isinstance(result, Exception):  # first, so that `follow` finds the one or the other
+            self._failed[operation] = result
+            while len(self._failed) > _MOST_FAILED:
+                self._failed.popitem(last=False)
         waiter = self._waiting.pop(operation, None)
         is_waiting = waiter is not None and not waiter.future.done()
         if isinstance(result, Exception):
             if waiter is not None and is_waiting:
                 waiter.future.set_exception(result)
             return
+        self._failed.pop(operation, None)
         self._models.pop(operation, None)
         self._planned.pop(operation, None)
         if waiter is not None and is_waiting:

@@ -293,7 +293,7 @@ class KnownFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskChat:
-    """Request of a planning step to a chat model; the reply is its text, or None if it failed."""
+    """Request of a planning step to a chat model; the reply is its text or a `ModelFailedError`."""
 
     system: str
     user: str
