@@ -247,7 +247,7 @@ def test_an_unknown_record_cannot_be_changed_and_a_foreign_one_looks_unknown(
         lambda memory: memory.add([], ALICE),
         lambda memory: memory.add(["fine", 7], ALICE),
         lambda memory: memory.add("fine", ALICE, kind="gossip"),
-        lambda memory: memory.add("fine", ALICE, metadata={"user_id": "bob"}),
+        lambda memory: memory.add("fine", ALICE, metadata={"": "bob"}),
         lambda memory: memory.add("fine", ALICE, metadata={"n": float("nan")}),
         lambda memory: memory.add("fine", "alice"),
         lambda memory: memory.search("fine", ALICE, top_k=0),

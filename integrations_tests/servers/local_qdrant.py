@@ -68,7 +68,8 @@ class LocalQdrant:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
         threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
-        self._grpc = grpc.server(ThreadPoolExecutor(12))
+        unlimited = [("grpc.max_receive_message_length", -1)]  # as the server
+        self._grpc = grpc.server(ThreadPoolExecutor(12), options=unlimited)
         services = _Services(self)
         add_PointsServicer_to_server(_Face(services, "points"), self._grpc)
         add_CollectionsServicer_to_server(_Face(services, "collections"), self._grpc)

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ...model import Record, Scope, TokenEmbedding
 from ...ports.stores import Hit, Point, Query
@@ -27,7 +27,10 @@ from .query import (
 
 __all__ = ["QdrantIndex"]
 
+T = TypeVar("T")
+
 _BATCH = 64  # points in one request
+_MOST_BYTES = 8 * 2**20  # about, of the rows in one request; a server takes 32 MiB by default
 _DELETE_BATCH = 1024
 _PAGE = 1024
 _ROW = ["row", FIELD]
@@ -163,12 +166,15 @@ class QdrantIndex:
         """Write points, 64 at a time; a version that is not greater than the stored is ignored."""
         vectors = checked([point.vector for point in points], self._dimensions)
         newest: dict[str, tuple[Record, m.PointStruct]] = {}
+        sizes: dict[str, int] = {}
         for point, vector in zip(points, vectors, strict=True):
             held = newest.get(point.record.id)
             if held is None or held[0].version < point.record.version:
                 tokens = to_field(point.tokens, self._token_dimensions)
-                newest[point.record.id] = (point.record, _struct(point, vector, tokens))
-        for bucket, part in self._by_bucket([record for record, _ in newest.values()]):
+                made = _struct(point, vector, tokens)
+                newest[point.record.id] = (point.record, made)
+                sizes[point.record.id] = len((made.payload or {})["row"])
+        for bucket, part in self._by_bucket([record for record, _ in newest.values()], sizes):
             self._client.write(
                 self._client.driver.upsert,
                 self._name,
@@ -192,11 +198,12 @@ class QdrantIndex:
             payloads = {str(row.id): row.payload or {} for row in held}
             kept = [one for one in part if one.id in payloads]
             changes = [_overwrite(one, payloads[one.id], bucket) for one in kept]
-            if changes:
+            sizes = [len(payloads[one.id]["row"]) for one in kept]
+            for some in _parts(changes, sizes):
                 self._client.write(
                     self._client.driver.batch_update_points,
                     self._name,
-                    changes,
+                    some,
                     ordering=m.WriteOrdering.MEDIUM,
                 )
 
@@ -284,14 +291,35 @@ class QdrantIndex:
             shard_key_selector=self._layout.bucket(scope) if scope else None,
         )
 
-    def _by_bucket(self, records: Sequence[Record]) -> Iterator[tuple[str | None, list[Record]]]:
+    def _by_bucket(
+        self, records: Sequence[Record], sizes: Mapping[str, int] | None = None
+    ) -> Iterator[tuple[str | None, list[Record]]]:
+        """Divide records into requests.
+
+        Args:
+            sizes: of their rows, by id, if these are sent.
+        """
         self._client.check_open()
         buckets: dict[str | None, list[Record]] = {}
         for record in records:
             buckets.setdefault(self._layout.bucket(record.scope), []).append(record)
         for bucket, part in buckets.items():
-            for start in range(0, len(part), _BATCH):
-                yield bucket, part[start : start + _BATCH]
+            for some in _parts(part, [sizes[one.id] if sizes else 0 for one in part]):
+                yield bucket, some
+
+
+def _parts(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
+    """Divide items into parts of `_BATCH` and, unless it is a single one, of `_MOST_BYTES`."""
+    part: list[T] = []
+    total = 0
+    for item, size in zip(items, sizes, strict=True):
+        if part and (len(part) == _BATCH or total + size > _MOST_BYTES):
+            yield part
+            part, total = [], 0
+        part.append(item)
+        total += size
+    if part:
+        yield part
 
 
 def _struct(point: Point, vector: list[float], tokens: dict[str, str]) -> m.PointStruct:

@@ -33,6 +33,7 @@ from ...ports.stores import Hit
 from . import rows
 from .tags import indexed_values, tag_key
 
+_MOST_CACHED = 64 * 1024  # characters of a row that is kept in memory
 _MOST = 2.0**64  # above every whole number of metadata
 TOKENS = "tokens"  # what the token vectors of an index depend on, in its meta
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
@@ -140,9 +141,17 @@ def tags_of(field: str, values: Collection[Any]) -> list[str]:
     return tags
 
 
-@lru_cache(4096)
 def read_row(text: str) -> tuple[Record, int]:
     """Read a record and its length in words from the text in its payload."""
+    return _read_row(text) if len(text) > _MOST_CACHED else _read_row_once(text)
+
+
+@lru_cache(4096)
+def _read_row_once(text: str) -> tuple[Record, int]:
+    return _read_row(text)
+
+
+def _read_row(text: str) -> tuple[Record, int]:
     row = PayloadRow(*json.loads(text))
     record = Record(
         id=row.id,

@@ -8,12 +8,15 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple, overload
 
+import msgspec
+
 from ...errors import InvalidRecordError, InvalidScopeError
 from ...filters import Filter
 from ...model import Kind, Origin, Page, Record, Role, Scope, now
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other
+_encode_any = json.JSONEncoder(ensure_ascii=False).encode
 _MICROSECOND = timedelta(microseconds=1)
 # NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
 _UNKNOWN = -(2**62)
@@ -214,7 +217,11 @@ def from_json(text: str) -> Any:
 
 def to_json(value: Any) -> str:
     """Encode metadata or a list of ids as JSON."""
-    return _encode(dict(value) if isinstance(value, Mapping) else list(value))
+    plain = dict(value) if isinstance(value, Mapping) else list(value)
+    try:
+        return _encode(plain).decode()
+    except (TypeError, OverflowError):  # a subclass of a plain type, or a version above 64 bits
+        return _encode_any(plain)
 
 
 def visible(

@@ -4,7 +4,7 @@ A row is never used for another point: what replaces a point gets a new row, and
 dead. Whoever has selected rows may therefore go on with them while others are added.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -424,4 +424,12 @@ def _joined(arrays: Sequence[NDArray[Any]], kind: str) -> NDArray[Any]:
 
 
 def _size(record: Record) -> int:
-    return _RECORD_BYTES + 2 * len(record.text) + 100 * len(record.metadata)
+    return _RECORD_BYTES + 2 * len(record.text) + _json_size(record.metadata)
+
+
+def _json_size(value: object) -> int:
+    if isinstance(value, str):
+        return 2 * len(value)
+    if isinstance(value, Mapping):
+        return sum(100 + 2 * len(key) + _json_size(one) for key, one in value.items())
+    return 50 * len(value) + sum(map(_json_size, value)) if isinstance(value, list | tuple) else 0

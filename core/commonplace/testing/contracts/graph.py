@@ -125,6 +125,15 @@ class GraphStoreContract:
         assert outcome.record == written.record
         assert graph.get(written.record.scope, [written.record.id]) == [written.record]
 
+    def test_metadata_of_some_mebibytes_come_back_as_written(self, graph: GraphStore) -> None:
+        metadata = {"file": 'a "line" of 日本\n' * (5 * 2**16), "id": 2**63 - 1, "$a b": {"": 1}}
+        graph.apply([put("k", 1, metadata=metadata)])
+
+        (record,) = graph.page(ALICE).records
+        (version,) = graph.history(ALICE, record.id)
+
+        assert metadata == record.metadata == version.metadata
+
     def test_times_of_any_zone_and_age_are_the_same_moment(self, graph: GraphStore) -> None:
         old = datetime(1875, 3, 4, 5, 6, 7, 891011, tzinfo=UTC)
         graph.apply([put("a", 1, occurred_at=old)])

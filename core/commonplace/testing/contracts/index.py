@@ -118,6 +118,17 @@ class VectorIndexContract:
         assert timedelta(0) == hit.record.occurred_at.utcoffset()  # the same moment, in UTC
         assert point.words == hit.words
 
+    def test_records_of_some_mebibytes_come_back_as_written(self, index: VectorIndex) -> None:
+        value = 'a "line" of 日本\n' * (5 * 2**16)
+        points = [make_point(f"p{n}", metadata={"file": f"{n}{value}"}) for n in range(3)]
+        points += [make_point(f"small {n}") for n in range(3)]
+
+        index.upsert(points)
+        index.amend([replace(one.record, version=2) for one in points])
+        found = {hit.record.id: hit.record for hit in index.search(make_query(), 10)}
+
+        assert {one.record.id: replace(one.record, version=2) for one in points} == found
+
     def test_a_folder_is_one_of_its_scope_and_time(self, index: VectorIndex) -> None:
         soon = NOW + timedelta(hours=1)
         points = [

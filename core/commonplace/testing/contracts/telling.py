@@ -10,6 +10,7 @@ import pytest
 from ...filters import FOLDERS
 from ...model import Record, Relation, Scope
 from ...ports.stores import GraphStore, Outcome, Put
+from ...validation import MAX_METADATA_BYTES
 from .graph import ALICE, START, likes, lives, put, remove, update
 from .relations import DAY, homes, live, moved
 
@@ -185,9 +186,9 @@ class TellingContract:
         assert graph.folders(ALICE) == ["new"]
 
     def test_metadata_beyond_the_limits_stay_as_they_were(self, graph: GraphStore) -> None:
-        many = {f"m{n}": n for n in range(32)}
+        many = {"file": "x" * (MAX_METADATA_BYTES - 100), "m1": 1}
         graph.apply([put("a", 1, metadata=many)])
-        events, record = told(graph, put("a", 2, metadata={"more": 1, "m1": 5}))
+        events, record = told(graph, put("a", 2, metadata={"more": "y" * 100, "m1": 5}))
 
         assert (events, record.metadata, record.times_told) == (["NONE"], many, 2)
 
