@@ -105,13 +105,60 @@ def test_the_policy_switches_it_off(memory):
 
 
 def test_every_recall_begins_with_the_newest_instructions(memory):
-    for day, text in enumerate(("Always answer in French.", "Always answer in Dutch.")):
-        said = Message(text=text, id=text, at=MONDAY + timedelta(days=day))
-        agent(memory).write([said], ALICE)
+    tell(memory, "Always answer in French.", "Never use emojis.")
 
     found = [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
 
-    assert ["Always answer in Dutch.", "Always answer in French."] == found
+    assert ["Never use emojis.", "Always answer in French."] == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Always answer in French.", "From now on, reply in German."),
+        ("Always use emojis.", "Never use emojis."),
+        ("Please call me Sam.", "Call me Dr Lind."),
+        ("I prefer short answers.", "I prefer detailed answers."),
+        ("以后都用中文回答。", "以后请用英文回答。"),
+    ],
+)
+def test_the_newer_of_two_contrary_instructions_is_shown(memory, old, new):
+    tell(memory, old, new)
+
+    assert [new] == [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+    assert {old, new} == set(preferences(memory))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Never use emojis.", "Never use tables."),
+        ("Always answer in French.", "When I write in German, answer in German."),
+        ("Never call me Robert.", "Call me Sam."),
+        ("I prefer short answers.", "I prefer aisle seats."),
+    ],
+)
+def test_instructions_about_other_things_are_all_shown(memory, old, new):
+    tell(memory, old, new)
+
+    assert [new, old] == [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+
+def tell(memory, *texts):
+    for day, text in enumerate(texts):
+        said = Message(text=text, id=text, at=MONDAY + timedelta(days=day))
+        agent(memory).write([said], ALICE)
+
+
+def test_a_deleted_instruction_is_shown_no_more(memory):
+    tell(memory, "Always answer in French.", "Always answer in German.")
+    records = memory.list(ALICE.owner, kinds=("preference",)).records
+    [german] = [one for one in records if "German" in one.text]
+    memory.delete(german.id, ALICE.owner)
+
+    found = [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+    assert ["Always answer in French."] == found
 
 
 def test_an_instruction_and_its_turn_are_one_line(memory):

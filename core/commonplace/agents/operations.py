@@ -27,7 +27,7 @@ from .policy import (
 from .prompt import ShownRecords, bullets
 from .sansio import Call, Plan, call
 from .selection import Conversation, choose, without_held
-from .standing_instructions import MARK
+from .standing_instructions import MARK, without_replaced
 
 MAX_QUERY = 2_000
 MAX_PROFILE = 1_000
@@ -52,7 +52,8 @@ def recall(
     """Read the user's profile and instructions, and choose from what the query finds, best first.
 
     Both come with every turn, newest first: the profile, records of that kind, up to 1,000
-    characters, and the standing instructions up to 600. All sessions of the scope are searched, and
+    characters, and the standing instructions up to 600, without those that a newer one replaces.
+    All sessions of the scope are searched, and
     all agents when the policy says so. Of a long query the beginning and the end are searched for:
     a question stands before or after what it is about.
 
@@ -66,7 +67,7 @@ def recall(
         page = yield call(
             "list", where, kinds=("preference",), where={MARK: True}, limit=_INSTRUCTION_RECORDS
         )
-        newest = sorted(page.records, key=_told_at, reverse=True)
+        newest = without_replaced(sorted(page.records, key=_told_at, reverse=True))
         known += _within(without_held(newest, held), MAX_INSTRUCTIONS, "instruction")
     text = to_query(query)
     if not text:

@@ -8,7 +8,8 @@ doubtful one is left out: what is found is shown to the model in every later tur
 import re
 from collections.abc import Sequence
 
-from ..model import Fact, Message
+from ..model import Fact, Message, Record
+from ..retrieval.lexical import vocabulary
 from ..retrieval.utterances import needs_no_memory, sentences
 
 MARK = "standing_instruction"
@@ -124,6 +125,61 @@ def find_instructions(text: str) -> tuple[str, ...]:
         if any(form.search(one) for form in forms):
             found.append(one)
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
+
+
+# What has one value at a time; what holds only in some case is left alone.
+_LANGUAGE = (
+    r"english|french|german|dutch|spanish|italian|portuguese|chinese|mandarin|cantonese|japanese"
+    r"|korean|russian|ukrainian|arabic|hebrew|turkish|polish|czech|greek|hindi|swedish|norwegian"
+    r"|danish|finnish|hungarian|romanian|thai|vietnamese|indonesian"
+)
+_SUBJECTS = {
+    "language": re.compile(
+        rf"\b(?:answer|reply|respond|write|speak|talk|answers|replies|responses)\b"
+        rf"[^,;.]*\b(?:in|to me in|use) (?:only )?(?:{_LANGUAGE})\W*$"
+        r"|(?:用|说|讲|使用)(?:中|英|法|德|日|韩|俄|汉|粤|西班牙|意大利)(?:文|语)(?:回答|回复|答复|来?写|说话|交流|跟我说)?\W*$",
+        re.IGNORECASE,
+    ),
+    "name": re.compile(
+        r"^(?!.*\b(?:not|never|stop|don['’]t)\b).*\b(?:call|address) me (?:by my |as )?\S"
+        r"|^(?!.*(?:不|别)).*(?:叫|称呼|喊)我",
+        re.IGNORECASE,
+    ),
+    "length": re.compile(
+        r"\b(?:short|brief|concise|long|longer|shorter|detailed|thorough)\b"
+        r"(?: (?:answers|replies|responses|explanations))?\W*$"
+        r"|(?:简短|简洁|详细|长|短)(?:的回答|的回复|一点|一些|些)?\W*$",
+        re.IGNORECASE,
+    ),
+}
+_CASE = re.compile(
+    r"\b(?:when|whenever|if|for|unless|except|each time|every time)\b|时候?|如果|每当",
+    re.IGNORECASE,
+)
+_POLARITY = re.compile("^(?:alway|never|ever|not|do|don|t|pleas)$|[不别要总请]")
+
+
+def without_replaced(records: Sequence[Record]) -> list[Record]:
+    """Leave out standing instructions that a newer one replaces.
+
+    It says the opposite ("always", then "never"), or something else of what has one value at a
+    time: the language and the length of answers, and the user's name.
+
+    Args:
+        records: newest first.
+    """
+    kept: dict[str, Record] = {}
+    for record in records:
+        kept.setdefault(_subject(record.text), record)
+    return list(kept.values())
+
+
+def _subject(text: str) -> str:
+    if not _CASE.search(text):
+        for name, form in _SUBJECTS.items():
+            if form.search(text):
+                return name
+    return " ".join(sorted(one for one in vocabulary(text) if not _POLARITY.search(one))) or text
 
 
 def instruction_facts(messages: Sequence[Message]) -> list[Fact]:
