@@ -72,7 +72,7 @@ class CommonplaceStore(BaseStore):
         agent_id: of what is put and found under the template, when that does not name it.
         users: ids of the users that a search or listing above the template may cross; without it
             that is refused.
-        threshold: leave out what a query finds with a lower score, 0..1.
+        threshold: least relevance of what a query finds, 0..1; None keeps all.
 
     Raises:
         InvalidRecordError: `index` is not what the given memory has, or the template names no user.

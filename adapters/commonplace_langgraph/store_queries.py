@@ -287,7 +287,7 @@ def _resolve_parts(
     matches: Sequence[Match], op: ItemSearch, scope: Scope, template: NamespaceTemplate
 ) -> Plan[list[tuple[StoredItem, float]]]:
     """Put the item in the place of a part that was found; drop parts that it no longer has."""
-    found = [(to_stored_item(one.record, template), one.score) for one in matches]
+    found = [(to_stored_item(one.record, template), one.relevance) for one in matches]
     # The memory has compared it already; this check does not depend on that being right.
     found = [one for one in found if one[0].namespace[: len(op.prefix)] == op.prefix]
     wanted = list({one.of for one, _ in found if one.part})

@@ -260,6 +260,8 @@ def test_a_threshold_leaves_out_what_says_little(memory: Memory) -> None:
     assert [one.key for one in store.search(("docs",), query="green tea")] == ["a"]
     everything = store.search(("docs",), query="green tea", filter={"$threshold": 0.0})
     assert [one.key for one in everything] == ["a", "b"]
+    tea, boats = [one.score for one in everything]
+    assert tea >= 0.5 > boats
 
 
 def test_a_query_goes_as_far_as_a_thousand(store: CommonplaceStore) -> None:
