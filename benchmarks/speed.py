@@ -1,11 +1,15 @@
 """How fast is the memory, by its public methods, with a model that costs nothing?
 
     python benchmarks/speed.py [--small] [--no-peer] [--folder PLACE] [--environments PLACE]
+    python benchmarks/speed.py --late
 
 Made-up sentences with a natural vocabulary, 512 dimensions as the default embedder has, a folder on
 a disk. The first table has every figure beside its budget, the second what grows with the number of
 records. The third compares with other memories on the same texts and vectors: each in an
 environment and a process of its own, all in turns, round by round.
+
+`--late` measures only what late interaction costs: the CPU of a search in small talk, with the
+default embedder, beside the same search in a memory without token vectors.
 """
 
 import asyncio
@@ -27,6 +31,7 @@ from typing import Annotated, Literal
 import numpy as np
 import peers
 import scoring
+import smalltalk
 import typer
 from peers import Child, Figure, Work
 from rich.console import Console
@@ -34,6 +39,7 @@ from rich.table import Table
 from sentences import Sentences, Vectors
 
 from commonplace import Fact, Memory, Message, Scope
+from commonplace.models.sentence_encoder import SentenceEncoder
 
 ALICE = Scope(user_id="alice")
 SENTENCES = Sentences()
@@ -41,6 +47,7 @@ VECTORS = Vectors()
 TEMPORARY = Path(tempfile.gettempdir())
 STEPS = (1_000, 3_000, 10_000, 30_000, 100_000)
 QUESTIONS = 100
+LATE = {200: 0.6, 600: 1.5, 2_000: 1.0}  # milliseconds more, by the number of records in scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +102,20 @@ class Stuck(Vectors):
         """Wait until the process ends."""
         threading.Event().wait()
         return super().embed(texts, purpose=purpose)
+
+
+class WithoutTokens:
+    """The default embedder without token vectors."""
+
+    def __init__(self) -> None:
+        self._inner = SentenceEncoder()
+        self.id, self.dimensions = self._inner.id, self._inner.dimensions
+
+    def embed(
+        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
+    ) -> list[list[float]]:
+        """Embed texts."""
+        return self._inner.embed(texts, purpose=purpose)
 
 
 def user(name: str) -> Scope:
@@ -344,6 +365,53 @@ def beside_scikit_learn(homes: Path) -> list[Row]:
     return embedding(python, "sklearn.linear_model")
 
 
+def late_interaction(folder: str) -> Iterator[Row]:
+    """Measure how much more CPU a search takes with token vectors than without."""
+    asked = [one for one in map(smalltalk.turn, range(20_000, 21_000)) if one.endswith("?")]
+    with (
+        Memory.open(f"{folder}/with", embedder=SentenceEncoder()) as late,
+        Memory.open(f"{folder}/without", embedder=WithoutTokens()) as plain,
+    ):
+        for size, budget in LATE.items():
+            scope = user(str(size))
+            for memory in (late, plain):
+                talk(memory, scope, size)
+            with_, without = spent((late, plain), asked[:QUESTIONS], scope)
+            label = f"search, {size} in scope, CPU"
+            yield Row(name=f"{label} without tokens", value=statistics.median(without), unit="ms")
+            more = statistics.median(a - b for a, b in zip(with_, without, strict=True))
+            yield Row(name=f"{label} more with tokens", value=more, unit="ms", budget=budget)
+
+
+def spent(
+    memories: Sequence[Memory], asked: Sequence[str], scope: Scope, rounds: int = 5
+) -> list[list[float]]:
+    """Measure the CPU of searches, in turns; answers for each memory the least of each question.
+
+    Times are in milliseconds, after a round that is not measured.
+    """
+    least = [[float("inf")] * len(asked) for _ in memories]
+    for turn in range(rounds + 1):
+        for number, text in enumerate(asked):
+            for memory, found in zip(memories, least, strict=True):
+                start = time.process_time()
+                memory.search(text, scope)
+                if turn:
+                    found[number] = min(found[number], (time.process_time() - start) * 1e3)
+    return least
+
+
+def talk(memory: Memory, scope: Scope, count: int) -> None:
+    """Write so many turns of small talk, 20 a session."""
+    for first in range(0, count, 20):
+        turns = [
+            Message(text=smalltalk.turn(number), name=("Anna", "Ben")[number % 2])
+            for number in range(first, first + 20)
+        ]
+        session = Scope(user_id=scope.user_id, session_id=f"session {first}")
+        memory.add(turns, session, infer=False)
+
+
 def compared(homes: Path, folder: Path, share: int, *, alone: bool) -> tuple[list[Row], Table]:
     """Compare writes, searches and forgetting with other memories that hold the same records."""
     middle = 5_000 // share
@@ -456,6 +524,7 @@ def main(
     environments: Annotated[
         Path | None, typer.Option(help="Where other memories stay installed.")
     ] = None,
+    late: Annotated[bool, typer.Option("--late", help="Only late interaction.")] = False,
 ) -> None:
     """Print every figure with its budget, what grows, and the same work of other memories."""
     console = Console(width=110)
@@ -465,6 +534,10 @@ def main(
         )
         raise typer.Exit(2)
     console.print(described(folder))
+    if late:
+        with empty(folder) as place:
+            console.print(budgeted([*late_interaction(place)]))
+        return
     share = 10 if small else 1
     total = 100_000 // share
     rows = importing() + embedding(sys.executable, "sys")

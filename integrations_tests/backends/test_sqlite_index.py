@@ -88,6 +88,12 @@ class TestSqliteIndexInBlocks(VectorIndexContract):
         made.close()
 
 
+def direction(number: int) -> tuple[float, float]:
+    """Make the token that tells a point: its first coordinate, from 0 to 1, is of its number."""
+    first = number % 101 / 100
+    return first, (1 - first * first) ** 0.5
+
+
 def near_by_tokens(number: int) -> list[Point]:
     """Make points of which the last is far by vector, has no terms, and is nearest by tokens."""
     others = [
@@ -108,6 +114,27 @@ def test_tokens_find_records_by_themselves_in_a_small_scope(
 
     assert is_found == ("last" in {hit.record.text for hit in found})
     assert all(hit.late for hit in found)
+
+
+def test_tokens_stay_with_their_points_when_others_are_removed(token_index: SqliteIndex) -> None:
+    # In three blocks of records, some with more tokens than others.
+    told = [(n, BEN if n % 5 == 4 else ANNA) for n in range(1200)]
+    token_index.upsert(
+        [
+            make_point(f"p{n}", scope, tokens=make_tokens(*[(0, 1)] * (n % 3), direction(n)))
+            for n, scope in told
+        ]
+    )
+    asked = make_query(tokens=make_tokens((1, 0)))
+    for gone in (set[int](), {n for n, _ in told if n % 7 == 0}):
+        ids = [ANNA.record_id("fact", f"p{n}") for n in gone]
+        token_index.delete(None, ids)
+        left = {f"p{n}": n for n, scope in told if scope == ANNA and n not in gone}
+        chosen = [ANNA.record_id("fact", one) for one in left]
+        found = {hit.record.text: hit.late for hit in token_index.score(asked, (), chosen)}
+        assert found.keys() == left.keys()
+        for text, (cosine,) in found.items():
+            assert cosine == pytest.approx(direction(left[text])[0], abs=0.01)
 
 
 @pytest.mark.parametrize("space", [None, "test@1/other tokens"])

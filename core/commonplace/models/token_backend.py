@@ -113,23 +113,22 @@ class TokenBackend(NumpyBackend):  # type: ignore[misc]  # it has no annotations
         """
         rows = np.arange(len(pieces)) + _GAP * number
         chunk = pieces % _CHUNKS
-        embedded = self.table[pieces] * self.scale[chunk, None] + self.lo[chunk, None]
+        embedded = self.table[pieces] * self.scale[chunk, None]
+        embedded += self.lo[chunk, None]
         projected = _normalize(
             embedded @ self.proj_W + self.proj_b, self.ln_g_all, self.ln_b_all, self.eps
         )
         padded = np.zeros((int(rows[-1]) + 1 + _GAP, _WIDTH), np.float32)
 
-        def convolve(inputs: Any, branch: int, weights: Any, bias: Any) -> Any:
-            padded[rows] = inputs
-            size, left = _BRANCHES[branch]
-            seen = np.concatenate([padded[rows + n - left] for n in range(size)], axis=1)
-            return np.maximum(seen @ weights + bias, 0) + inputs
-
         parts = [embedded]
-        for n in range(len(_BRANCHES)):
+        for n, (size, left) in enumerate(_BRANCHES):
             own = projected[:, n * _WIDTH : (n + 1) * _WIDTH]
+            seen = rows[:, None] + np.arange(-left, size - left)
             for weights, bias in ((self.w1[n], self.b1[n]), (self.w2[n], self.b2[n])):
-                own = convolve(own, n, weights, bias)
+                padded[rows] = own
+                sums = padded[seen].reshape(len(rows), -1) @ weights
+                sums += bias
+                own = np.maximum(sums, 0, out=sums) + own
             parts.append(own)
         features: Floats = _normalize(np.concatenate(parts, axis=1), self.ln_g, self.ln_b, self.eps)
         return features
@@ -155,4 +154,7 @@ def _normalize(rows: Any, gain: Any, bias: Any, eps: float) -> Any:
     """Shift and scale each row to the mean 0 and the variance 1, then by what was learned."""
     rows = rows - rows.mean(axis=1, keepdims=True)
     variance = np.einsum("ij,ij->i", rows, rows) / rows.shape[1]
-    return rows / np.sqrt(variance + eps)[:, None] * gain + bias
+    rows /= np.sqrt(variance + eps)[:, None]
+    rows *= gain
+    rows += bias
+    return rows

@@ -92,6 +92,8 @@ _EXPANDED = 12
 _EXAMINED = 5
 _ASKED = 0.5  # share of a question's score that its session is judged by
 _ALONE = 0.3  # share of the late score that a turn gets again for itself, without those around
+_AROUND = 2  # places on each side of a turn in which the question's tokens are looked for
+_PLACES = 32  # bits of a place, in a number that has the session's in front
 _USUAL_LENGTH = 3.0  # logarithm of the words of a turn
 _READ = 384  # characters of a text in which the question's words are looked for
 _ASKING = 60  # last characters of a turn in which it asks
@@ -315,24 +317,33 @@ class _Signals:
         candidates. A share of the same for the turn alone comes on top: it tells the turn that has
         the words from its neighbours.
         """
-        size = max(len(hit.late) for hit in self._every)
+        lates = [hit.late for hit in self._every]
+        size = max(map(len, lates))
         if not size:
-            return [0.0] * len(self._every)
-        missing = len(self._every)  # the index of the padding
-        best = np.full((missing + 1, size), -1.0)
-        there = [i for i, hit in enumerate(self._every) if hit.late]
-        best[there] = [self._every[i].late for i in there]
-        around = [(missing,) * 4] * missing
-        for turns in self._sessions:
-            at = turns.get
-            for n, i in turns.items():
-                before, after = at(n - 1, missing), at(n + 1, missing)
-                around[i] = at(n - 2, missing), before, after, at(n + 2, missing)
+            return [0.0] * len(lates)
+        none = (-1.0,) * size
+        values = chain.from_iterable([late or none for late in lates])
+        best = np.fromiter(values, np.float64, size * len(lates)).reshape(-1, size)
+        there = np.array(list(map(bool, lates)))
         rarity = _token_rarity(best[there])
-        alone = best[:-1] @ rarity
-        window = np.maximum(best[:-1], best[np.array(around)].max(axis=1)) @ rarity
-        whole = _stretched(window, there) + _ALONE * _stretched(alone, there)
+        window = self._best_around(best) @ rarity
+        whole = _stretched(window, there) + _ALONE * _stretched(best @ rarity, there)
         found: list[float] = whole.tolist()
+        return found
+
+    def _best_around(self, best: Scores) -> Scores:
+        """Find the best of each column in the rows of the turns up to two places away."""
+        sessions = enumerate(self._sessions)
+        turns = {number << _PLACES | at: i for number, one in sessions for at, i in one.items()}
+        ordered = sorted(turns)
+        places = np.fromiter(ordered, np.int64, len(turns))
+        rows = np.fromiter(map(turns.__getitem__, ordered), np.intp, len(turns))
+        found = best.copy()
+        for step in range(1, _AROUND + 1):  # no two turns are at one place
+            near = (places[step:] - places[:-step] <= _AROUND).nonzero()[0]
+            before, after = rows[near], rows[near + step]
+            found[before] = np.maximum(found[before], best[after])
+            found[after] = np.maximum(found[after], best[before])
         return found
 
     def _speakers(self) -> list[float]:
@@ -475,13 +486,13 @@ def _token_rarity(best: Scores) -> Scores:
         best: a row for each candidate with its best cosine of each token; from .5 on it is counted
             in part, and at 1 in full.
     """
-    counts = np.clip(2 * best - 1, 0, 1).sum(axis=0)
+    counts = np.minimum(np.maximum(2 * best - 1, 0), 1).sum(axis=0)  # quicker than np.clip
     weights = np.log1p((len(best) - counts + 0.5) / (counts + 0.5))
     rarity: Scores = weights / weights.sum()
     return rarity
 
 
-def _stretched(values: Scores, there: list[int]) -> Scores:
+def _stretched(values: Scores, there: NDArray[np.bool_]) -> Scores:
     """Scale scores to 0..1 over some of them; those below get 0."""
     low = values[there].min()
     scaled: Scores = np.maximum((values - low) / (values.max() - low + EPSILON), 0)

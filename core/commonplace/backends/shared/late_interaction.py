@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidVectorError
-from ...models.sentence_encoder import one_blas_thread
 from ...ports.stores import Query
 
 Tokens = NDArray[np.int8]
 
 FIELD = "tokens"  # of a payload
-_MOST_TOKENS = 8192  # compared at once
+_RECORDS = 512  # compared at once
+# Multiplications in one product up to which OpenBLAS uses one thread. With more it spreads over all
+# cores, and searches at once wait for each other.
+_ONE_THREAD = 2**18
 _UNIT = 127.0 * 127.0
 
 
@@ -43,25 +45,45 @@ def best_cosines(
         A row for each record, a column for each asked token; those of a record without tokens are
         not numbers.
     """
-    found = np.full((len(asked), len(starts)), np.nan, np.float32)
-    query = asked.astype(np.float32)
+    found = np.empty((len(starts), len(asked)), np.float32)
     there = np.flatnonzero(counts)
-    starts, counts = starts[there], counts[there]
-    ends = np.cumsum(counts)
-    first = 0
-    while first < len(there):
-        before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + _MOST_TOKENS, side="right")))
-        some = starts[first:last]
-        places = ends[first:last] - counts[first:last] - before
-        rows = np.repeat(some - places, counts[first:last]) + np.arange(ends[last - 1] - before)
-        several = tokens.take(rows, axis=0).astype(np.float32)
-        with one_blas_thread():  # or it spreads over all cores, and searches at once wait
-            # Exact, as sums of so many products of bytes are whole numbers below 2**24.
-            products = query @ several.T
-        found[:, there[first:last]] = np.maximum.reduceat(products, places, axis=1)
-        first = last
-    return found.T / np.float32(_UNIT)
+    if len(there) < len(starts):
+        found.fill(np.nan)
+        found[there] = best_cosines(asked, tokens, starts[there], counts[there])
+        return found
+    query = asked.astype(np.float32).T
+    for first in range(0, len(starts), _RECORDS):
+        some = slice(first, first + _RECORDS)
+        rows, places = _gather(tokens, starts[some], counts[some])
+        np.maximum.reduceat(_multiply(rows, query), places, axis=0, out=found[some])
+    found /= np.float32(_UNIT)
+    return found
+
+
+def _gather(
+    tokens: Tokens, starts: NDArray[Any], counts: NDArray[Any]
+) -> tuple[Tokens, NDArray[np.int64]]:
+    """Gather the tokens of some records, and where each begins among them."""
+    ends = np.cumsum(counts, dtype=np.int64)
+    places = ends - counts
+    moved = starts - places
+    first, number = moved[0], ends[-1]
+    if (moved == first).all():  # side by side, as where nothing was removed or left out
+        return tokens[first : first + number], places
+    return tokens.take(np.repeat(moved, counts) + np.arange(number), axis=0), places
+
+
+def _multiply(tokens: Tokens, query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Multiply tokens, one a row, by those of a query, one a column.
+
+    Exact, as sums of so many products of bytes are whole numbers below 2**24.
+    """
+    products = np.empty((len(tokens), query.shape[1]), np.float32)
+    block = max(1, _ONE_THREAD // query.size)  # its floats stay in the cache of a core, too
+    for first in range(0, len(tokens), block):
+        some = slice(first, first + block)
+        np.matmul(tokens[some].astype(np.float32), query, out=products[some])
+    return products
 
 
 def best_of_each(asked: Tokens, records: Sequence[bytes]) -> list[tuple[float, ...]]:

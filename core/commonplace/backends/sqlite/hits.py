@@ -101,8 +101,11 @@ class HitCollector:
         Returns:
             0 for a candidate without tokens; None if there are none, or they are not in memory.
         """
-        values = self._late.compute_all()
-        return None if values is None else np.nan_to_num(values.mean(axis=1, dtype=np.float64))
+        if (values := self._late.compute_all()) is None:
+            return None
+        means: Scores = values.mean(axis=1, dtype=np.float64)
+        means[np.isnan(means)] = 0.0
+        return means
 
     def best_dense_first(self) -> list[Hit]:
         """List what was taken; ties by id."""
