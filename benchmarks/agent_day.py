@@ -137,7 +137,7 @@ class Figure:
 @cache
 def default_embedder() -> scoring.Cached:
     """Load the default embedder, once for all days that this process plays."""
-    return scoring.Cached(scoring.embedder("default"))
+    return scoring.cached(scoring.embedder("default"))
 
 
 def play_days(adapter: str, language: Language, extracts: bool, users: int, seed: int) -> Days:
