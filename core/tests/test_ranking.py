@@ -1,5 +1,6 @@
 """Ranking by itself: the order, the score and its details."""
 
+import math
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 
 from commonplace.model import Record, Scope, turn_key
 from commonplace.ports.stores import Hit
-from commonplace.retrieval.ranking import _ALONE, Weights, _Signals, neighbour_turns, rank
+from commonplace.retrieval.calibration import CURVES, DEFAULT, SHIPPED
+from commonplace.retrieval.ranking import (
+    _ALONE,
+    Weights,
+    _Signals,
+    lexical_certainty,
+    neighbour_turns,
+    rank,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
@@ -312,10 +321,42 @@ def test_a_fit_is_the_same_whatever_else_is_there() -> None:
     assert 0 < alone.relevance == among.relevance < 1
 
 
-def test_words_alone_make_a_fit_and_nothing_makes_none() -> None:
+def test_relevance_comes_of_the_curve_by_words_without_a_cosine_and_by_nothing() -> None:
+    curve, scale = CURVES["latin"], SHIPPED[DEFAULT]["latin"]
+    always = curve.base + curve.length * math.log(8)  # a fact of eight words
+
     named, strange = rank(
         "Miso", [fact("a", 0.0, 1.0, text="Miso sleeps."), fact("b", -0.1)], now=NOW
     )
 
-    assert named.relevance > 0.2
-    assert strange.relevance < 0.01
+    assert named.relevance == pytest.approx(
+        logistic(always + curve.cosine * scale.place(0.0) + curve.words)
+    )
+    assert strange.relevance == pytest.approx(logistic(always + curve.cosine * scale.place(-0.1)))
+
+
+def logistic(exponent: float) -> float:
+    return 1 / (1 + math.exp(-exponent))
+
+
+def test_words_count_in_full_from_one_and_a_half_rare_ones() -> None:
+    rare = math.log(1 + (10 - 1 + 0.5) / (1 + 0.5))  # the weight of a word that one of ten has
+    others = [fact(f"other {n}") for n in range(9)]
+
+    def certainty(question: str, lexical: float) -> float:
+        return lexical_certainty(question, [fact("a", 0.5, lexical), *others])
+
+    assert [certainty("?", share * 1.5 * rare) for share in (0, 0.5, 1, 2)] == pytest.approx(
+        [0, 0.5, 1, 1]
+    )
+    assert certainty("鲍勃", 0.5 * 4.5 * rare) == pytest.approx(0.5)
+    assert lexical_certainty("?", []) == 0
+
+
+def test_a_common_word_does_not_outweigh_the_vector() -> None:
+    hits = [fact(f"other {n}", 0.1) for n in range(20)]
+    hits += [fact("near", 0.6), fact("has the word", 0.45, 0.8)]
+
+    assert ["near", "has the word"] == order("question", *hits)[:2]
+    hits[-1] = replace(hits[-1], lexical=5.0)
+    assert ["has the word", "near"] == order("question", *hits)[:2]

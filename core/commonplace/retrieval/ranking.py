@@ -23,7 +23,7 @@ from ..model import Match, Scope, now, turn_key
 from ..ports.stores import Expansion, Hit
 from .calibration import Calibration, Judge
 from .dates import asked_times, time_fit
-from .lexical import CJK, tokens, vocabulary
+from .lexical import CJK, has_cjk, tokens, vocabulary
 from .repeats import distinct, newer_first
 from .utterances import statements
 
@@ -95,6 +95,8 @@ _ALONE = 0.3  # share of the late score that a turn gets again for itself, witho
 _AROUND = 2  # places on each side of a turn in which the question's tokens are looked for
 _PLACES = 32  # bits of a place, in a number that has the session's in front
 _USUAL_LENGTH = 3.0  # logarithm of the words of a turn
+_SURE_TERMS = 1.5  # rare terms of the question that the best has, from which words count in full
+_SURE_TERMS_CJK = 4.5  # a word of two characters makes three terms
 _READ = 384  # characters of a text in which the question's words are looked for
 _ASKING = 60  # last characters of a turn in which it asks
 
@@ -225,7 +227,9 @@ class _Signals:
         dense = [hit.dense for hit in every]
         lexical = [hit.lexical for hit in every]
         self._dense = normalized(dense, 1.0, [hit.dense for hit in hits])
-        self._lexical = normalized(lexical, 1.0, [hit.lexical for hit in hits])
+        self._lexical = normalized(
+            lexical, lexical_certainty(question, hits), [hit.lexical for hit in hits]
+        )
         share = weights.share if self._company else 0.5
         alone = [
             share * a + (1 - share) * b for a, b in zip(self._dense, self._lexical, strict=True)
@@ -435,6 +439,18 @@ def normalized(
     high = max((0.0, *span))
     factor = weight / (high - low + EPSILON)
     return [(value - low) * factor if value > low else 0.0 for value in values]
+
+
+def lexical_certainty(question: str, hits: Sequence[Hit]) -> float:
+    """Compute how much words say, in 0..1: less where the best candidate has no rare one.
+
+    The raw score of a rare word grows with the number of records, so it is compared with that of a
+    word that one of these candidates has.
+    """
+    rare = math.log1p((len(hits) - 0.5) / 1.5)
+    needed = rare * (_SURE_TERMS_CJK if has_cjk(question) else _SURE_TERMS)
+    best = max((hit.lexical for hit in hits), default=0.0)
+    return min(1.0, max(0.0, best) / max(needed, EPSILON))
 
 
 def graph_scores(
