@@ -29,12 +29,16 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question, the scope that asks it, and the ids of the records that answer it."""
+    """A question, the scope that asks it, and the ids of the records that answer it.
+
+    Of each set in `things` one record is enough; with those, recall is the share of the things.
+    """
 
     text: str
     scope: Scope
     category: str
     gold: frozenset[str]
+    things: tuple[frozenset[str], ...] = ()
 
 
 # Answers ids and scopes of records, best first.
@@ -102,7 +106,7 @@ def measure(system: System, questions: list[Question]) -> tuple[Figures, list[fl
         start = time.perf_counter()
         found = system(asked)
         seconds.append(time.perf_counter() - start)
-        places = scoring.ranks([one for one, _ in found], asked.gold)
+        places = _places([one for one, _ in found], asked)
         strangers = [not asked.scope.covers(scope) for _, scope in found[:10]]
         row = (
             *(scoring.recall(places, k) for k in (1, 5, 10)),
@@ -112,6 +116,12 @@ def measure(system: System, questions: list[Question]) -> tuple[Figures, list[fl
         figures[asked.category].append(row)
         figures["overall"].append(row)
     return figures, seconds
+
+
+def _places(found: Sequence[str], asked: Question) -> list[int]:
+    if not asked.things:
+        return scoring.ranks(found, asked.gold)
+    return sorted(scoring.ranks(found, thing)[0] for thing in asked.things)
 
 
 def mean(figures: Figures, column: str, category: str = "overall") -> float:

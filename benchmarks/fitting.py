@@ -97,12 +97,12 @@ def _signals() -> Iterator[list[tuple[list[str], dict[str, list[float]]]]]:
     caught = []
 
     def recording(
-        question: str, hits: Any, more: Any, related: Any, *, now: datetime | None, limit: int
+        question: str, hits: Any, more: Any, related: Any, *, now: datetime | None, **others: Any
     ) -> list[Match]:
         every = list({hit.record.id: hit for hit in (*more, *hits)}.values())
         weighted = _Signals(question, every, hits, related, DEFAULT).weighted(now)
         caught.append(([hit.record.id for hit in every], weighted))
-        return rank(question, hits, more, related, now=now, limit=limit)
+        return rank(question, hits, more, related, now=now, **others)
 
     commonplace.retrieval.search.rank = recording
     try:

@@ -289,22 +289,24 @@ def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(
     ]
     cut = chance.randint(0, size)
 
-    matches = rank("green tea", hits[cut:], hits[:cut], now=NOW)
+    question = chance.choice(["green tea", "List all green teas"])
+
+    matches = rank(question, hits[cut:], hits[:cut], now=NOW)
 
     for match in matches:
         assert 0.0 <= match.score <= 1.0
         assert pytest.approx(match.score, abs=1e-9) == sum(match.score_details.values())
         negative = {one for one, part in match.score_details.items() if part < 0}
-        assert negative <= {"question", "length"}
+        assert negative <= {"question", "length", "same_session"}
     assert sorted((match.score for match in matches), reverse=True) == [
         match.score for match in matches
     ]
     chance.shuffle(hits)
     assert {
         "dense", "lexical", "graph", "session", "coverage", "late", "speaker", "date",
-        "question", "answer", "length", "newer",
+        "question", "answer", "length", "same_session", "newer",
     } == set(matches[0].score_details)  # fmt: skip
-    assert rank("green tea", hits, now=NOW) == rank("green tea", hits[::-1], now=NOW)
+    assert rank(question, hits, now=NOW) == rank(question, hits[::-1], now=NOW)
 
 
 def test_a_fit_is_the_same_whatever_else_is_there() -> None:

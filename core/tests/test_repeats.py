@@ -1,5 +1,6 @@
 """Repeats and changed statements among candidates, by the order that `rank` gives them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from commonplace.model import Record, Role, Scope
 from commonplace.ports.stores import Hit
 from commonplace.retrieval.ranking import rank
+from commonplace.retrieval.repeats import session_losses
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -104,3 +106,74 @@ def test_a_turn_that_only_asks_stands_behind_what_answers_it() -> None:
     hits = (said("What is my dog called?", 2, 0.99), said("Rex is my dog.", 1, 0.4))
 
     assert "Rex is my dog. 1" == order("What is my dog called?", *hits)[0]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "List all the instruments that I play.",
+        "Name every city that I saw.",
+        "In which order did I visit the cities?",
+        "Summarise what I said about my pets.",
+        "Give me an overview of my projects.",
+        "列出我学过的所有乐器。",
+        "我去过哪些城市？",
+        "我按什么顺序去了这些城市？",
+        "总结一下我种了什么。",
+    ],
+)
+def test_a_list_has_other_sessions_before_more_of_the_same_one(question: str) -> None:
+    records = [said(text, day).record for text, day in (("a", 1), ("b", 1), ("c", 1), ("d", 2))]
+
+    lost = session_losses(question, records, [0, 1, 2, 3], [2.0, 1.9, 1.8, 0.5])
+
+    assert lost == pytest.approx({0: 0, 1: 0.2, 2: 0.4, 3: 0})
+    assert session_losses(question, records, [0, 1], [2.0, 0.1]) == pytest.approx({0: 0, 1: 0.1})
+
+
+@pytest.mark.parametrize(
+    "question", ["What books has Anna read?", "Which old friends did he meet?", "How many times?"]
+)
+def test_a_question_in_the_plural_has_a_little_of_that(question: str) -> None:
+    records = [said(text, 1).record for text in "ab"]
+
+    lost = session_losses(question, records, [0, 1], [2.0, 1.9])
+
+    assert lost == pytest.approx({0: 0, 1: 0.04})
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where is my list?",
+        "What was the address of the hotel?",
+        "What does Anna do?",
+        "Which class did I take?",
+        "In order to cook, what did I buy?",
+        "我的钢琴在哪里？",
+    ],
+)
+def test_a_question_for_one_thing_loses_nothing(question: str) -> None:
+    records = [said(text, 1).record for text in "ab"]
+
+    assert {} == session_losses(question, records, [0, 1], [2.0, 1.9])
+
+
+def test_facts_lose_nothing_to_each_other() -> None:
+    records = [said(text, 1, kind="fact").record for text in "ab"]
+
+    assert {} == session_losses("List all my pets.", records, [0, 1], [2.0, 1.9])
+
+
+def test_a_list_is_ranked_by_what_is_left() -> None:
+    hits = (said("My cat sleeps.", 1, 0.60), said("My cat eats.", 1, 0.59), said("Fish!", 2, 0.57))
+    hits = (hits[0], replace(hits[1], record=replace(hits[1].record, position=1)), hits[2])
+    hits = tuple(replace(hit, words=40) for hit in hits)
+
+    plain = rank("Which pet sleeps?", hits, now=None)
+    matches = rank("List all my pets.", hits, now=None)
+
+    assert ["My cat sleeps. 1", "My cat eats. 1", "Fish! 2"] == [one.record.id for one in plain]
+    assert ["My cat sleeps. 1", "Fish! 2", "My cat eats. 1"] == [one.record.id for one in matches]
+    assert matches[2].score_details["same_session"] < 0
+    assert sum(matches[2].score_details.values()) == pytest.approx(matches[2].score)

@@ -24,7 +24,7 @@ from ..ports.stores import Expansion, Hit
 from .calibration import Calibration, Judge
 from .dates import asked_times, time_fit
 from .lexical import CJK, has_cjk, tokens, vocabulary
-from .repeats import distinct, newer_first
+from .repeats import distinct, newer_first, session_losses
 from .utterances import statements
 
 
@@ -152,8 +152,8 @@ def rank(
 
     Returns:
         Matches whose `score_details` sum to `score`: dense, lexical, graph, session, coverage,
-        late, speaker, date, question, answer, length, newer. Those that count against a record
-        are negative.
+        late, speaker, date, question, answer, length, same_session, newer. Those
+        that count against a record are negative.
     """
     seen: dict[str, Hit] = {}
     for hit in (*hits, *neighbours):
@@ -191,6 +191,8 @@ def _without_repeats(
 ) -> list[int]:
     """Order candidates without repeats, newer statements first; change their signals and totals.
 
+    Of a question for several things, each further turn of a session has less.
+
     What stands for several equal turns has the signals of the best of them.
     """
     records = [hit.record for hit in every]
@@ -201,7 +203,14 @@ def _without_repeats(
             total[newest] = total[best]
             for parts in signals.values():
                 parts[newest] = parts[best]
-    order, gained = newer_first(question, records, [newest for _, newest in groups], total)
+    order = [newest for _, newest in groups]
+    lost = session_losses(question, records, order, total)
+    signals["same_session"] = [-lost.get(i, 0.0) for i in range(len(every))]
+    for i, less in lost.items():
+        total[i] -= less
+    if lost:
+        order.sort(key=lambda i: (-total[i], records[i].id))
+    order, gained = newer_first(question, records, order, total)
     signals["newer"] = [gained.get(i, 0.0) for i in range(len(every))]
     for i, more in gained.items():
         total[i] += more

@@ -1,17 +1,21 @@
 """Repeats and changes among candidates: equal turns count once, near-ties go to the newer one.
 
+Where a question asks for several things, the further turns of a session stand back: they mostly
+tell of the same thing again.
+
 What somebody said twice must not fill a result, and what somebody said anew, such as another place
 to live, must not stand behind what it replaces only because that was put in fewer words.
 """
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from ..model import Record
+from ..model import Record, Scope
 from .lexical import vocabulary
 from .utterances import statements
 
@@ -21,6 +25,8 @@ _CHANGE = 0.75  # the same for one that says itself that something has changed
 _COMMON = 0.5  # of the question's words that one of two statements has, the share that both have
 _ASKED = 0.67  # of all of the question's words, the share that both have
 _OWN = 0.0  # the same where somebody asks about himself, in whatever words
+_ALL = 0.1  # share of the best score that each further turn of a session loses to a list
+_SEVERAL = 0.02  # the same where the question is in the plural
 _CACHED_CHARACTERS = 2_000
 _ABOVE = 1 + 1e-9  # so that what stands before scores more
 
@@ -41,6 +47,20 @@ _PAST_QUESTION = re.compile(
 )
 _PAST_STATEMENT = re.compile(
     r"\b(?:used to|back then|when i was|years ago)\b|曾经|小时候|当年", re.IGNORECASE
+)
+
+_ASKS_FOR_ALL = re.compile(
+    r"\b(?:list|enumerate|name) (?:me )?(?:all|every|each|the|some|several|my|our)\b"
+    r"|\b(?:what|which) (?:chronological )?order\b|\bchronological"
+    r"|\bsummar(?:y|i[sz]e)\b|\boverview\b|\brecap\b"
+    r"|列出|列举|所有|全部|哪些|都有(?:什么|谁)|分别|顺序|总结|概括|归纳|回顾",
+    re.IGNORECASE,
+)
+_ASKS_FOR_SEVERAL = re.compile(
+    r"\bhow many (?:times|different)\b"
+    r"|\b(?:what|which)(?: [\w-]+){0,2} \w{2,}(?<![sui])s"
+    r" (?:has|have|had|do|does|did|are|were|can|could|might|would)\b",
+    re.IGNORECASE,
 )
 
 
@@ -68,6 +88,34 @@ def distinct(records: Sequence[Record], order: Sequence[int]) -> list[tuple[int,
         (group[0], max(group, key=lambda i: _standing(records[i])) if group[1:] else group[0])
         for group in groups.values()
     ]
+
+
+def session_losses(
+    question: str, records: Sequence[Record], order: Sequence[int], totals: Sequence[float]
+) -> dict[int, float]:
+    """Compute what turns lose for better ones of the same session.
+
+    Args:
+        order: indices of records, best first.
+        totals: the score of each record.
+
+    Returns:
+        The losses by index; none where the question does not ask for several things.
+    """
+    if _ASKS_FOR_ALL.search(question):
+        share = _ALL
+    elif _ASKS_FOR_SEVERAL.search(question):
+        share = _SEVERAL
+    else:
+        return {}
+    lost: dict[int, float] = {}
+    before: Counter[Scope] = Counter()
+    for i in order:
+        if records[i].position is not None:
+            scope = records[i].scope
+            lost[i] = min(totals[i], share * before[scope] * totals[order[0]])
+            before[scope] += 1
+    return lost
 
 
 def newer_first(
