@@ -1,6 +1,6 @@
 """Does a relevance of .5 separate what answers a question from what does not?
 
-    python benchmarks/calibration.py [--fit] [--embedder default|hash]
+    python benchmarks/calibration.py [--fit] [--embedder default|minilm-tokens|hash]
 
 Stores of made-up facts and chat turns, in English and Chinese, each with half of its topics told
 among other things. `calibration_en.toml` and `calibration_zh.toml` hold the templates: the even
@@ -275,7 +275,7 @@ def print_table(found: dict[tuple[str, Form], list[Answer]], threshold: float) -
 
 def main(
     fits: Annotated[bool, typer.Option("--fit", help="Print constants to ship.")] = False,
-    embedder: Annotated[str, typer.Option(help="default or hash.")] = "default",
+    embedder: Annotated[str, typer.Option(help="default, minilm-tokens or hash.")] = "default",
 ) -> None:
     """Print the constants that the even topics give, or the tables of the odd ones."""
     model = scoring.cached(scoring.embedder(embedder))

