@@ -58,7 +58,8 @@ class QdrantIndex:
             made and compared at every opening, together with `dimensions`. Of other tokens than
             the stored ones none are used.
         token_dimensions: of every token vector; 0 if there are none. They are in the payload, and
-            those of hits are compared here: the server would tell only the sum over a query's.
+            those of hits are compared here: the server tells only the sum over a query's, and a
+            query for each of them costs it twice the time (docs/scaling.md).
         prefer_grpc: use gRPC, on `grpc_port`, which is a little faster than HTTP.
         timeout: seconds for a call with its retries; the last attempt may add as much.
         quantize: make a new collection that keeps vectors of 8-bit numbers in memory, a quarter
