@@ -251,8 +251,8 @@ class Mem0Location:
     """Location of a memory, in the words of `Memory.open`.
 
     Attributes:
-        path: the folder of what is embedded; None for the core's own.
-        vectors, graph: URLs of servers; None for embedded.
+        path: the folder of what is embedded; None for what the environment names.
+        vectors, graph: URLs of servers; None for embedded, or for what the environment names.
         dimensions: the length that the store's vectors must have; None for any.
     """
 
@@ -260,11 +260,6 @@ class Mem0Location:
     vectors: str | None = None
     graph: str | None = None
     dimensions: int | None = None
-
-    @property
-    def needs_server(self) -> bool:
-        """A server must answer."""
-        return self.vectors is not None or self.graph is not None
 
 
 def find_location(
@@ -393,7 +388,12 @@ def _folder(path: object, collection: object) -> str | None:
         return None if path is None else str(path)
     if name in ("", ".", "..") or Path(name).name != name:
         raise ConfigurationError(f"collection_name={name!r} cannot be the name of a folder.")
-    return str(Path(Settings.from_env().path if path is None else str(path)) / name)
+    if path is None and (settings := Settings.from_env()).vectors:
+        raise ConfigurationError(
+            f"collection_name={name!r} names a folder here, and COMMONPLACE_VECTORS names another "
+            "place. Give the collection a path, host or url, or leave collection_name out."
+        )
+    return str(Path(settings.path if path is None else str(path)) / name)
 
 
 # -- opening ------------------------------------------------------------------------------------
@@ -475,23 +475,27 @@ class CoreHandle:
     def _open(self) -> "Memory":
         self._check_open()  # it may have been closed since it was asked for
         self._check_dimensions()
-        folder = Path(self._location.path or Settings.from_env().path).expanduser()
-        embedded = Mem0Location(path=str(folder))
-        if not self._location.needs_server:
+        settings = Settings.from_env()
+        where = self._location
+        folder = Path(where.path or settings.path).expanduser()
+        engines = [where.vectors, where.graph]
+        if where.path is None:
+            engines = [where.vectors or settings.vectors, where.graph or settings.graph]
+        if not all(engines):
             _check_folder(folder)
-            return self._open_at(embedded)
         try:
-            return self._open_at(self._location)
+            return self._open_at(where)
         except StoreUnavailableError as error:
-            if not self._falls_back:
+            if not (self._falls_back and any(engines)):
                 raise
             logger.warning("No server answers (%s), so memories are stored in %s.", error, folder)
-            return self._open_at(embedded)
+            _check_folder(folder)
+            return self._open_at(Mem0Location(path=str(folder)))
 
     def _open_at(self, location: Mem0Location) -> "Memory":
         from commonplace import Memory  # it loads the engines
 
-        # A path alone is a folder, whatever servers the environment names.
+        # A path alone is a folder; without one the environment says what is not given.
         return Memory.open(
             location.path,
             vectors=location.vectors,

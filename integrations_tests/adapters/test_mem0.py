@@ -903,6 +903,34 @@ def test_collections_are_apart(tmp_path):
         assert (["tea"], []) == (texts(work.get_all(user_id="a")), texts(home.get_all(user_id="a")))
 
 
+@pytest.mark.parametrize("given", [None, {"llm": lambda _: "{}"}, {"embedder": None}])
+def test_a_memory_without_a_place_is_where_the_environment_says(tmp_path, monkeypatch, given):
+    for name in ("path", "vectors", "graph"):
+        monkeypatch.setenv(f"COMMONPLACE_{name.upper()}", str(tmp_path / name))
+    with Memory(given) as m, Core.from_env() as core:
+        m.add("Alice likes tea.", user_id="alice", infer=False)
+
+        assert m.core.location == core.location
+        assert ["Alice likes tea."] == [
+            one.text for one in core.list(Scope(user_id="alice")).records
+        ]
+    assert (tmp_path / "graph" / "memory.db").exists()
+
+
+def test_a_place_in_the_configuration_wins_over_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMMONPLACE_VECTORS", "qdrant://127.0.0.1:9")
+    monkeypatch.setenv("COMMONPLACE_GRAPH", "neo4j://127.0.0.1:9")
+    with Memory(config(tmp_path)) as m:
+        assert m.core.location == str(tmp_path / "memory")
+
+
+def test_a_collection_without_a_place_is_no_folder_beside_the_servers(monkeypatch):
+    monkeypatch.setenv("COMMONPLACE_VECTORS", "qdrant://127.0.0.1:9")
+    store = {"provider": "qdrant", "config": {"collection_name": "work"}}
+    with pytest.raises(ConfigurationError, match=r"'work'.*COMMONPLACE_VECTORS"):
+        Memory({"vector_store": store})
+
+
 def test_our_configuration_object_is_read_like_a_dict(tmp_path):
     given = config(tmp_path)
     with Memory(MemoryConfig(**given)) as m:

@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from commonplace import Memory as Core
+from commonplace import Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_mem0 import Memory
 
@@ -75,6 +77,23 @@ def test_the_calls_of_code_for_mem0_work_on_both_servers(tallied, tmp_path, monk
         assert [] == memory.get_all(user_id=USER)["results"]
         memory.reset()
         assert [] == memory.get_all(user_id="bob")["results"]
+
+
+def test_a_memory_without_a_configuration_is_on_the_servers_of_the_environment(
+    tallied, tmp_path, monkeypatch
+):
+    bolt, http = tallied
+    monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path))
+    monkeypatch.setenv("COMMONPLACE_VECTORS", http.url)
+    monkeypatch.setenv("COMMONPLACE_GRAPH", bolt.url)
+    with Memory({"embedder": HashEmbedder()}) as memory:
+        memory.add("客户王总喜欢蓝山咖啡", user_id=USER, infer=False)
+    with Core.open(embedder=HashEmbedder()) as core:
+        [found] = core.search("蓝山咖啡", Scope(user_id=USER))
+
+    assert "客户王总喜欢蓝山咖啡" == found.record.text
+    assert bolt.take()["transactions"]
+    assert http.take()["requests"]
 
 
 def test_an_addition_is_one_call_of_the_model_and_one_transaction(tallied, tmp_path, monkeypatch):
