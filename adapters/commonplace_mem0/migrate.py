@@ -44,7 +44,7 @@ _RELATIONS = """
 MATCH (a)-[r]->(b) WHERE a.user_id IS NOT NULL AND a.user_id = b.user_id
 RETURN a.name AS source, type(r) AS relationship, b.name AS target, a.user_id AS user_id,
   a.agent_id AS agent_id, a.run_id AS run_id, coalesce(r.valid, true) AS valid,
-  toString(r.created_at) AS created_at, toString(r.invalidated_at) AS invalidated_at
+  coalesce(r.created_at, r.created) AS created_at, r.invalidated_at AS invalidated_at
 ORDER BY user_id, source, relationship, target
 """
 
@@ -249,11 +249,11 @@ class _RelationAssigner:
 
 
 def _relation(row: Mapping[str, Any]) -> Relation:
-    since = _time_or_none(row.get("created_at"))
+    since = _edge_time(row.get("created_at"))
     until = (
         None
         if row.get("valid", True)
-        else _time_or_none(row.get("invalidated_at")) or datetime.now(UTC)
+        else _edge_time(row.get("invalidated_at")) or datetime.now(UTC)
     )
     return Relation(
         subject=_spaced(row["source"]),
@@ -265,7 +265,7 @@ def _relation(row: Mapping[str, Any]) -> Relation:
 
 
 def _fact(scope: Scope, text: str, row: Mapping[str, Any]) -> Record:
-    at = _time_or_none(row.get("created_at")) or datetime.now(UTC)
+    at = _edge_time(row.get("created_at")) or datetime.now(UTC)
     return Record(
         id=str(uuid.uuid5(_NAMESPACE, f"{scope.key}\x1f{text}")),
         text=text,
@@ -284,6 +284,13 @@ def _spaced(name: object) -> str:
 
 def _time_or_none(value: object) -> datetime | None:
     return None if not value else parse_time(value)
+
+
+def _edge_time(value: Any) -> datetime | None:
+    """Read the time of a relation: Cypher's milliseconds since 1970, or a time of Neo4j's."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return parse_time(value / 1_000)
+    return _time_or_none(value.to_native() if hasattr(value, "to_native") else value)
 
 
 # -- reading what mem0 wrote --------------------------------------------------------------------

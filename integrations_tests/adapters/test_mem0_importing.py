@@ -245,6 +245,22 @@ def test_relations_of_1x_go_to_a_memory_that_names_both_ends_or_become_facts():
     assert datetime(2024, 1, 1, tzinfo=UTC) == told[2].relations[0].valid_to
 
 
+def test_times_of_relations_are_milliseconds_or_times_of_neo4j():
+    edges = [
+        {"source": "a", "relationship": "knows", "target": one, "user_id": "a", "created_at": at}
+        for one, at in [
+            ("b", 1714557600000),
+            ("c", "2024-05-01T10:00:00Z"),
+            ("d", datetime(2024, 5, 1, 10, tzinfo=UTC)),
+        ]
+    ]
+    told, reasons = convert_points(iter([]), {}, edges)
+
+    assert {} == reasons
+    assert {datetime(2024, 5, 1, 10, tzinfo=UTC)} == {one.relations[0].valid_from for one in told}
+    assert {datetime(2024, 5, 1, 10, tzinfo=UTC)} == {one.record.created_at for one in told}
+
+
 def test_relations_of_1x_are_found_afterwards(tmp_path, monkeypatch):
     edges = [{"source": "alice", "relationship": "likes", "target": "tea", "user_id": "alice"}]
     monkeypatch.setattr("commonplace_mem0.migrate.read_points", lambda _: iter([held(1)]))

@@ -1,7 +1,9 @@
 """Code for mem0 on a Qdrant and a Neo4j, as its configuration names them."""
 
 import json
+import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,6 +12,7 @@ from commonplace import Memory as Core
 from commonplace import Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_mem0 import Memory
+from commonplace_mem0.migrate import Mem0Point, Source, import_mem0
 
 from .counting_proxy import BOLT, HTTP, Tally, http_only
 from .fixtures import empty_graph, empty_index
@@ -94,6 +97,47 @@ def test_a_memory_without_a_configuration_is_on_the_servers_of_the_environment(
     assert "客户王总喜欢蓝山咖啡" == found.record.text
     assert bolt.take()["transactions"]
     assert http.take()["requests"]
+
+
+# As mem0 1.0.11 writes them, and as versions before 1.0.8 did on some of their ways.
+EDGES = """
+CREATE (a:`person`:`__Entity__` {name: 'alice', user_id: $user, created: timestamp(), mentions: 1})
+CREATE (b:`person` {name: 'bob', user_id: $user, agent_id: 'bot', created: timestamp()})
+CREATE (p:`city` {name: 'paris', user_id: $user}), (t:`drink` {name: 'green_tea', user_id: $user})
+CREATE (e:`person` {name: 'eve', user_id: $user, agent_id: 'bot'})
+CREATE (a)-[:lives_in {created_at: 1714557600000, updated_at: 1714557600001, mentions: 1,
+  valid: true}]->(p)
+CREATE (a)-[:likes {created: 1714557600000, mentions: 2}]->(t)
+CREATE (b)-[:knows {created_at: 1714557600000, updated_at: 1714557600000, mentions: 1,
+  valid: false, invalidated_at: datetime('2024-06-01T00:00:00Z')}]->(e)
+"""
+
+
+def test_relations_that_1x_wrote_are_imported_with_their_times(neo4j_uri, tmp_path, monkeypatch):
+    neo4j = pytest.importorskip("neo4j", reason="pip install 'commonplace-memory[neo4j]'")
+    user = f"u{uuid.uuid4().hex}"
+    parts = urlsplit(neo4j_uri)
+    url = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    auth = (parts.username, parts.password) if parts.username else None
+    point = Mem0Point(
+        id=str(uuid.uuid4()), payload={"data": "Alice lives in Paris.", "user_id": user}
+    )
+    monkeypatch.setattr("commonplace_mem0.migrate.read_points", lambda _: iter([point]))
+    with neo4j.GraphDatabase.driver(url, auth=auth) as driver:
+        driver.execute_query(EDGES, user=user)
+        with Core.open(str(tmp_path / "m"), embedder=HashEmbedder()) as core:
+            report = import_mem0(core, Source(folder="x", graph=neo4j_uri), dry_run=False)
+            found = core.relations(Scope(user_id=user), include_superseded=True)
+        driver.execute_query("MATCH (n {user_id: $user}) DETACH DELETE n", user=user)
+
+    since, until = datetime(2024, 5, 1, 10, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC)
+    assert 0 == report.refused
+    assert {} == report.reasons
+    assert {
+        ("alice", "lives_in", "paris", since, None),
+        ("alice", "likes", "green tea", since, None),
+        ("bob", "knows", "eve", since, until),
+    } == {(one.subject, one.predicate, one.object, one.valid_from, one.valid_to) for one in found}
 
 
 def test_an_addition_is_one_call_of_the_model_and_one_transaction(tallied, tmp_path, monkeypatch):
