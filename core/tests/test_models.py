@@ -294,6 +294,35 @@ def test_an_embedding_model_of_fixed_length_is_asked_without_a_length() -> None:
 
 
 @needs_openai
+def test_the_length_of_an_embedding_models_vectors_is_measured_where_it_is_not_given() -> None:
+    with endpoint() as (url, asked):
+        embedder = OpenAIEmbedder("own", dimensions=None, base_url=url, api_key="k")
+        assert [] == asked
+        assert ("openai/own/2", 2) == (embedder.id, embedder.dimensions)
+        embedder.embed(["a"], purpose="document")
+        embedder._client.close()
+
+    assert [False, False] == ["dimensions" in body for body in asked]
+
+
+@needs_openai
+def test_options_of_the_client_and_of_requests_are_passed_on() -> None:
+    with endpoint() as (url, asked):
+        chat = OpenAIChat(
+            "mini",
+            base_url=url,
+            api_key="k",
+            client_options={"max_retries": 7},
+            request_options={"temperature": 0.5},
+        )
+        chat.complete("rules", "text", schema={"type": "object"})
+        retries = chat._client.max_retries
+        chat._client.close()
+
+    assert (7, 0.5) == (retries, asked[0]["temperature"])
+
+
+@needs_openai
 def test_openai_chat_asks_for_the_schema() -> None:
     with endpoint() as (url, asked):
         chat = OpenAIChat("mini", base_url=url, api_key="k")

@@ -23,22 +23,36 @@ class OpenAIEmbedder:
         self,
         model: str,
         *,
-        dimensions: int,
+        dimensions: int | None,
         base_url: str | None = None,
         api_key: str | None = None,
+        client_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Configure the model; nothing is sent yet.
 
         Args:
-            dimensions: length of the model's vectors, or one that it can shorten them to.
+            dimensions: length of the model's vectors, or one that it can shorten them to; None
+                for the model's own, which its first vector shows.
             base_url: of a compatible server; OpenAI's when None.
             api_key: found by the openai package when None.
+            client_options: further ones of `openai.OpenAI`, such as `default_headers`.
         """
-        self.dimensions = dimensions
-        self.id: str = f"openai/{model}/{dimensions}"
+        self._dimensions = dimensions
         self._model = model
-        self._client = _client(base_url, api_key)
-        self._takes_dimensions = True
+        self._client = _client(base_url, api_key, client_options)
+        self._takes_dimensions = dimensions is not None
+
+    @property
+    def id(self) -> str:
+        """Name of the model, with the length of its vectors."""
+        return f"openai/{self._model}/{self.dimensions}"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector; asks the model for one vector if it was not given."""
+        if self._dimensions is None:
+            self._dimensions = len(self._request(["dimensions"], {})[0])
+        return self._dimensions
 
     def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
@@ -73,12 +87,23 @@ class OpenAIChat:
     """
 
     def __init__(
-        self, model: str, *, base_url: str | None = None, api_key: str | None = None
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        client_options: Mapping[str, Any] | None = None,
+        request_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Configure the model; nothing is sent yet. The other arguments are as for the embedder."""
+        """Configure the model; nothing is sent yet. The other arguments are as for the embedder.
+
+        Args:
+            request_options: sent with every request, such as `{"temperature": 0}`.
+        """
         self.id: str = f"openai/{model}"
         self._model = model
-        self._client = _client(base_url, api_key)
+        self._request_options: dict[str, Any] = dict(request_options or {})
+        self._client = _client(base_url, api_key, client_options)
         self._takes_schemas = True
 
     def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
@@ -103,14 +128,16 @@ class OpenAIChat:
 
     def _request(self, system: str, user: str, answer_format: Mapping[str, Any]) -> str:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        options: dict[str, Any] = {"messages": messages, "response_format": answer_format}
+        options = {"messages": messages, "response_format": answer_format, **self._request_options}
         answer = self._client.chat.completions.create(model=self._model, **options)
         return answer.choices[0].message.content or "" if answer.choices else ""
 
 
-def _client(base_url: str | None, api_key: str | None) -> "OpenAI":
+def _client(
+    base_url: str | None, api_key: str | None, options: Mapping[str, Any] | None
+) -> "OpenAI":
     try:
         import openai
     except ImportError as error:
         raise MissingExtraError(package="openai", extra="openai") from error
-    return openai.OpenAI(base_url=base_url, api_key=api_key)
+    return openai.OpenAI(base_url=base_url, api_key=api_key, **(options or {}))
