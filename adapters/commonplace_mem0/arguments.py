@@ -24,9 +24,9 @@ from typing import Any, Literal, get_args
 
 from commonplace import Message, Role, Scope
 
+from .convert import expiry_of, parse_time, promoted_key, to_stored
 from .exceptions import BAD_MEMORY_TYPE, BAD_MESSAGES, ValidationError
 from .filters import CompiledFilter, compile_filter
-from .metadata import expiry_of, parse_time, promoted_key, to_stored
 from .scope import IDS, clean_id, to_scope
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
@@ -61,11 +61,17 @@ UNSET = Unset.UNSET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputMessage:
-    """One message of `add`; `role` is as it was given."""
+    """One message of `add`.
+
+    Attributes:
+        role: as it was given.
+        is_turn: it was said in a conversation; a bare text states something.
+    """
 
     text: str
     role: str
     name: str | None = None
+    is_turn: bool = True
 
     @property
     def chat_role(self) -> str:
@@ -75,7 +81,7 @@ class InputMessage:
 
     def to_message(self, at: datetime | None) -> Message:
         """Write it as a message of the core."""
-        name = self.name.strip()[:256] if self.name and self.name.strip() else None
+        name = (self.name or "").strip()[:256] or None
         return Message(text=self.text, role=self.chat_role, name=name, at=at)  # type: ignore[arg-type]  # one of Role
 
 
@@ -98,6 +104,11 @@ class AddRequest:
     at: datetime | None
     wait: bool
     is_procedural: bool
+
+    @property
+    def remembered(self) -> Sequence[InputMessage]:
+        """The messages that memories are made of: those of the system are not."""
+        return [one for one in self.messages if one.chat_role != "system"]
 
     @property
     def expires_at(self) -> datetime | None:
@@ -125,31 +136,29 @@ def add_request(
         ValidationError: no id is given, or something cannot be stored.
     """
     if isinstance(infer, str):  # before there was `infer`, the prompt stood in its place
-        prompt = infer
-        infer = True
-    if memory_type is not None and memory_type != PROCEDURAL:
+        prompt, infer = infer, True
+    if memory_type not in (None, PROCEDURAL):
         raise ValidationError(
             f"Invalid 'memory_type'. Please pass {PROCEDURAL} to create procedural memories.",
             BAD_MEMORY_TYPE,
             {"provided_type": memory_type, "valid_type": PROCEDURAL},
         )
-    filter_ids = top_ids(filters)
     parsed = to_messages(messages)
-    scope = to_scope(_merge_ids(_given(ids), filter_ids), allow_spaces=compat != "v2")
-    given = dict(metadata) if isinstance(metadata, Mapping) else metadata
-    if expiration_date is not None:
-        given = {**(given or {}), "expiration_date": expiration_date}
+    scope = to_scope(_merge_ids(_given(ids), top_ids(filters)), allow_spaces=compat != "v2")
+    given: Any = metadata
+    more = {"expiration_date": expiration_date, "created_at": timestamp}
+    more = {name: value for name, value in more.items() if value is not None}
+    if more and isinstance(metadata or {}, Mapping):
+        given = {**(metadata or {}), **more}
     stored = to_stored(given, scope=scope)
-    at = parse_time(timestamp) if timestamp is not None else None
-    if at is None and promoted_key("created_at") in stored:
-        at = parse_time(stored[promoted_key("created_at")])
+    created = stored.get(promoted_key("created_at"))
     return AddRequest(
         messages=parsed,
         scope=scope,
         metadata=stored,
         infer=None if isinstance(infer, Unset) else bool(infer),
         prompt=prompt,
-        at=at,
+        at=None if created is None else parse_time(created),
         wait=bool(wait),
         is_procedural=memory_type is not None,
     )
@@ -175,7 +184,7 @@ def to_messages(messages: object) -> list[InputMessage]:
 
 def _message(given: object) -> InputMessage | None:
     if isinstance(given, str):
-        return InputMessage(text=given, role="user") if given.strip() else None
+        return InputMessage(text=given, role="user", is_turn=False) if given.strip() else None
     if not isinstance(given, Mapping):
         raise ValidationError(
             f"The message {given!r} must be a text or a dict with role and content.",
@@ -219,7 +228,7 @@ class ReadRequest:
     Attributes:
         limit: how many memories at most, from 0.
         threshold: least score.
-        where: the rest of `filters`; False lets nothing through.
+        filters: without the ids at its top.
     """
 
     scope: Scope
@@ -227,7 +236,11 @@ class ReadRequest:
     limit: int
     threshold: float
     rerank: bool
-    where: CompiledFilter
+    filters: Mapping[str, Any]
+
+    def where(self, scope: Scope) -> CompiledFilter:
+        """Compile the filter for the records of a scope."""
+        return compile_filter(self.filters, scope)
 
 
 def read_request(
@@ -256,13 +269,14 @@ def read_request(
         )
     scope = to_scope(_merge_ids(argument_ids, filter_ids), allow_spaces=compat != "v2")
     rest = {name: value for name, value in (filters or {}).items() if name not in IDS}
+    compile_filter(rest, scope)  # a wrong one is refused before anything is opened
     return ReadRequest(
         scope=scope,
         era=era,
         limit=_limit(limit, top_k, LIMITS[era]),
         threshold=_threshold(threshold, era),
         rerank=era == "v1" if rerank is None else bool(rerank),
-        where=compile_filter(rest, scope),
+        filters=rest,
     )
 
 

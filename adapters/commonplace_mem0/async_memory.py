@@ -1,11 +1,11 @@
-"""mem0's class `AsyncMemory`: as `Memory`, awaited; nothing of it blocks the event loop."""
+"""mem0's class `AsyncMemory` of every era, on the core's memory.
 
-import asyncio
-import threading
+`memory.py` is made from this file: change this one.
+"""
+
 import uuid
-from collections.abc import Awaitable, Generator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 from . import operations
 from .arguments import (
@@ -19,19 +19,16 @@ from .arguments import (
     refuse_hosted,
     refuse_unknown,
 )
-from .config import CoreHandle
-from .memory import Mem0Base
-from .operations import arun, count_add, count_search
+from .base import AwaitedBase
+from .operations import counted
 
 
-class AsyncMem0Memory(Mem0Base):
+class AsyncMem0Memory(AwaitedBase):
     """Remembers for users, agents and runs; every call is awaited.
 
     Calls written for mem0 0.1, 1.x and 2.x mean what they meant there: see `arguments` for how the
-    two shapes are distinguished, `filters` for the filter language, `results` for the answers.
+    two shapes are distinguished, `filters` for the filter language, `convert` for the answers.
     """
-
-    _awaits = True
 
     async def add(
         self,
@@ -53,8 +50,7 @@ class AsyncMem0Memory(Mem0Base):
         """Remember messages, or the facts in them when a model is configured; one call of it.
 
         A known fact answers `NONE`, or `UPDATE` where it brings something new, with the id it has.
-        Without `wait` the answer has a `ticket`
-        and comes once nothing can be lost any more.
+        Without `wait` the answer has a `ticket` and comes once nothing can be lost any more.
 
         Args:
             llm: a model for `memory_type="procedural_memory"` in place of the configured one.
@@ -73,7 +69,7 @@ class AsyncMem0Memory(Mem0Base):
             wait=wait,
         )
         plan = operations.add(self._settings, request, llm)
-        return await arun(count_add(self._handle.health, request, plan), self._handle.aget)
+        return await self._run(counted(self._health, request, plan))
 
     async def search(
         self,
@@ -109,11 +105,11 @@ class AsyncMem0Memory(Mem0Base):
         plan = operations.search(
             self._settings, clean_query(query), request, explain=explain, show_expired=show_expired
         )
-        return await arun(count_search(self._handle.health, request, plan), self._handle.aget)
+        return await self._run(counted(self._health, request, plan))
 
     async def get(self, memory_id: str | uuid.UUID) -> dict[str, Any] | None:
         """Read one memory; None if there is none with this id."""
-        return await arun(operations.get(memory_id), self._handle.aget)
+        return await self._run(operations.get(memory_id))
 
     async def get_all(
         self,
@@ -135,7 +131,7 @@ class AsyncMem0Memory(Mem0Base):
             "get_all", ids, filters, compat=self._settings.compat, limit=limit, top_k=top_k
         )
         plan = operations.get_all(self._settings, request, show_expired=show_expired, cursor=cursor)
-        return await arun(plan, self._handle.aget)
+        return await self._run(plan)
 
     async def update(
         self,
@@ -151,7 +147,7 @@ class AsyncMem0Memory(Mem0Base):
             MemoryNotFoundError: there is none with this id.
         """
         plan = operations.update(self._settings, memory_id, text, metadata, expiration_date, data)
-        return await arun(plan, self._handle.aget)
+        return await self._run(plan)
 
     async def delete(self, memory_id: str | uuid.UUID) -> dict[str, str]:
         """Delete a memory.
@@ -159,23 +155,27 @@ class AsyncMem0Memory(Mem0Base):
         Raises:
             MemoryNotFoundError: there is none with this id.
         """
-        return await arun(operations.delete(memory_id), self._handle.aget)
+        return await self._run(operations.delete(memory_id))
 
     async def delete_all(
         self, user_id: Any = None, agent_id: Any = None, run_id: Any = None
-    ) -> dict[str, str]:
-        """Erase all memories of a user, agent or run, with their history and relations."""
+    ) -> dict[str, Any]:
+        """Erase all memories of a user, agent or run, with their history and relations.
+
+        An agent or a run without a user is that of no user; with a `compat`, of every user. The
+        answer then says how many memories were `deleted`.
+        """
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         scope = erase_scope(ids, compat=self._settings.compat)
-        return await arun(operations.delete_all(scope), self._handle.aget)
+        return await self._run(operations.delete_all(self._settings, scope))
 
     async def history(self, memory_id: str | uuid.UUID) -> list[dict[str, Any]]:
         """Read every change of a memory, oldest first."""
-        return await arun(operations.history(memory_id), self._handle.aget)
+        return await self._run(operations.history(memory_id))
 
     async def reset(self) -> None:
         """Erase everything in this store, and nothing else."""
-        await arun(operations.reset(), self._handle.aget)
+        await self._run(operations.reset())
 
     async def flush(self, timeout: float = 30.0) -> dict[str, Any]:
         """Wait for what was added without waiting; return what is pending, what failed and why.
@@ -183,7 +183,7 @@ class AsyncMem0Memory(Mem0Base):
         Args:
             timeout: seconds.
         """
-        return await arun(operations.flush(timeout), self._handle.aget)
+        return await self._run(operations.flush(timeout))
 
     async def chat(self, query: str) -> None:
         """Do nothing, as in mem0.
@@ -192,35 +192,3 @@ class AsyncMem0Memory(Mem0Base):
             NotImplementedError: always.
         """
         raise NotImplementedError("Chat function not implemented yet.")
-
-    def close(self) -> Awaitable[None]:
-        """Close, in the background unless the result is awaited; repeating it does nothing."""
-        return _Closing(self._handle)
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        """Return itself: `from_config` was awaited in some versions."""
-        return self._itself().__await__()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        await self._handle.aclose()
-
-    async def _itself(self) -> Self:
-        return self
-
-
-class _Closing:
-    """A closing under way in a thread, which may be awaited and need not be, as in mem0."""
-
-    def __init__(self, handle: CoreHandle) -> None:
-        self._thread = threading.Thread(target=handle.close, name="commonplace-mem0-close")
-        self._thread.start()
-
-    def __await__(self) -> Generator[Any, None, None]:
-        """Wait until the location can be opened again."""
-        return asyncio.to_thread(self._thread.join).__await__()

@@ -1,5 +1,6 @@
 """Command `commonplace import mem0`; apart because it needs the packages of the command line."""
 
+import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from commonplace.cli import (
 
 from .migrate import Mem0ImportReport, Source, import_mem0
 
-_MAX_REASONS = 20
+_MAX_IDS = 5
 
 
 def command(
@@ -33,6 +34,9 @@ def command(
     history: Annotated[str | None, typer.Option(help="mem0's history.db.")] = None,
     graph: Annotated[str | None, typer.Option(help="The Neo4j of mem0 1.x, as a URL.")] = None,
     embedder: EmbedderName = SENTENCE,
+    report: Annotated[
+        Path | None, typer.Option(help="Write what cannot come to this file, by reason.")
+    ] = None,
     *,
     apply: Annotated[
         bool, typer.Option("--apply", help="Import; without it, only report.")
@@ -47,10 +51,13 @@ def command(
         opened(location, embedder_of(embedder)) as memory,
         progress() as show,
     ):
-        report = import_mem0(
+        found = import_mem0(
             memory, source, dry_run=not apply, progress=lambda done, _: show("memories", done)
         )
-    _print(report, apply=apply)
+    if report is not None:
+        refused = {"refused": found.by_reason(), "ownerless": list(found.ownerless)}
+        report.write_text(json.dumps(refused, ensure_ascii=False, indent=1), "utf-8")
+    _print(found, apply=apply)
 
 
 @contextmanager
@@ -67,11 +74,9 @@ def _print(report: Mem0ImportReport, *, apply: bool) -> None:
     outcome = "are here now" if apply else "would come, run again with --apply"
     answer(
         f"{report.added} memories of {len(report.scopes)} owners {outcome}; {report.known} were "
-        f"here, {report.refused} cannot come, {report.ownerless} deleted ones have no owner any "
-        "more."
+        f"here, {report.refused} cannot come, {len(report.ownerless)} deleted ones have no owner "
+        "any more."
     )
-    for number, (memory_id, reason) in enumerate(report.reasons.items()):
-        if number == _MAX_REASONS:
-            say(f"and {len(report.reasons) - _MAX_REASONS} more")
-            break
-        say(f"{memory_id}: {reason}")
+    for reason, ids in report.by_reason().items():
+        shown = ", ".join(ids[:_MAX_IDS]) + (", …" if len(ids) > _MAX_IDS else "")
+        say(f"{len(ids)} × {reason}: {shown}")

@@ -1,28 +1,22 @@
-"""Configuration as mem0's users write it, and the location, settings and memory that it names.
+"""Configuration as mem0's users write it, and the location and settings that it names.
 
 It may be a dict, our `MemoryConfig`, or mem0's own object. Objects are read attribute by attribute
 and dicts are never changed, because a live model may be among the values. Keys that are not known
 are named in one warning, or refused when strict.
 """
 
-import asyncio
 import logging
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
-from commonplace import Settings, StoreUnavailableError
-from commonplace.agents import AgentMemory, LazyMemory, OnEvent, Policy
-from commonplace.ports import ChatModel, Embedder
+from commonplace import Settings
 
 from .arguments import Compat
-from .exceptions import ClosedError, ConfigurationError
-
-if TYPE_CHECKING:
-    from commonplace import Memory
+from .exceptions import ConfigurationError
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
 _SECTIONS = ("vector_store", "llm", "embedder", "graph_store", "reranker")
@@ -40,6 +34,9 @@ _WARNINGS = {
     '"llm", or pass infer=False to say that this is meant.',
     "limit": "search() returns at most 1000 memories. get_all() pages through all of them.",
     "data": "update(data=...) is mem0's old name. Use text=...",
+    "users": "A call that names no user is about memories of no user: there were none, or others "
+    "stay. Name the user_id, or make Memory(..., compat='v1') or 'v2' to act on every user's "
+    "memories with the agent or run, as in mem0.",
 }
 
 
@@ -98,7 +95,6 @@ class ConfigSection:
     values: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     model: Any = None
-    has_config: bool = True
 
 
 class UnknownKeys:
@@ -125,7 +121,7 @@ class UnknownKeys:
         logger.warning(message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Mem0Settings:
     """Settings of a memory that its methods need, read from its configuration.
 
@@ -134,7 +130,7 @@ class Mem0Settings:
         shows_relations: a graph is configured, so answers have `relations`.
         bare_lists: answers are lists, as with `version: "v1.0"`.
         instructions: for the model with every extraction.
-        model: takes messages and returns an answer; None when none is configured.
+        model: see `models`; None when none is configured.
         has_core: an open memory was given, whose own model extracts when `infer=True`.
         reranker: has `rerank(query, documents, top_k)`; None when none is configured.
     """
@@ -213,9 +209,7 @@ def read_section(name: str, given: object) -> ConfigSection | None:
             f"{name}.config must be a mapping, not {type(config).__name__}. Give a dict."
         )
     extra = {key: value for key, value in values.items() if value is not None}
-    return ConfigSection(
-        provider=provider, values=inner, extra=extra, has_config=config is not None
-    )
+    return ConfigSection(provider=provider, values=inner, extra=extra)
 
 
 def check_compat(compat: object) -> None:
@@ -271,11 +265,6 @@ def find_location(
         ConfigurationError: a store is of a kind that is not supported, or its keys contradict.
     """
     return Mem0Location(**_vector_location(vector, unknown), graph=_graph_url(graph, unknown))
-
-
-def has_graph(graph: ConfigSection | None, *, enabled: bool) -> bool:
-    """Return whether relations are asked for."""
-    return graph is not None and graph.has_config and enabled
 
 
 def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[str, Any]:
@@ -345,7 +334,7 @@ def _client_url(client: Any, values: Mapping[str, Any]) -> str:
 
 
 def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
-    if given is None or not given.has_config:
+    if given is None:
         return None
     known = ("llm", "custom_prompt")
     unknown.add("graph_store", [name for name in given.extra if name not in known])
@@ -360,6 +349,8 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
             f"graph_store.provider={given.provider!r} is not supported. Use 'neo4j' or 'embedded'."
         )
     values = given.values
+    if not values and Settings.from_env().graph:
+        return None
     if wrong := sorted(set(values) - set(_NEO4J)):
         raise ConfigurationError(
             f"graph_store.config has unknown keys {wrong}. There are: {', '.join(_NEO4J)}."
@@ -371,7 +362,8 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
     parts = urlsplit(str(values.get("url", "")))
     if not parts.scheme or not parts.hostname:
         raise ConfigurationError(
-            "graph_store.config.url must be a URL, such as neo4j://localhost:7687."
+            "graph_store.config.url must be a URL, such as neo4j://localhost:7687. Give it, or "
+            "set COMMONPLACE_GRAPH, or name the provider 'embedded'."
         )
     user, at, host = parts.netloc.rpartition("@")
     if "username" in values:
@@ -394,132 +386,3 @@ def _folder(path: object, collection: object) -> str | None:
             "place. Give the collection a path, host or url, or leave collection_name out."
         )
     return str(Path(settings.path if path is None else str(path)) / name)
-
-
-# -- opening ------------------------------------------------------------------------------------
-
-
-class CoreHandle:
-    """The core's memory behind mem0's classes: opened on first use, and never again once closed.
-
-    A constructor does no network I/O, and a model's dimensions may have to be measured: so nothing
-    is opened before the first call needs it.
-
-    Args:
-        falls_back: open a folder when no server answers.
-        core: an open memory to use instead; it is never closed here.
-        on_event: is called with each event.
-
-    Attributes:
-        health: counts, logs and tells what became of the calls.
-    """
-
-    def __init__(
-        self,
-        location: Mem0Location,
-        embedder: Embedder | None,
-        chat: ChatModel | None,
-        *,
-        falls_back: bool = False,
-        core: "Memory | None" = None,
-        on_event: OnEvent | None = None,
-    ) -> None:
-        self._location = location
-        self._embedder = embedder
-        self._chat = chat
-        self._falls_back = falls_back
-        self._is_closed = False
-        self._lazy = LazyMemory(self._open if core is None else core)
-        self.health: AgentMemory = AgentMemory(
-            self._lazy, Policy(), log=logger.name, on_event=on_event
-        )
-
-    def get(self) -> "Memory":
-        """Return the memory, open.
-
-        Raises:
-            ClosedError: it was closed.
-            ConfigurationError: the vectors are of another length than was configured, or the
-                folder is mem0's own.
-        """
-        self._check_open()
-        return self._lazy.get()
-
-    async def aget(self) -> "Memory":
-        """Return the memory, opened away from the event loop, as `get`."""
-        self._check_open()
-        return await self._lazy.aget()
-
-    def close(self) -> None:
-        """Close the memory if it was opened here; repeating it does nothing."""
-        memory = self._release()
-        if memory is not None:
-            memory.close()
-
-    async def aclose(self) -> None:
-        """Close the memory, as `close`, after this loop's own writes."""
-        memory = await asyncio.to_thread(self._release)
-        if memory is not None:
-            await memory.aclose()
-
-    def _release(self) -> "Memory | None":
-        """Return what is to be closed, after an opening under way."""
-        self._is_closed = True
-        opening = self._lazy.release()
-        return None if opening is None or opening.exception() else opening.result()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ClosedError("This memory is closed. Make a new one.")
-
-    def _open(self) -> "Memory":
-        self._check_open()  # it may have been closed since it was asked for
-        self._check_dimensions()
-        settings = Settings.from_env()
-        where = self._location
-        folder = Path(where.path or settings.path).expanduser()
-        engines = [where.vectors, where.graph]
-        if where.path is None:
-            engines = [where.vectors or settings.vectors, where.graph or settings.graph]
-        if not all(engines):
-            _check_folder(folder)
-        try:
-            return self._open_at(where)
-        except StoreUnavailableError as error:
-            if not (self._falls_back and any(engines)):
-                raise
-            logger.warning("No server answers (%s), so memories are stored in %s.", error, folder)
-            _check_folder(folder)
-            return self._open_at(Mem0Location(path=str(folder)))
-
-    def _open_at(self, location: Mem0Location) -> "Memory":
-        from commonplace import Memory  # it loads the engines
-
-        # A path alone is a folder; without one the environment says what is not given.
-        return Memory.open(
-            location.path,
-            vectors=location.vectors,
-            graph=location.graph,
-            embedder=self._embedder,
-            chat=self._chat,
-        )
-
-    def _check_dimensions(self) -> None:
-        wanted = self._location.dimensions
-        if wanted is None:
-            return
-        actual = 512 if self._embedder is None else self._embedder.dimensions
-        if wanted != actual:
-            raise ConfigurationError(
-                f"vector_store says embedding_model_dims={wanted}, the embedder gives {actual}. "
-                "Leave it out, or configure the embedder that it was meant for."
-            )
-
-
-def _check_folder(folder: Path) -> None:
-    for one in (folder, folder.parent):  # a collection's folder is in that of the path
-        if (one / "meta.json").is_file() and (one / "collection").is_dir():
-            raise ConfigurationError(
-                f"The folder {str(one)!r} was written by mem0. Import its memories with "
-                "`commonplace import mem0`, and give another path here; it is left as it is."
-            )

@@ -17,6 +17,7 @@ from commonplace import (
     ModelFailedError,
     StoreUnavailableError,
 )
+from commonplace.agents import LazyMemory
 
 NO_IDS = "VALIDATION_001"
 BAD_MEMORY_TYPE = "VALIDATION_002"
@@ -93,8 +94,12 @@ class DependencyError(MemoryError, ImportError):
 
 
 @contextmanager
-def as_mem0() -> Iterator[None]:
-    """Raise the core's errors as the classes that code for mem0 catches."""
+def as_mem0(memory: LazyMemory) -> Iterator[None]:
+    """Raise the core's errors as the classes that code for mem0 catches; their cause stays theirs.
+
+    Args:
+        memory: whose embedder tells its own failures from those of the language model.
+    """
     try:
         yield
     except MemoryError:
@@ -102,7 +107,8 @@ def as_mem0() -> Iterator[None]:
     except (InvalidFilterError, InvalidRecordError, InvalidScopeError) as error:
         raise ValidationError(str(error)) from error
     except ModelFailedError as error:
-        kind = LLMError if error.model == "chat" else EmbeddingError
+        is_embedder = memory.opened is not None and error.model == memory.opened.embedder.id
+        kind = EmbeddingError if is_embedder else LLMError
         raise kind(str(error)) from error
     except StoreUnavailableError as error:
         raise VectorStoreError(str(error)) from error

@@ -5,6 +5,7 @@
 - `{"k": "*"}` has the key, `{"k": None}` lacks it or has null.
 - `contains` is a part of the text, `icontains` whatever the case.
 - `user_id`, `agent_id` and `run_id` inside the tree can only narrow the scope.
+- any other key is one of metadata, or a path of nested ones, `a.b`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,8 @@ from typing import Any
 
 from commonplace import Scope
 
+from .convert import parse_time, promoted_key, stored_key, to_json
 from .exceptions import ValidationError
-from .metadata import PROMOTED, parse_time, promoted_key, stored_key, to_json
 from .scope import IDS, clean_id, to_ids
 
 CompiledFilter = Mapping[str, Any] | bool
@@ -111,7 +112,7 @@ def _exists(key: str, ids: Mapping[str, str]) -> CompiledFilter:
 
 
 def _field(key: str) -> str:
-    return promoted_key(key) if key in PROMOTED else stored_key(key)
+    return f"metadata.{stored_key(key)}"
 
 
 def _all(parts: Sequence[CompiledFilter]) -> CompiledFilter:

@@ -17,6 +17,7 @@ no program may have it open.
 
 import contextlib
 import json
+import re
 import sqlite3
 import uuid
 from collections import Counter
@@ -31,14 +32,15 @@ from urllib.parse import quote, unquote, urlsplit
 from commonplace import CommonplaceError, Memory, MissingExtraError, Record, Relation, Scope
 from commonplace.admin import ImportedRecord, find_existing, import_records
 
+from .convert import expiry_of, parse_date, parse_time, promoted_key, to_stored
 from .exceptions import ConfigurationError
-from .metadata import expiry_of, parse_date, parse_time, promoted_key, to_stored
 from .scope import IDS, to_scope
 
 _DROPPED = ("data", "hash", "text_lemmatized", "created_at", "updated_at", *IDS)
 _PROMOTED = ("role", "actor_id", "attributed_to")
 _NAMESPACE = uuid.UUID("0f6f3b0e-3f53-5c0f-8f0b-7a4b0b6d9a35")
 _PAGE = 1_000
+_VALUE = re.compile(r"=.*? (?=(?:must|has|cannot)\b)|^.*(?= must be a time)", re.DOTALL)
 # What 1.x wrote: nodes with the owner's ids, and relations without the memory that states them.
 _RELATIONS = """
 MATCH (a)-[r]->(b) WHERE a.user_id IS NOT NULL AND a.user_id = b.user_id
@@ -80,8 +82,9 @@ class Mem0ImportReport:
     Attributes:
         scopes: how many memories each owner has, in the order of reading.
         added, known, refused: how many are new here, were here, could not be imported.
-        reasons: why memories were refused, by id.
-        ownerless: histories of deleted memories, which name no owner.
+        reasons: why memories and relations were refused, by id; what was deleted or erased here
+            since is only counted.
+        ownerless: ids of deleted memories that have only a history, which names no owner.
     """
 
     scopes: Mapping[Scope, int] = field(default_factory=dict)
@@ -89,7 +92,14 @@ class Mem0ImportReport:
     known: int = 0
     refused: int = 0
     reasons: Mapping[str, str] = field(default_factory=dict)
-    ownerless: int = 0
+    ownerless: tuple[str, ...] = ()
+
+    def by_reason(self) -> dict[str, list[str]]:
+        """Group the ids of what was refused by the reason, without its values; most first."""
+        found: dict[str, list[str]] = {}
+        for one, reason in self.reasons.items():
+            found.setdefault(_VALUE.sub(" ", reason), []).append(one)
+        return dict(sorted(found.items(), key=lambda pair: -len(pair[1])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +145,9 @@ def import_mem0(
         done += len(some)
         if progress is not None:
             progress(done, len(records))
-    return Mem0ImportReport(scopes=scopes, reasons=reasons, ownerless=len(deleted), **counts)
+    return Mem0ImportReport(
+        scopes=scopes, reasons=reasons, ownerless=tuple(sorted(deleted)), **counts
+    )
 
 
 def _owner_order(one: ImportedRecord) -> tuple[str, ...]:

@@ -1,14 +1,15 @@
 """Operations of mem0's classes as sans-IO plans, so that each is written once for both of them.
 
-A plan yields calls of the core and of models; `run` makes them on this thread, `arun` awaits them.
+A plan yields calls of the core and of models; `base` makes them on a thread, or awaits them.
+
+Where an agent or a run is named without a user, mem0 reads and deletes every user's memories with
+it. Here that needs a `compat`; otherwise such a call is about what belongs to no user, and says so.
 """
 
-import asyncio
-import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from commonplace import (
     Change,
@@ -22,20 +23,23 @@ from commonplace import (
     Scope,
     WriteResult,
 )
-from commonplace.agents import (
-    AgentMemory,
-    EventName,
-    Plan,
-    aon,
-    arun_plan,
-    call,
-    on,
-    run_plan,
-    shorten,
-)
+from commonplace.agents import AgentMemory, EventName, Plan, call, shorten
 
 from .arguments import PROCEDURAL, UNSET, AddRequest, InputMessage, ReadRequest, Unset
 from .config import Mem0Settings
+from .convert import (
+    expiry_of,
+    parse_date,
+    promoted_key,
+    relations_of,
+    superseded_ids,
+    to_add_item,
+    to_history,
+    to_item,
+    to_search_item,
+    to_stored,
+    to_triples,
+)
 from .exceptions import (
     BAD_MEMORY_TYPE,
     ClosedError,
@@ -46,23 +50,8 @@ from .exceptions import (
     VectorStoreError,
     as_mem0,
 )
-from .metadata import expiry_of, parse_date, promoted_key, to_stored
-from .models import as_model, reply_text, rerank
-from .results import (
-    relations_of,
-    superseded_ids,
-    to_add_item,
-    to_added_relations,
-    to_history,
-    to_item,
-    to_search_item,
-    to_triples,
-)
+from .models import ModelFunction, as_model, procedure_text, rerank
 
-if TYPE_CHECKING:
-    from commonplace import Memory
-
-T = TypeVar("T")
 UPDATED = {"message": "Memory updated successfully!"}
 DELETED = {"message": "Memory deleted successfully!"}
 ERASED = {"message": "Memories deleted successfully!"}
@@ -82,9 +71,6 @@ matters, what failed, and where things stand. Answer with the text only."""
 _PROCEDURE_REQUEST = "Write the record of the conversation above."
 
 
-# -- running a plan -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class ModelCall:
     """A call of a model: blocking, or a coroutine function."""
@@ -93,65 +79,27 @@ class ModelCall:
     args: tuple[Any, ...]
 
 
-def run(plan: Plan[T], open_memory: "Callable[[], Memory]") -> T:
-    """Run a plan on this thread; its first call of the core opens the memory."""
-
-    def perform(step: Any) -> Any:
-        if isinstance(step, ModelCall):
-            return step.function(*step.args)  # an asynchronous model was refused
-        return on(open_memory())(step)
-
-    with as_mem0():
-        return run_plan(plan, perform)
-
-
-async def arun(plan: Plan[T], open_memory: "Callable[[], Awaitable[Memory]]") -> T:
-    """Run a plan on the running loop, as `run`; a blocking model runs in a thread."""
-
-    async def perform(step: Any) -> Any:
-        if not isinstance(step, ModelCall):
-            return await aon(await open_memory())(step)
-        if inspect.iscoroutinefunction(step.function):
-            return await step.function(*step.args)
-        return await asyncio.to_thread(step.function, *step.args)
-
-    with as_mem0():
-        return await arun_plan(plan, perform)
-
-
-# -- counting -----------------------------------------------------------------------------------
-
-
-def count_search(health: AgentMemory, request: ReadRequest, plan: Plan[Any]) -> Plan[Any]:
-    """Run the plan of a search, and report what became of it."""
+def counted(health: AgentMemory, request: AddRequest | ReadRequest, plan: Plan[Any]) -> Plan[Any]:
+    """Run the plan of a search or an addition, and report what became of it."""
     start = time.monotonic()
+    is_search = isinstance(request, ReadRequest)
+    name = "search" if is_search else "add"
+    count = len(request.remembered) if isinstance(request, AddRequest) else 0
     try:
-        with as_mem0():
+        with as_mem0(health.lazy):
             answer = yield from plan
     except Exception as error:
         if not isinstance(error, _MISTAKES):
-            name: EventName = "timed_out" if isinstance(error, TimeoutError) else "failed"
-            health.report(name, "search", request.scope, start, error=error)
+            is_late = is_search and isinstance(error, TimeoutError)
+            event: EventName = "timed_out" if is_late else "failed"
+            health.report(event, name, request.scope, start, count, error)
         raise
-    found = len(answer["results"] if isinstance(answer, Mapping) else answer)
-    health.report("recalled" if found else "empty", "search", request.scope, start, found)
-    return answer
-
-
-def count_add(health: AgentMemory, request: AddRequest, plan: Plan[Any]) -> Plan[Any]:
-    """Run the plan of an addition, and report what became of it, unless there is nothing to add."""
-    start = time.monotonic()
-    count = sum(one.chat_role != "system" for one in request.messages)
-    try:
-        with as_mem0():
-            answer = yield from plan
-    except Exception as error:
-        if not isinstance(error, _MISTAKES):
-            health.report("failed", "add", request.scope, start, count, error)
-        raise
-    if count:
+    if is_search:
+        count = len(answer["results"] if isinstance(answer, Mapping) else answer)
+        health.report("recalled" if count else "empty", name, request.scope, start, count)
+    elif count:  # else there was nothing to add
         is_pending = isinstance(answer, Mapping) and "ticket" in answer
-        health.report("late" if is_pending else "written", "add", request.scope, start, count)
+        health.report("late" if is_pending else "written", name, request.scope, start, count)
     return answer
 
 
@@ -167,7 +115,7 @@ def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[An
     model = settings.model if llm is None else as_model(llm)
     if request.is_procedural:
         return settings.shape((yield from _add_procedure(settings, request, model)))
-    messages = [one for one in request.messages if one.chat_role != "system"]
+    messages = request.remembered
     infer = request.infer
     if infer is None:
         infer = model is not None
@@ -203,7 +151,10 @@ def _add_verbatim(
     extras = [{"actor_id": one.name, "role": one.role} for one in messages]
     facts = [
         _fact(
-            request, one.text, {promoted_key(name): value for name, value in extra.items() if value}
+            request,
+            one.text,
+            {promoted_key(name): value for name, value in extra.items() if value},
+            kind="episode" if one.is_turn else "fact",  # a question is no answer
         )
         for one, extra in zip(messages, extras, strict=True)
     ]
@@ -214,7 +165,7 @@ def _add_verbatim(
 
 
 def _add_procedure(
-    settings: Mem0Settings, request: AddRequest, model: Callable[..., Any] | None
+    settings: Mem0Settings, request: AddRequest, model: ModelFunction | None
 ) -> Plan[dict[str, Any]]:
     """Remember how a task went, as one memory that a model writes."""
     if request.scope.agent_id is None:
@@ -224,19 +175,15 @@ def _add_procedure(
         )
     if model is None:
         raise ConfigurationError(_NO_MODEL)
-    conversation = [{"role": one.chat_role, "content": one.text} for one in request.messages]
-    prompt = [
-        {"role": "system", "content": request.prompt or _PROCEDURE_PROMPT},
-        *conversation,
-        {"role": "user", "content": _PROCEDURE_REQUEST},
-    ]
+    said = [f"{one.chat_role}: {one.text}" for one in request.messages]
+    user = "\n".join([*said, _PROCEDURE_REQUEST])
     try:
-        reply = yield ModelCall(model, (prompt,))
+        reply = yield ModelCall(model, (request.prompt or _PROCEDURE_PROMPT, user))
     except CommonplaceError:
         raise
     except Exception as error:
         raise LLMError(f"The model failed to summarise: {error!r}. Call again.") from error
-    text = reply_text(reply)
+    text = procedure_text(reply)
     if not text.strip():
         raise LLMError("The model returned no summary. Call again, or choose another model.")
     fact = _fact(request, text, {"memory_type": PROCEDURAL}, kind="procedure")
@@ -289,7 +236,8 @@ def _added(
         stated: Sequence[Relation] = ()
         if added:
             stated = yield call("relations", request.scope, records=added)
-        answer["relations"] = to_added_relations(stated, added)
+        triples = to_triples(relations_of(stated, added))
+        answer["relations"] = {"deleted_entities": [], "added_entities": [[x] for x in triples]}
     return answer
 
 
@@ -321,30 +269,37 @@ def _superseded(scope: Scope, added: Sequence[str]) -> Plan[list[dict[str, Any]]
 def search(
     settings: Mem0Settings, query: str, request: ReadRequest, *, explain: bool, show_expired: bool
 ) -> Plan[Any]:
-    """Find memories that answer a query, best first."""
-    matches: Sequence[Match] = ()
-    if request.limit and request.where is not False:
-        if request.limit > _MAX_MATCHES:
-            settings.warn_once("limit")
-        # The core orders by comparison; by relevance alone one may stand somewhat further down.
-        matches = yield call(
-            "search",
-            shorten(query.replace("\x00", " ")),
-            request.scope,
-            top_k=min(request.limit + 20, _MAX_MATCHES),
-            where=None if request.where is True else request.where,
-            include_superseded=show_expired,
-            include_expired=show_expired,
-        )
-    found = [one for one in matches if one.relevance >= request.threshold]
-    found.sort(key=lambda one: -one.relevance)
-    items = [to_search_item(one, explain=explain) for one in found[: request.limit]]
+    """Find memories that answer a query: the core's best, in the order of their scores."""
+    if request.limit > _MAX_MATCHES:
+        settings.warn_once("limit")
+    # The core chooses by comparison, so that repeats and questions do not stand before answers;
+    # what is shown is a score that depends on nothing else, and its order.
+    options = {
+        "top_k": min(request.limit, _MAX_MATCHES),
+        "threshold": request.threshold,
+        "include_superseded": show_expired,
+        "include_expired": show_expired,
+    }
+    text = shorten(query.replace("\x00", " "))
+    scopes = (yield from _scopes(settings, request.scope)) if request.limit else []
+    found: Sequence[Sequence[Match]] = yield [
+        call("search", text, scope, where=None if where is True else where, **options)
+        for scope in scopes
+        if (where := request.where(scope)) is not False
+    ]
+    matches = sorted((one for some in found for one in some), key=lambda one: -one.relevance)
+    items = [
+        to_search_item(one, threshold=request.threshold, explain=explain)
+        for one in matches[: request.limit]
+    ]
+    if not items:
+        _warn_of_users(settings, request.scope)
     if request.rerank and settings.reranker is not None and items:
         items = yield ModelCall(rerank, (settings.reranker, query, items, request.limit))
     answer: dict[str, Any] = {"results": items}
     if settings.shows_relations:
         ids = [one["id"] for one in items]
-        stated = (yield call("relations", request.scope, records=ids)) if ids else ()
+        stated = (yield from _relations(scopes, records=ids)) if ids else []
         limit = min(request.limit, MAX_RELATIONS)
         answer["relations"] = to_triples(relations_of(stated, ids), limit)
     return settings.shape(answer)
@@ -353,30 +308,92 @@ def search(
 def get_all(
     settings: Mem0Settings, request: ReadRequest, *, show_expired: bool, cursor: str | None
 ) -> Plan[Any]:
-    """List memories, newest first; the answer has a `cursor` when there are more."""
+    """List memories, newest first; the answer has a `cursor` when there are more.
+
+    Those of several users are listed user by user.
+    """
     items: list[dict[str, Any]] = []
+    scopes = yield from _scopes(settings, request.scope)
+    user, more = None, cursor or None
+    if cursor and request.scope.user_id is None:
+        user, _, more = cursor.partition("\n")
+    ahead = [one for one in scopes if (one.user_id or "") >= (user or "")]
+    end = ""
+    for scope in ahead:
+        if len(items) >= request.limit:
+            end = f"{scope.user_id or ''}\n"
+            break
+        inner = more if user is None or (scope.user_id or "") == user else None
+        records, end = yield from _listed(scope, request, len(items), inner, show_expired)
+        items += map(to_item, records)
+        if end:
+            end = end if request.scope.user_id else f"{scope.user_id or ''}\n{end}"
+            break
+    answer: dict[str, Any] = {"results": items}
+    if end and items:
+        answer["cursor"] = end
+    if not items:
+        _warn_of_users(settings, request.scope)
+    if settings.shows_relations:
+        answer["relations"] = to_triples((yield from _relations(scopes)), request.limit)
+    return settings.shape(answer)
+
+
+def _listed(
+    scope: Scope, request: ReadRequest, held: int, cursor: str | None, show_expired: bool
+) -> Plan[tuple[list[Any], str]]:
+    """List the records of a scope until the limit; return where the next ones begin, or ""."""
+    records: list[Any] = []
+    where = request.where(scope)
     more = cursor or None
-    while len(items) < request.limit and request.where is not False:
+    while where is not False and held + len(records) < request.limit:
         page = yield call(
             "list",
-            request.scope,
-            where=None if request.where is True else request.where,
-            limit=min(_PAGE, request.limit - len(items)),
+            scope,
+            where=None if where is True else where,
+            limit=min(_PAGE, request.limit - held - len(records)),
             cursor=more,
             include_superseded=show_expired,
             include_expired=show_expired,
         )
-        items += [to_item(record) for record in page.records]
+        records += page.records
         more = page.cursor
         if more is None:
             break
-    answer: dict[str, Any] = {"results": items}
-    if more is not None and items:
-        answer["cursor"] = more
-    if settings.shows_relations:
-        stated: Sequence[Relation] = yield call("relations", request.scope)
-        answer["relations"] = to_triples(stated, request.limit)
-    return settings.shape(answer)
+    return records, more or ""
+
+
+def _relations(scopes: Sequence[Scope], **options: Any) -> Plan[list[Relation]]:
+    found = yield [call("relations", scope, **options) for scope in scopes]
+    return [one for some in found for one in some]
+
+
+# -- those of all users -------------------------------------------------------------------------
+
+
+def _scopes(settings: Mem0Settings, scope: Scope) -> Plan[list[Scope]]:
+    """List what a call acts on: the scope, and in mem0's way every user's part of it."""
+    if scope.user_id is not None or settings.compat == "auto":
+        return [scope]
+    return [scope, *(yield from _of_users(scope))]
+
+
+def _of_users(scope: Scope) -> Plan[list[Scope]]:
+    """List what every user has of a scope that names no user, by the users' ids."""
+    every = yield call("list_scopes")
+    users = {
+        one.user_id
+        for one in every
+        if scope.agent_id in (None, one.agent_id)
+        and scope.session_id in (None, one.session_id)
+        and one.user_id is not None
+    }
+    return [replace(scope, user_id=user) for user in sorted(users)]
+
+
+def _warn_of_users(settings: Mem0Settings, scope: Scope) -> None:
+    if scope.user_id is None and settings.compat == "auto":
+        settings.warn_once("users")
 
 
 def get(memory_id: object) -> Plan[dict[str, Any] | None]:
@@ -463,10 +480,26 @@ def delete(memory_id: object) -> Plan[dict[str, str]]:
     return dict(DELETED)
 
 
-def delete_all(scope: Scope) -> Plan[dict[str, str]]:
-    """Erase all that a scope covers, with its history and relations."""
-    yield call("forget", scope)
-    return dict(ERASED)
+def delete_all(settings: Mem0Settings, scope: Scope) -> Plan[dict[str, Any]]:
+    """Erase all that a call acts on, with its history and relations.
+
+    The answer to one that names no user says how many memories are gone, and whether some stay.
+    """
+    if scope.user_id is not None:
+        yield call("forget", scope)
+        return dict(ERASED)
+    users = yield from _of_users(scope)
+    scopes = [scope] if settings.compat == "auto" else [scope, *users]
+    receipts = yield [call("forget", one) for one in scopes]
+    deleted = sum(one.removed.get("graph.records", 0) for one in receipts)
+    if settings.compat != "auto" or not users:
+        return {**ERASED, "deleted": deleted}
+    settings.warn_once("users")
+    return {
+        "message": f"{deleted} memories of no user were deleted. Those of {len(users)} users stay: "
+        "name the user_id, or make Memory(..., compat='v1') or 'v2' for those of all users.",
+        "deleted": deleted,
+    }
 
 
 def reset() -> Plan[None]:

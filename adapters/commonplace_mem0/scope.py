@@ -1,10 +1,14 @@
 """mem0's three ids as a scope: literal, never empty and never a wildcard.
 
-Users and agents follow the rule of all adapters, so that one person has one id everywhere. Runs,
-which programs name, are trimmed as in mem0.
+Users and agents follow the rule of all adapters, so that one person has one id everywhere; runs,
+which programs name, are trimmed as in mem0. An id in another Unicode form than NFC is normalised
+and a warning tells it, because mem0 may hold both.
 """
 
+import logging
+import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from commonplace import InvalidScopeError, Scope
@@ -12,6 +16,7 @@ from commonplace.agents import to_id
 
 from .exceptions import NO_IDS, ValidationError
 
+logger: logging.Logger = logging.getLogger("commonplace_mem0")
 IDS = ("user_id", "agent_id", "run_id")
 
 
@@ -29,11 +34,18 @@ def clean_id(name: str, value: object, *, allow_spaces: bool = True) -> str | No
     """
     if value is None:
         return None
-    if isinstance(value, str) and not value.strip():
-        raise ValidationError(
-            f"Invalid {name}: cannot be empty or whitespace-only. Provide a valid identifier."
-        )
-    text = _run_id(value) if name == "run_id" else _owner_id(name, value)
+    if isinstance(value, str):
+        if not value.strip():
+            raise ValidationError(
+                f"Invalid {name}: cannot be empty or whitespace-only. Provide a valid identifier."
+            )
+        value = value.strip() if name == "run_id" else value
+        if not unicodedata.is_normalized("NFC", value):
+            value = _normalised(name, value)
+    try:
+        text = to_id(name, value)
+    except InvalidScopeError as error:
+        raise ValidationError(str(error), details={name: repr(value)}) from error
     if not allow_spaces and any(char.isspace() for char in text):
         raise ValidationError(
             f"Invalid {name}: cannot contain whitespace. Provide a valid identifier without spaces."
@@ -41,22 +53,13 @@ def clean_id(name: str, value: object, *, allow_spaces: bool = True) -> str | No
     return text
 
 
-def _owner_id(name: str, value: object) -> str:
-    try:
-        return to_id(name, value)
-    except InvalidScopeError as error:
-        raise ValidationError(str(error), details={name: repr(value)}) from error
-
-
-def _run_id(value: object) -> str:
-    if type(value) is int:
-        return str(value)
-    if isinstance(value, str):
-        return value.strip()
-    raise ValidationError(
-        f"Invalid run_id: {value!r} must be a string. Give the literal id of one run.",
-        details={"run_id": repr(value)},
+@lru_cache(1024)  # so that an id is told once
+def _normalised(name: str, value: str) -> str:
+    text = unicodedata.normalize("NFC", value)
+    logger.warning(
+        "%s=%s is not in the Unicode form NFC; it is taken for %r", name, ascii(value), text
     )
+    return text
 
 
 def to_scope(ids: Mapping[str, Any], *, allow_spaces: bool = True) -> Scope:
@@ -74,12 +77,7 @@ def to_scope(ids: Mapping[str, Any], *, allow_spaces: bool = True) -> Scope:
             {"provided_ids": given},
             "Please provide at least one identifier to scope the memory operation.",
         )
-    try:
-        return Scope(
-            user_id=given["user_id"], agent_id=given["agent_id"], session_id=given["run_id"]
-        )
-    except InvalidScopeError as error:
-        raise ValidationError(str(error).replace("session_id", "run_id")) from error
+    return Scope(user_id=given["user_id"], agent_id=given["agent_id"], session_id=given["run_id"])
 
 
 def to_ids(scope: Scope) -> dict[str, str]:

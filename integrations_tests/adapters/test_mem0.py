@@ -5,7 +5,7 @@ import json
 import logging
 import threading
 import time
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +206,43 @@ def test_a_users_memories_of_every_agent_and_run_are_found_by_the_user(m):
     assert [] == texts(m.get_all(agent_id="bot"))  # never somebody's memory without naming him
 
 
+def test_metadata_comes_back_as_it_was_given_and_filters_find_it(m):
+    given = {f"key {n}": n for n in range(100)} | {
+        "message id": 2**63 - 1,
+        "kind": "drink",
+        "name": "x",
+        "session_id": "s",
+        "AND": "and",
+        "a.b": 1,
+        "城市 ": "里昂",
+        "mem0_role": "mine",
+        "mem0_x": 1,
+        "deep": {"er": {"value": 7}},
+    }
+    [one] = m.add("tea", user_id="a", metadata=given, infer=False)["results"]
+
+    assert given == m.get(one["id"])["metadata"]
+    for tree in (
+        {"message id": 2**63 - 1}, {"key 7": 7}, {"kind": "drink"}, {"session_id": "s"},
+        {"a.b": 1}, {"城市 ": {"contains": "里"}}, {"mem0_x": {"gte": 1}}, {"mem0_role": "mine"},
+        {"deep.er.value": 7},
+    ):  # fmt: skip
+        for answer in (
+            m.get_all(filters={"user_id": "a", **tree}),
+            m.search("tea", filters={"user_id": "a", **tree}, threshold=0.0),
+        ):
+            assert ["tea"] == texts(answer), tree
+    assert [] == texts(m.get_all(filters={"user_id": "a", "message id": 2**63 - 2}))
+
+
+def test_an_id_in_another_unicode_form_is_normalised_with_one_warning(m, caplog):
+    decomposed, composed = "Zoe\u0301", "Zo\u00e9"
+    m.add("tea", user_id=decomposed, infer=False)
+
+    assert ["tea"] == texts(m.get_all(user_id=composed)) == texts(m.get_all(user_id=decomposed))
+    assert 1 == caplog.text.count("form NFC")
+
+
 def test_metadata_never_moves_a_memory(m, caplog):
     [one] = m.add("mine", user_id="alice", infer=False, metadata={"user_id": "evil"})["results"]
     m.update(one["id"], metadata={"user_id": "evil", "agent_id": "evil", "a": 1})
@@ -365,6 +402,64 @@ def test_delete_all_needs_somebody_and_takes_only_his(m):
     assert {"message": "Memories deleted successfully!"} == m.delete_all(user_id="nobody")
 
 
+SHARED = ({"run_id": "r1"}, {"agent_id": "bot"})
+
+
+def fill_shared(m):
+    for user in ("alice", "bob"):
+        m.add(f"of {user}", user_id=user, agent_id="bot", run_id="r1", infer=False)
+        m.add(f"elsewhere of {user}", user_id=user, run_id="r2", infer=False)
+    m.add("of nobody", agent_id="bot", run_id="r1", infer=False)
+
+
+@pytest.mark.parametrize("ids", SHARED)
+@pytest.mark.parametrize("compat", ["v1", "v2"])
+def test_an_era_acts_on_what_all_users_have_of_an_agent_or_a_run(tmp_path, compat, ids):
+    with Memory.from_config(config(tmp_path), compat=compat) as m:
+        fill_shared(m)
+        everybody = {"of alice", "of bob", "of nobody"}
+        assert everybody == set(texts(m.search("of", filters=ids, threshold=0.0)))
+        assert everybody == set(texts(m.get_all(filters=ids)))
+        only = {**ids, "AND": [{"user_id": "bob"}]}
+        assert ["of bob"] == texts(m.get_all(filters=only))
+        seen, cursor = [], None
+        while len(seen) < 9:
+            page = m.get_all(filters=ids, top_k=1, cursor=cursor)
+            seen += texts(page)
+            cursor = page.get("cursor")
+            if cursor is None:
+                break
+        assert sorted(everybody) == sorted(seen)
+
+        done = m.delete_all(**ids)
+        assert {"message": "Memories deleted successfully!", "deleted": 3} == done
+        assert [] == texts(m.get_all(filters=ids))
+        assert ["elsewhere of bob"] == texts(m.get_all(filters={"user_id": "bob"}))
+
+
+@pytest.mark.parametrize("ids", SHARED)
+def test_a_call_without_a_user_says_what_it_was_about(m, caplog, ids):
+    fill_shared(m)
+    assert ["of nobody"] == texts(m.get_all(**ids))
+    assert "names no user" not in caplog.text
+    done = m.delete_all(**ids)
+
+    assert 1 == done["deleted"]
+    assert "successfully" not in done["message"]
+    assert "2 users stay" in done["message"]
+    for _ in range(2):
+        assert [] == texts(m.get_all(**ids)) == texts(m.search("of", **ids))
+    assert 1 == caplog.text.count("names no user")
+    assert 2 == len(m.get_all(user_id="bob")["results"])
+
+
+def test_a_call_without_a_user_that_leaves_nothing_says_so(m):
+    m.add("of nobody", run_id="r1", infer=False)
+
+    done = {"message": "Memories deleted successfully!", "deleted": 1}
+    assert done == m.delete_all(run_id="r1")
+
+
 def test_reset_erases_every_scope(m):
     m.add("a", user_id="alice", run_id="r", infer=False)
     m.add("b", agent_id="bot", infer=False)
@@ -445,6 +540,28 @@ def test_a_memory_can_be_dated_back(m):
     past = {"user_id": "a", "created_at": {"lt": "2021-01-01"}}
     assert ["tea"] == texts(m.get_all(filters=past))
     assert [] == texts(m.get_all(filters={"user_id": "a", "created_at": {"gte": "2021-01-01"}}))
+
+
+def test_a_timestamp_is_when_it_was_said(m):
+    [one] = m.add("tea", user_id="a", timestamp=1588320000, infer=False)["results"]
+
+    assert "2020-05-01T08:00:00+00:00" == m.get(one["id"])["created_at"]
+    [record] = m.core.list(Scope(user_id="a")).records
+    assert datetime(2020, 5, 1, 8, tzinfo=UTC) == record.occurred_at
+
+
+def test_what_explains_a_score_has_the_keys_of_mem0(m):
+    m.add(["green tea", "black coffee"], user_id="a", infer=False)
+    found = m.search("which tea?", filters={"user_id": "a"}, threshold=0.05, explain=True)
+
+    for one in found["results"]:
+        details = one["score_details"]
+        assert [
+            *("semantic_score", "bm25_score", "entity_boost", "raw_score", "max_possible_score"),
+            *("final_score", "threshold", "parts"),
+        ] == list(details)
+        assert (one["score"], 0.05) == (details["final_score"], details["threshold"])
+        assert details["raw_score"] == pytest.approx(sum(details["parts"].values()))
 
 
 def test_paging_gives_everything_once(m):
@@ -548,6 +665,84 @@ async def test_a_model_that_fails_to_write_a_procedure_is_an_error_of_mem0(tmp_p
             await m.add("did it", agent_id="bot", memory_type="procedural_memory")
 
 
+def test_a_model_can_be_assigned_before_and_after_the_first_call(tmp_path):
+    first, second = Scripted({"facts": ["Likes tea"]}), Scripted({"facts": ["Likes rum"]})
+    with Memory.from_config(config(tmp_path)) as m:
+        m.add("verbatim", user_id="a")
+        m.llm = first
+        m.add("I like tea", user_id="a")
+        m.llm = second
+        m.add("I like rum", user_id="a")
+        assert m.llm is second
+        m.llm = None
+        m.add("verbatim too", user_id="a")
+
+        wanted = {"verbatim", "Likes tea", "Likes rum", "verbatim too"}
+        assert wanted == set(texts(m.get_all(user_id="a")))
+        with pytest.raises(ConfigurationError, match="must be a model"):
+            m.llm = 7
+
+
+async def test_a_model_can_be_assigned_to_the_awaited_face_too(tmp_path):
+    async with AsyncMemory.from_config(config(tmp_path)) as m:
+        await m.add("verbatim", user_id="a")
+        m.llm = Scripted({"facts": ["Likes tea"]})
+
+        assert ["Likes tea"] == texts(await m.add("I like tea", user_id="a"))
+
+
+@pytest.mark.parametrize("name", ["vector_store", "embedding_model", "graph", "db", "enable_graph"])
+def test_what_is_inside_mem0_says_what_there_is_instead(m, name):
+    with pytest.raises(AttributeError, match=rf"'{name}'. Here there is "):
+        getattr(m, name)
+    assert not hasattr(m, "no_such_thing")
+
+
+def test_a_long_message_is_cut_for_the_prompt_and_not_refused(tmp_path):
+    llm = Scripted({"facts": ["Likes tea"]})
+    said = "I like tea. " + "咖" * 40_000 + " And rum."
+    with Memory.from_config(config(tmp_path, llm=llm)) as m:
+        assert ["Likes tea"] == texts(m.add(said, user_id="a"))
+
+    prompt = llm.asked[0][-1]["content"]
+    assert "I like tea." in prompt
+    assert "And rum." in prompt
+    assert len(prompt) < 40_000
+
+
+@pytest.mark.parametrize("answer", ["{}", '{"facts": []}', '{"memory": []}'])
+def test_a_model_that_finds_nothing_adds_nothing(tmp_path, answer):
+    llm = Scripted(answer)
+    with Memory.from_config(config(tmp_path, llm=llm)) as m:
+        assert {"results": []} == m.add("Hello", user_id="a")
+        assert {"pending": 0, "failed": []} == m.flush()
+    assert 1 == len(llm.asked)
+
+
+class UnauthorizedError(Exception):
+    status_code = 401
+
+
+def test_what_a_model_refuses_for_good_is_told_with_its_cause_and_not_tried_again(tmp_path):
+    llm = Scripted(UnauthorizedError("wrong key"))
+    with Memory.from_config(config(tmp_path, llm=llm)) as m:
+        with pytest.raises(LLMError, match="wrong key") as caught:
+            m.add("I like tea", user_id="a")
+
+        causes, error = [], caught.value
+        while error is not None:
+            causes.append(type(error))
+            error = error.__cause__
+        assert UnauthorizedError is causes[-1]
+        assert 1 == len(llm.asked)
+        assert 0 == m.flush(0.1)["pending"]
+
+
+def test_raw_line_breaks_in_the_answer_of_a_model_are_read(tmp_path):
+    with Memory.from_config(config(tmp_path, llm=Scripted('{"facts": ["Likes\n\ttea"]}'))) as m:
+        assert ["Likes\n\ttea"] == texts(m.add("I like tea", user_id="a"))
+
+
 @pytest.mark.parametrize("change", ["update", "delete"])
 def test_what_somebody_else_deletes_meanwhile_is_not_found(m, monkeypatch, change):
     [held] = m.add("tea", user_id="a", infer=False)["results"]
@@ -578,6 +773,12 @@ def test_a_graph_gives_relations_in_the_shapes_of_1x(tmp_path):
     }
     assert {"deleted_entities": [], "added_entities": [[triple]]} == added["relations"]
     assert [triple] == found["relations"] == listed["relations"]
+
+
+@pytest.mark.parametrize("provider", ["embedded", "kuzu"])
+def test_a_graph_that_needs_no_configuration_needs_none(tmp_path, provider):
+    with Memory.from_config(config(tmp_path, graph_store={"provider": provider})) as m:
+        assert {"results": [], "relations": []} == m.get_all(user_id="a")
 
 
 def test_a_reranker_decides_the_order_in_1x_and_only_when_asked_in_2x(tmp_path):
@@ -687,7 +888,7 @@ async def close(memory):
 def test_a_memory_that_was_closed_meanwhile_is_not_opened(tmp_path, monkeypatch):
     m = Memory(config(tmp_path))
     holds = threading.Lock()
-    monkeypatch.setattr(m._handle._lazy, "_lock", holds)
+    monkeypatch.setattr(m._lazy, "_lock", holds)
     found = []
 
     def expand():
@@ -700,7 +901,7 @@ def test_a_memory_that_was_closed_meanwhile_is_not_opened(tmp_path, monkeypatch)
         waiting = threading.Thread(target=expand)
         waiting.start()
         time.sleep(0.1)  # it has looked, and stands behind the one who opens
-        m._handle._is_closed = True
+        m._is_closed = True
     waiting.join()
 
     assert isinstance(found[0], ClosedError)
@@ -831,6 +1032,7 @@ def test_what_is_not_understood_is_named_once_or_refused(tmp_path, caplog):
         ({"graph_store": {"provider": "neo4j", "config": {"url": "bolt://h", "username": "n"}}},
          "Give both"),
         ({"graph_store": {"provider": "neo4j", "config": {}}}, "must be a URL"),
+        ({"graph_store": {"provider": "neo4j"}}, "COMMONPLACE_GRAPH"),
         ({"llm": {"provider": "nonsense", "config": {}}}, "nonsense"),
         ({"llm": 7}, "must be a model"),
         ({"fallback": "cloud"}, "embedded"),

@@ -7,6 +7,8 @@ import pytest
 
 import commonplace_mem0
 
+from . import mem0_blocking_face
+
 ONLY_OURS = {
     "limit": "its name in 0.1 and 1.x",
     "user_id": "where 0.1 and 1.x have it",
@@ -17,6 +19,7 @@ ONLY_OURS = {
     "cursor": "the next page",
     "unknown": "named and refused, where mem0 swallows it (`kwargs`)",
     "metadata_filters": "in 1.x",
+    "llm": "a model for this call, which mem0's awaited class takes",
     "compat": "forces an era",
     "core": "an open memory of ours",
     "on_event": "is called with what became of each search and addition",
@@ -91,6 +94,12 @@ def test_every_public_method_of_mem0_is_there(mem0):
         public = {name for name in theirs if not name.startswith("_")}
 
         assert public - set(dir(getattr(commonplace_mem0, face))) == set()
+
+
+def test_the_blocking_face_is_made_from_the_awaited_one():
+    made = mem0_blocking_face.blocking(mem0_blocking_face.SOURCE.read_text("utf-8"))
+
+    assert made == mem0_blocking_face.TARGET.read_text("utf-8"), mem0_blocking_face.__doc__
 
 
 def test_the_places_of_the_first_version_are_kept():

@@ -260,6 +260,8 @@ CALLS = {
     "get_all": (["get_all"], {}),
     "delete_all": (["delete_all"], {}),
 }
+# It normalises what is not in the form NFC, and tells that in a warning.
+REFUSED_BY_MEM0 = {name: given for name, given in REFUSED.items() if name != "NFD"}
 IN_FILTERS = {name: CALLS[name] for name in ("add", "search", "get_all")}
 
 
@@ -302,7 +304,7 @@ async def test_code_for_mem0_knows_one_person_however_the_id_is_written(mem0, me
 
 @pytest.mark.parametrize("name", ["user_id", "agent_id"])
 @pytest.mark.parametrize(("call", "options"), CALLS.values(), ids=CALLS.keys())
-@table(REFUSED)
+@table(REFUSED_BY_MEM0)
 async def test_code_for_mem0_is_refused_an_id(mem0, memory, given, name, call, options):
     memory.add(FACT, Scope(user_id="alice"))
     with pytest.raises(ValidationError) as caught:
@@ -313,7 +315,7 @@ async def test_code_for_mem0_is_refused_an_id(mem0, memory, given, name, call, o
 
 
 @pytest.mark.parametrize(("call", "options"), IN_FILTERS.values(), ids=IN_FILTERS.keys())
-@table(REFUSED)
+@table(REFUSED_BY_MEM0)
 async def test_code_for_mem0_is_refused_an_id_in_filters(mem0, memory, given, call, options):
     with pytest.raises(ValidationError) as caught:
         await mem0(*call, filters={"user_id": given}, **options)
@@ -322,7 +324,7 @@ async def test_code_for_mem0_is_refused_an_id_in_filters(mem0, memory, given, ca
     assert [] == list(memory.list_scopes())
 
 
-@pytest.mark.parametrize("given", [" alice ", "E\u0301lise", True], ids=["spaces", "NFD", "bool"])
+@pytest.mark.parametrize("given", [" alice ", True], ids=["spaces", "bool"])
 async def test_code_for_mem0_is_refused_an_id_inside_a_filter(mem0, given):
     for inner in (
         {"OR": [{"user_id": {"eq": given}}]},

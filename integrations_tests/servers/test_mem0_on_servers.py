@@ -148,8 +148,8 @@ def test_an_addition_is_one_call_of_the_model_and_one_transaction(tallied, tmp_p
         memory.add("warm", user_id=USER)
         bolt.take(), http.take()
         added = memory.add("Wang likes Blue Mountain", user_id=USER)
-        # One that writes, one that looks at what others did meanwhile, and one for its relations;
-        # before the model is asked a search for what is known, and one for the relations of that.
+        # One that looks up what is known, one that writes, one that looks at what others did
+        # meanwhile, and one for its relations; the index is searched for what is known too.
         assert {"transactions": 4, "requests": 2} == bolt.take() | http.take()
         found = memory.search("Blue Mountain", user_id=USER)
         assert bolt.take()["transactions"] <= 2, "what relations lead to, and those of the answer"

@@ -1,0 +1,367 @@
+"""What `Memory` and `AsyncMemory` share: construction, opening, closing, and running of plans.
+
+Nothing is opened before the first call needs it: a constructor does no network I/O, and a model's
+dimensions may have to be measured.
+"""
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections.abc import Awaitable, Generator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar
+
+from commonplace import Settings, StoreUnavailableError
+from commonplace.agents import (
+    AgentMemory,
+    LazyMemory,
+    MemoryCounters,
+    OnEvent,
+    Plan,
+    Policy,
+    aon,
+    arun_plan,
+    on,
+    run_plan,
+)
+from commonplace.ports import Embedder
+
+from .arguments import Compat
+from .config import (
+    ConfigSection,
+    Mem0Location,
+    Mem0Settings,
+    MemoryConfig,
+    UnknownKeys,
+    check_compat,
+    find_location,
+    read_config,
+    read_section,
+)
+from .exceptions import ClosedError, ConfigurationError, as_mem0
+from .models import (
+    AsyncMem0ChatModel,
+    Mem0ChatModel,
+    ModelFunction,
+    as_model,
+    is_async,
+    to_embedder,
+    to_model,
+    to_reranker,
+)
+from .operations import ModelCall
+
+if TYPE_CHECKING:  # it loads the engines
+    from commonplace import Memory
+
+T = TypeVar("T")
+logger: logging.Logger = logging.getLogger("commonplace_mem0")
+_INSIDES = {
+    "vector_store": "core",
+    "embedding_model": "core.embedder",
+    "graph": "core.relations(...)",
+    "db": "history(memory_id)",
+    "enable_graph": 'the key "graph_store" of the configuration',
+    "entity_store": "core.entities(...)",
+    "reranker": 'the key "reranker" of the configuration',
+    "collection_name": 'the key "vector_store" of the configuration',
+    "custom_instructions": "the key of the configuration, or add(..., prompt=...)",
+    "custom_fact_extraction_prompt": "the key of the configuration, or add(..., prompt=...)",
+    "custom_update_memory_prompt": "the key of the configuration",
+    "api_version": 'the key "version" of the configuration',
+}
+
+
+class Mem0Base:
+    """Construction that `Memory` and `AsyncMemory` share.
+
+    Attributes:
+        config: as it was given.
+        core: the core's memory that it works on, opened when it is first asked for.
+        llm: the language model, as it was given; another may be assigned.
+    """
+
+    _awaits: ClassVar[bool]
+
+    def __init__(
+        self,
+        config: object = None,
+        *,
+        compat: Compat = "auto",
+        core: "Memory | None" = None,
+        on_event: OnEvent | None = None,
+    ) -> None:
+        """Read a configuration: a dict, a `MemoryConfig`, or mem0's; None is all offline.
+
+        Nothing is opened and nothing is sent yet.
+
+        Args:
+            compat: `v1` or `v2` gives every call that era's defaults, and lets one that names an
+                agent or a run alone act on every user's memories with it, as in mem0; `v2` also
+                refuses what it refuses.
+            core: an open memory to use; then no store, embedder or llm may be configured.
+            on_event: is called with what became of each `search` and `add`: see `counters`.
+
+        Raises:
+            ConfigurationError: it contradicts itself, or names something that does not exist.
+        """
+        check_compat(compat)
+        unknown = UnknownKeys()
+        read = read_config(config, unknown)
+        if core is not None and (read.vector_store or read.embedder or read.llm):
+            raise ConfigurationError(
+                "core= is open already: leave out vector_store, embedder and llm."
+            )
+        if read.fallback not in (None, "embedded"):
+            raise ConfigurationError(f"fallback={read.fallback!r} must be 'embedded' or left out.")
+        graph = read_section("graph_store", read.graph_store)
+        self.config = config
+        self._location = find_location(
+            read_section("vector_store", read.vector_store), graph, unknown
+        )
+        self._falls_back = read.fallback is not None
+        self._llm = _llm(read, graph)
+        model = self._checked(to_model(read_section("llm", self._llm), unknown))
+        self._chat = AsyncMem0ChatModel(model) if self._awaits else Mem0ChatModel(model)
+        self._embedder = to_embedder(read_section("embedder", read.embedder), unknown)
+        self._settings = Mem0Settings(
+            compat=compat,
+            shows_relations=graph is not None and read.enable_graph,
+            bare_lists=read.version == "v1.0",
+            instructions=_instructions(read, graph),
+            model=model,
+            has_core=core is not None,
+            reranker=to_reranker(read_section("reranker", read.reranker)),
+        )
+        unknown.report(strict=read.strict)
+        self._is_closed = False
+        self._lazy = LazyMemory(self._open if core is None else core)
+        self._health = AgentMemory(self._lazy, Policy(), log=logger.name, on_event=on_event)
+
+    @classmethod
+    def from_config(
+        cls,
+        config_dict: Mapping[str, Any],
+        *,
+        compat: Compat = "auto",
+        on_event: OnEvent | None = None,
+    ) -> Self:
+        """Make a memory from a dict, which is not changed; the rest as of the constructor."""
+        return cls(config_dict, compat=compat, on_event=on_event)
+
+    def counters(self) -> MemoryCounters:
+        """Read what became of the calls of `search` and `add` so far.
+
+        A search has `recalled` something or was `empty`; an addition is `written`, or `late` if it
+        was accepted only, with `wait=False`. What raised an error has `failed`, a search that took
+        too long has `timed_out`. A call that is refused with a `ValidationError` is not counted.
+        """
+        return self._health.counters()
+
+    @property
+    def core(self) -> "Memory":
+        """The core's memory, with everything that mem0 has no word for.
+
+        Raises:
+            ClosedError: it was closed.
+            ConfigurationError: the vectors are of another length than was configured, or the
+                folder is mem0's own.
+        """
+        self._check_open()
+        return self._lazy.get()
+
+    @property
+    def llm(self) -> Any:
+        """The language model, as it was given or assigned; None if there is none.
+
+        Assigned is whatever may stand as `llm` in the configuration but a section with a provider.
+        """
+        return self._llm
+
+    @llm.setter
+    def llm(self, model: Any) -> None:
+        if self._settings.has_core:
+            raise ConfigurationError("core= has a model of its own: open it with chat=...")
+        found = None if model is None else self._checked(as_model(model))
+        was_without = self._chat.model is None
+        self._llm, self._settings.model, self._chat.model = model, found, found
+        if was_without:  # what was opened without a model is opened again by the next call
+            self._close_core()
+
+    if not TYPE_CHECKING:  # so that type checkers still report unknown names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what stands in the place of mem0's insides."""
+            there = f" Here there is {_INSIDES[name]}." if name in _INSIDES else ""
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.{there}")
+
+    def _checked(self, model: ModelFunction | None) -> ModelFunction | None:
+        if model is not None and is_async(model) and not self._awaits:
+            raise ConfigurationError(
+                "llm is asynchronous and Memory is not. Use AsyncMemory, or a synchronous model."
+            )
+        return model
+
+    # -- opening and closing -------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("This memory is closed. Make a new one.")
+
+    def _open(self) -> "Memory":
+        self._check_open()  # it may have been closed since it was asked for
+        _check_dimensions(self._location, self._embedder)
+        settings, where = Settings.from_env(), self._location
+        folder = Path(where.path or settings.path).expanduser()
+        engines = [where.vectors, where.graph]
+        if where.path is None:
+            engines = [where.vectors or settings.vectors, where.graph or settings.graph]
+        if not all(engines):
+            _check_folder(folder)
+        try:
+            return self._open_at(where)
+        except StoreUnavailableError as error:
+            if not (self._falls_back and any(engines)):
+                raise
+            logger.warning("No server answers (%s), so memories are stored in %s.", error, folder)
+            _check_folder(folder)
+            return self._open_at(Mem0Location(path=str(folder)))
+
+    def _open_at(self, location: Mem0Location) -> "Memory":
+        from commonplace import Memory  # it loads the engines
+
+        # A path alone is a folder; without one the environment says what is not given.
+        return Memory.open(
+            location.path,
+            vectors=location.vectors,
+            graph=location.graph,
+            embedder=self._embedder,
+            chat=None if self._chat.model is None else self._chat,
+        )
+
+    def _release(self) -> "Memory | None":
+        """Return what is to be closed, after an opening under way."""
+        opening = self._lazy.release()
+        return None if opening is None or opening.exception() else opening.result()
+
+    def _close_core(self) -> None:
+        memory = self._release()
+        if memory is not None:
+            memory.close()
+
+    def _close(self) -> None:
+        self._is_closed = True
+        self._close_core()
+
+
+class BlockingBase(Mem0Base):
+    """Runs plans on the calling thread."""
+
+    _awaits = False
+
+    def _run(self, plan: Plan[T]) -> T:
+        """Run a plan; its first call of the core opens the memory."""
+
+        def perform(step: Any) -> Any:
+            if isinstance(step, ModelCall):
+                return step.function(*step.args)  # an asynchronous model was refused
+            return on(self.core)(step)
+
+        with as_mem0(self._lazy):
+            return run_plan(plan, perform)
+
+    def close(self) -> None:
+        """Finish the writes under way and close; repeating it does nothing."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._close()
+
+
+class AwaitedBase(Mem0Base):
+    """Runs plans on the running loop; nothing of it blocks the loop."""
+
+    _awaits = True
+
+    async def _run(self, plan: Plan[T]) -> T:
+        """Run a plan, as of `Memory`; a blocking model runs in a thread."""
+
+        async def perform(step: Any) -> Any:
+            if not isinstance(step, ModelCall):
+                self._check_open()
+                return await aon(await self._lazy.aget())(step)
+            if inspect.iscoroutinefunction(step.function):
+                return await step.function(*step.args)
+            return await asyncio.to_thread(step.function, *step.args)
+
+        with as_mem0(self._lazy):
+            return await arun_plan(plan, perform)
+
+    def close(self) -> Awaitable[None]:
+        """Close, in the background unless the result is awaited; repeating it does nothing."""
+        return _Closing(threading.Thread(target=self._close, name="commonplace-mem0-close"))
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Return itself: `from_config` was awaited in some versions."""
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._is_closed = True
+        memory = await asyncio.to_thread(self._release)
+        if memory is not None:
+            await memory.aclose()  # after this loop's own writes
+
+
+class _Closing:
+    """A closing under way in a thread, which may be awaited and need not be, as in mem0."""
+
+    def __init__(self, thread: threading.Thread) -> None:
+        self._thread = thread
+        thread.start()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Wait until the location can be opened again."""
+        return asyncio.to_thread(self._thread.join).__await__()
+
+
+def _llm(read: MemoryConfig, graph: ConfigSection | None) -> Any:
+    """Choose the model of the one call: the graph's own where there is one."""
+    return read.llm if graph is None else graph.extra.get("llm", read.llm)
+
+
+def _instructions(read: MemoryConfig, graph: ConfigSection | None) -> str | None:
+    given = [read.instructions, None if graph is None else graph.extra.get("custom_prompt")]
+    return "\n".join(one for one in given if one) or None
+
+
+def _check_dimensions(location: Mem0Location, embedder: Embedder | None) -> None:
+    wanted = location.dimensions
+    actual = 512 if embedder is None or wanted is None else embedder.dimensions
+    if wanted not in (None, actual):
+        raise ConfigurationError(
+            f"vector_store says embedding_model_dims={wanted}, the embedder gives {actual}. "
+            "Leave it out, or configure the embedder that it was meant for."
+        )
+
+
+def _check_folder(folder: Path) -> None:
+    for one in (folder, folder.parent):  # a collection's folder is in that of the path
+        if (one / "meta.json").is_file() and (one / "collection").is_dir():
+            raise ConfigurationError(
+                f"The folder {str(one)!r} was written by mem0. Import its memories with "
+                "`commonplace import mem0`, and give another path here; it is left as it is."
+            )

@@ -1,0 +1,280 @@
+"""Records, changes and relations in mem0's shapes, and metadata as a record stores it.
+
+    id, memory, hash, metadata, score, created_at, updated_at,
+    user_id, agent_id, run_id, actor_id, role, attributed_to, expiration_date (those there are),
+    superseded_at (of what is no longer true), score_details
+
+Times are ISO 8601 in UTC; `hash` is the MD5 of the text. A relation is lower case with underscores,
+as in 1.x: its `search` has `destination` where its `add` and `get_all` have `target`; every triple
+here has both, so that code for either reads it.
+
+Metadata is stored under its own keys, so that other frameworks' filters find it. What mem0 promotes
+to the top of a memory is stored with the prefix `mem0_`, and so is a key that begins with it:
+
+- `mem0_role`, `mem0_actor_id`: the speaker of a message that was stored verbatim.
+- `mem0_attributed_to`: as 2.x has it.
+- `mem0_created_at`: when it was created, if the caller gave that.
+- `mem0_expiration_date`: its last day, as it was given.
+- `mem0_agent_id`, `mem0_run_id`: the ids of its scope, for conditions inside a filter.
+
+`user_id`, `agent_id`, `run_id` and `actor_id` in metadata are dropped with a warning: metadata
+never decides who owns a memory.
+"""
+
+import hashlib
+import logging
+import re
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from uuid import UUID
+
+from commonplace import Change, Match, Record, Relation, Scope, Version
+
+from .exceptions import ValidationError
+from .scope import to_ids
+
+logger: logging.Logger = logging.getLogger("commonplace_mem0")
+Triple = dict[str, str]
+NO_SCORE = object()
+PROMOTED = ("actor_id", "role", "attributed_to", "expiration_date", "created_at")
+_IDENTITY = ("user_id", "agent_id", "run_id", "actor_id")
+_PREFIX = "mem0_"
+
+
+# -- metadata -----------------------------------------------------------------------------------
+
+
+def promoted_key(name: str) -> str:
+    """Name the key under which a record stores what mem0 promotes."""
+    return _PREFIX + name
+
+
+def stored_key(name: str) -> str:
+    """Name the key under which a record stores this key of the caller."""
+    return _PREFIX + name if name in PROMOTED or name.startswith(_PREFIX) else name
+
+
+def to_stored(given: Mapping[str, Any] | None, *, scope: Scope | None = None) -> dict[str, Any]:
+    """Write the caller's metadata as a record stores it; the caller's object is not changed.
+
+    Raises:
+        ValidationError: it is not a mapping, or a key is not a string.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise ValidationError(f"metadata={given!r} must be a mapping. Give a dict of JSON values.")
+    stored: dict[str, Any] = {}
+    for name, value in (given or {}).items():
+        if not isinstance(name, str):
+            raise ValidationError(f"The metadata key {name!r} must be a string.")
+        if name in _IDENTITY:
+            logger.warning(
+                "metadata[%r] is ignored: metadata never decides who owns a memory", name
+            )
+        elif name == "created_at":
+            stored[stored_key(name)] = parse_time(value).isoformat()
+        elif name == "expiration_date":
+            stored[stored_key(name)] = parse_date(value)
+        else:
+            stored[stored_key(name)] = to_json(value)
+    if scope is not None:
+        ids = {promoted_key("agent_id"): scope.agent_id, promoted_key("run_id"): scope.session_id}
+        stored |= {name: value for name, value in ids.items() if value is not None}
+    return stored
+
+
+def from_stored(stored: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Read what `to_stored` wrote: the caller's metadata, or None, and what is promoted."""
+    given: dict[str, Any] = {}
+    promoted: dict[str, Any] = {}
+    for key, value in stored.items():
+        name = key.removeprefix(_PREFIX)
+        if name == key or name.startswith(_PREFIX):
+            given[name] = value
+        elif name in PROMOTED and value is not None:
+            promoted[name] = value
+    return given or None, promoted
+
+
+def to_json(value: Any) -> Any:
+    """Turn times, UUIDs and sets inside a value into what JSON has."""
+    if isinstance(value, date):  # a datetime too
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): to_json(one) for name, one in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(to_json, value), key=repr)
+    if isinstance(value, list | tuple):
+        return [to_json(one) for one in value]
+    return value
+
+
+def parse_time(value: Any) -> datetime:
+    """Read a time: a datetime, an ISO text or seconds since 1970; without a zone it is in UTC.
+
+    Raises:
+        ValidationError: it is none of them.
+    """
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value, UTC)
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return found.astimezone(UTC)
+    except (OSError, OverflowError, TypeError, ValueError):
+        raise ValidationError(f"{value!r} must be a time. Give an ISO 8601 text.") from None
+
+
+def parse_date(value: Any) -> str | None:
+    """Read an expiration date as `YYYY-MM-DD`; None stays None.
+
+    Raises:
+        ValidationError: it is not a date.
+    """
+    if value is None:
+        return None
+    try:
+        day = value if isinstance(value, date) else date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValidationError(
+            "expiration_date must be a valid date in YYYY-MM-DD format."
+        ) from None
+    return day.isoformat()[:10]
+
+
+def expiry_of(day: str | None) -> datetime | None:
+    """Return when a memory with this last day expires: when the day is over in UTC.
+
+    None for never, which is also what the last day of the calendar stands for.
+    """
+    if day is None or date.fromisoformat(day) == date.max:
+        return None
+    return datetime.combine(date.fromisoformat(day), time(), UTC) + timedelta(days=1)
+
+
+# -- memories -----------------------------------------------------------------------------------
+
+
+def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
+    """Write a record; without a score the key is left out."""
+    metadata, promoted = from_stored(record.metadata)
+    item: dict[str, Any] = {
+        "id": record.id,
+        "memory": record.text,
+        "hash": hashlib.md5(record.text.encode(), usedforsecurity=False).hexdigest(),
+        "metadata": metadata,
+        **({} if score is NO_SCORE else {"score": score}),
+        "created_at": promoted.pop("created_at", None) or _iso(record.created_at),
+        "updated_at": _iso(record.updated_at),
+        **to_ids(record.scope),
+    }
+    promoted = {"actor_id": record.name, "role": record.role, **promoted}
+    item |= {name: promoted[name] for name in PROMOTED if promoted.get(name) is not None}
+    if record.valid_to is not None:
+        item["superseded_at"] = _iso(record.valid_to)
+    return item
+
+
+def to_search_item(match: Match, *, threshold: float, explain: bool) -> dict[str, Any]:
+    """Write a match; its score is its relevance, which no other record changes.
+
+    What explains it has mem0's keys: the shares of cosine, words and relations in the core's
+    score, which decides the order, that score, and all its parts.
+    """
+    item = to_item(match.record, match.relevance)
+    if explain:
+        parts = {name: value for name, value in match.score_details.items() if value}
+        item["score_details"] = {
+            "semantic_score": parts.get("dense", 0.0),
+            "bm25_score": parts.get("lexical", 0.0),
+            "entity_boost": parts.get("graph", 0.0),
+            "raw_score": match.score,
+            "max_possible_score": 1.0,
+            "final_score": match.relevance,
+            "threshold": threshold,
+            "parts": parts,
+        }
+    return item
+
+
+def to_add_item(change: Change, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Write what an addition did to one memory.
+
+    Its event is `NONE` if it was known, `UPDATE` if metadata or an expiry was new to it.
+    """
+    item = {"id": change.id, "memory": change.text, "event": change.event}
+    if change.event == "UPDATE":
+        item["previous_memory"] = change.previous
+    return {**item, **(extra or {})}
+
+
+def to_history(versions: Sequence[Version]) -> list[dict[str, Any]]:
+    """Write every change of one memory, oldest first."""
+    rows = []
+    created: str | None = None
+    speaker: dict[str, Any] = {}
+    for one in versions:
+        promoted = from_stored(one.metadata)[1]
+        if one.event == "ADD":
+            created = promoted.get("created_at") or _iso(one.at)
+        if one.event != "DELETE":
+            speaker = promoted
+        rows.append(
+            {
+                "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{one.record_id}:{one.version}")),
+                "memory_id": one.record_id,
+                "old_memory": one.previous,
+                "new_memory": one.text,
+                "event": one.event,
+                "created_at": created,
+                "updated_at": _iso(one.at),
+                "is_deleted": one.event == "DELETE",
+                "actor_id": speaker.get("actor_id"),
+                "role": speaker.get("role"),
+            }
+        )
+    return rows
+
+
+# -- relations ----------------------------------------------------------------------------------
+
+
+def to_triples(relations: Sequence[Relation], limit: int | None = None) -> list[Triple]:
+    """Write at most `limit` relations, each once, in their order."""
+    ends = [(one.subject, one.predicate, one.object) for one in relations]
+    names = ("source", "relationship", "target", "destination")
+    triples = dict.fromkeys((*map(_node_name, one), _node_name(one[2])) for one in ends)
+    return [dict(zip(names, one, strict=True)) for one in triples][:limit]
+
+
+def relations_of(relations: Sequence[Relation], ids: Sequence[str]) -> list[Relation]:
+    """Pick the relations that records state, in the order of the records."""
+    place = {one: n for n, one in enumerate(ids)}
+    stated = [
+        (min(place[one] for one in relation.supports if one in place), relation)
+        for relation in relations
+        if not place.keys().isdisjoint(relation.supports)
+    ]
+    return [relation for _, relation in sorted(stated, key=lambda one: one[0])]
+
+
+def superseded_ids(relations: Sequence[Relation], ids: Collection[str]) -> list[str]:
+    """List the records whose value held until the value that these records state began."""
+    found: dict[str, None] = {}
+    for new in (one for one in relations if not set(ids).isdisjoint(one.supports)):
+        for old in relations:
+            same = (old.subject, old.predicate) == (new.subject, new.predicate)
+            if same and new.valid_from is not None and old.valid_to == new.valid_from:
+                found |= dict.fromkeys(one for one in old.supports if one not in ids)
+    return list(found)
+
+
+def _node_name(name: str) -> str:
+    return re.sub(r"[^\w]+", "_", name.strip().lower()).strip("_") or name
+
+
+def _iso(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat()
