@@ -269,11 +269,13 @@ def _superseded(scope: Scope, added: Sequence[str]) -> Plan[list[dict[str, Any]]
 def search(
     settings: Mem0Settings, query: str, request: ReadRequest, *, explain: bool, show_expired: bool
 ) -> Plan[Any]:
-    """Find memories that answer a query: the core's best, in the order of their scores."""
+    """Find memories that answer a query, best first.
+
+    The core's order compares them, so that repeats and questions do not stand before answers; a
+    score depends on nothing else. Those of several users are in the order of their scores.
+    """
     if request.limit > _MAX_MATCHES:
         settings.warn_once("limit")
-    # The core chooses by comparison, so that repeats and questions do not stand before answers;
-    # what is shown is a score that depends on nothing else, and its order.
     options = {
         "top_k": min(request.limit, _MAX_MATCHES),
         "threshold": request.threshold,
@@ -287,7 +289,9 @@ def search(
         for scope in scopes
         if (where := request.where(scope)) is not False
     ]
-    matches = sorted((one for some in found for one in some), key=lambda one: -one.relevance)
+    matches = [one for some in found for one in some]
+    if len(found) > 1:
+        matches.sort(key=lambda one: -one.relevance)
     items = [
         to_search_item(one, threshold=request.threshold, explain=explain)
         for one in matches[: request.limit]

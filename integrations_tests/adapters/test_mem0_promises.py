@@ -349,11 +349,23 @@ def test_no_score_is_below_the_threshold_nor_depends_on_what_else_is_stored(tmp_
         again = next(one for one in crowd if one["id"] == alone["id"])
 
         assert alone["score"] == again["score"]
-        scores = [one["score"] for one in crowd]
-        assert scores == sorted(scores, reverse=True)
+        ranked = m.core.search(query, Scope(user_id="a"), top_k=100)
+        assert [one.record.id for one in ranked] == [one["id"] for one in crowd]
         for threshold in (0.2, 0.5, 0.9):
             found = m.search(query, user_id="a", threshold=threshold)["results"]
             assert all(one["score"] >= threshold for one in found)
+
+
+def test_a_question_that_was_asked_before_does_not_stand_before_its_answer(tmp_path):
+    said = [("user", "Where do I live?"), ("assistant", "You live in Lyon."), ("user", "Thanks")]
+    turns = [{"role": role, "content": text} for role, text in said]
+    with Memory({**config(tmp_path), "embedder": None}) as m:
+        for run in ("r1", "r2"):
+            m.add(turns, user_id="a", run_id=run, infer=False)
+        [first, *_] = m.search("Where do I live?", filters={"user_id": "a"})["results"]
+        [only] = m.search("Where do I live?", filters={"user_id": "a"}, top_k=1)["results"]
+
+    assert "You live in Lyon." == first["memory"] == only["memory"]
 
 
 def test_a_memory_that_shares_only_a_word_is_found(tmp_path):
