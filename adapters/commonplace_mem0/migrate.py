@@ -42,8 +42,10 @@ _NAMESPACE = uuid.UUID("0f6f3b0e-3f53-5c0f-8f0b-7a4b0b6d9a35")
 _PAGE = 1_000
 _VALUE = re.compile(r"=.*? (?=(?:must|has|cannot)\b)|^.*(?= must be a time)", re.DOTALL)
 # What 1.x wrote: nodes with the owner's ids, and relations without the memory that states them.
+# Relations of ours, which may be in the same database, are nodes and have no name.
 _RELATIONS = """
 MATCH (a)-[r]->(b) WHERE a.user_id IS NOT NULL AND a.user_id = b.user_id
+  AND a.name IS NOT NULL AND b.name IS NOT NULL
 RETURN a.name AS source, type(r) AS relationship, b.name AS target, a.user_id AS user_id,
   a.agent_id AS agent_id, a.run_id AS run_id, coalesce(r.valid, true) AS valid,
   coalesce(r.created_at, r.created) AS created_at, r.invalidated_at AS invalidated_at

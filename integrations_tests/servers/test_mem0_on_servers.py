@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from commonplace import Fact, Relation, Scope
 from commonplace import Memory as Core
-from commonplace import Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_mem0 import Memory
 from commonplace_mem0.migrate import Mem0Point, Source, import_mem0
@@ -125,6 +125,11 @@ def test_relations_that_1x_wrote_are_imported_with_their_times(neo4j_uri, tmp_pa
     monkeypatch.setattr("commonplace_mem0.migrate.read_points", lambda _: iter([point]))
     with neo4j.GraphDatabase.driver(url, auth=auth) as driver:
         driver.execute_query(EDGES, user=user)
+        with Core.open(
+            str(tmp_path / "o"), graph=empty_graph(neo4j_uri), embedder=HashEmbedder()
+        ) as o:
+            ours = Relation(subject="Zoe", predicate="likes", object="rum")
+            o.add(Fact(text="Zoe likes rum", relations=(ours,)), Scope(user_id=user))
         with Core.open(str(tmp_path / "m"), embedder=HashEmbedder()) as core:
             report = import_mem0(core, Source(folder="x", graph=neo4j_uri), dry_run=False)
             found = core.relations(Scope(user_id=user), include_superseded=True)
