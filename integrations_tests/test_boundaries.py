@@ -21,6 +21,7 @@ PUBLIC = ("commonplace", *(f"commonplace.{one}" for one in ("agents", "ports", "
 # One word for one job in all adapters, and what only one of them has.
 EVERYWHERE = "convert scope models middleware tools turn store checkpoints sessions".split()
 OWN = {
+    "agentscope": "errors json_answers lazy runtime v1",
     "langgraph": "nodes store_items store_queries store_writes checkpoint_codec testing",
     "mem0": "memory async_memory config arguments operations results filters metadata exceptions "
     "install migrate command",

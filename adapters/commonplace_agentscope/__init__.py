@@ -1,16 +1,23 @@
-"""Long-term memory for AgentScope agents: a middleware, its tools, and model wrappers."""
+"""Long-term memory for AgentScope agents: a middleware, its tools, and model wrappers for 2.x.
+
+`commonplace_agentscope.v1` is for AgentScope 1.x, `commonplace_agentscope.runtime` for
+agentscope-runtime. Each name is imported when it is first used, as no environment has all three.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from commonplace import MissingExtraError
 
-try:
-    import agentscope as _agentscope  # noqa: F401 -- is it installed?
-except ImportError as error:
-    raise MissingExtraError(package="agentscope", extra="agentscope") from error
+if TYPE_CHECKING:
+    from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
 
-from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
+    from .middleware import CommonplaceMiddleware
+    from .models import AgentScopeChat, AgentScopeEmbedder
 
-from .middleware import CommonplaceMiddleware
-from .models import AgentScopeChat, AgentScopeEmbedder
+if find_spec("agentscope") is None:
+    raise MissingExtraError(package="agentscope", extra="agentscope")
 
 __all__ = [
     "AgentScopeChat",
@@ -20,3 +27,26 @@ __all__ = [
     "MemoryEvent",
     "OnEvent",
 ]
+
+_MODULES = {
+    "AgentScopeChat": ".models",
+    "AgentScopeEmbedder": ".models",
+    "CommonplaceMiddleware": ".middleware",
+    "MemoryCounters": "commonplace.agents",
+    "MemoryEvent": "commonplace.agents",
+    "OnEvent": "commonplace.agents",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # as Python words it
+    try:
+        module = import_module(_MODULES[name], __name__)
+    except ImportError as error:
+        if not (error.name or "").startswith("agentscope"):
+            raise
+        # 1.x lacks the modules and names of 2.x.
+        raise MissingExtraError(package="agentscope>=2", extra="agentscope") from error
+    globals()[name] = value = getattr(module, name)
+    return value

@@ -5,12 +5,9 @@ logged as `commonplace_agentscope`, and the reply goes on without it; only what 
 is raised: an id that cannot be used, a memory that can never be opened as it is configured.
 """
 
-import contextlib
 import hashlib
 import json
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentscope.event import ReplyEndEvent, ReplyStartEvent
@@ -25,18 +22,15 @@ from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
     Inject,
-    LazyMemory,
     MemoryCounters,
-    MemoryPool,
     Mode,
     OnEvent,
     ToolName,
-    await_within,
     instructions,
     to_scope,
-    warm,
 )
 
+from .lazy import LOG, close, reopen_misconfigured, share, to_folder
 from .models import to_chat, to_embedder
 from .scope import ReplyTracker, UserId
 from .tools import memory_tools
@@ -48,11 +42,8 @@ if TYPE_CHECKING:
     from agentscope.model import ChatModelBase, ChatResponse
     from agentscope.tool import ToolBase
 
-_LOG = "commonplace_agentscope"
 # Part of a key in saved states, so it outlives a class's name.
 _STATE_KEY = "MemoryMiddleware"
-_NO_MEMORY = "client={!r} must be a commonplace Memory. Pass Memory.open(...), or path= instead."
-_pool = MemoryPool()
 
 
 class CommonplaceMiddleware(MiddlewareBase):
@@ -61,9 +52,9 @@ class CommonplaceMiddleware(MiddlewareBase):
     Cheap to construct: the memory is opened on first use, away from the event loop.
 
     Args:
-        user_id: the user's id, or a function of the agent, called for every reply; with None from
-            it the reply has no memory.
-        client: an open memory; then `path` and the models are ignored.
+        user_id: the user's id, or a function of the agent, called, and awaited if it is `async`,
+            for every reply; with None from it the reply has no memory.
+        client: an open commonplace `Memory`; then `path` and the models are ignored.
         path: the memory's folder; without it the environment's `COMMONPLACE_PATH`, or `./memory`.
         chat_model: extracts facts; without it turns are kept verbatim.
         embedding_model: replaces the offline default.
@@ -77,8 +68,8 @@ class CommonplaceMiddleware(MiddlewareBase):
     the newest message, so a provider's prompt cache ends at the old note.
 
     Raises:
-        InvalidScopeError, InvalidRecordError: an argument cannot be used.
-        TypeError: the client or a model is of another library.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used; a client or a model of
+            another library is a `TypeError` too.
     """
 
     def __init__(
@@ -126,12 +117,19 @@ class CommonplaceMiddleware(MiddlewareBase):
             tools=tools,
             tool_instructions=tool_instructions,
         )
-        path = None if path is None else str(Path(path).expanduser().resolve())
-        lazy = _share(self, client, path, chat_model, embedding_model)
-        self._memory = AgentMemory(lazy, policy, log=_LOG, on_event=on_event)
+        folder = to_folder(path)
+        lazy = share(
+            self,
+            client=client,
+            folder=folder,
+            models=(chat_model, embedding_model),
+            chat=to_chat(chat_model),
+            embedder=to_embedder(embedding_model),
+        )
+        self._memory = AgentMemory(lazy, policy, log=LOG, on_event=on_event)
         self._replies = ReplyTracker(user_id, agent_id)
         self._prefix = tool_prefix
-        location = client.location if client is not None else path or ""
+        location = client.location if client is not None else folder or ""
         self._key = _state_key(tool_prefix, location)
 
     @property
@@ -157,8 +155,8 @@ class CommonplaceMiddleware(MiddlewareBase):
                 cannot be opened as it is configured.
         """
         self._memory.lazy.holders.add(self)
-        reply = self._replies.begin(agent, self._memory.warn)
-        await self._reopen_misconfigured()
+        reply = await self._replies.begin(agent, self._memory.warn)
+        await reopen_misconfigured(self._memory)
         turn = AgentScopeTurn(
             reply=reply,
             key=await self.get_middleware_key(),
@@ -248,25 +246,7 @@ class CommonplaceMiddleware(MiddlewareBase):
         Args:
             timeout: seconds that the writes are waited for.
         """
-        await self._memory.wait_for_writes(timeout)
-        lazy = self._memory.lazy
-        lazy.holders.discard(self)
-        if not lazy.holders:
-            await lazy.aclose()
-
-    async def _reopen_misconfigured(self) -> None:
-        """Open a memory again that could not be opened as configured: somebody may have mended it.
-
-        Raises:
-            SchemaMismatchError, StoreRefusedError, MissingExtraError: nobody has.
-        """
-        try:
-            self._memory.raise_misconfiguration()
-        except CommonplaceError:
-            opening = self._memory.lazy.aget()
-            with contextlib.suppress(Exception):
-                await await_within(self.policy.recall_timeout, "opening the memory", opening)
-            self._memory.raise_misconfiguration()
+        await close(self._memory, self, timeout)
 
     def _check_configuration(self, turn: AgentScopeTurn) -> None:
         try:
@@ -276,48 +256,14 @@ class CommonplaceMiddleware(MiddlewareBase):
             raise
 
     async def _has_tools(self, agent: "Agent") -> bool:
+        """Return whether the agent's toolkit holds every tool that the instructions name."""
         for name in self.policy.tools:
-            if await agent.toolkit.get_tool(f"{self._prefix}{name}") is not None:
-                return True
-        return False
+            if await agent.toolkit.get_tool(f"{self._prefix}{name}") is None:
+                return False
+        return True
 
 
 def _state_key(prefix: str, location: str) -> str:
     """Make the key of a memory in agents' states; the same in another process."""
     digest = hashlib.sha256(json.dumps([prefix, location]).encode()).hexdigest()
     return f"{_STATE_KEY}:{digest[:16]}"
-
-
-def _share(
-    holder: object,
-    client: Memory | None,
-    path: str | None,
-    chat_model: "ChatModelBase | ChatModel | None",
-    embedding_model: "EmbeddingModelBase[Any] | Embedder | None",
-) -> LazyMemory:
-    """Find or make the memory of all middlewares with the same client, or folder and models.
-
-    Raises:
-        TypeError: the client or a model is of another library.
-    """
-    if client is not None and not isinstance(client, Memory):
-        raise TypeError(_NO_MEMORY.format(client))
-    given = {"path": path, "chat_model": chat_model, "embedding_model": embedding_model}
-    if client is not None and any(value is not None for value in given.values()):
-        logging.getLogger(_LOG).warning("client is given, so %s are ignored", ", ".join(given))
-    chat, embedder = to_chat(chat_model), to_embedder(embedding_model)
-
-    def open_memory() -> Memory:
-        memory = Memory.open(path, chat=chat, embedder=embedder)
-        try:
-            if embedder is None:
-                # The default one takes more than a second to load: not in the first recall.
-                warm(memory)
-        except BaseException:
-            memory.close()
-            raise
-        return memory
-
-    # `open_memory` keeps the models alive, so that an id is never another one's.
-    key = (path, id(chat_model), id(embedding_model))
-    return _pool.acquire(holder, key, open_memory if client is None else client)

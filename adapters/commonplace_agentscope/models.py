@@ -15,7 +15,7 @@ from agentscope.model import FinishedReason as Finished
 
 from commonplace import ChatModel, Embedder, InvalidRecordError, ModelFailedError
 
-_WRONG_TYPE = "{}={!r} must be an AgentScope {} or a commonplace {}. Pass one."
+from .lazy import wrong_model
 
 
 class AgentScopeChat:
@@ -23,7 +23,7 @@ class AgentScopeChat:
 
     def __init__(self, model: ChatModelBase) -> None:
         if not isinstance(model, ChatModelBase):
-            raise TypeError(_WRONG_TYPE.format("chat_model", model, "ChatModelBase", "ChatModel"))
+            raise wrong_model("chat_model", model, "ChatModelBase", "ChatModel")
         self.model = model
 
     @property
@@ -72,9 +72,7 @@ class AgentScopeEmbedder:
 
     def __init__(self, model: EmbeddingModelBase[Any], dimensions: int | None = None) -> None:
         if not isinstance(model, EmbeddingModelBase):
-            raise TypeError(
-                _WRONG_TYPE.format("embedding_model", model, "EmbeddingModelBase", "Embedder")
-            )
+            raise wrong_model("embedding_model", model, "EmbeddingModelBase", "Embedder")
         found = model.dimensions if dimensions is None else dimensions
         if type(found) is not int or found <= 0:
             raise InvalidRecordError(field="dimensions", value=found, reason="must be above zero")

@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +26,8 @@ from commonplace.agents import ShownRecords, WarnOnce, in_session, to_scope
 
 from .convert import without_notes
 
-UserId = str | int | Callable[[Agent], str | int | None]
+_Id = str | int | None
+UserId = str | int | Callable[[Agent], _Id | Awaitable[_Id]]
 
 _FRAMEWORK = "agentscope."
 _PIPELINES = ("agentscope.pipeline.", "agentscope.sop.")
@@ -140,19 +141,20 @@ class ReplyTracker:
         # A state stays alive while a reply on it does, so its id is its own; likewise above.
         self._peers: WeakValueDictionary[int, WeakSet[ActiveReply]] = WeakValueDictionary()
 
-    def begin(self, agent: Agent, warn: WarnOnce) -> ActiveReply:
+    async def begin(self, agent: Agent, warn: WarnOnce) -> ActiveReply:
         """Make a reply in the agent's session; without a scope if its user is not named.
 
         Raises:
             InvalidScopeError: the user's id is one that no scope can hold.
         """
-        scope = self._find_scope(agent, warn)
+        is_inner = _is_called_by_agent(agent)
+        scope = await self._find_scope(agent, warn)
         return ActiveReply(
             state=agent.state,
             name=agent.name,
             scope=scope,
             peers=self._peers.setdefault(id(agent.state), WeakSet()),
-            is_inner=_is_called_by_agent(agent),
+            is_inner=is_inner,
         )
 
     def current(self, state: AgentState | None) -> ActiveReply | None:
@@ -182,11 +184,12 @@ class ReplyTracker:
                 reason = "must be the only one whom this agent answers"
         raise InvalidScopeError(field="user_id", value=None, reason=reason)
 
-    def _find_scope(self, agent: Agent, warn: WarnOnce) -> Scope | None:
+    async def _find_scope(self, agent: Agent, warn: WarnOnce) -> Scope | None:
         user_id: object = self._user_id
         if callable(self._user_id):
             try:
-                user_id = self._user_id(agent)
+                found = self._user_id(agent)
+                user_id = await found if inspect.isawaitable(found) else found
             except InvalidScopeError:
                 raise
             except Exception as error:  # no memory is better than a lost reply

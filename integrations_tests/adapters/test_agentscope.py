@@ -17,7 +17,7 @@ from agentscope.event import (
     UserConfirmResultEvent,
 )
 from agentscope.formatter import OpenAIChatFormatter
-from agentscope.message import AssistantMsg, TextBlock, ToolCallBlock, UserMsg
+from agentscope.message import TextBlock, ToolCallBlock, UserMsg
 from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.permission import PermissionBehavior, PermissionMode, PermissionRule
 from agentscope.state import AgentState
@@ -503,9 +503,8 @@ async def test_a_huge_question_is_recalled_for_and_kept_whole(memory):
     assert sum(len(one) for one in kept) == 40_000
 
 
-async def test_events_and_other_peoples_messages_are_no_question(memory):
+async def test_each_of_several_messages_of_an_input_is_kept(memory):
     agent = await make(CommonplaceMiddleware(user_id="alice", client=memory))
-    await agent.reply([AssistantMsg("other", "I say tea")])
     await agent.reply([UserMsg("a", "one"), UserMsg("b", "two")])
 
     assert texts(memory) == ["one", "two", "All right."]
@@ -521,11 +520,17 @@ async def test_events_and_other_peoples_messages_are_no_question(memory):
         ({"mem0_config": {}}, InvalidRecordError),
         ({"client": object()}, TypeError),
         ({"chat_model": object()}, TypeError),
+        ({"embedding_model": object()}, InvalidRecordError),
     ],
 )
 def test_what_cannot_work_is_refused_when_it_is_made(given, error):
     with pytest.raises(error):
         CommonplaceMiddleware(**{"user_id": "alice", **given})
+
+
+def test_a_client_of_another_library_is_refused_with_what_to_pass():
+    with pytest.raises(InvalidRecordError, match=r"object.* commonplace Memory.*path="):
+        CommonplaceMiddleware(user_id="alice", client=object())
 
 
 def test_making_a_middleware_opens_nothing(tmp_path):

@@ -31,7 +31,6 @@ from commonplace import Memory, Scope
 from commonplace.agents import NOTE_MARK, MemoryPool
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_agentscope import CommonplaceMiddleware
-from commonplace_agentscope import middleware as middleware_module
 from commonplace_agentscope.convert import holds_note
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
@@ -868,7 +867,7 @@ async def test_a_folder_stays_open_while_another_middleware_uses_it(tmp_path):
 
 async def test_openings_that_nobody_uses_are_few(tmp_path, monkeypatch):
     pool = MemoryPool()
-    monkeypatch.setattr(middleware_module, "_pool", pool)
+    monkeypatch.setattr("commonplace_agentscope.lazy._pool", pool)
     monkeypatch.setattr("commonplace.agents.lazy.MAX_IDLE", 2)
     closed = threading.Semaphore(0)
     close = Memory.close
