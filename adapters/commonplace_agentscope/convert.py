@@ -3,7 +3,8 @@
 - `Msg.get_text_content()` → `Message.text`: text blocks joined by line breaks; more than a record
   holds becomes several messages. Thinking, data, hints and tool calls are dropped, and so is what
   AgentScope's pipelines write around a task (`<system-reminder>`, `<handover>`, `<submission>`).
-- `Msg.role` `user` → `Message.role` `user`; other roles of an input are dropped.
+- `Msg.role` of an input → `Message.role`: `user`, and `assistant` of another agent's answer that is
+  handed on; a `system` message is dropped.
 - `Msg.name` → `Message.name`, without what no name may hold. `Msg.created_at` → `Message.at`, as
   local time when it has no zone.
 - `Msg.id` with the text, as callers reuse ids → `Message.id`: a message that is sent again after
@@ -24,8 +25,9 @@ from typing import Any
 from agentscope.event import HintBlockEvent
 from agentscope.message import AssistantMsg, HintBlock, Msg, TextBlock, ToolResultBlock
 from agentscope.state import AgentState
+from agentscope.types import ReplyFinishedReason
 
-from commonplace import Match, Message, Policy
+from commonplace import Match, Message, Policy, Role
 from commonplace.agents import (
     NOTE_MARK,
     Conversation,
@@ -39,78 +41,96 @@ from commonplace.agents import (
 )
 
 _NOTE_NAME = "memory"
+_SPEAKERS = ("user", "assistant")
+_BROKEN_OFF = (ReplyFinishedReason.INTERRUPTED, ReplyFinishedReason.ERROR)
 _FRAMING = re.compile(
     r"<(system-reminder|handover|submission)(?: [^>]*)?>.*?(?:</\1>|\Z)", re.DOTALL
 )
 
 
-def user_messages(inputs: object) -> list[Msg]:
-    """List an input's messages of the role `user`, with visible text; often an empty list.
+def input_messages(inputs: object) -> list[Msg]:
+    """List an input's messages of users and of other agents, with visible text; often none.
 
-    Events, None, other roles and notes are left out.
+    Events, None, messages of the role `system`, notes, and AgentScope's own words in place of an
+    answer (of a reply that was interrupted) are left out.
     """
     messages = inputs if isinstance(inputs, list) else [inputs]
     return [
         one
         for one in messages
-        if isinstance(one, Msg) and one.role == "user" and not is_note(one.metadata)
-        if is_visible(to_text(one))
+        if isinstance(one, Msg) and one.role in _SPEAKERS and not holds_note(one)
+        if one.finished_reason not in _BROKEN_OFF and is_visible(to_text(one))
     ]
 
 
 def to_text(message: Msg) -> str:
     """Read what the author of a message wrote, without what a pipeline put around it."""
+    if message.structured_output is not None:  # the text only says that there is one
+        return clean(json.dumps(message.structured_output, ensure_ascii=False, default=str))
     text = clean(message.get_text_content() or "")
     own = _FRAMING.sub("", text)
     return text if own == text else own.strip()
 
 
-def to_pending(messages: Sequence[Msg], context: Sequence[Msg]) -> list[dict[str, str]]:
-    """Describe the user's messages as JSON values.
+def to_pending(messages: Sequence[Msg], context: Sequence[Msg], name: str) -> list[dict[str, str]]:
+    """Describe the messages of an input as JSON values.
 
     Args:
         context: the conversation before them. What stands there without an answer and is said
             again in the same words is the same message.
+        name: the agent's.
     """
-    ids = {to_text(one): one.id for one in reversed(unanswered(context))}
+    ids = {to_text(one): one.id for one in reversed(unanswered(context, name))}
     texts = [to_text(one) for one in messages]
     return [
-        {"name": clean(one.name), "text": text, "at": one.created_at, "id": ids.get(text, one.id)}
+        {
+            "name": clean(one.name),
+            "text": text,
+            "at": one.created_at,
+            "id": ids.get(text, one.id),
+            "role": one.role,
+        }
         for one, text in zip(messages, texts, strict=True)
     ]
 
 
-def unanswered(context: Sequence[Msg]) -> list[Msg]:
-    """List the user's messages at the end of a conversation that nobody answered, oldest first."""
+def unanswered(context: Sequence[Msg], name: str) -> list[Msg]:
+    """List the messages at the end of a conversation that its agent has not answered, oldest first.
+
+    Args:
+        name: the agent's; what other agents said is there because it was observed.
+    """
     found: list[Msg] = []
     for message in reversed(context):
-        if message.role == "user":
-            found.insert(0, message)
-        elif not all(isinstance(block, HintBlock) for block in message.content):
+        if all(isinstance(block, HintBlock) for block in message.content):
+            continue
+        if message.role == "assistant" and message.name == name:
             break
+        found.insert(0, message)
     return found
 
 
-def to_user_turn(pending: Sequence[dict[str, str]], reply_id: str) -> list[Message]:
-    """Make the user's messages of a turn."""
+def to_input_turn(pending: Sequence[dict[str, str]], reply_id: str) -> list[Message]:
+    """Make the messages that a turn answers: the user's, and those of other agents."""
     messages = []
     for position, one in enumerate(pending):
         given = f"{one.get('id') or f'{reply_id}<{position}'}\n{one['text']}"
         message_id = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        messages += to_messages(one["text"], "user", one["name"], message_id, _time(one["at"]))
+        role: Role = "assistant" if one.get("role") == "assistant" else "user"
+        messages += to_messages(one["text"], role, one["name"], message_id, _time(one["at"]))
     return messages
 
 
 def to_turn(
     pending: Sequence[dict[str, str]], answer: str, reply_id: str, name: str, number: int = 1
 ) -> list[Message]:
-    """Make the messages of a turn: the user's, then the agent's answer.
+    """Make the messages of a turn: what it answers, then the agent's answer.
 
     `number` counts the answers of a reply from 1.
     """
     answer_id = reply_id if number == 1 else f"{reply_id}>{number}"
     answered = to_messages(answer, "assistant", name, answer_id)
-    return to_user_turn(pending, reply_id) + answered
+    return to_input_turn(pending, reply_id) + answered
 
 
 def to_conversation(state: AgentState, memory: str) -> Conversation:

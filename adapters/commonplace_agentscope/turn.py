@@ -30,16 +30,16 @@ from commonplace.agents import AgentMemory, await_within, search_scope, shown
 from .convert import (
     drop_notes,
     final_text,
+    input_messages,
     noted_ids,
     to_conversation,
     to_event,
+    to_input_turn,
     to_note,
     to_pending,
     to_text,
     to_turn,
-    to_user_turn,
     unanswered,
-    user_messages,
 )
 from .scope import ActiveReply
 
@@ -106,11 +106,11 @@ class AgentScopeTurn:
         return is_waiting and self._id == self.state.reply_id
 
     async def begin(self, inputs: object) -> None:
-        """Take the user's messages: of the input, or of the reply that goes on after a pause."""
+        """Take the messages to answer: of the input, or of the reply that goes on after a pause."""
         try:
             # Without an input the agent goes on with what nobody answered: observed, or failed.
-            given = unanswered(self.state.context) if inputs is None else inputs
-            self._take(user_messages(given))
+            observed = unanswered(self.state.context, self.reply.name) if inputs is None else inputs
+            self._take(input_messages(observed))
             is_message = isinstance(inputs, Msg | list)  # refused while a reply is parked
             if is_message or not self.state.has_awaiting_tool_calls(self.reply.name):
                 return
@@ -167,7 +167,7 @@ class AgentScopeTurn:
         drop_notes(self.state, self.key, lambda _reply_id, _owner: True)
 
     async def write(self, event: ReplyEndEvent) -> None:
-        """Write the user's messages and the answer; those alone if the reply broke off.
+        """Write what was said to the agent and the answer; that alone if the reply broke off.
 
         Returns in time even if the memory hangs; the write goes on, also when the caller is
         cancelled.
@@ -190,13 +190,13 @@ class AgentScopeTurn:
             self.memory.warn("write", error)
 
     async def fail(self) -> None:
-        """Write the user's messages alone, for a reply that raised an error."""
+        """Write what was said to the agent alone, for a reply that raised an error."""
         owner, messages = self._unanswered()
         if owner is not None:
             await self.memory.awrite(messages, owner)
 
     def abandon(self) -> None:
-        """Write the user's messages alone, for a reply that is cancelled or no longer consumed."""
+        """Write what was said to the agent alone, for a reply cancelled or no longer consumed."""
         owner, messages = self._unanswered()
         if owner is not None:
             self.memory.write_later(messages, owner)
@@ -220,8 +220,14 @@ class AgentScopeTurn:
 
     def _take(self, messages: Sequence[Msg]) -> None:
         self._query = "\n".join(to_text(one) for one in messages)
-        own = [one for one in messages if not self.reply.is_from_agent(one.name, to_text(one))]
-        self._pending = to_pending(own, self.state.context)
+        kept = [one for one in messages if self._is_kept(one)]
+        self._pending = to_pending(kept, self.state.context, self.reply.name)
+
+    def _is_kept(self, message: Msg) -> bool:
+        """Return whether a message is stored: of another agent only under that agent's name."""
+        if message.role == "assistant":
+            return not self.reply.is_inner
+        return not self.reply.is_from_agent(message.name, to_text(message))
 
     def _show(self, matches: Sequence[Match]) -> HintBlockEvent | None:
         # Another reply may have taken over the conversation while this one waited.
@@ -268,7 +274,7 @@ class AgentScopeTurn:
         if not self.reply.is_shared and not self._answers:
             answer = final_text(self.state, reply_id, answer)
         if event.finished_reason not in _ANSWERED or not answer.strip():
-            return [] if self._is_written else to_user_turn(self._pending, reply_id)
+            return [] if self._is_written else to_input_turn(self._pending, reply_id)
         self.reply.remember_answer(answer)
         if not self._pending:
             return []
@@ -282,7 +288,7 @@ class AgentScopeTurn:
             if self._is_written or self.is_parked:
                 return None, []
             self._is_written = True
-            return self.owner, to_user_turn(self._pending, self._id or "")
+            return self.owner, to_input_turn(self._pending, self._id or "")
         except Exception as error:
             self.memory.warn("write", error)
             return None, []
@@ -300,8 +306,8 @@ class AgentScopeTurn:
 
 # -- pending messages in the agent's state -------------------------------------------------------
 #
-# `state.middle_context[key] = {scope key: {"reply_id": ..., "said": [{name, text, at, id}, ...],
-# "shown": [record id, ...]}}`, the latter only of a reply that is parked.
+# `state.middle_context[key] = {scope key: {"reply_id": ..., "said": [{name, text, at, id, role},
+# ...], "shown": [record id, ...]}}`, the latter only of a reply that is parked.
 # States are saved, loaded and edited by others: a damaged entry is ignored.
 
 

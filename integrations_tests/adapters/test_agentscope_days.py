@@ -509,6 +509,34 @@ async def test_an_id_of_a_framework_is_one_persons(memory, given, stored, is_cal
     assert texts(memory, Scope(user_id=stored)) == ["I like tea", "All right."]
 
 
+@pytest.mark.parametrize(
+    ("given", "stored"), [("alice", ["I like tea", "All right."]), (None, []), (LookupError(), [])]
+)
+async def test_a_user_may_be_looked_up_asynchronously(memory, given, stored):
+    async def find(agent):
+        await asyncio.sleep(0)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    await (await make(CommonplaceMiddleware(user_id=find, client=memory))).reply(
+        UserMsg("Alice", "I like tea")
+    )
+
+    assert texts(memory) == stored
+
+
+async def test_an_id_from_an_asynchronous_function_is_checked(memory):
+    async def find(agent):
+        return "*"
+
+    agent = await make(CommonplaceMiddleware(user_id=find, client=memory))
+    with pytest.raises(InvalidScopeError):
+        await agent.reply(UserMsg("Alice", "I like tea"))
+
+    assert agent.model.seen == []
+
+
 @pytest.mark.parametrize("given", BAD)
 async def test_an_id_that_no_scope_can_hold_is_refused_where_it_is_given(memory, given):
     with pytest.raises(InvalidScopeError):
@@ -781,8 +809,73 @@ async def test_instructions_are_for_agents_that_have_the_tools(memory, middlewar
     assert "search_memory" not in agent.model.seen[0]
 
 
-async def test_an_assistants_message_is_nobodys_question(memory, middleware):
-    agent = await make(middleware)
-    await agent.reply(AssistantMsg("other", "I like tea"))
+async def test_instructions_need_every_tool_that_they_name(memory, middleware):
+    search, _ = await middleware.list_tools()
+    agent = Agent(
+        "bot", "sys", ScriptedModel(), toolkit=Toolkit(tools=[search]), middlewares=[middleware]
+    )
+    await agent.reply(UserMsg("Alice", "I like tea"))
+
+    assert "add_memory" not in agent.model.seen[0]
+
+
+# -- what other agents say -------------------------------------------------------------------------
+
+PLAN = "Alice takes the train to Lyon in May, with two friends."
+
+
+def authors(memory):
+    return [(one.role, one.name, one.text) for one in told(memory)]
+
+
+@pytest.mark.parametrize("is_observed", [False, True])
+async def test_an_answer_handed_on_is_recalled_for_and_kept_as_its_authors(memory, is_observed):
+    memory.add("The train to Lyon is full in May.", ALICE)
+    makers = [CommonplaceMiddleware(user_id="alice", client=memory) for _ in range(2)]
+    planner = await make(makers[0], script=[say(PLAN)], name="planner")
+    checker = await make(makers[1], script=[say("Take the bus.")], name="checker")
+    plan = await planner.reply(UserMsg("Alice", "Plan my trip"))
+    if is_observed:
+        await checker.observe(plan)
+        await checker.reply()
+    else:
+        await checker.reply(plan)
+
+    assert "The train to Lyon is full in May." in checker.model.seen[0]
+    assert authors(memory)[1:] == [
+        ("user", "Alice", "Plan my trip"),
+        ("assistant", "planner", PLAN),
+        ("assistant", "planner", PLAN),  # a turn of the other agent's session too
+        ("assistant", "checker", "Take the bus."),
+    ]
+
+
+async def test_an_answer_handed_on_survives_a_pause_as_its_authors(memory, middleware):
+    script = [use("dangerous", city="Lyon")]
+    agent = await make(middleware, script=script, tools=[FunctionTool(dangerous)])
+    given = agent.reply_stream(AssistantMsg("planner", PLAN))
+    asked = await until(given, RequireUserConfirmEvent)
+    state = AgentState.model_validate_json(agent.state.model_dump_json())
+    again = CommonplaceMiddleware(user_id="alice", client=memory)
+    agent = await make(again, tools=[FunctionTool(dangerous)], state=state)
+    await agent.reply(confirm(asked))
+
+    assert authors(memory) == [
+        ("assistant", "planner", PLAN),
+        ("assistant", "bot", "All right."),
+    ]
+
+
+async def test_of_a_structured_answer_handed_on_the_payload_is_kept(memory, middleware):
+    given = AssistantMsg("planner", "The output is generated.")
+    given.structured_output = {"city": "Lyon"}
+    await (await make(middleware)).reply(given)
+
+    assert authors(memory)[0] == ("assistant", "planner", '{"city": "Lyon"}')
+
+
+async def test_an_interrupted_answer_handed_on_is_not_kept(memory, middleware):
+    planner = await make(script=[asyncio.CancelledError()], name="planner")
+    await (await make(middleware)).reply(await planner.reply(UserMsg("Alice", "Plan my trip")))
 
     assert texts(memory) == []
