@@ -141,10 +141,15 @@ class AgentMemory:
             except TimeoutError:
                 write.expire()
 
-    async def awrite(self, messages: Sequence[Message], scope: Scope) -> None:
-        """Remember what was said, as `write`; it goes on, too, when the caller is cancelled."""
+    async def awrite(self, messages: Sequence[Message], scope: Scope) -> bool:
+        """Remember what was said, as `write`; it goes on, too, when the caller is cancelled.
+
+        Returns:
+            True if it was written in time; after False it may still be, and writing it again does
+            no harm.
+        """
         if not (messages := self._without_forgotten(messages, scope)):
-            return
+            return True
         write = self._new_write(messages, scope)
         work = self._aadd(list(messages), scope, self._wait(write.seconds))
         task = asyncio.create_task(write.arun(work))
@@ -154,6 +159,7 @@ class AgentMemory:
         _, late = await asyncio.wait({task}, timeout=write.seconds + _ACCEPT_SECONDS)
         if late:
             write.expire()
+        return write.is_written
 
     def write_later(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said without waiting, for a turn that is cancelled or torn down."""
@@ -350,7 +356,11 @@ class AgentMemory:
 
 
 class _Write:
-    """One write of a turn: reports once what became of it in its time, and a later failure."""
+    """One write of a turn: reports once what became of it in its time, and a later failure.
+
+    Attributes:
+        is_written: it was done in time.
+    """
 
     def __init__(self, agent: AgentMemory, scope: Scope, count: int, seconds: float) -> None:
         self.seconds = seconds
@@ -360,6 +370,7 @@ class _Write:
         self._start = time.monotonic()
         self._lock = threading.Lock()
         self._is_reported = False
+        self.is_written = False
 
     def run(self, add: Callable[[], WriteResult]) -> None:
         try:
@@ -388,6 +399,7 @@ class _Write:
             self.expire()
             return
         self._agent.lazy.is_late = False
+        self.is_written = True
         self._report("written", None)
 
     def _fail(self, error: Exception) -> None:
