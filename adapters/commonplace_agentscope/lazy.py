@@ -7,30 +7,13 @@ import contextlib
 import logging
 from pathlib import Path
 
-from commonplace import ChatModel, CommonplaceError, Embedder, InvalidRecordError, Memory
+from commonplace import ChatModel, CommonplaceError, Embedder, Memory
 from commonplace.agents import AgentMemory, LazyMemory, MemoryPool, await_within, warm
+
+from .errors import WrongTypeError
 
 LOG = "commonplace_agentscope"
 _pool = MemoryPool()
-
-
-class WrongTypeError(InvalidRecordError, TypeError):
-    """A client or a model is of another library."""
-
-    def __init__(self, *, field: str, value: object, takes: str, hint: str) -> None:
-        kind = type(value)  # its values may be secret
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        super().__init__(field=field, value=name, reason=f"must be {takes}", hint=hint)
-
-
-def wrong_model(field: str, model: object, theirs: str, ours: str) -> WrongTypeError:
-    """Make the error for a model that is neither AgentScope's nor one of the core's protocol."""
-    return WrongTypeError(
-        field=field,
-        value=model,
-        takes=f"an AgentScope {theirs} or a commonplace {ours}",
-        hint="Pass an instance of one.",
-    )
 
 
 def to_folder(path: str | None) -> str | None:

@@ -4,7 +4,6 @@ Both are only ever awaited where the memory is awaited: on the caller's event lo
 """
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -15,7 +14,8 @@ from agentscope.model import FinishedReason as Finished
 
 from commonplace import ChatModel, Embedder, InvalidRecordError, ModelFailedError
 
-from .lazy import wrong_model
+from .errors import wrong_model
+from .json_answers import with_schema, without_fence
 
 
 class AgentScopeChat:
@@ -37,21 +37,21 @@ class AgentScopeChat:
         Raises:
             ModelFailedError: the call was interrupted.
         """
-        prompt = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
+        prompt = with_schema(system, schema)
         answer = await self.model(
             [SystemMsg(name="system", content=prompt), UserMsg(name="user", content=user)]
         )
         if isinstance(answer, ChatResponse):
             self._check(answer)
-            return _without_fence(_text(answer))
+            return without_fence(_text(answer))
         parts: list[str] = []
         async for chunk in answer:
             self._check(chunk)
             if chunk.is_last:
                 # The last chunk repeats the whole answer.
-                return _without_fence(_text(chunk) or "".join(parts))
+                return without_fence(_text(chunk) or "".join(parts))
             parts.append(_text(chunk))
-        return _without_fence("".join(parts))
+        return without_fence("".join(parts))
 
     def _check(self, response: ChatResponse) -> None:
         if response.finished_reason != Finished.INTERRUPTED:
@@ -104,10 +104,3 @@ def to_embedder(model: EmbeddingModelBase[Any] | Embedder | None) -> Embedder | 
 
 def _text(response: ChatResponse) -> str:
     return "".join(block.text for block in response.content if isinstance(block, TextBlock))
-
-
-def _without_fence(text: str) -> str:
-    text = text.strip()
-    if text.startswith("```") and text.endswith("```"):
-        text = text[3:-3].removeprefix("json")
-    return text.strip()
