@@ -23,6 +23,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
 ADAPTERS = sorted(path.name.split("_", 1)[1] for path in Path("adapters").glob("commonplace_*"))
 PACKAGES = ["commonplace", *(f"commonplace_{name}" for name in ADAPTERS)]
+APART = ["agentscope_v1", "agentscope_runtime"]  # sessions of releases older than those of extras
 PUBLIC_TYPES = 0.98  # of the public names of a package
 TYPED = ["core/commonplace", "adapters", "noxfile.py", "examples"]
 
@@ -96,7 +97,10 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def full(session: nox.Session) -> None:
-    """Run everything in one environment, with the servers that can be had."""
+    """Run everything in one environment, with the servers that can be had.
+
+    Releases that go with none of the others are tested after it, in environments of their own.
+    """
     # Before any extra is there: the core alone.
     session.install("-e", ".", *group("test"))
     session.run("pytest", f"{CORE}/test_core_is_bare.py", "--quiet")
@@ -104,6 +108,21 @@ def full(session: nox.Session) -> None:
     check_style(session)
     check_types(session)
     session.run("pytest", *parallel(), *session.posargs)
+    if not session.posargs:
+        for other in APART:
+            session.notify(other, posargs=[])
+
+
+@nox.session
+def agentscope_v1(session: nox.Session) -> None:
+    """Test the memory for agents of AgentScope 1.x, which goes with none of the extras."""
+    check_apart(session, "agentscope_v1")
+
+
+@nox.session
+def agentscope_runtime(session: nox.Session) -> None:
+    """Test the memory service of agentscope-runtime, which goes with none of the extras."""
+    check_apart(session, "agentscope_runtime")
 
 
 @nox.session(python=PYTHONS)
@@ -149,6 +168,13 @@ def backends(session: nox.Session, engines: str) -> None:
     servers = () if engines == "embedded" else group("servers")
     session.install("-e", f".{extra}", *group("test"), *servers)
     session.run("pytest", *where, *session.posargs)
+
+
+def check_apart(session: nox.Session, name: str) -> None:
+    """Test what a release needs that goes with none of the extras: its tests and its example."""
+    session.install("-e", ".", *group("test", name))
+    tests = [f"integrations_tests/adapters/test_{name}.py", "integrations_tests/test_examples.py"]
+    session.run("pytest", *parallel(), *tests, "-k", name, *session.posargs)
 
 
 def check_style(session: nox.Session) -> None:
