@@ -50,7 +50,7 @@ from .ports.checkpoints import Checkpoints
 from .ports.models import ChatModel, Embedder
 from .retrieval.decay import RetentionLimits, records_over_limits
 from .retrieval.diagram import as_mermaid, as_text
-from .retrieval.search import SearchRequest, search, search_request
+from .retrieval.search import Ranking, SearchRequest, search, search_request
 from .runtime import Runtime
 from .settings import Location, Settings
 from .validation import SCOPE_FIELDS, check_choice, check_ids, check_name, check_seconds, check_time
@@ -578,7 +578,7 @@ class Memory:
     def search(
         self,
         text: str,
-        scope: Scope,
+        scope: Scope | Sequence[Scope],
         *,
         top_k: int = 10,
         threshold: float | None = None,
@@ -589,6 +589,7 @@ class Memory:
         include_expired: bool = False,
         as_of: datetime | None = None,
         decay: bool | None = None,
+        ranking: Ranking = "calibrated",
     ) -> Sequence[Match]:
         """Find the records that answer a text, best first; ties by id.
 
@@ -599,8 +600,8 @@ class Memory:
 
         Args:
             text: a question or a topic; not empty, at most 8 KiB.
-            scope: whose memory.
-            top_k: maximum number of matches, 1..10000; applied after the threshold.
+            scope: whose memory; of several, what each covers is ranked together.
+            top_k: maximum number of matches, 1..10,000; applied after the threshold.
             threshold: leave out matches with a lower `relevance`, 0..1; None for no limit.
             where: a filter (`commonplace.filters`), AND-ed with the scope.
             predicate: asked about each `Record` that the filter lets through; False leaves it
@@ -611,6 +612,8 @@ class Memory:
             as_of: instead, what was true at this time, which needs a time zone.
             decay: multiply scores by 0.3..1.5, more for what is fresh or was recalled often; after
                 the threshold. `Settings.decay` when None.
+            ranking: `calibrated`, or `similarity` for order and score by the cosine alone, -1..1,
+                without decay; nothing but the threshold is left out then.
 
         Returns:
             An empty list if nothing matches. `Match.score_details` says what the score is made of.
@@ -620,18 +623,18 @@ class Memory:
             InvalidFilterError: the filter is not in the language.
             LoopRequiredError: the embedder is asynchronous.
         """
-        self._check_open(scope)
+        self._check_open()
         request = search_request(
             text, scope, top_k=top_k, threshold=threshold, where=where, predicate=predicate,
             kinds=kinds, include_superseded=include_superseded, include_expired=include_expired,
-            as_of=as_of, decay=decay,
+            as_of=as_of, decay=decay, ranking=ranking,
         )  # fmt: skip
         return self._search(request)
 
     async def asearch(
         self,
         text: str,
-        scope: Scope,
+        scope: Scope | Sequence[Scope],
         *,
         top_k: int = 10,
         threshold: float | None = None,
@@ -642,14 +645,15 @@ class Memory:
         include_expired: bool = False,
         as_of: datetime | None = None,
         decay: bool | None = None,
+        ranking: Ranking = "calibrated",
     ) -> Sequence[Match]:
         """Find the records that answer a text, as `search`."""
-        self._check_open(scope)
+        self._check_open()
         self._submission.adopt_orphans()
         request = search_request(
             text, scope, top_k=top_k, threshold=threshold, where=where, predicate=predicate,
             kinds=kinds, include_superseded=include_superseded, include_expired=include_expired,
-            as_of=as_of, decay=decay,
+            as_of=as_of, decay=decay, ranking=ranking,
         )  # fmt: skip
         embedder = self._models.embedder
         if not is_async(embedder.embed):
@@ -867,6 +871,31 @@ class Memory:
     async def afolders(self, scope: Scope) -> Sequence[str]:
         """List the folders, as `folders`."""
         return await self._run(self.folders, scope)
+
+    def list_folders(self) -> Mapping[str | None, Sequence[str]]:
+        """List the folders as `folders` does, of each user; None for no user. For operators.
+
+        A user whose records are in no folder is missing.
+        """
+        self._check_open()
+        return self._runtime.engines.graph.list_folders()
+
+    async def alist_folders(self) -> Mapping[str | None, Sequence[str]]:
+        """List the folders of each user, as `list_folders`."""
+        return await self._run(self.list_folders)
+
+    def list_users(self, folder: str) -> Sequence[str]:
+        """List the ids of the users who have live records in a folder, in no order; for operators.
+
+        Args:
+            folder: a name; the empty one, which no folder has, for any folder.
+        """
+        self._check_open()
+        return self._runtime.engines.graph.list_users(folder)
+
+    async def alist_users(self, folder: str) -> Sequence[str]:
+        """List the users of a folder, as `list_users`."""
+        return await self._run(self.list_users, folder)
 
     def diagram(
         self,

@@ -394,7 +394,7 @@ class Match:
     """A record that a search found.
 
     Attributes:
-        score: 0..1, higher is better; 0 when no signal supports it.
+        score: 0..1, higher is better; 0 when no signal supports it. By similarity, the cosine.
         score_details: what each signal added to the score; they sum to it.
         relevance: 0..1, how likely it answers, by itself: from the cosine on the embedder's own
             scale, shared words and relations. Above .5 it is more likely than not. Unlike the score

@@ -489,6 +489,16 @@ class GraphStore(Protocol):
         those that have expired do not count.
         """
 
+    def list_folders(self) -> dict[str | None, list[str]]:
+        """List the folders as `folders` does, of each user who has any; None for no user."""
+
+    def list_users(self, folder: str) -> list[str]:
+        """List the users who have live records in a folder, expired or not, in no order.
+
+        Args:
+            folder: a name; empty for any folder.
+        """
+
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept.
 

@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ..errors import InvalidRecordError
 from ..filters import Filter, parse_filter
@@ -19,13 +19,15 @@ from ..model import (
     check_scope,
     now,
 )
-from ..ports.stores import GraphStore, Hit, Query, VectorIndex
+from ..ports.stores import Expansion, GraphStore, Hit, Query, Terms, VectorIndex
 from ..settings import Settings
-from ..validation import check_share, check_text, check_time
+from ..validation import check_choice, check_share, check_text, check_time
 from .calibration import Calibration
 from .decay import AccessLog, decayed
 from .lexical import entity_mentions, has_cjk, query_terms
 from .ranking import neighbour_turns, rank
+
+Ranking = Literal["calibrated", "similarity"]
 
 MAX_TOP_K = 10_000
 MAX_QUERY_BYTES = 8 * 1024
@@ -38,7 +40,7 @@ class SearchRequest:
     """A validated search; the fields are the arguments of `Memory.search`."""
 
     text: str
-    scope: Scope
+    scopes: tuple[Scope, ...]
     top_k: int
     threshold: float
     where: Filter | None
@@ -47,11 +49,12 @@ class SearchRequest:
     include_expired: bool
     as_of: datetime | None
     decay: bool | None
+    ranking: Ranking
 
 
 def search_request(
     text: str,
-    scope: Scope,
+    scope: Scope | Sequence[Scope],
     *,
     top_k: int,
     threshold: float | None,
@@ -62,6 +65,7 @@ def search_request(
     include_expired: bool,
     as_of: datetime | None,
     decay: bool | None,
+    ranking: Ranking,
 ) -> SearchRequest:
     """Validate the arguments of a search.
 
@@ -69,7 +73,9 @@ def search_request(
         InvalidRecordError: an argument is out of its range, or the text is empty or above 8 KiB.
         InvalidFilterError: the filter is not in the filter language.
     """
-    check_scope(scope)
+    scopes = tuple(scope) if isinstance(scope, list | tuple) and scope else (scope,)
+    for one in scopes:
+        check_scope(one)
     check_text(text)
     if len(text.encode()) > MAX_QUERY_BYTES:
         raise InvalidRecordError(
@@ -83,9 +89,10 @@ def search_request(
     check_share("threshold", lowest)
     check_time("as_of", as_of)
     check_kinds(kinds)
+    check_choice("ranking", ranking, get_args(Ranking))
     return SearchRequest(
         text=text,
-        scope=scope,
+        scopes=scopes,
         top_k=top_k,
         threshold=lowest,
         where=parse_filter(where, predicate),
@@ -94,6 +101,7 @@ def search_request(
         include_expired=bool(include_expired),
         as_of=as_of,
         decay=decay,
+        ranking=ranking,
     )
 
 
@@ -109,6 +117,8 @@ def search(
 ) -> list[Match]:
     """Find the records that fit a request, best first; ties by id.
 
+    Several scopes are searched one by one, and ranked together.
+
     Args:
         embedding: of the request's text, `dimensions` floats of unit length and perhaps tokens.
         calibration: of the embedder, which relevance comes from.
@@ -116,12 +126,14 @@ def search(
             after the other, which is quicker where nothing is sent over a network.
     """
     at = now()
+    by_cosine = request.ranking == "similarity"
+    # In Chinese tokens found nothing more, and put the neighbours of what fits before it.
+    has_tokens = not by_cosine and not has_cjk(request.text)
     query = Query(
-        scope=request.scope,
+        scope=request.scopes[0],
         vector=embedding.vector,
-        # In Chinese they found nothing more, and put the neighbours of what fits before it.
-        tokens=b"" if has_cjk(request.text) else embedding.tokens,
-        terms=query_terms(request.text),
+        tokens=embedding.tokens if has_tokens else b"",
+        terms=Terms() if by_cosine else query_terms(request.text),
         at=at,
         where=request.where,
         kinds=request.kinds,
@@ -129,34 +141,109 @@ def search(
         include_expired=request.include_expired,
         as_of=request.as_of,
     )
+    if by_cosine:
+        matches = _nearest(request, query, index, calibration)
+        return [_with_copied_metadata(one) for one in matches]
     decays = settings.decay if request.decay is None else request.decay
-    names = entity_mentions(request.text)
-    expand = partial(graph.expand, request.scope, names, request.as_of or at)
-    expanding = beside.submit(expand) if names and beside else None
     # Both signals together find more than that; decay reorders them once more.
     needed = 2 * request.top_k if decays else request.top_k
-    hits = _candidates(query, index, max(needed, _CANDIDATES), needed)
-    related = expanding.result() if expanding else expand() if names else []
-    turns = neighbour_turns(hits)
-    found = {hit.record.id for hit in hits}
-    others = [one.id for one in related if one.id not in found]
-    more = index.score(query, turns, others) if turns or others else []
-    limit = max(needed, _CANDIDATES) if decays else request.top_k
+    number = max(needed, _CANDIDATES)
+    names = entity_mentions(request.text)
+    found = [
+        _gather(replace(query, scope=one), index, graph, number, needed, names, beside)
+        for one in request.scopes
+    ]
+    hits = _best([hit for one in found for hit in one.hits], number, len(found))
+    limit = number if decays else request.top_k
     matches = rank(
         request.text,
         hits,
-        more,
-        related,
+        [hit for one in found for hit in one.beside],
+        [related for one in found for related in one.related],
         judge=calibration.judge(request.text),
         now=None if request.include_expired else at,
         limit=None if request.threshold else limit,
     )
     matches = [one for one in matches if one.relevance >= request.threshold][:limit]
     if decays:
-        accesses = access_log.get(request.scope, [one.record.id for one in matches])
-        matches = decayed(matches, accesses, now(), settings.half_life)[: request.top_k]
-        access_log.add(request.scope, [one.record.id for one in matches], now())
+        matches = _decayed(matches, request, access_log, settings)
     return [_with_copied_metadata(one) for one in matches]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """What one scope has for a search: hits, what stands beside them, and expansions."""
+
+    hits: list[Hit]
+    beside: list[Hit]
+    related: Sequence[Expansion]
+
+
+def _gather(
+    query: Query,
+    index: VectorIndex,
+    graph: GraphStore,
+    number: int,
+    needed: int,
+    names: Sequence[str],
+    beside: Executor | None,
+) -> _Gathered:
+    """Gather candidates in the scope of a query; the graph is asked only for entities' names."""
+    expand = partial(graph.expand, query.scope, names, query.as_of or query.at)
+    expanding = beside.submit(expand) if names and beside else None
+    hits = _candidates(query, index, number, needed)
+    related = expanding.result() if expanding else expand() if names else []
+    turns = neighbour_turns(hits)
+    found = {hit.record.id for hit in hits}
+    others = [one.id for one in related if one.id not in found]
+    more = index.score(query, turns, others) if turns or others else []
+    return _Gathered(hits, more, related)
+
+
+def _best(hits: list[Hit], number: int, scopes: int) -> list[Hit]:
+    """Choose the best by vector and by terms of what several scopes have, as one would."""
+    if scopes == 1 or len(hits) <= number:
+        return hits
+    dense = sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))[:number]
+    lexical = sorted(hits, key=lambda hit: (-hit.lexical, hit.record.id))[:number]
+    return list({hit.record.id: hit for hit in (*dense, *lexical)}.values())
+
+
+def _nearest(
+    request: SearchRequest, query: Query, index: VectorIndex, calibration: Calibration
+) -> list[Match]:
+    """Find the records with the greatest cosines, which are their scores; ties by id."""
+    judge = calibration.judge(request.text)
+    limit = request.top_k
+    hits = [
+        hit for scope in request.scopes for hit in index.search(replace(query, scope=scope), limit)
+    ]
+    hits.sort(key=lambda hit: (-hit.dense, hit.record.id))
+    matches = (
+        Match(
+            record=hit.record,
+            score=max(-1.0, min(1.0, hit.dense)),
+            score_details={"dense": hit.dense},
+            relevance=judge(hit, 0.0),
+        )
+        for hit in hits[:limit]
+    )
+    return [one for one in matches if one.relevance >= request.threshold]
+
+
+def _decayed(
+    matches: list[Match], request: SearchRequest, access_log: AccessLog, settings: Settings
+) -> list[Match]:
+    """Multiply scores by what age and use make of them, and log the access."""
+    accesses: dict[str, list[datetime]] = {}
+    for scope in request.scopes:
+        ids = [one.record.id for one in matches if scope.covers(one.record.scope)]
+        accesses |= access_log.get(scope, ids)
+    found = decayed(matches, accesses, now(), settings.half_life)[: request.top_k]
+    for scope in request.scopes:
+        ids = [one.record.id for one in found if scope.covers(one.record.scope)]
+        access_log.add(scope, ids, now())
+    return found
 
 
 def _candidates(query: Query, index: VectorIndex, limit: int, needed: int) -> list[Hit]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...filters import Filter, folders_of
+from ...filters import FOLDERS, Filter, Where, folders_of
 from ...model import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
@@ -155,6 +155,25 @@ class Neo4jGraph:
             if cursor is None:
                 return list(found)
 
+    def list_folders(self) -> dict[str | None, list[str]]:
+        """List the folders as `folders` does, of each user; reads every record."""
+        found: dict[str | None, list[str]] = {}
+        for scope in dict.fromkeys(map(_user_scope, self.list_scopes())):
+            held = found.get(scope.user_id, [])
+            if names := list(dict.fromkeys([*held, *self.folders(scope)])):
+                found[scope.user_id] = names
+        return found
+
+    def list_users(self, folder: str) -> list[str]:
+        """List the users who have live records in a folder; reads until it finds one of each."""
+        where = Where(FOLDERS, "eq", (folder,)) if folder else Where(FOLDERS, "ne", ("",))
+        users = {scope.user_id: _user_scope(scope) for scope in self.list_scopes()}
+        return [
+            user
+            for user, scope in users.items()
+            if user and self.page(scope, where=where, limit=1, include_expired=True).records
+        ]
+
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept."""
         text = queries.fill(queries.LOG_ACCESS, covered=queries.covered(scope, "r"))
@@ -254,3 +273,7 @@ class Neo4jGraph:
 def _valid(ids: Iterable[object]) -> list[str]:
     """Choose what may be the id of a record: the driver cannot send every other value."""
     return [one for one in ids if isinstance(one, str) and one.isprintable()]
+
+
+def _user_scope(scope: Scope) -> Scope:
+    return scope if scope.user_id is None else Scope(user_id=scope.user_id)

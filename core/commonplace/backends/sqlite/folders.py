@@ -81,6 +81,42 @@ def names(connection: Connection, scope: Scope, at: datetime) -> list[str]:
     return [name for (name,) in connection.execute(sql, (*values, rows.to_micros(at)))]
 
 
+def names_by_user(connection: Connection, at: datetime) -> dict[str | None, list[str]]:
+    """List the innermost folders of live records, of each user who has any; None for no user."""
+    owner_of = _partitions(connection, "")
+    sql = (
+        "SELECT DISTINCT partition, name FROM folder"
+        " WHERE innermost AND (until IS NULL OR until > ?)"
+    )
+    found: dict[str | None, list[str]] = {}
+    for partition, name in connection.execute(sql, (rows.to_micros(at),)):
+        found.setdefault(owner_of[partition], []).append(name)
+    return found
+
+
+def users(connection: Connection, name: str) -> list[str]:
+    """List the users who have live records in a folder; in any for an empty name."""
+    return [one for one in _partitions(connection, name).values() if one is not None]
+
+
+# A step for each partition, as SQLite's own DISTINCT would read every row.
+_PARTITIONS = """
+WITH RECURSIVE each (partition) AS (
+  SELECT min(partition) FROM folder UNION ALL
+  SELECT (SELECT min(f.partition) FROM folder f WHERE f.partition > e.partition)
+  FROM each e WHERE e.partition IS NOT NULL
+)
+SELECT e.partition, r.user_id FROM each e JOIN record r ON r.seq =
+  (SELECT f.seq FROM folder f WHERE f.partition = e.partition {condition} LIMIT 1)
+"""
+
+
+def _partitions(connection: Connection, name: str) -> dict[str, str | None]:
+    """Map the partitions that have a folder of this name, or any for none, to their users."""
+    sql = _PARTITIONS.format(condition="AND f.name = ?" if name else "")
+    return dict(connection.execute(sql, (name,) if name else ()).fetchall())
+
+
 def records_in(connection: Connection, scope: Scope, name: str, most: int) -> list[str] | None:
     """List the ids of the live records of a scope in a folder; None for more than `most`."""
     clause, values = rows.covered(scope, "folder", by_partition=True)

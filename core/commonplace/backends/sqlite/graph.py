@@ -152,6 +152,16 @@ class SqliteGraph:
         with self._handle.read() as connection:
             return folders.names(connection, scope, now())
 
+    def list_folders(self) -> dict[str | None, list[str]]:
+        """List the folders that live records are in, of each user; None for no user."""
+        with self._handle.read() as connection:
+            return folders.names_by_user(connection, now())
+
+    def list_users(self, folder: str) -> list[str]:
+        """List the users who have live records in a folder; in any for an empty name."""
+        with self._handle.read() as connection:
+            return folders.users(connection, folder)
+
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept."""
         moment = rows.to_micros(at)

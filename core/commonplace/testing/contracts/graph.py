@@ -456,6 +456,14 @@ class GraphStoreContract:
         assert graph.folders(session) == ["x"]
         assert graph.folders(Scope(agent_id="b")) == ["x/y"]
         assert graph.folders(Scope(user_id="carol")) == []
+        listed = {user: sorted(names) for user, names in graph.list_folders().items()}
+        assert listed == {"alice": ["v", "x", "x/y", "x/z"], "bob": ["bob's"], None: ["x/y"]}
+        assert sorted(graph.list_users("")) == ["alice", "bob"]
+        assert graph.list_users("x") == ["alice"]
+        assert graph.list_users("x/y") == ["alice"]
+        assert graph.list_users("w") == []
+        graph.erase(ALICE, 10)
+        assert graph.list_users("x") == []
 
     def test_folders_follow_every_change_of_their_records(self, graph: GraphStore) -> None:
         def found() -> list[str]:

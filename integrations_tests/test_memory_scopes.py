@@ -1,0 +1,91 @@
+"""Searches over several scopes at once, and by cosine alone."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commonplace import Fact, InvalidRecordError, Memory, Scope
+from commonplace.testing.fakes import HashEmbedder
+
+ALICE, BOB, CAROL = (Scope(user_id=name) for name in ("alice", "bob", "carol"))
+TEXTS = ["green tea", "green tea and milk", "rowing boats", "bees in the green garden"]
+
+
+@pytest.fixture
+def filled(memory: Memory) -> Memory:
+    for scope, texts in ((ALICE, TEXTS[:2]), (BOB, TEXTS[2:]), (CAROL, ["green tea is hers"])):
+        memory.add(texts, scope)
+    return memory
+
+
+def cosines(question: str) -> dict[str, float]:
+    embed = HashEmbedder().embed
+    asked = embed([question], purpose="query")
+    vectors = np.array([*asked, *embed(TEXTS, purpose="document")])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return dict(zip(TEXTS, (vectors[1:] @ vectors[0]).tolist(), strict=True))
+
+
+@pytest.mark.parametrize("ranking", ["calibrated", "similarity"])
+def test_several_scopes_are_ranked_together_and_no_other_is_seen(
+    filled: Memory, ranking: str
+) -> None:
+    found = filled.search("green tea", [ALICE, BOB], ranking=ranking)  # type: ignore[arg-type]
+    scores = [one.score for one in found]
+
+    assert sorted(one.record.text for one in found) == sorted(TEXTS)
+    assert scores == sorted(scores, reverse=True)
+    assert found[0].record.text == "green tea"
+    best = filled.search("green tea", [ALICE, BOB], top_k=1, ranking=ranking)  # type: ignore[arg-type]
+    assert [one.record.id for one in best] == [found[0].record.id]
+
+
+async def test_similarity_orders_and_scores_by_the_cosine_alone(filled: Memory) -> None:
+    expected = sorted(cosines("green boats").items(), key=lambda one: -one[1])
+    found = await filled.asearch("green boats", (ALICE, BOB), ranking="similarity")
+
+    assert [one.record.text for one in found] == [text for text, _ in expected]
+    for one, (_, cosine) in zip(found, expected, strict=True):
+        assert math.isclose(one.score, cosine, abs_tol=1e-3)
+        assert dict(one.score_details) == {"dense": pytest.approx(one.score, abs=1e-6)}
+
+
+def test_similarity_leaves_out_no_repeats(memory: Memory) -> None:
+    memory.add([Fact(text="green tea", key=f"k{n}") for n in range(5)], ALICE)
+
+    assert len(memory.search("green tea", ALICE, ranking="similarity")) == 5
+
+
+@pytest.mark.parametrize("scope", [[], "alice", ["alice"], [ALICE, None], None])
+def test_what_is_no_scope_is_refused(filled: Memory, scope: object) -> None:
+    with pytest.raises(InvalidRecordError, match="scope"):
+        filled.search("green tea", scope)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRecordError, match="ranking"):
+        filled.search("green tea", ALICE, ranking="cosine")  # type: ignore[arg-type]
+
+
+async def test_folders_and_their_users_are_listed_for_operators(memory: Memory) -> None:
+    for n, user in enumerate(("alice", "bob", None)):
+        scope = Scope(user_id=user) if user else Scope(agent_id="bot")
+        memory.add(Fact(text=f"note {n}", metadata={"under": ["all", f"of {n}"]}), scope)
+    memory.add("in no folder", CAROL)
+
+    assert memory.list_folders() == {"alice": ["of 0"], "bob": ["of 1"], None: ["of 2"]}
+    assert await memory.alist_folders() == memory.list_folders()
+    assert sorted(memory.list_users("")) == sorted(memory.list_users("all")) == ["alice", "bob"]
+    assert await memory.alist_users("of 1") == ["bob"]
+    memory.forget(BOB)
+    assert memory.list_users("all") == ["alice"]
+
+
+def test_the_embedder_is_asked_once_for_several_scopes(tmp_path: Path) -> None:
+    embedder = HashEmbedder()
+    with Memory.open(str(tmp_path), embedder=embedder) as memory:
+        memory.add("green tea", ALICE)
+        memory.search("warm", ALICE)
+        before = len(embedder.calls)
+        memory.search("green", [ALICE, BOB, CAROL])
+
+        assert len(embedder.calls) == before + 1
