@@ -72,7 +72,8 @@ async def test_folders_and_their_users_are_listed_for_operators(memory: Memory) 
         memory.add(Fact(text=f"note {n}", metadata={"under": ["all", f"of {n}"]}), scope)
     memory.add("in no folder", CAROL)
 
-    assert memory.list_folders() == {"alice": ["of 0"], "bob": ["of 1"], None: ["of 2"]}
+    expected = {ALICE: ["of 0"], BOB: ["of 1"], Scope(agent_id="bot"): ["of 2"]}
+    assert memory.list_folders() == expected
     assert await memory.alist_folders() == memory.list_folders()
     assert sorted(memory.list_users("")) == sorted(memory.list_users("all")) == ["alice", "bob"]
     assert await memory.alist_users("of 1") == ["bob"]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .nodes import MemoryRetriever, MemoryStep, recall_hook, remember_node
     from .scope import IdSource, Run
     from .store import CommonplaceStore
-    from .store_items import UserIds
     from .tools import MemoryTool, memory_tools
     from .turn import TurnState
 
@@ -45,7 +44,6 @@ __all__ = [
     "Run",
     "ThreadOwner",
     "TurnState",
-    "UserIds",
     "memory_tools",
     "recall_hook",
     "remember_node",
@@ -69,7 +67,6 @@ _MODULES = {
     "Run": ".scope",
     "ThreadOwner": ".checkpoints",
     "TurnState": ".turn",
-    "UserIds": ".store_items",
     "memory_tools": ".tools",
     "recall_hook": ".nodes",
     "remember_node": ".nodes",

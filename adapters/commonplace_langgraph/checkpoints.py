@@ -60,7 +60,9 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             user's id or a scope, such as `lambda thread, given: given["user_id"]`. An id that
             cannot be used raises `InvalidScopeError`. `Memory.forget` then erases the threads of a
             user too, and with a session the thread of that id; and nobody goes on with another's
-            thread. A thread without an owner is kept until it is deleted.
+            thread. A call without what the function looks for, such as `get_state` with a thread
+            alone, names no owner: it is a call of the program itself, and may read any thread. A
+            thread without an owner is kept until it is deleted.
     """
 
     def __init__(
@@ -348,8 +350,22 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         if self._owner is None or config is None:
             return None
         given = {**(config.get("metadata") or {}), **config["configurable"]}
-        owner = self._owner(to_address(config)[0], given)
+        try:
+            owner = self._owner(to_address(config)[0], _Given(given))
+        except _NotGivenError:
+            return None
         return owner if owner is None or isinstance(owner, Scope) else to_scope(owner)
+
+
+class _NotGivenError(KeyError):
+    """What a function looks for is not in the config of a call."""
+
+
+class _Given(dict[str, Any]):
+    """What a run was configured with; tells what is missing from other errors of a function."""
+
+    def __missing__(self, key: str) -> Any:
+        raise _NotGivenError(key)
 
 
 def _to_selection(config: RunnableConfig | None, before: RunnableConfig | None) -> Selection:

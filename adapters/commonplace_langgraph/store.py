@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from os import PathLike, fspath
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from langgraph.store.base import (
     BaseStore,
@@ -26,7 +26,7 @@ from commonplace import InvalidRecordError, Memory, Record, Scope
 from commonplace.agents import Plan, aon, arun_plan, call, on, run_plan
 
 from .models import check_index, to_embedder
-from .store_items import NamespaceTemplate, StoredItem, StoreOptions, UserIds, find_item
+from .store_items import NamespaceTemplate, Ranking, StoredItem, StoreOptions, find_item
 from .store_queries import (
     ItemGet,
     ItemSearch,
@@ -38,11 +38,14 @@ from .store_queries import (
     search,
 )
 from .store_writes import (
+    Count,
     ItemPut,
     Sweeper,
+    Sweeping,
     check_put,
     put_commands,
     refresh_commands,
+    restart_commands,
     stale_part_commands,
     sweep_expired,
 )
@@ -61,6 +64,10 @@ class CommonplaceStore(BaseStore):
     (`store_queries`). A query finds by meaning and by words; `score` is in 0..1. Expired items are
     never shown, whatever `omit_expired` says.
 
+    Whatever was put through a store is found by `get`, `search` and `list_namespaces` under every
+    prefix of its namespace, the empty one included. What others learned about a user is found where
+    the namespace or prefix names the user by the template, and nowhere else.
+
     Args:
         memory: an open memory, which the caller closes, or the folder of one to open.
         index: `fields` to embed, `["$"]` (the whole value) when missing. `dims` and `embed` name
@@ -70,9 +77,10 @@ class CommonplaceStore(BaseStore):
             "{user_id}", "{agent_id}")`: what others know of that user is found there. Everything
             else is the store's alone. None makes every namespace such.
         agent_id: of what is put and found under the template, when that does not name it.
-        users: ids of the users that a search or listing above the template may cross; without it
-            that is refused.
-        threshold: least relevance of what a query finds, 0..1; None keeps all.
+        ranking: `calibrated`, or `similarity` for order and score by the cosine alone, -1..1, as
+            the framework's stores give them.
+        threshold: leave out what a query finds with a lower relevance, 0..1; by similarity, with a
+            lower score.
 
     Raises:
         InvalidRecordError: `index` is not what the given memory has, or the template names no user.
@@ -88,9 +96,13 @@ class CommonplaceStore(BaseStore):
         ttl: TTLConfig | None = None,
         template: Sequence[str] | None = ("memories", "{user_id}"),
         agent_id: str | None = None,
-        users: UserIds | None = None,
+        ranking: Ranking = "calibrated",
         threshold: float | None = None,
     ) -> None:
+        if ranking not in get_args(Ranking):
+            raise InvalidRecordError(
+                field="ranking", value=ranking, reason="must be 'calibrated' or 'similarity'"
+            )
         self.template: NamespaceTemplate = NamespaceTemplate(template, agent_id)
         self.ttl_config = ttl
         self.index_config = index
@@ -103,9 +115,9 @@ class CommonplaceStore(BaseStore):
             self.memory = Memory.open(fspath(memory), embedder=to_embedder(index))
         self._options = StoreOptions(
             template=self.template,
-            users=users,
             fields=tuple((index or {}).get("fields") or ("$",)),
             threshold=threshold,
+            ranking=ranking,
             refreshes=(ttl or {}).get("refresh_on_read", True),
         )
         self._sweeper = Sweeper(self.sweep_ttl, (ttl or {}).get("sweep_interval_minutes"))
@@ -119,7 +131,7 @@ class CommonplaceStore(BaseStore):
         ttl: TTLConfig | None = None,
         template: Sequence[str] | None = ("memories", "{user_id}"),
         agent_id: str | None = None,
-        users: UserIds | None = None,
+        ranking: Ranking = "calibrated",
         threshold: float | None = None,
     ) -> Self:
         """Open a store in a folder; leave it with `with` or `async with`, or `close` it."""
@@ -129,7 +141,7 @@ class CommonplaceStore(BaseStore):
             ttl=ttl,
             template=template,
             agent_id=agent_id,
-            users=users,
+            ranking=ranking,
             threshold=threshold,
         )
 
@@ -152,28 +164,29 @@ class CommonplaceStore(BaseStore):
 
     # -- expiry --------------------------------------------------------------------------------
 
-    def sweep_ttl(self) -> int:
-        """Delete what has expired; return how many items.
-
-        Looks at plain namespaces, at the users that the store was given, and at those who had an
-        item with an end put or read here.
-        """
-        return run_plan(sweep_expired(self._options, datetime.now(UTC)), on(self.memory))
+    def sweep_ttl(self) -> Count:
+        """Delete what has expired; return how many items. Works at once, awaited or not."""
+        at = datetime.now(UTC)
+        return Count(run_plan(sweep_expired(self._options, at), on(self.memory)))
 
     async def asweep_ttl(self) -> int:
         """Delete what has expired, as `sweep_ttl`."""
         plan = sweep_expired(self._options, datetime.now(UTC))
         return await arun_plan(plan, aon(self.memory))
 
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Any:
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeping:
         """Sweep every so many minutes, 5 by default, on a thread; cancel the future to stop."""
         return self._sweeper.start(sweep_interval_minutes)
 
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop sweeping; False if a sweep was still running after `timeout` seconds."""
-        return self._sweeper.stop(timeout)
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> Count:
+        """Stop sweeping; 0 if a sweep was still running after `timeout` seconds, else 1."""
+        return Count(self._sweeper.stop(timeout))
 
     # -- lifecycle -----------------------------------------------------------------------------
+
+    def setup(self) -> Count:
+        """Do nothing, as an open store is ready; may be awaited."""
+        return Count()
 
     def close(self) -> None:
         """Stop the sweeper and close the memory, unless it was given."""
@@ -240,7 +253,7 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
             result = item and item.to_item()
             read += [item] if item and op.refreshes else []
         elif isinstance(op, ItemSearch):
-            found = yield from search(op, template)
+            found = yield from search(op, options)
             result = [one.to_search_item(score) for one, score in found]
             read += [one for one, _ in found] if op.refreshes else []
         elif isinstance(op, NamespaceListing):
@@ -248,16 +261,15 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
         results.append(result)
     unchanged = [one for one in read if (one.namespace, one.key) not in puts]
     commands = yield from refresh_commands(unchanged, template, datetime.now(UTC))
-    options.expiring.update(op.address.scope for op in puts.values() if op.expires)
-    options.expiring.update(template.scope_of(one.namespace) for one in read if one.ttl is not None)
     commands += put_commands(
         [(op, find_item(records, op.address, template)) for op in puts.values()]
     )
     if commands:
         yield call("batch", commands, wait=bool(puts))
-    stale = yield from stale_part_commands(puts.values(), template)
-    if stale:
-        yield call("batch", stale)
+    after = yield from stale_part_commands(puts.values(), template)
+    after += yield from restart_commands(puts.values())
+    if after:
+        yield call("batch", after)
     return results
 
 

@@ -17,11 +17,12 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.store.base import (
     GetOp,
@@ -39,12 +40,13 @@ from commonplace.agents import SCOPE_FIELDS, is_sound
 from commonplace.filters import FIELDS, FOLDERS
 
 Namespace = tuple[str, ...]
-UserIds = Iterable[str] | Callable[[], Iterable[str]]
+Ranking = Literal["calibrated", "similarity"]
 
 PLAIN_SCOPE = Scope(agent_id="langgraph")  # of namespaces that are no user's memory
 
 _encode = json.JSONEncoder().encode
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PLAIN_TYPES = frozenset((str, int, bool, type(None)))
 _MAX_DEPTH = 128
 _MAX_TEXTS = 256
 _MAX_TEXT_BYTES = 32 * 1024
@@ -93,25 +95,26 @@ class NamespaceTemplate:
         bound, _ = self._bind(namespace)
         return Scope(**bound, **self._agent) if "user_id" in bound else PLAIN_SCOPE
 
-    def scopes(self, prefix: Namespace, users: UserIds | None) -> list[Scope]:
-        """List the scopes that may hold namespaces with a prefix, the plain one first.
+    def names_user(self, prefix: Namespace) -> bool:
+        """Tell whether all namespaces with a prefix are of one user."""
+        return "user_id" in self._bind(prefix)[0]
 
-        Raises:
-            InvalidScopeError: that would cross users, and `users` is None.
-        """
+    def is_open(self, prefix: Namespace) -> bool:
+        """Tell whether namespaces with a prefix may be of several users, and of none."""
         bound, is_open = self._bind(prefix)
-        if "user_id" in bound or not is_open:
-            return [self.scope_of(prefix)]
-        if users is None:
-            raise _CrossesUsersError(prefix, self.labels)
-        ids = users() if callable(users) else users
-        return [PLAIN_SCOPE, *(Scope(user_id=one, **bound, **self._agent) for one in ids)]
+        return is_open and "user_id" not in bound
 
-    def has_items_only(self, prefix: Namespace) -> bool:
-        """Tell whether only items can be under a prefix, and nothing that others learned."""
+    def scope_of_user(self, prefix: Namespace, user_id: str) -> Scope:
+        """Return the scope of the items of a user under a prefix that may be of several."""
+        return Scope(user_id=user_id, **self._bind(prefix)[0], **self._agent)
+
+    def shows_others(self, prefix: Namespace) -> bool:
+        """Tell whether what others learned may be under a prefix: only where it names a user."""
         fitting = zip(self.labels, self._fields, prefix, strict=False)
-        return len(prefix) > len(self.labels) or any(
-            not field_name and label != given for label, field_name, given in fitting
+        return (
+            self.names_user(prefix)
+            and len(prefix) <= len(self.labels)
+            and all(field_name or label == given for label, field_name, given in fitting)
         )
 
     def namespace_of(self, scope: Scope) -> Namespace:
@@ -151,17 +154,16 @@ class StoreOptions:
 
     Attributes:
         fields: paths of a value that are embedded by default.
-        threshold: least relevance of what a query finds; None keeps all.
+        threshold: least relevance of what a query finds, or least score by similarity; None
+            keeps all.
         refreshes: reading an item extends its time to live by default.
-        expiring: scopes in which something with an end was put or read, for the sweeper.
     """
 
     template: NamespaceTemplate
-    users: UserIds | None
     fields: tuple[str, ...]
     threshold: float | None
+    ranking: Ranking
     refreshes: bool
-    expiring: set[Scope] = field(default_factory=set)
 
 
 def check_namespace(op: Op, given: Sequence[str]) -> Namespace:
@@ -182,25 +184,24 @@ def folder_of(prefix: Namespace) -> str:
     return json.dumps(prefix)
 
 
+@lru_cache(65536)
+def namespace_of_folder(folder: str) -> Namespace:
+    """Read the namespace that `folder_of` named.
+
+    Raises:
+        ValueError: it named none.
+    """
+    labels = json.loads(folder)
+    if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
+        raise ValueError(folder)
+    return tuple(labels)
+
+
 class ItemNamespaceError(InvalidNamespaceError, CommonplaceError):
     """A namespace that cannot be used; also the framework's own error."""
 
     def __init__(self, namespace: object, reason: str) -> None:
         super().__init__(f"The namespace {namespace!r} {reason}. Give a tuple of other labels.")
-
-
-class _CrossesUsersError(InvalidScopeError):
-    """A prefix that covers the memories of several users."""
-
-    def __init__(self, prefix: Namespace, template: Namespace) -> None:
-        self.field, self.value = "namespace", prefix
-        ValueError.__init__(
-            self,
-            f"The namespace prefix {prefix!r} covers the memories of several users, as the "
-            f"template is {template!r}. Name the user in the prefix, list the users whom the "
-            "store may cross with users=[...] or a function, or open it with template=None if "
-            "no namespace is a user's memory.",
-        )
 
 
 def _scope_field(label: str) -> str:
@@ -211,11 +212,11 @@ def _scope_field(label: str) -> str:
 # -- values ------------------------------------------------------------------------------------
 
 
-def to_json(value: object) -> str:
-    """Write a value as JSON text that gives back exactly it.
+def to_plain(value: object) -> dict[str, Any]:
+    """Convert a value to JSON values: times, UUIDs, enums and dataclasses as SqliteStore does.
 
     Raises:
-        InvalidRecordError: it is not a mapping of JSON values, or is nested deeper than 128.
+        InvalidRecordError: it is not a mapping of such values, or is nested deeper than 128.
     """
     if not isinstance(value, Mapping):
         raise InvalidRecordError(
@@ -224,7 +225,12 @@ def to_json(value: object) -> str:
             reason="must be a mapping",
             hint="Give a dict of JSON values.",
         )
-    plain = _plain_json("value", value, 0)
+    found: dict[str, Any] = _plain_json("value", value, 0)
+    return found
+
+
+def to_json(plain: Mapping[str, Any]) -> str:
+    """Write JSON values as text that gives back exactly them."""
     text = json.dumps(plain, ensure_ascii=False)
     return text if is_sound(text) else json.dumps(plain)
 
@@ -246,7 +252,7 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
         if path == "$" and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
             found.append(only)  # the whole of it, without the braces
         else:
-            found += get_text_at_path(dict(value), "$" if path == "$" else tokenize_path(path))
+            found += get_text_at_path(value, "$" if path == "$" else _tokenized(path))
     texts = tuple(dict.fromkeys(text for one in found if (text := storable_text(one))))
     if len(texts) > _MAX_TEXTS:
         raise InvalidRecordError(
@@ -256,6 +262,11 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
             hint="Name fewer paths, or put the parts as items of their own.",
         )
     return texts
+
+
+@lru_cache(1024)
+def _tokenized(path: str) -> list[str]:
+    return tokenize_path(path)
 
 
 def storable_text(text: str, limit: int = _MAX_TEXT_BYTES) -> str:
@@ -289,12 +300,16 @@ def is_indexable(key: str, value: object) -> bool:
 
 
 def _plain_json(path: str, value: object, depth: int) -> Any:
+    if type(value) in _PLAIN_TYPES:
+        return value
     if depth > _MAX_DEPTH:
         raise InvalidRecordError(
             field=path[:80], value="…", reason=f"must not be nested deeper than {_MAX_DEPTH}"
         )
-    if value is None or type(value) in (str, bool, int):
-        return value
+    if isinstance(value, Enum):
+        value = value.value
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
@@ -304,17 +319,33 @@ def _plain_json(path: str, value: object, depth: int) -> Any:
         }
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
         return [_plain_json(f"{path}[{n}]", one, depth + 1) for n, one in enumerate(value)]
+    return plain_scalar(path, value)
+
+
+def plain_scalar(path: str, value: object) -> Any:
+    """Convert a scalar to a JSON value.
+
+    Raises:
+        InvalidRecordError: it is none.
+    """
+    if value is None or isinstance(value, bool):
+        return value
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
         return int(value)
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    if isinstance(value, uuid.UUID):
+        return str(value)
     raise InvalidRecordError(
         field=path,
         value=value,
         reason="must be a JSON value",
-        hint="Give strings, finite numbers, booleans, None, lists and dicts.",
+        hint="Give strings, finite numbers, booleans, None, lists and dicts; times, UUIDs, enums"
+        " and dataclasses are converted.",
     )
 
 
@@ -388,18 +419,28 @@ def item_facts(
     folders = [folder_of(namespace[:end]) for end in range(1, len(namespace) + 1)]
     shared = {**indexed_fields(value), FOLDERS: folders}
     until = None if ttl is None else at + timedelta(minutes=ttl)
-    return tuple(
-        Fact(
-            text=text,
-            key=_fact_key(namespace, key, part) if part else address.fact_key,
-            metadata=with_text_hash(
-                text, {**shared, "langgraph": {**entry, "part": part} if part else entry}
-            ),
-            expires_at=until,
-            indexed=bool(texts),
+    try:
+        return tuple(
+            Fact(
+                text=text,
+                key=_fact_key(namespace, key, part) if part else address.fact_key,
+                metadata=with_text_hash(
+                    text, {**shared, "langgraph": {**entry, "part": part} if part else entry}
+                ),
+                expires_at=until,
+                indexed=bool(texts),
+            )
+            for part, text in enumerate(shown)
         )
-        for part, text in enumerate(shown)
-    )
+    except InvalidRecordError as error:
+        if error.field != "metadata":
+            raise
+        raise InvalidRecordError(  # of the value, as its owner knows nothing of metadata
+            field="value",
+            value=f"{len(encoded.encode())} bytes of JSON",
+            reason="is too large",
+            hint="Keep it in a file, and the file's name here.",
+        ) from error
 
 
 def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """Store reads: checked gets, searches and namespace listings, and the filters they take.
 
 A filter is a mapping from outside; it becomes a predicate of an item's value, or an error. Keys are
-AND-ed and literal. `{"a": 1}` equals, `{"a": {"b": 1}}` is part of, `{"a": {"$gt": 1}}` compares;
-besides the framework's `$eq $ne $gt $gte $lt $lte` there are `$in`, `$nin` and `$exists`, and at
-the top `$or` with a list of filters and `$threshold` for the least relevance.
+AND-ed; where a value has no such key, dots lead to nested ones. `{"a": 1}` equals,
+`{"a": {"b": 1}}` is part of, `{"a": {"$gt": 1}}` compares; besides the framework's `$eq $ne $gt
+$gte $lt $lte` there are `$in`, `$nin` and `$exists`, and at the top `$or` with a list of filters
+and `$threshold` for the least relevance.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
+from enum import Enum
 from typing import Any
 
 from langgraph.store.base import GetOp, ListNamespacesOp, SearchOp, validate_op_namespace
@@ -30,6 +31,8 @@ from .store_items import (
     check_namespace,
     folder_of,
     is_indexable,
+    namespace_of_folder,
+    plain_scalar,
     storable_text,
     to_stored_item,
 )
@@ -44,9 +47,12 @@ _MISSING = object()
 # No folder has an empty name.
 _IN_NO_FOLDER = {"NOT": [{FOLDERS: {"ne": ""}}]}
 
-# What is ranked depends a little on how much is asked for. So the first 10 are always ranked among
-# 10, the next among 25: whatever the pages, together they are one order.
-_STEPS = (10, 25, 100, 400, 1000)
+# Every item has this key in its metadata; what others put under it is no item.
+IS_ITEM: Mapping[str, Any] = {"langgraph": {"ne": ""}}
+
+# What is ranked depends a little on how much is asked for. So the first 100 are always ranked among
+# 100, the next among 1,000: whatever the pages, together they are one order.
+_STEPS = (100, 1_000, 10_000)
 _PAGE_SIZE = 1000
 
 
@@ -81,13 +87,11 @@ class ItemSearch:
     """A checked search.
 
     Attributes:
-        scopes: where items that begin with `prefix` may be.
         query: empty to list.
         start, end: the items that are wanted of all that fit; none if `end` is 0.
     """
 
     prefix: Namespace
-    scopes: Sequence[Scope]
     query: str
     filter: ItemFilter
     start: int
@@ -130,7 +134,6 @@ def check_search(op: SearchOp, options: StoreOptions) -> ItemSearch:
     threshold = item_filter.threshold
     return ItemSearch(
         prefix=prefix,
-        scopes=options.template.scopes(prefix, options.users),
         query=storable_text(op.query or "", _MAX_QUERY_BYTES),
         filter=item_filter,
         start=op.offset,
@@ -179,42 +182,40 @@ def _check_count(name: str, value: object, least: int = 0) -> None:
 # -- search ------------------------------------------------------------------------------------
 
 
-def search(op: ItemSearch, template: NamespaceTemplate) -> Plan[ScoredItems]:
+def scopes_of(prefix: Namespace, template: NamespaceTemplate) -> Plan[list[Scope]]:
+    """List the scopes that may hold items under a prefix, the one of no user first."""
+    if not template.is_open(prefix):
+        return [template.scope_of(prefix)]
+    users = yield call("list_users", folder_of(prefix) if prefix else "")
+    return [PLAIN_SCOPE, *(template.scope_of_user(prefix, one) for one in users)]
+
+
+def search(op: ItemSearch, options: StoreOptions) -> Plan[ScoredItems]:
     """Find the items from `start` to `end`: best first by a query, else newest first."""
     if op.end == 0:
         return []
-    by_scope: list[ScoredItems] = []
-    for scope in op.scopes:
-        plan = _ranked if op.query else _listed
-        by_scope.append((yield from plan(op, scope, template)))
-    found = [one for items in by_scope for one in items]
-    if len(by_scope) > 1 and op.query:
-        found.sort(key=lambda one: (-(one[1] or 0.0), one[0].record.id))
+    scopes = yield from scopes_of(op.prefix, options.template)
+    found = yield from (_ranked if op.query else _listed)(op, scopes, options)
     return found[op.start : op.end]
 
 
 def _predicate(
-    op: ItemSearch,
-    scope: Scope,
-    template: NamespaceTemplate,
-    read: dict[str, StoredItem] | None = None,
+    op: ItemSearch, template: NamespaceTemplate, read: dict[str, StoredItem] | None = None
 ) -> Callable[[Record], bool] | None:
     """Make the predicate of records that hold an item which is asked for.
 
-    None where the memory's own filter is exact: in a folder, by a query alone.
+    None where the memory's own filter is exact: for a query alone, where there are only items.
 
     Args:
         read: takes the items that are let through, by record, so that they are decoded once.
     """
-    size, matches = len(op.prefix), op.filter.predicate
-    if op.query and matches is None and _is_folder(op.prefix, scope, template):
+    matches = op.filter.predicate
+    if op.query and matches is None and not template.shows_others(op.prefix):
         return None
 
     def predicate(record: Record) -> bool:
         item = to_stored_item(record, template)
-        if item.namespace[:size] != op.prefix or (not op.query and item.part):
-            return False
-        if op.query and not item.indexed:
+        if not _is_asked(item, op, template) or (not op.query and item.part):
             return False
         if matches is not None and not matches(item.value()):
             return False
@@ -225,76 +226,105 @@ def _predicate(
     return predicate
 
 
+def _is_asked(item: StoredItem, op: ItemSearch, template: NamespaceTemplate) -> bool:
+    """Tell whether an item is under the prefix, and may be found there and by the query."""
+    return (
+        item.namespace[: len(op.prefix)] == op.prefix
+        and (item.encoded is not None or template.shows_others(op.prefix))
+        and (item.indexed or not op.query)
+    )
+
+
 def _where(
-    prefix: Namespace,
-    scope: Scope,
-    template: NamespaceTemplate,
-    narrowing: Mapping[str, Any] | None = None,
+    prefix: Namespace, template: NamespaceTemplate, narrowing: Mapping[str, Any] | None = None
 ) -> dict[str, Any] | None:
     where = dict(narrowing or {})
-    if _is_folder(prefix, scope, template):
-        where[FOLDERS] = folder_of(prefix)
+    if not template.shows_others(prefix):
+        where |= {FOLDERS: folder_of(prefix)} if prefix else IS_ITEM
     return where or None
 
 
-def _is_folder(prefix: Namespace, scope: Scope, template: NamespaceTemplate) -> bool:
-    return bool(prefix) and (scope == PLAIN_SCOPE or template.has_items_only(prefix))
-
-
-def _listed(op: ItemSearch, scope: Scope, template: NamespaceTemplate) -> Plan[ScoredItems]:
+def _listed(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> Plan[ScoredItems]:
+    template = options.template
     read: dict[str, StoredItem] = {}
-    predicate = _predicate(op, scope, template, read)
-    where = _where(op.prefix, scope, template, op.filter.where)
-    found: ScoredItems = []
-    cursor = None
-    while len(found) < op.end:
-        limit = min(_PAGE_SIZE, op.end - len(found))
-        page = yield call(
-            "list", scope, where=where, predicate=predicate, limit=limit, cursor=cursor
-        )
-        found += [(read[one.id], None) for one in page.records]
-        cursor = page.cursor
-        if cursor is None:
-            break
-    return found
+    reading = {
+        "predicate": _predicate(op, template, read),
+        "where": _where(op.prefix, template, op.filter.where),
+    }
+    found: dict[Scope, list[Record]] = {one: [] for one in scopes}
+    cursors: dict[Scope, str | None] = dict.fromkeys(scopes)
+    while cursors:
+        pages = yield [
+            call(
+                "list",
+                scope,
+                limit=min(_PAGE_SIZE, op.end - len(found[scope])),
+                cursor=cursor,
+                **reading,
+            )
+            for scope, cursor in cursors.items()
+        ]
+        after = {scope: page.cursor for scope, page in zip(cursors, pages, strict=True)}
+        for scope, page in zip(cursors, pages, strict=True):
+            found[scope] += page.records
+        cursors = {
+            scope: cursor
+            for scope, cursor in after.items()
+            if cursor is not None and len(found[scope]) < op.end
+        }
+    records = [one for some in found.values() for one in some]
+    if len(scopes) > 1:
+        records.sort(key=lambda one: (one.created_at, one.id), reverse=True)
+    return [(read[one.id], None) for one in records[: op.end]]
 
 
-def _ranked(op: ItemSearch, scope: Scope, template: NamespaceTemplate) -> Plan[ScoredItems]:
-    predicate = _predicate(op, scope, template)
-    where = _where(op.prefix, scope, template, op.filter.where)
-    options = {"where": where, "predicate": predicate, "threshold": op.threshold}
+def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> Plan[ScoredItems]:
+    template = options.template
+    by_cosine = options.ranking == "similarity"
+    asking = {
+        "where": _where(op.prefix, template, op.filter.where),
+        "predicate": _predicate(op, template),
+        "threshold": None if by_cosine else op.threshold,
+        "ranking": options.ranking,
+    }
     found: ScoredItems = []
     seen: set[tuple[Namespace, str]] = set()
     lowest = 1.0
-    for step in _STEPS:
-        matches = yield call("search", op.query, scope, top_k=step, **options)
-        for item, score in (yield from _resolve_parts(matches, op, scope, template)):
+    # By cosine alone the order is the same whatever is asked for.
+    first = (op.end, *(one for one in _STEPS if one > op.end)) if by_cosine else _STEPS
+    for step in (one for one in first if one <= _STEPS[-1]):
+        matches = yield call("search", op.query, scopes, top_k=step, **asking)
+        for item, score in (yield from _resolve_parts(matches, op, template)):
             if (item.namespace, item.key) not in seen:
                 seen.add((item.namespace, item.key))
                 lowest = min(lowest, score)
                 found.append((item, lowest))
         if len(found) >= op.end or len(matches) < step:
-            return found
+            least = op.threshold if by_cosine and op.threshold is not None else -1.0
+            return [(item, score) for item, score in found if (score or 0.0) >= least]
     raise InvalidRecordError(
         field="limit",
         value=op.end,
-        reason="goes beyond the 1,000 best of a query",
+        reason=f"goes with the offset beyond the {_STEPS[-1]:,} best of a query",
         hint="Ask for fewer, narrow the filter, or list without a query.",
     )
 
 
 def _resolve_parts(
-    matches: Sequence[Match], op: ItemSearch, scope: Scope, template: NamespaceTemplate
+    matches: Sequence[Match], op: ItemSearch, template: NamespaceTemplate
 ) -> Plan[list[tuple[StoredItem, float]]]:
     """Put the item in the place of a part that was found; drop parts that it no longer has."""
     found = [(to_stored_item(one.record, template), one.relevance) for one in matches]
     # The memory has compared it already; this check does not depend on that being right.
-    found = [one for one in found if one[0].namespace[: len(op.prefix)] == op.prefix]
-    wanted = list({one.of for one, _ in found if one.part})
+    found = [one for one in found if _is_asked(one[0], op, template)]
+    wanted: dict[Scope, dict[str, None]] = {}
+    for one, _ in found:
+        if one.part:
+            wanted.setdefault(template.scope_of(one.namespace), {})[one.of] = None
     if not wanted:
         return found
-    records = yield call("get_many", wanted, scope)
-    items = {one.id: to_stored_item(one, template) for one in records}
+    records = yield [call("get_many", list(ids), scope) for scope, ids in wanted.items()]
+    items = {one.id: to_stored_item(one, template) for some in records for one in some}
     resolved = []
     for one, score in found:
         item = items.get(one.of) if one.part else one
@@ -312,30 +342,39 @@ def list_namespaces(op: NamespaceListing, options: StoreOptions) -> Plan[list[Na
     prefix = max(prefixes, key=len, default=())
     template = options.template
     held: set[Namespace] = set()
-    for scope in template.scopes(prefix, options.users):
-        folders = yield call("folders", scope)
-        found = {folder: _namespace_of(folder, scope, template) for folder in folders}
-        held.update(one for one in found.values() if one is not None)
-        if not _is_folder(prefix, scope, template):
+    if template.is_open(prefix):
+        folders = yield call("list_folders")
+        for scope, names in folders.items():
+            held.update(_namespaces_of(names, scope, template).values())
+    else:
+        scope = template.scope_of(prefix)
+        names = yield call("folders", scope)
+        found = _namespaces_of(names, scope, template)
+        held.update(found.values())
+        if template.shows_others(prefix):
             outside = [_IN_NO_FOLDER]
-            outside += [{FOLDERS: folder} for folder, one in found.items() if one is None]
+            outside += [{FOLDERS: folder} for folder in names if folder not in found]
             for where in outside:
                 held |= yield from _namespaces_of_others(where, scope, template)
     fitting = (one for one in held if all(_fits(one, kind, path) for kind, path in op.conditions))
-    names = {one if op.max_depth is None else one[: op.max_depth] for one in fitting}
-    return sorted(names)[op.start : op.end]
+    listed = {one if op.max_depth is None else one[: op.max_depth] for one in fitting}
+    return sorted(listed)[op.start : op.end]
 
 
-def _namespace_of(folder: str, scope: Scope, template: NamespaceTemplate) -> Namespace | None:
-    """Read a folder of a scope as a namespace of items; None if it is somebody else's."""
-    try:
-        labels = json.loads(folder)
-    except ValueError:
-        return None
-    if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
-        return None
-    namespace = tuple(labels)
-    return namespace if template.scope_of(namespace).user_id == scope.user_id else None
+def _namespaces_of(
+    folders: Sequence[str], scope: Scope, template: NamespaceTemplate
+) -> dict[str, Namespace]:
+    """Read folders of a scope as namespaces of its items, without those that are not."""
+    found = {}
+    for folder in folders:
+        try:
+            namespace = namespace_of_folder(folder)
+        except ValueError:
+            continue
+        own = template.scope_of(namespace)
+        if own == scope or own.covers(scope) or scope.covers(own):
+            found[folder] = namespace
+    return found
 
 
 def _namespaces_of_others(
@@ -432,7 +471,19 @@ def _entry(key: object, given: Any, depth: int) -> ValuePredicate:
     if not isinstance(key, str) or key.startswith("$"):
         raise _StoreFilterError(key, "must be a field, as operators stand under one")
     predicate = _condition(given, depth)
-    return lambda value: predicate(value.get(key, _MISSING))
+    return lambda value: predicate(_value_at(value, key))
+
+
+def _value_at(value: Mapping[str, Any], key: str) -> Any:
+    """Read the value of a key, else that to which its dots lead; `_MISSING` if there is none."""
+    if key in value or "." not in key:
+        return value.get(key, _MISSING)
+    held: Any = value
+    for part in key.split("."):
+        if not isinstance(held, Mapping) or part not in held:
+            return _MISSING
+        held = held[part]
+    return held
 
 
 def _condition(given: Any, depth: int) -> ValuePredicate:
@@ -507,13 +558,14 @@ def _number(value: object) -> float | int | None:
 
 
 def _operand(value: Any) -> Any:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if value is None or isinstance(value, str | bool | int):
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or (isinstance(value, float) and not math.isnan(value)):
         return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    raise _StoreFilterError(value, "must be a JSON value")
+    try:
+        return plain_scalar("filter", value)
+    except InvalidRecordError:
+        raise _StoreFilterError(value, "must be a JSON value") from None
 
 
 def _is_number(value: object) -> bool:

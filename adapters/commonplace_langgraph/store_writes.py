@@ -3,7 +3,7 @@
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,6 @@ from commonplace import Command, Delete, Fact, InvalidRecordError, Record, Revis
 from commonplace.agents import Plan, call
 
 from .store_items import (
-    PLAIN_SCOPE,
     ItemAddress,
     ItemNamespaceError,
     Namespace,
@@ -27,9 +26,11 @@ from .store_items import (
     storable_text,
     texts_of,
     to_json,
+    to_plain,
     to_stored_item,
     with_text_hash,
 )
+from .store_queries import IS_ITEM, scopes_of
 
 _MAX_FACTS = 1000  # in one command
 _SWEEP_PAGE_SIZE = 1000
@@ -45,12 +46,12 @@ class ItemPut:
 
     Attributes:
         facts: what holds it: itself, then its other texts. None deletes it.
-        expires: it has a time to live.
+        ttl: minutes; None for ever.
     """
 
     address: ItemAddress
     facts: tuple[Fact, ...] = ()
-    expires: bool = False
+    ttl: float | None = None
 
 
 def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
@@ -66,17 +67,17 @@ def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
     if not namespace or namespace[0] == "langgraph":
         why = "must not be empty" if not namespace else "must not begin with 'langgraph'"
         raise ItemNamespaceError(namespace, why)
-    encoded = to_json(op.value)  # before its texts are looked for
+    value = to_plain(op.value)
     ttl = _check_ttl(op.ttl)
     facts = item_facts(
         address,
-        op.value,
-        encoded=encoded,
-        texts=texts_of(op.value, options.fields if op.index is None else op.index),
+        value,
+        encoded=to_json(value),
+        texts=texts_of(value, options.fields if op.index is None else op.index),
         ttl=ttl,
         at=datetime.now(UTC),
     )
-    return ItemPut(address, facts, expires=ttl is not None)
+    return ItemPut(address, facts, ttl)
 
 
 def put_commands(puts: Sequence[tuple[ItemPut, StoredItem | None]]) -> list[Command]:
@@ -156,6 +157,34 @@ def refresh_commands(
     return commands
 
 
+def restart_commands(puts: Iterable[ItemPut]) -> Plan[list[Command]]:
+    """Make the commands that let times to live count from now, when their items are stored.
+
+    A slow model may have used up some of them.
+    """
+    at = datetime.now(UTC)
+    commands: list[Command] = []
+    for put in puts:
+        if put.ttl is None or not put.facts:
+            continue
+        ends, later = put.facts[0].expires_at, at + timedelta(minutes=put.ttl)
+        if ends is None or later - ends <= timedelta(minutes=put.ttl) * _SLACK:
+            continue
+        address = put.address
+        parts = range(1, len(put.facts))
+        ids = [item_id(address.scope, address.namespace, address.key, part) for part in parts]
+        records = yield [
+            call("get", one, address.scope, include_expired=True)
+            for one in (*address.record_ids, *ids)
+        ]
+        commands += [
+            Revise(record=one, expires_at=later)
+            for one in records
+            if one and one.expires_at == ends
+        ]
+    return commands
+
+
 def _delete_parts(
     scope: Scope, namespace: Namespace, key: str, parts: Iterable[int]
 ) -> list[Command]:
@@ -195,10 +224,7 @@ def _check_ttl(ttl: object) -> float | None:
 
 
 def sweep_expired(options: StoreOptions, at: datetime) -> Plan[int]:
-    """Delete the expired items of every scope that is known; return how many."""
-    scopes: dict[Scope, None] = dict.fromkeys([PLAIN_SCOPE, *options.expiring])
-    if options.users is not None:
-        scopes |= dict.fromkeys(options.template.scopes((), options.users))
+    """Delete the expired items of every namespace; return how many."""
     count = 0
 
     def is_expired(record: Record) -> bool:
@@ -207,12 +233,13 @@ def sweep_expired(options: StoreOptions, at: datetime) -> Plan[int]:
             return False
         return to_stored_item(record, options.template).encoded is not None
 
-    for scope in scopes:
+    for scope in (yield from scopes_of((), options.template)):
         cursor = None
         while True:
             page = yield call(
                 "list",
                 scope,
+                where=IS_ITEM,
                 predicate=is_expired,
                 include_superseded=True,
                 include_expired=True,
@@ -232,6 +259,24 @@ def sweep_expired(options: StoreOptions, at: datetime) -> Plan[int]:
     return count
 
 
+class Count(int):
+    """A number that may also be awaited, as the framework has async stores apart."""
+
+    def __await__(self) -> Generator[None, None, int]:
+        """Return the number at once."""
+        yield from ()
+        return int(self)
+
+
+class Sweeping(Future[None]):
+    """The future of a sweeper; awaiting it does not wait for its end, as with async stores."""
+
+    def __await__(self) -> Generator[None, None, "Sweeping"]:
+        """Return self at once."""
+        yield from ()
+        return self
+
+
 class Sweeper:
     """Calls a sweep every so many minutes, on a thread of its own, until it is stopped."""
 
@@ -242,9 +287,9 @@ class Sweeper:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, minutes: float | None = None) -> "Future[None]":
+    def start(self, minutes: float | None = None) -> Sweeping:
         """Start, unless it runs already; the future ends with it, and cancelling that stops it."""
-        future: Future[None] = Future()
+        future = Sweeping()
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._stopped = threading.Event()
@@ -270,7 +315,7 @@ class Sweeper:
         thread.join(timeout)
         return not thread.is_alive()
 
-    def _run(self, seconds: float, stopped: threading.Event, future: "Future[None]") -> None:
+    def _run(self, seconds: float, stopped: threading.Event, future: Sweeping) -> None:
         while not stopped.wait(seconds):
             try:
                 self._sweep()

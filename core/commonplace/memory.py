@@ -872,16 +872,16 @@ class Memory:
         """List the folders, as `folders`."""
         return await self._run(self.folders, scope)
 
-    def list_folders(self) -> Mapping[str | None, Sequence[str]]:
-        """List the folders as `folders` does, of each user; None for no user. For operators.
+    def list_folders(self) -> Mapping[Scope, Sequence[str]]:
+        """List the folders as `folders` does, by the scopes of their records; for operators.
 
-        A user whose records are in no folder is missing.
+        A scope whose records are in no folder is missing.
         """
         self._check_open()
         return self._runtime.engines.graph.list_folders()
 
-    async def alist_folders(self) -> Mapping[str | None, Sequence[str]]:
-        """List the folders of each user, as `list_folders`."""
+    async def alist_folders(self) -> Mapping[Scope, Sequence[str]]:
+        """List the folders of each scope, as `list_folders`."""
         return await self._run(self.list_folders)
 
     def list_users(self, folder: str) -> Sequence[str]:

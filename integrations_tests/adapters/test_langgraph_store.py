@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import threading
+import time
 from concurrent.futures import CancelledError
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +21,6 @@ from commonplace import (
     Fact,
     InvalidFilterError,
     InvalidRecordError,
-    InvalidScopeError,
     LoopRequiredError,
     Memory,
     Message,
@@ -112,38 +112,63 @@ def test_no_user_sees_anothers_memory(memory: Memory, store: CommonplaceStore) -
     assert "mine" not in contents(store.search(("memories", "bob"), limit=20))
 
 
-@pytest.mark.parametrize("prefix", [(), ("memories",)])
-def test_what_would_cross_users_is_refused(store: CommonplaceStore, prefix: Any) -> None:
-    with pytest.raises(InvalidScopeError, match="users="):
-        store.search(prefix)
-    with pytest.raises(InvalidScopeError, match="template=None"):
-        store.list_namespaces(prefix=prefix or None)
-    with pytest.raises(InvalidScopeError):
-        store.list_namespaces(prefix=("memories", "*", "x"))
-    with pytest.raises(InvalidScopeError):
-        store.list_namespaces(suffix=("alice",))
-
-
-def test_a_store_that_knows_its_users_crosses_them(memory: Memory) -> None:
-    users = ["alice"]
-    store = CommonplaceStore(memory, users=lambda: users)
+def test_a_search_that_names_no_user_finds_items_alone(
+    memory: Memory, store: CommonplaceStore
+) -> None:
     for name in ("alice", "bob"):
         memory.add(f"{name} drinks tea", Scope(user_id=name))
         store.put(("memories", name, "x"), "k", {"content": f"{name} likes tea"})
+    memory.add("carol drinks tea", Scope(user_id="carol"))
+    memory.add(Fact(text="tea", metadata={"under": ["sports"]}), Scope(user_id="carol"))
+    memory.add("nobody drinks tea", Scope(agent_id="langgraph"))
+    memory.add(Fact(text="tea", metadata={"langgraph": {}, "under": "[]"}), ALICE)
     store.put(("docs",), "k", {"content": "on tea"})
     store.put(("memories",), "k", {"content": "all drink tea"})
+    items = ["alice likes tea", "all drink tea", "bob likes tea"]
 
-    hers = ["alice drinks tea", "alice likes tea", "all drink tea"]
-    assert contents(store.search(("memories",))) == hers
-    users.append("bob")
-    assert len(store.search(())) == 6
-    pages = [store.search(("memories",), query="tea", limit=2, offset=n) for n in (0, 2, 4)]
-    assert [len(one) for one in pages] == [2, 2, 1]
-    assert len({(one.namespace, one.key) for page in pages for one in page}) == 5
-    assert store.list_namespaces(suffix=("x",)) == [
-        ("memories", "alice", "x"),
-        ("memories", "bob", "x"),
-    ]
+    for query in (None, "tea"):
+        assert contents(store.search(("memories",), query=query)) == items
+        assert contents(store.search((), query=query)) == [*items, "on tea"]
+        assert contents(store.search(("memories", "bob"), query=query)) == [
+            "bob drinks tea",
+            "bob likes tea",
+        ]
+        pages = [store.search((), query=query, limit=2, offset=n) for n in (0, 2, 4)]
+        assert [len(one) for one in pages] == [2, 2, 0]
+        assert len({one.namespace for page in pages for one in page}) == 4
+    ours = [("docs",), ("memories",), ("memories", "alice", "x"), ("memories", "bob", "x")]
+    assert store.list_namespaces() == ours
+    assert store.list_namespaces(suffix=("x",)) == ours[2:]
+    assert store.list_namespaces(prefix=("memories", "*", "x")) == ours[2:]
+    assert store.list_namespaces(max_depth=1) == ours[:2]
+    assert store.list_namespaces(prefix=("memories", "bob")) == [("memories", "bob"), ours[3]]
+
+
+def test_what_was_put_is_found_above_it_until_it_is_forgotten(
+    memory: Memory, store: CommonplaceStore
+) -> None:
+    store.put(HERS, "k", {"content": "Alice rows"})
+    store.put(("memories", "bob"), "k", {"content": "Bob rows"})
+    memory.forget(ALICE)
+
+    assert contents(store.search(())) == contents(store.search((), query="rows")) == ["Bob rows"]
+    assert store.list_namespaces() == [("memories", "bob")]
+
+
+@pytest.mark.parametrize(
+    "template", [("{user_id}",), ("{user_id}", "m"), ("{agent_id}", "{user_id}"), None]
+)
+def test_items_are_found_above_them_under_every_template(memory: Memory, template: Any) -> None:
+    store = CommonplaceStore(memory, template=template)
+    places = [("cook", "alice"), ("cook", "bob"), ("cook",), ("alice", "m"), ("alice", "m", "x")]
+    for place in places:
+        store.put(place, "k", {"content": "tea"})
+
+    for prefix in ((), ("cook",), ("alice",), ("alice", "m")):
+        fitting = sorted(one for one in places if one[: len(prefix)] == prefix)
+        assert sorted(one.namespace for one in store.search(prefix)) == fitting
+        assert sorted(one.namespace for one in store.search(prefix, query="tea")) == fitting
+        assert store.list_namespaces(prefix=prefix) == fitting
 
 
 def test_namespaces_are_listed_without_reading_items(
@@ -264,21 +289,31 @@ def test_a_threshold_leaves_out_what_says_little(memory: Memory) -> None:
     assert tea >= 0.5 > boats
 
 
-def test_a_query_goes_as_far_as_a_thousand(store: CommonplaceStore) -> None:
-    with pytest.raises(InvalidRecordError, match="1,000 best"):
-        store.batch(
-            [PutOp(("docs",), f"k{n}", {"t": f"tea {n}"}) for n in range(1001)]
-        ) and store.search(("docs",), query="tea", limit=1001)
+@pytest.mark.parametrize("ranking", ["calibrated", "similarity"])
+def test_each_limit_up_to_a_hundred_is_one_search(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, ranking: Any
+) -> None:
+    store = CommonplaceStore(memory, ranking=ranking)
+    store.batch([PutOp(("docs",), f"k{n}", {"t": f"tea {n}"}) for n in range(120)])
+    asked: list[int] = []
+    real = Memory.search
 
-    found = store.search(("docs",), limit=2000)
-    assert len({one.key for one in found}) == 1001
+    def search(self: Memory, *args: Any, **given: Any) -> Any:
+        asked.append(given["top_k"])
+        return real(self, *args, **given)
+
+    monkeypatch.setattr(Memory, "search", search)
+    for number, limit in enumerate((5, 10, 11, 50, 100), 1):
+        assert len(store.search(("docs",), query="tea", limit=limit)) == limit
+        assert len(asked) == number
 
 
 def test_a_large_value_and_a_long_question_are_taken(store: CommonplaceStore) -> None:
     lines = [f"line {n} ü" for n in range(20_000)]
     store.put(("docs",), "file", {"lines": lines})
-    with pytest.raises(InvalidRecordError, match="at most"):
-        store.put(("docs",), "file", {"lines": lines * 10})
+    with pytest.raises(InvalidRecordError, match=r"value=.* is too large") as raised:
+        store.put(("docs",), "file", {"lines": lines * 100})
+    assert raised.value.field == "value"
 
     [found] = store.search(("docs",), query="line 7 " * 5000)
     assert found.value == {"lines": lines}
@@ -338,7 +373,7 @@ def test_words_of_ours_in_other_hands_are_just_metadata(
 
     assert len(store.search(HERS, query="rows")) == len(store.search(HERS)) == 5
     assert store.get(("memories", "bob"), "k") is None
-    assert CommonplaceStore(memory, users=["alice"]).search(("memories", "bob")) == []
+    assert store.search(("memories", "bob")) == []
 
 
 def test_a_key_like_an_id_is_any_key(store: CommonplaceStore) -> None:
@@ -440,6 +475,41 @@ def test_a_sweeper_starts_and_stops(memory: Memory) -> None:
     with pytest.raises(CancelledError):
         running.result()
     assert store.stop_ttl_sweeper(10)
+
+
+class SlowEmbedder(HashEmbedder):
+    """Takes its time with documents."""
+
+    def embed(self, texts: Any, *, purpose: Any) -> list[list[float]]:
+        if purpose == "document":
+            time.sleep(1.0)
+        return super().embed(texts, purpose=purpose)
+
+
+@pytest.mark.parametrize("key", ["k", "5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11"])
+def test_a_time_to_live_counts_from_when_the_item_is_stored(tmp_path: Path, key: str) -> None:
+    with Memory.open(str(tmp_path), embedder=SlowEmbedder()) as memory:
+        store = CommonplaceStore(memory)
+        value = {"a": "green tea", "b": "rowing boats"}
+        store.put(HERS, key, value, index=["a", "b"], ttl=0.8 / 60)
+        stored = datetime.now(UTC)
+
+        found = store.get(HERS, key, refresh_ttl=False)
+        records = memory.list(ALICE, include_expired=True).records
+        ends = [one.expires_at for one in records if one.expires_at]
+        assert found is not None
+        assert len(ends) == 2
+        assert all(abs((one - stored).total_seconds() - 0.8) < 0.4 for one in ends)
+
+
+async def test_a_sweep_and_a_sweeper_can_be_awaited(memory: Memory) -> None:
+    store = CommonplaceStore(memory)
+    await store.setup()
+    await store.aput(("docs",), "brief", {"t": "tea"}, ttl=1e-6)
+    assert await store.sweep_ttl() == 1
+    running = await store.start_ttl_sweeper(60)
+    assert not running.done()
+    assert await store.stop_ttl_sweeper(10)
 
 
 # -- models and opening ------------------------------------------------------------------------
@@ -629,6 +699,44 @@ def test_langmems_tools_work_on_the_store(memory: Memory, store: CommonplaceStor
     manage.invoke({"action": "delete", "id": key}, config)
     assert [one.text for one in memory.list(ALICE).records] == ["Alice keeps wasps"]
     assert json.loads(search.invoke({"query": "tea"}, {"configurable": {"user": "bob"}})) == []
+
+
+@langmem_warns
+@pytest.mark.parametrize("place", [("memories",), ("docs", "shared"), ("{user}", "memories")])
+def test_langmems_tools_work_where_no_user_is_named(store: CommonplaceStore, place: Any) -> None:
+    langmem = pytest.importorskip("langmem")
+    manage = langmem.create_manage_memory_tool(place, store=store)
+    search = langmem.create_search_memory_tool(place, store=store)
+    config: Any = {"configurable": {"user": "alice"}}
+    store.put(("memories", "bob"), "k", {"content": "Bob drinks milk"})
+
+    answer = manage.invoke({"content": "Tea is served at five", "action": "create"}, config)
+    key = answer.split()[-1]
+    given = {"content": "Tea is served at six", "action": "update", "id": key}
+    manage.invoke(given, config)
+    found = [one["value"]["content"] for one in json.loads(search.invoke({"query": "tea"}, config))]
+    bobs = ["Bob drinks milk"] if place == ("memories",) else []
+    assert sorted(found) == sorted(["Tea is served at six", *bobs])
+    manage.invoke({"action": "delete", "id": key}, config)
+    left = json.loads(search.invoke({"query": "tea"}, config))
+    assert [one["value"]["content"] for one in left] == bobs
+
+
+@langmem_warns
+async def test_langmems_manager_works_where_no_user_is_named(store: CommonplaceStore) -> None:
+    langmem = pytest.importorskip("langmem")
+    await store.aput(
+        ("memories",), "old", {"kind": "Memory", "content": {"content": "Tea at five"}}
+    )
+    insert = {"name": "Memory", "args": {"content": "Tea is served at six"}, "id": "1"}
+    model = Scripted(turns=[[insert]])
+    manager = langmem.create_memory_store_manager(
+        model, namespace=("memories",), store=store, query_limit=8
+    )
+    await manager.ainvoke({"messages": [{"role": "user", "content": "Tea is at six"}]}, {})
+
+    values = [one.value["content"]["content"] for one in await store.asearch((), query="tea")]
+    assert sorted(values) == ["Tea at five", "Tea is served at six"]
 
 
 @langmem_warns

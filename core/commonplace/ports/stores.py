@@ -489,8 +489,8 @@ class GraphStore(Protocol):
         those that have expired do not count.
         """
 
-    def list_folders(self) -> dict[str | None, list[str]]:
-        """List the folders as `folders` does, of each user who has any; None for no user."""
+    def list_folders(self) -> dict[Scope, list[str]]:
+        """List the folders as `folders` does, of each scope that has records in any."""
 
     def list_users(self, folder: str) -> list[str]:
         """List the users who have live records in a folder, expired or not, in no order.

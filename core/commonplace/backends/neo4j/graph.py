@@ -146,23 +146,16 @@ class Neo4jGraph:
 
     def folders(self, scope: Scope) -> list[str]:
         """List the folders that live records are in, each once, in no order; reads every record."""
-        found: dict[str, None] = {}
-        cursor = None
-        while True:
-            page = self.page(scope, limit=_BATCH, cursor=cursor)
-            found |= {names[-1]: None for one in page.records if (names := folders_of(one))}
-            cursor = page.cursor
-            if cursor is None:
-                return list(found)
+        return list({name: None for _, name in self._innermost(scope)})
 
-    def list_folders(self) -> dict[str | None, list[str]]:
-        """List the folders as `folders` does, of each user; reads every record."""
-        found: dict[str | None, list[str]] = {}
+    def list_folders(self) -> dict[Scope, list[str]]:
+        """List the folders as `folders` does, of each scope that has any; reads every record."""
+        found: dict[Scope, dict[str, None]] = {}
         for scope in dict.fromkeys(map(_user_scope, self.list_scopes())):
-            held = found.get(scope.user_id, [])
-            if names := list(dict.fromkeys([*held, *self.folders(scope)])):
-                found[scope.user_id] = names
-        return found
+            for record, name in self._innermost(scope):
+                if scope.user_id or record.scope == scope:
+                    found.setdefault(record.scope, {})[name] = None
+        return {scope: list(names) for scope, names in found.items()}
 
     def list_users(self, folder: str) -> list[str]:
         """List the users who have live records in a folder; reads until it finds one of each."""
@@ -253,6 +246,16 @@ class Neo4jGraph:
     def close(self) -> None:
         """Close the driver; repeating it does nothing."""
         self.driver.close()
+
+    def _innermost(self, scope: Scope) -> Iterator[tuple[Record, str]]:
+        """Read the live records of a scope that are in a folder, with the innermost one."""
+        cursor = None
+        while True:
+            page = self.page(scope, limit=_BATCH, cursor=cursor)
+            yield from ((one, names[-1]) for one in page.records if (names := folders_of(one)))
+            cursor = page.cursor
+            if cursor is None:
+                return
 
     def _scan(
         self, text: str, scope: Scope, after: tuple[int, str], size: int, **parameters: Any

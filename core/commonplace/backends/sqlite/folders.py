@@ -81,17 +81,17 @@ def names(connection: Connection, scope: Scope, at: datetime) -> list[str]:
     return [name for (name,) in connection.execute(sql, (*values, rows.to_micros(at)))]
 
 
-def names_by_user(connection: Connection, at: datetime) -> dict[str | None, list[str]]:
-    """List the innermost folders of live records, of each user who has any; None for no user."""
-    owner_of = _partitions(connection, "")
+def names_by_scope(connection: Connection, at: datetime) -> dict[Scope, list[str]]:
+    """List the innermost folders of live records, of each scope that has any."""
+    user_of = _partitions(connection, "")
     sql = (
-        "SELECT DISTINCT partition, name FROM folder"
+        "SELECT DISTINCT partition, name, agent_id, session_id FROM folder"
         " WHERE innermost AND (until IS NULL OR until > ?)"
     )
-    found: dict[str | None, list[str]] = {}
-    for partition, name in connection.execute(sql, (rows.to_micros(at),)):
-        found.setdefault(owner_of[partition], []).append(name)
-    return found
+    found: dict[tuple[str | None, str | None, str | None], list[str]] = {}
+    for partition, name, agent, session in connection.execute(sql, (rows.to_micros(at),)):
+        found.setdefault((user_of[partition], agent, session), []).append(name)
+    return {rows.to_scope(*ids): names for ids, names in found.items()}
 
 
 def users(connection: Connection, name: str) -> list[str]:

@@ -65,8 +65,8 @@ class SqliteGraph:
     ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         with self._handle.read() as connection:
-            found = (records.read(connection, one) for one in ids)
-            live = (rows.to_record(row) for row in found if row and row.live)
+            found = records.read_many(connection, ids)
+            live = (rows.to_record(row) for row in found if row.live)
             return list(rows.visible(scope, live, include_expired=include_expired))
 
     def page(
@@ -152,10 +152,10 @@ class SqliteGraph:
         with self._handle.read() as connection:
             return folders.names(connection, scope, now())
 
-    def list_folders(self) -> dict[str | None, list[str]]:
-        """List the folders that live records are in, of each user; None for no user."""
+    def list_folders(self) -> dict[Scope, list[str]]:
+        """List the folders that live records are in, of each scope that has any."""
         with self._handle.read() as connection:
-            return folders.names_by_user(connection, now())
+            return folders.names_by_scope(connection, now())
 
     def list_users(self, folder: str) -> list[str]:
         """List the users who have live records in a folder; in any for an empty name."""

@@ -456,8 +456,14 @@ class GraphStoreContract:
         assert graph.folders(session) == ["x"]
         assert graph.folders(Scope(agent_id="b")) == ["x/y"]
         assert graph.folders(Scope(user_id="carol")) == []
-        listed = {user: sorted(names) for user, names in graph.list_folders().items()}
-        assert listed == {"alice": ["v", "x", "x/y", "x/z"], "bob": ["bob's"], None: ["x/y"]}
+        listed = {scope: sorted(names) for scope, names in graph.list_folders().items()}
+        assert listed == {
+            ALICE: ["v", "x/y"],
+            bot: ["x/z"],
+            session: ["x"],
+            Scope(user_id="bob"): ["bob's"],
+            Scope(agent_id="b"): ["x/y"],
+        }
         assert sorted(graph.list_users("")) == ["alice", "bob"]
         assert graph.list_users("x") == ["alice"]
         assert graph.list_users("x/y") == ["alice"]

@@ -477,6 +477,18 @@ class SaverContract:
         [found] = saver.list(at(user="alice"))
         assert found.pending_writes == []
 
+    def test_a_call_that_names_nobody_reads_the_thread(self, kept: Memory):
+        saver = CommonplaceSaver(kept, owner=lambda _, run: Scope(user_id=run["user"]))
+        put(saver, at(user="alice"), {"x": "hers"})
+
+        assert saver.get_tuple(at()) is not None
+        assert len(list(saver.list(at()))) == 1
+        with pytest.raises(InvalidRecordError, match="another owner"):
+            saver.get_tuple(at(user="bob"))
+        wrong = CommonplaceSaver(kept, owner=lambda _, run: {"alice": "a"}[run["user"]])
+        with pytest.raises(KeyError):
+            wrong.get_tuple(at(user="bob"))
+
     async def test_a_rule_may_look_at_the_context_of_the_run(self, kept: Memory):
         who = ContextVar("who", default="nobody")
         saver = CommonplaceSaver(kept, owner=lambda thread, given: Scope(user_id=who.get()))
