@@ -184,6 +184,10 @@ def race_calls(size: int) -> dict[str, tuple[int, Callable[[BaseStore, int], obj
         "batched put, of 100": (20, batch),
         "get": (200, lambda store, n: store.get(place(n), f"k{n}")),
         "search, query, all": (50, lambda store, n: store.search(("docs",), query=text(n))),
+        "search, query, 50 of all": (
+            50,
+            lambda store, n: store.search(("docs",), query=text(n), limit=50),
+        ),
         "search, query, 1 namespace": (50, lambda store, n: store.search(place(n), query=text(n))),
         "list, 10": (50, lambda store, _: store.search(("docs",))),
         "list, filter, a 50th": (
@@ -198,6 +202,7 @@ def race_calls(size: int) -> dict[str, tuple[int, Callable[[BaseStore, int], obj
             20,
             lambda store, _: store.list_namespaces(prefix=("docs",), limit=1000),
         ),
+        "list_namespaces, first 100": (20, lambda store, _: store.list_namespaces()),
     }
 
 

@@ -251,31 +251,29 @@ def _listed(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
         "predicate": _predicate(op, template, read),
         "where": _where(op.prefix, template, op.filter.where),
     }
-    found: dict[Scope, list[Record]] = {one: [] for one in scopes}
+    found: list[Record] = []
     cursors: dict[Scope, str | None] = dict.fromkeys(scopes)
     while cursors:
+        # Of many scopes each has but few of the newest.
+        size = min(_PAGE_SIZE, 1 + (op.end - 1) // len(cursors))
         pages = yield [
-            call(
-                "list",
-                scope,
-                limit=min(_PAGE_SIZE, op.end - len(found[scope])),
-                cursor=cursor,
-                **reading,
-            )
+            call("list", scope, limit=size, cursor=cursor, **reading)
             for scope, cursor in cursors.items()
         ]
-        after = {scope: page.cursor for scope, page in zip(cursors, pages, strict=True)}
-        for scope, page in zip(cursors, pages, strict=True):
-            found[scope] += page.records
+        found = sorted((*found, *(one for page in pages for one in page.records)), key=_age)
+        del found[op.end :]
+        last = _age(found[-1]) if len(found) == op.end else None
         cursors = {
-            scope: cursor
-            for scope, cursor in after.items()
-            if cursor is not None and len(found[scope]) < op.end
+            scope: page.cursor
+            for scope, page in zip(cursors, pages, strict=True)
+            if page.cursor and (last is None or _age(page.records[-1]) < last)
         }
-    records = [one for some in found.values() for one in some]
-    if len(scopes) > 1:
-        records.sort(key=lambda one: (one.created_at, one.id), reverse=True)
-    return [(read[one.id], None) for one in records[: op.end]]
+    return [(read[one.id], None) for one in found]
+
+
+def _age(record: Record) -> tuple[float, int]:
+    """Order records as a page does, newest first."""
+    return -record.created_at.timestamp(), -int(record.id.replace("-", ""), 16)
 
 
 def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> Plan[ScoredItems]:
@@ -356,9 +354,11 @@ def list_namespaces(op: NamespaceListing, options: StoreOptions) -> Plan[list[Na
             outside += [{FOLDERS: folder} for folder in names if folder not in found]
             for where in outside:
                 held |= yield from _namespaces_of_others(where, scope, template)
-    fitting = (one for one in held if all(_fits(one, kind, path) for kind, path in op.conditions))
-    listed = {one if op.max_depth is None else one[: op.max_depth] for one in fitting}
-    return sorted(listed)[op.start : op.end]
+    for kind, path in op.conditions:
+        held = {one for one in held if _fits(one, kind, path)}
+    if op.max_depth is not None:
+        held = {one[: op.max_depth] for one in held}
+    return sorted(held)[op.start : op.end]
 
 
 def _namespaces_of(

@@ -144,6 +144,21 @@ def test_a_search_that_names_no_user_finds_items_alone(
     assert store.list_namespaces(prefix=("memories", "bob")) == [("memories", "bob"), ours[3]]
 
 
+@pytest.mark.parametrize("limit", [1, 3, 7, 100])
+def test_items_of_many_users_are_listed_newest_first(store: CommonplaceStore, limit: int) -> None:
+    chosen = random.Random(limit)
+    put: list[str] = []
+    for n in range(40):
+        place = chosen.choice([("docs",), ("memories", "a"), ("memories", "b"), ("memories", "c")])
+        store.put(place, f"k{n}", {"n": n})
+        put.insert(0, f"k{n}")
+    pages = [store.search((), limit=limit, offset=n) for n in range(0, 40, limit)]
+
+    assert [one.key for page in pages for one in page] == put
+    even = store.search((), limit=limit, filter={"n": {"$in": [*range(0, 40, 2)]}})
+    assert [one.key for one in even] == put[1::2][:limit]
+
+
 def test_what_was_put_is_found_above_it_until_it_is_forgotten(
     memory: Memory, store: CommonplaceStore
 ) -> None:

@@ -123,7 +123,7 @@ class _KnownFailures(StockStoreContract):
 
 
 class TestCommonplaceStore(_KnownFailures):
-    known = CALIBRATED
+    known: ClassVar[Mapping[str, str]] = CALIBRATED
     options: ClassVar[dict[str, Any]] = {}
 
     @pytest.fixture
@@ -169,8 +169,10 @@ class TestSqliteStore(_KnownFailures):
 
         def open_one(embeddings: Any = None, fields: Any = None, **more: Any) -> BaseStore:
             opened.append(sqlite.connect(":memory:", check_same_thread=False, isolation_level=None))
-            store = stores.SqliteStore(opened[-1], index=index_of(embeddings, fields), **more)
-            store.setup()
+            store: BaseStore = stores.SqliteStore(
+                opened[-1], index=index_of(embeddings, fields), **more
+            )
+            store.setup()  # type: ignore[attr-defined]  # of this class
             return store
 
         yield open_one
