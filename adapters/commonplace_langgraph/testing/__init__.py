@@ -1,8 +1,10 @@
 """Test contract of a LangGraph store, for authors of stores.
 
-Import it from the module `store` and inherit from it in a pytest file of your own.
+Import a class from the module `store` or `stock` and inherit from it in a pytest file of your own.
 """
 
 import pytest
 
-pytest.register_assert_rewrite("commonplace_langgraph.testing.store")
+pytest.register_assert_rewrite(
+    "commonplace_langgraph.testing.stock", "commonplace_langgraph.testing.store"
+)
