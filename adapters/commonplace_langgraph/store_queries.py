@@ -292,7 +292,8 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
     first = (op.end, *(one for one in _STEPS if one > op.end)) if by_cosine else _STEPS
     for step in (one for one in first if one <= _STEPS[-1]):
         matches = yield call("search", op.query, scopes, top_k=step, **asking)
-        for item, score in (yield from _resolve_parts(matches, op, template)):
+        scored = [(one, one.score if by_cosine else one.relevance) for one in matches]
+        for item, score in (yield from _resolve_parts(scored, op, template)):
             if (item.namespace, item.key) not in seen:
                 seen.add((item.namespace, item.key))
                 lowest = min(lowest, score)
@@ -309,10 +310,10 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
 
 
 def _resolve_parts(
-    matches: Sequence[Match], op: ItemSearch, template: NamespaceTemplate
+    matches: Sequence[tuple[Match, float]], op: ItemSearch, template: NamespaceTemplate
 ) -> Plan[list[tuple[StoredItem, float]]]:
     """Put the item in the place of a part that was found; drop parts that it no longer has."""
-    found = [(to_stored_item(one.record, template), one.relevance) for one in matches]
+    found = [(to_stored_item(one.record, template), score) for one, score in matches]
     # The memory has compared it already; this check does not depend on that being right.
     found = [one for one in found if _is_asked(one[0], op, template)]
     wanted: dict[Scope, dict[str, None]] = {}
