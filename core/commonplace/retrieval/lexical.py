@@ -72,13 +72,14 @@ def _cached_vocabulary(text: str) -> frozenset[str]:
 def document_terms(text: str) -> Terms:
     """Weigh the terms of a stored text: repetition saturates, long texts count a little less."""
     words = tokens(text)
-    length = 1 - LENGTH_SHARE + LENGTH_SHARE * len(words) / AVERAGE_LENGTH
-    return _terms(
-        {
-            word: count * (SATURATION + 1) / (count + SATURATION * length)
-            for word, count in Counter(words).items()
-        }
-    )
+    size = len(words)
+    return _terms({word: term_weight(count, size) for word, count in Counter(words).items()})
+
+
+def term_weight(count: int, length: int) -> float:
+    """Weigh a term that occurs `count` times in a text of `length` words (BM25)."""
+    share = 1 - LENGTH_SHARE + LENGTH_SHARE * length / AVERAGE_LENGTH
+    return count * (SATURATION + 1) / (count + SATURATION * share)
 
 
 def query_terms(text: str) -> Terms:

@@ -23,7 +23,7 @@ from ..model import Match, Scope, now, turn_key
 from ..ports.stores import Expansion, Hit
 from .calibration import Calibration, Judge
 from .dates import asked_times, time_fit
-from .lexical import CJK, has_cjk, tokens, vocabulary
+from .lexical import CJK, has_cjk, term_weight, tokens, vocabulary
 from .repeats import distinct, newer_first, session_losses
 from .utterances import statements
 
@@ -454,11 +454,12 @@ def lexical_certainty(question: str, hits: Sequence[Hit]) -> float:
     """Compute how much words say, in 0..1: less where the best candidate has no rare one.
 
     The raw score of a rare word grows with the number of records, so it is compared with that of a
-    word that one of these candidates has.
+    word that one of these candidates has. That a word weighs less in a long text does not count:
+    the text has it all the same.
     """
     rare = math.log1p((len(hits) - 0.5) / 1.5)
     needed = rare * (_SURE_TERMS_CJK if has_cjk(question) else _SURE_TERMS)
-    best = max((hit.lexical for hit in hits), default=0.0)
+    best = max((hit.lexical / min(1.0, term_weight(1, hit.words)) for hit in hits), default=0.0)
     return min(1.0, max(0.0, best) / max(needed, EPSILON))
 
 
