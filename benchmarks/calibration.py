@@ -38,7 +38,7 @@ from commonplace.retrieval.calibration import (
     PROBES,
     Script,
     features,
-    measured_scales,
+    measured_scale,
     question_words,
 )
 from commonplace.retrieval.lexical import count_words, vocabulary
@@ -125,10 +125,9 @@ def _asked(question: str, gold: str | None) -> Asked:
 
 def fit(embedder: Embedder) -> None:
     """Print the scales and curves that the even topics give."""
-    probes = embed(embedder, PROBES, purpose="document", limit=1_000)
-    scales = measured_scales([one.vector for one in probes])
     for language, (script, _) in LANGUAGES.items():
-        scale = scales[script]
+        probes = embed(embedder, PROBES[script], purpose="document", limit=1_000)
+        scale = measured_scale([one.vector for one in probes])
         print(f"{script}: Scale({scale.unrelated:.3f}, {scale.related:.3f})")
         rows = [
             row

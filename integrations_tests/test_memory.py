@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -582,5 +582,63 @@ def test_an_unknown_embedder_is_measured_by_the_first_search_alone(tmp_path: Pat
         again = memory.search("When does the ferry leave?", ALICE)
 
     asked = ("When does the ferry leave?",)
-    assert [asked, PROBES, asked] == embedder.calls
+    assert [asked, PROBES["latin"], asked] == embedder.calls
     assert first == again
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_embedder_that_takes_few_texts_at_once_is_searched_all_the_same(
+    tmp_path: Path, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Narrow(HashEmbedder):
+        def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
+            if len(texts) > 4:
+                raise ValueError("at most 4 texts")
+            return super().embed(texts, purpose=purpose)
+
+    class AsyncNarrow(Narrow):
+        async def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:  # type: ignore[override]
+            return super().embed(texts, purpose=purpose)
+
+    with open_memory(tmp_path, embedder=AsyncNarrow() if is_async else Narrow()) as memory:
+        await memory.aadd("The ferry leaves at nine.", ALICE)
+        for _ in range(2):
+            [found] = await memory.asearch("When does the ferry leave?", ALICE)
+
+    assert found.record.text == "The ferry leaves at nine."
+    assert [one.levelname for one in caplog.records if "calibrated" in one.message] == ["WARNING"]
+
+
+# -- turns -----------------------------------------------------------------------------------------
+
+
+def test_the_same_words_in_another_turn_are_another_turn(tmp_path: Path) -> None:
+    scope = replace(ALICE, session_id="monday")
+
+    def turn(asked: str) -> list[Message]:
+        return [Message(text=asked, role="assistant"), Message(text="Yes.")]
+
+    with open_memory(tmp_path) as memory:
+        first = memory.add(turn("Do you like tea?"), scope)
+        other = memory.add(turn("Do you smoke?"), scope)
+        again = memory.add(turn("Do you smoke?"), scope)
+        days = [
+            memory.add(Message(text="Yes.", at=datetime(2026, 5, day, tzinfo=UTC)), scope)
+            for day in (1, 2, 2)
+        ]
+
+    assert ["ADD", "ADD"] == [one.event for one in first.changes]
+    assert ["ADD", "ADD"] == [one.event for one in other.changes]
+    assert ["NONE", "NONE"] == [one.event for one in again.changes]
+    assert ["ADD", "ADD", "NONE"] == [one.changes[0].event for one in days]
+
+
+def test_of_equal_turns_the_one_of_the_day_asked_for_is_found(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        for month, session in ((5, "a"), (9, "b")):
+            said = Message(text="I went running.", at=datetime(2026, month, 1, tzinfo=UTC))
+            memory.add(said, replace(ALICE, session_id=session))
+        [dated] = memory.search("Did I go running on 1 May 2026?", ALICE)
+        [newest] = memory.search("Do I go running?", ALICE)
+
+    assert (dated.record.occurred_at.month, newest.record.occurred_at.month) == (5, 9)

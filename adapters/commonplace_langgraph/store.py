@@ -22,11 +22,11 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
-from commonplace import InvalidRecordError, Memory, Record, Scope
+from commonplace import InvalidRecordError, Memory, Ranking, Record, Scope
 from commonplace.agents import Plan, aon, arun_plan, call, on, run_plan
 
 from .models import check_index, to_embedder
-from .store_items import NamespaceTemplate, Ranking, StoredItem, StoreOptions, find_item
+from .store_items import NamespaceTemplate, StoredItem, StoreOptions, find_item
 from .store_queries import (
     ItemGet,
     ItemSearch,

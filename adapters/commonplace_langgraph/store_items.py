@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from langgraph.store.base import (
     GetOp,
@@ -35,12 +35,19 @@ from langgraph.store.base import (
 )
 from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
-from commonplace import CommonplaceError, Fact, InvalidRecordError, InvalidScopeError, Record, Scope
+from commonplace import (
+    CommonplaceError,
+    Fact,
+    InvalidRecordError,
+    InvalidScopeError,
+    Ranking,
+    Record,
+    Scope,
+)
 from commonplace.agents import SCOPE_FIELDS, is_sound
 from commonplace.filters import FIELDS, FOLDERS
 
 Namespace = tuple[str, ...]
-Ranking = Literal["calibrated", "similarity"]
 
 PLAIN_SCOPE = Scope(agent_id="langgraph")  # of namespaces that are no user's memory
 

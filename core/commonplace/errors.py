@@ -206,8 +206,9 @@ class ModelRefusedError(ModelFailedError):
     def __init__(self, *, model: str, reason: str) -> None:
         super().__init__(
             model=model,
-            reason=f"{reason}. It is not tried again: give the right key, model or arguments. An "
-            "accepted write is now a dead letter, which `retry` queues again",
+            reason=f"{reason}. The same call would fail again: give the right key, model or "
+            "arguments. A write that needs this model is then a dead letter, which `retry` queues "
+            "again; where messages are kept without their facts, it is done",
         )
 
 

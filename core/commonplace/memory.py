@@ -17,6 +17,7 @@ from .errors import (
     InvalidRecordError,
     LoopRequiredError,
     MemoryClosedError,
+    ModelFailedError,
 )
 from .filters import parse_filter
 from .ingest.codec import Write
@@ -36,6 +37,7 @@ from .model import (
     Match,
     Origin,
     Page,
+    Ranking,
     Record,
     Relation,
     Scope,
@@ -50,7 +52,7 @@ from .ports.checkpoints import Checkpoints
 from .ports.models import ChatModel, Embedder
 from .retrieval.decay import RetentionLimits, records_over_limits
 from .retrieval.diagram import as_mermaid, as_text
-from .retrieval.search import Ranking, SearchRequest, search, search_request
+from .retrieval.search import SearchRequest, search, search_request
 from .runtime import Runtime
 from .settings import Location, Settings
 from .validation import SCOPE_FIELDS, check_choice, check_ids, check_name, check_seconds, check_time
@@ -601,7 +603,8 @@ class Memory:
         Args:
             text: a question or a topic; not empty, at most 8 KiB.
             scope: whose memory; of several, what each covers is ranked together.
-            top_k: maximum number of matches, 1..10,000; applied after the threshold.
+            top_k: maximum number of matches, 1..10,000; applied after the threshold. Equal turns of
+                one speaker are one match, the newest or the one of the day that is asked for.
             threshold: leave out matches with a lower `relevance`, 0..1; None for no limit.
             where: a filter (`commonplace.filters`), AND-ed with the scope.
             predicate: asked about each `Record` that the filter lets through; False leaves it
@@ -661,9 +664,12 @@ class Memory:
         limit = self._settings.max_embed_chars
         [embedding] = await aembed(embedder, [text], purpose="query", limit=limit)
         calibration = self._runtime.calibration
-        if probes := calibration.probes:
-            measured = await aembed(embedder, probes, purpose="document", limit=limit)
-            calibration.learn([one.vector for one in measured])
+        if probes := calibration.probes(text):
+            try:
+                measured = await aembed(embedder, probes, purpose="document", limit=limit)
+                calibration.learn(text, [one.vector for one in measured])
+            except ModelFailedError as error:
+                calibration.miss(error)
         return await self._run(self._find, request, embedding)
 
     def get(self, record_id: str, scope: Scope, *, include_expired: bool = False) -> Record | None:
@@ -1079,9 +1085,12 @@ class Memory:
         limit = self._settings.max_embed_chars
         [embedding] = embed(embedder, [request.text], purpose="query", limit=limit)
         calibration = self._runtime.calibration
-        if probes := calibration.probes:
-            measured = embed(embedder, probes, purpose="document", limit=limit)
-            calibration.learn([one.vector for one in measured])
+        if probes := calibration.probes(request.text):
+            try:
+                measured = embed(embedder, probes, purpose="document", limit=limit)
+                calibration.learn(request.text, [one.vector for one in measured])
+            except ModelFailedError as error:
+                calibration.miss(error)
         return self._find(request, embedding)
 
     def _find(self, request: SearchRequest, embedding: TokenEmbedding) -> Sequence[Match]:

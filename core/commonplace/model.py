@@ -27,6 +27,7 @@ from .validation import (
 Kind = Literal["fact", "preference", "episode", "procedure", "profile"]
 Role = Literal["user", "assistant", "system", "tool"]
 Origin = Literal["user", "assistant", "tool", "document", "import", "system"]
+Ranking = Literal["calibrated", "similarity"]
 Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -125,7 +126,8 @@ class Message:
         role: of the speaker, as in chat models.
         name: of the speaker; indexed in front of the text so that it can be found.
         at: when it was said, with a time zone; the time of writing when missing.
-        id: the framework's id of the turn. Two turns with the same id are one record.
+        id: the framework's id of the turn. Two turns with the same id are one record. Without one
+            the same words at the same `at`, after the same message of a call, are one record.
     """
 
     text: str

@@ -12,7 +12,7 @@ from commonplace.retrieval.calibration import (
     SHIPPED,
     Calibration,
     Scale,
-    measured_scales,
+    measured_scale,
 )
 from commonplace.testing.fakes import HashEmbedder
 
@@ -39,22 +39,24 @@ def test_an_embedder_that_tells_nothing_apart_adds_nothing() -> None:
 
 
 def test_scales_are_measured_over_pairs_and_all_others() -> None:
-    vectors = [[1.0, 0.0] if place % 4 < 2 else [0.6, 0.8] for place in range(len(PROBES))]
+    vectors = [[1.0, 0.0] if place % 4 < 2 else [0.6, 0.8] for place in range(16)]
 
-    for scale in measured_scales(vectors).values():
-        # Of eight pairs in two directions, 24 of 56 others have the same one.
-        assert scale.related == pytest.approx(1.0)
-        assert scale.unrelated == pytest.approx((24 + 32 * 0.6) / 56)
+    scale = measured_scale(vectors)
+    # Of eight pairs in two directions, 24 of 56 others have the same one.
+    assert scale.related == pytest.approx(1.0)
+    assert scale.unrelated == pytest.approx((24 + 32 * 0.6) / 56)
 
 
 def test_only_an_embedder_that_does_not_ship_is_measured_and_once() -> None:
-    assert Calibration(SHIPPED_ID).probes == ()
+    english, chinese = "When does the ferry leave?", "渡船什么时候开？"
+    assert Calibration(SHIPPED_ID).probes(english) == ()
     embedder = HashEmbedder(256)
     calibration = Calibration(embedder.id)
-    assert calibration.probes == PROBES
+    assert calibration.probes(english) == PROBES["latin"]
 
-    calibration.learn(embedder.embed(PROBES, purpose="query"))
-    assert calibration.probes == ()
+    calibration.learn(english, embedder.embed(PROBES["latin"], purpose="query"))
+    assert calibration.probes(english) == ()
+    assert calibration.probes(chinese) == PROBES["cjk"]
 
 
 @pytest.mark.parametrize("script", ["latin", "cjk"])
@@ -62,9 +64,9 @@ def test_the_same_place_on_another_scale_is_as_relevant(script: str) -> None:
     question = "When does the ferry leave?" if script == "latin" else "渡船什么时候开？"
     shipped = SHIPPED["use-multilingual-3/"][script]  # type: ignore[index]
     other = Calibration("another")
-    vectors = HashEmbedder(256).embed(PROBES, purpose="query")
-    other.learn(vectors)
-    scale = measured_scales(vectors)[script]  # type: ignore[index]
+    vectors = HashEmbedder(256).embed(PROBES[script], purpose="query")  # type: ignore[index]
+    other.learn(question, vectors)
+    scale = measured_scale(vectors)
 
     for place in (0.0, 0.5, 1.0):
         cosines = [

@@ -341,14 +341,14 @@ def logistic(exponent: float) -> float:
     return 1 / (1 + math.exp(-exponent))
 
 
-def test_words_count_in_full_from_one_and_a_half_rare_ones() -> None:
+def test_words_count_in_full_from_a_sure_number_of_rare_ones() -> None:
     rare = math.log(1 + (10 - 1 + 0.5) / (1 + 0.5))  # the weight of a word that one of ten has
     others = [fact(f"other {n}") for n in range(9)]
 
     def certainty(question: str, lexical: float) -> float:
         return lexical_certainty(question, [fact("a", 0.5, lexical), *others])
 
-    assert [certainty("?", share * 1.5 * rare) for share in (0, 0.5, 1, 2)] == pytest.approx(
+    assert [certainty("?", share * 1.75 * rare) for share in (0, 0.5, 1, 2)] == pytest.approx(
         [0, 0.5, 1, 1]
     )
     assert certainty("鲍勃", 0.5 * 4.5 * rare) == pytest.approx(0.5)

@@ -64,12 +64,19 @@ def _begins(fact: Fact) -> datetime | None:
     )
 
 
-def message_put(message: Message, scope: Scope, *, at: datetime, origin: Origin) -> Put:
-    """Make the change that adds a turn of a conversation, verbatim."""
+def message_put(
+    message: Message, scope: Scope, *, after: Message | None, at: datetime, origin: Origin
+) -> Put:
+    """Make the change that adds a turn of a conversation, verbatim.
+
+    Args:
+        after: the message that stands before it in the same call. Together with the moment that a
+            caller gives, it tells the same words in another turn from a call that is made again.
+    """
     speaker: Origin = "tool" if message.role == "tool" else origin
     if origin == "user" and message.role in ("assistant", "system"):
         speaker = "assistant" if message.role == "assistant" else "system"
-    key = message.id or json.dumps([message.role, message.name, message.text.strip()])
+    key = message.id or _message_key(message, after)
     record = Record(
         id=scope.record_id("episode", key),
         text=message.text,
@@ -84,6 +91,15 @@ def message_put(message: Message, scope: Scope, *, at: datetime, origin: Origin)
         occurred_at=message.at or at,
     )
     return Put(record=record, in_session=scope.session_id is not None)
+
+
+def _message_key(message: Message, after: Message | None) -> str:
+    parts = [message.role, message.name, message.text.strip()]
+    if message.at is not None:
+        parts.append(message.at.astimezone(UTC).isoformat())
+    if after is not None:
+        parts += [after.role, after.name, after.text.strip()]
+    return json.dumps(parts)
 
 
 def told_again(known: Record, new: Put) -> Put:

@@ -86,12 +86,14 @@ class Operations:
         how = infer if isinstance(infer, Extraction) else None
         puts: list[Put] = []
         keyed: list[tuple[str, Record]] = []
+        last: Message | None = None
         for item in items:
             if isinstance(item, Message):
+                after, last = last, item
                 if how is not None and not how.keep_messages:
                     continue
                 check_text(item.text)  # a Message may be longer than what can be stored
-                put = message_put(item, scope, at=at, origin=origin)
+                put = message_put(item, scope, after=after, at=at, origin=origin)
             elif isinstance(item, str | Fact):
                 fact = Fact(text=item, kind=kind, key=key) if isinstance(item, str) else item
                 put = fact_put(fact, scope, at=at, origin=origin, is_single=self._is_single)

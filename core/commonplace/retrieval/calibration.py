@@ -7,6 +7,7 @@ relevance that is above .5 for one question in ten without an answer. Nothing de
 records. `benchmarks/calibration.py` measures all constants.
 """
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import numpy as np
 from ..ports.stores import Hit
 from .lexical import has_cjk, vocabulary
 
+_log = logging.getLogger("commonplace")
 Script = Literal["latin", "cjk"]
 Judge = Callable[[Hit, float], float]
 """Computes the relevance of a record, given also its weight by relations."""
@@ -96,53 +98,60 @@ _PAIRS: Mapping[Script, Sequence[tuple[str, str]]] = {
         ("打印机的密码是什么？", "打印机的密码是七个零。"),
     ),
 }
-PROBES: tuple[str, ...] = tuple(
-    text for pairs in _PAIRS.values() for pair in pairs for text in pair
-)
-"""Texts by whose vectors an embedder's scales are measured."""
+PROBES: Mapping[Script, tuple[str, ...]] = {
+    script: tuple(text for pair in pairs for text in pair) for script, pairs in _PAIRS.items()
+}
+"""Texts of each script by whose vectors an embedder's scale is measured."""
 
 
-def measured_scales(vectors: Sequence[Sequence[float]]) -> dict[Script, Scale]:
-    """Measure the scales of an embedder.
+def measured_scale(vectors: Sequence[Sequence[float]]) -> Scale:
+    """Measure the scale of an embedder for a script.
 
     Args:
-        vectors: of `PROBES`, of unit length, in their order.
+        vectors: of the script's `PROBES`, of unit length, in their order.
     """
-    found: dict[Script, Scale] = {}
-    first = 0
-    for script, pairs in _PAIRS.items():
-        rows = np.array(vectors[first : first + 2 * len(pairs)])
-        first += 2 * len(pairs)
-        cosines = rows[::2] @ rows[1::2].T
-        related = float(np.diag(cosines).mean())
-        others = cosines.sum() - np.trace(cosines)
-        found[script] = Scale(float(others) / (len(pairs) * (len(pairs) - 1)), related)
-    return found
+    rows = np.array(vectors)
+    number = len(rows) // 2
+    cosines = rows[::2] @ rows[1::2].T
+    others = cosines.sum() - np.trace(cosines)
+    return Scale(float(others) / (number * (number - 1)), float(np.diag(cosines).mean()))
 
 
 class Calibration:
-    """The scales of one embedder: those that ship, or those that its first search measures."""
+    """The scales of one embedder: those that ship, or those that its first searches measure."""
 
     def __init__(self, embedder_id: str = DEFAULT) -> None:
         known = (scales for start, scales in SHIPPED.items() if embedder_id.startswith(start))
-        self._scales: Mapping[Script, Scale] | None = next(known, None)
+        self._scales: dict[Script, Scale] = dict(next(known, {}))
+        self._embedder_id = embedder_id
+        self._is_warned = False
 
-    @property
-    def probes(self) -> tuple[str, ...]:
-        """List the texts to embed before the next search; none once the scales are known.
+    def probes(self, question: str) -> tuple[str, ...]:
+        """List the texts to embed before a search; none once the scale of its script is known.
 
         As documents: some adapters embed questions one by one.
         """
-        return () if self._scales else PROBES
+        script = _script(question)
+        return () if script in self._scales else PROBES[script]
 
-    def learn(self, vectors: Sequence[Sequence[float]]) -> None:
-        """Measure the scales from the vectors of `probes`."""
-        self._scales = measured_scales(vectors)
+    def learn(self, question: str, vectors: Sequence[Sequence[float]]) -> None:
+        """Measure the scale of a question's script from the vectors of its `probes`."""
+        self._scales[_script(question)] = measured_scale(vectors)
+
+    def miss(self, error: Exception) -> None:
+        """Go on without: a search must not fail by what only its relevance needs."""
+        if not self._is_warned:
+            self._is_warned = True
+            _log.warning(
+                "The relevance of what is found is not calibrated for %r, as it could not embed %d "
+                "short texts at once: %s",
+                self._embedder_id, len(PROBES["latin"]), error,
+            )  # fmt: skip
 
     def judge(self, question: str) -> Judge:
         """Make the function that computes how relevant a record is to a question."""
-        script: Script = "cjk" if has_cjk(question) else "latin"
-        scale = (self._scales or SHIPPED[DEFAULT])[script]
+        script = _script(question)
+        scale = self._scales.get(script) or SHIPPED[DEFAULT][script]
         curve = CURVES[script]
         words = question_words(question)
 
@@ -160,6 +169,10 @@ class Calibration:
             return 1 / (1 + math.exp(-max(-_MOST, min(_MOST, exponent))))
 
         return relevance
+
+
+def _script(question: str) -> Script:
+    return "cjk" if has_cjk(question) else "latin"
 
 
 _MOST = 30.0  # an exponent beyond which nothing changes

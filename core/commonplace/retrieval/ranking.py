@@ -95,7 +95,7 @@ _ALONE = 0.3  # share of the late score that a turn gets again for itself, witho
 _AROUND = 2  # places on each side of a turn in which the question's tokens are looked for
 _PLACES = 32  # bits of a place, in a number that has the session's in front
 _USUAL_LENGTH = 3.0  # logarithm of the words of a turn
-_SURE_TERMS = 1.5  # rare terms of the question that the best has, from which words count in full
+_SURE_TERMS = 1.75  # rare terms of the question that the best has, from which words count in full
 _SURE_TERMS_CJK = 4.5  # a word of two characters makes three terms
 _READ = 384  # characters of a text in which the question's words are looked for
 _ASKING = 60  # last characters of a turn in which it asks
@@ -193,17 +193,21 @@ def _without_repeats(
 
     Of a question for several things, each further turn of a session has less.
 
-    What stands for several equal turns has the signals of the best of them.
+    What stands for several equal turns, the newest or the one of the day that is asked for, has the
+    signals of the best of them.
     """
     records = [hit.record for hit in every]
     order = sorted(range(len(every)), key=lambda i: (-total[i], records[i].id))
-    groups = distinct(records, order)
-    for best, newest in groups:
-        if newest != best:
+    dates = signals["date"]
+    standing = []
+    for best, newest in distinct(records, order):
+        is_dated = dates[best] > dates[newest]  # it is of the day that is asked for
+        if newest != best and not is_dated:
             total[newest] = total[best]
             for parts in signals.values():
                 parts[newest] = parts[best]
-    order = [newest for _, newest in groups]
+        standing.append(best if is_dated else newest)
+    order = standing
     lost = session_losses(question, records, order, total)
     signals["same_session"] = [-lost.get(i, 0.0) for i in range(len(every))]
     for i, less in lost.items():

@@ -5,13 +5,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from ..errors import InvalidRecordError
 from ..filters import Filter, parse_filter
 from ..model import (
     Kind,
     Match,
+    Ranking,
     Record,
     Scope,
     TokenEmbedding,
@@ -26,8 +27,6 @@ from .calibration import Calibration
 from .decay import AccessLog, decayed
 from .lexical import entity_mentions, has_cjk, query_terms
 from .ranking import neighbour_turns, rank
-
-Ranking = Literal["calibrated", "similarity"]
 
 MAX_TOP_K = 10_000
 MAX_QUERY_BYTES = 8 * 1024

@@ -217,7 +217,7 @@ class TestErrors:
         [
             {"action": "store", "content": "\x00"},
             {"action": "store", "content": 7},
-            {"action": "store", "content": "x", "metadata": {"a b": 1}},
+            {"action": "store", "content": "x", "metadata": {"": 1}},
             {"action": "store", "content": "x", "metadata": [1]},
             {"action": "retrieve", "query": "\x00"},
             {"action": "get", "memory_id": 7},

@@ -168,7 +168,7 @@ class TestSearchAndAdd:
             {"scope": "alice"},
             {"kinds": ("thing",)},
             {"kinds": "fact"},
-            {"where": {"$": 1}},
+            {"where": {"": 1}},
             {"threshold": 2},
             {"max_search_results": 0},
             {"tools": ("burn",)},
