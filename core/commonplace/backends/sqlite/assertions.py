@@ -389,7 +389,7 @@ def _update_record(connection: Connection, record: str) -> bool:
         valid_to = ends if asserted == ended else None
     else:
         (valid_to,) = connection.execute(_OWN_END, (record,)).fetchone() or (None,)
-    conflicts = json.dumps([id_ for (id_,) in connection.execute(_CONFLICTS, (record, record))])
+    conflicts = rows.to_json([id_ for (id_,) in connection.execute(_CONFLICTS, (record, record))])
     changed = connection.execute(
         "UPDATE record SET valid_to = ?, conflicts = ?"
         " WHERE id = ? AND live = 1 AND (valid_to IS NOT ? OR conflicts <> ?)",
