@@ -36,7 +36,12 @@ def preferences(memory):
         "I prefer short answers.",
         "From now on, use metric units.",
         "When I ask for a recipe, give it in grams.",
+        "Stop answering in French.",
+        "Please stop answering in French from now on.",
+        "Don't answer in French anymore.",
+        "You don't need to answer in French anymore.",
         "以后都用中文回答。",
+        "不用再用法语回答了。",
         "不要用表情符号。",
         "我更喜欢简短的回答。",
         "我问菜谱的时候，请用克来写分量。",
@@ -58,11 +63,16 @@ def test_what_holds_from_now_on_is_an_instruction(text):
         'The sign says: "Never answer a call during the meeting."',
         "> Always answer in French.",
         "Translate this: always answer in French.",
+        "You don't need to answer it anymore.",
+        "You don't have to make dinner anymore.",
+        "Stop writing in my book.",
         "Always answer in French. " + "Lorem ipsum dolor. " * 60,
         "她总是迟到。",
         "别担心，我没事。",
         "以后我要多运动。",
         "我问他的时候，他没有回答。",
+        "不用再用左手写字了。",
+        "不用再说了。",
     ],
 )
 def test_what_tells_of_somebody_is_none(text):
@@ -120,6 +130,24 @@ def test_every_recall_begins_with_the_newest_instructions(memory):
         ("Please call me Sam.", "Call me Dr Lind."),
         ("I prefer short answers.", "I prefer detailed answers."),
         ("以后都用中文回答。", "以后请用英文回答。"),
+        ("Always answer in French.", "Please stop answering in French from now on."),
+        ("Always answer in French.", "Stop answering in French."),
+        ("Always answer in French.", "You don't need to answer in French anymore."),
+        ("Always answer in French.", "Never answer in French."),
+        ("以后都用法语回答我。", "以后请用中文回答我。"),
+        ("以后都用法语回答我。", "以后不要用法语回答了。"),
+        ("以后都用法语回答我。", "不用再用法语回答了。"),
+        ("Please never use emojis.", "Use emojis from now on."),
+        ("Always use emojis.", "Stop using emojis."),
+        ("Call me Captain from now on.", "From now on, call me Bob."),
+        ("Call me Bob.", "Stop calling me Bob."),
+        ("以后都叫我船长。", "以后都叫我老板。"),
+        ("以后都叫我船长。", "别再叫我船长了。"),
+        ("回答要简短。", "我更喜欢详细的回答。"),
+        ("Always use metric units.", "Always use imperial units."),
+        ("从现在起，请用公制单位。", "以后请用英制单位。"),
+        ("When I send code, explain every line.", "When I send code, don't explain every line."),
+        ("我问菜谱的时候，请用克来写分量。", "我问菜谱的时候，不要用克来写分量。"),
     ],
 )
 def test_the_newer_of_two_contrary_instructions_is_shown(memory, old, new):
@@ -136,12 +164,41 @@ def test_the_newer_of_two_contrary_instructions_is_shown(memory, old, new):
         ("Always answer in French.", "When I write in German, answer in German."),
         ("Never call me Robert.", "Call me Sam."),
         ("I prefer short answers.", "I prefer aisle seats."),
+        ("Always answer in French.", "Always add a summary."),
+        ("Always answer in French.", "Always write emails to my boss in Spanish."),
+        ("Always answer in German.", "Stop answering in French."),
+        ("Never answer in French.", "Always answer in German."),
+        (
+            "When I write in German, answer in English.",
+            "When I write in English, answer in German.",
+        ),
+        ("Call me Bob.", "From now on, call my mother mum."),
+        ("Call me Bob.", "From now on, call me every evening."),
+        ("以后都叫我船长。", "以后叫我妈妈起床要先问我。"),
+        ("以后都用中文回答。", "以后请用英文写邮件。"),
+        ("Keep your answers short.", "From now on, keep the subject line long."),
+        ("Always use short sentences.", "Always use numbered lists."),
     ],
 )
 def test_instructions_about_other_things_are_all_shown(memory, old, new):
     tell(memory, old, new)
 
     assert [new, old] == [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+
+def test_a_replaced_instruction_is_not_shown_for_a_question_like_it(memory):
+    tell(memory, "Call me Captain from now on.", "From now on, call me Bob.")
+
+    found = agent(memory).recall(ALICE, "Do you call me Captain from now on?")
+
+    assert ["From now on, call me Bob."] == [one.record.text for one in found]
+
+
+def test_what_a_stopped_instruction_had_replaced_does_not_come_back(memory):
+    last = "Stop answering in French."
+    tell(memory, "Always answer in German.", "Always answer in French.", last)
+
+    assert [last] == [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
 
 
 def tell(memory, *texts):

@@ -5,7 +5,7 @@ scope is set by the adapter, never by a model.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -52,8 +52,8 @@ def recall(
     """Read the user's profile and instructions, and choose from what the query finds, best first.
 
     Both come with every turn, newest first: the profile, records of that kind, up to 1,000
-    characters, and the standing instructions up to 600, without those that a newer one replaces.
-    All sessions of the scope are searched, and
+    characters, and the standing instructions up to 600, without those that a newer one replaces,
+    which a query like them does not bring back. All sessions of the scope are searched, and
     all agents when the policy says so. Of a long query the beginning and the end are searched for:
     a question stands before or after what it is about.
 
@@ -63,18 +63,21 @@ def recall(
     where = search_scope(scope, policy)
     page: Page = yield call("list", where, kinds=("profile",), limit=_PROFILE_RECORDS)
     known = _within(without_held(page.records, held), MAX_PROFILE, "profile")
+    replaced: set[str] = set()
     if policy.instructions:
         page = yield call(
             "list", where, kinds=("preference",), where={MARK: True}, limit=_INSTRUCTION_RECORDS
         )
-        newest = without_replaced(sorted(page.records, key=_told_at, reverse=True))
-        known += _within(without_held(newest, held), MAX_INSTRUCTIONS, "instruction")
+        newest = sorted(page.records, key=_told_at, reverse=True)
+        standing = without_replaced(newest)
+        known += _within(without_held(standing, held), MAX_INSTRUCTIONS, "instruction")
+        replaced = _normalized(newest) - _normalized(standing)
     text = to_query(query)
     if not text:
         return known
     most = max(_LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
     matches: Sequence[Match] = yield _search(where, text, policy, most)
-    said = [normalize(one.record.text) for one in known]
+    said = replaced | _normalized(one.record for one in known)
     new = [one for one in matches if normalize(one.record.text) not in said]
     return known + choose(new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids)
 
@@ -258,6 +261,10 @@ def _within(records: Sequence[Record], characters: int, name: str) -> list[Match
         if characters >= 0:
             known.append(Match(record=record, score=1.0, score_details={name: 1.0}))
     return known
+
+
+def _normalized(records: Iterable[Record]) -> set[str]:
+    return {normalize(one.text) for one in records}
 
 
 def _told_at(record: Record) -> datetime:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 
 from ..model import Fact, Message, Record
-from ..retrieval.lexical import vocabulary
-from ..retrieval.utterances import needs_no_memory, sentences
+from ..retrieval.lexical import tokens, vocabulary
+from ..retrieval.utterances import needs_no_memory, normalize, sentences
 
 MARK = "standing_instruction"
 """Key of the metadata of the records that are made of them."""
@@ -33,6 +33,12 @@ _NOT_NOW = (
     r"|(?:this|that|it|them|these|those)[.!]*$))"
 )
 _NEVER = r"(?:always|never|only ever|don['’]t ever|do not ever)"
+_FROM_NOW = (
+    r"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|by default|as a rule)"
+)
+_NEED_NOT = (
+    r"(?:you (?:don['’]t|do not|no longer) (?:need|have) to|(?:there is |there['’]s )?no need to)"
+)
 _YOU = (
     r"(?:you (?:should|must|can|may|have to|need to)|make sure (?:to|that you|you)|be sure to"
     r"|remember to|try to"
@@ -43,8 +49,8 @@ _ENGLISH = tuple(
     for form in (
         rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}",
         rf"(?:{_YOU} )(?:please )?{_NEVER} (?:ever )?{_VERB}",
-        rf"(?:from now on|from here on|going forward|in (?:the )?future|henceforth|by default"
-        rf"|as a rule|every time|each time|in all (?:your )?(?:answers|replies|responses|messages))"
+        rf"(?:{_FROM_NOW}|every time|each time"
+        rf"|in all (?:your )?(?:answers|replies|responses|messages))"
         rf"[,:]? (?:please |you (?:should|must|can) |{_NEVER} |only |just |(?:don['’]t|do not) "
         rf"|i(?:['’]d like| would like| want| prefer)(?: you)?(?: to)? )*"
         rf"(?:{_VERB}|(?:answers|replies|responses)\b"
@@ -63,10 +69,16 @@ _ENGLISH = tuple(
         r"(?:only|exclusively) (?:answer|reply|respond|write|use|speak|suggest|recommend|show|give"
         r"|call)\b",
         r"(?:don['’]t|do not) (?:ever |please )?(?:call me|use|add|include|suggest|recommend"
-        r"|address|send me|give me|show me|ask me|start|apologi[sz]e|mention|repeat|write in)\b"
+        r"|address|send me|give me|show me|ask me|start|apologi[sz]e|mention|repeat"
+        r"|(?:write|answer|reply|respond|speak|talk)(?: to me| me)? in)\b"
         r"(?! (?:this|that|it|the|them|these|those|a cab|an ambulance|back|later)\b)",
         r"stop (?:using|calling|adding|sending|suggesting|asking|including|apologi[sz]ing"
-        r"|mentioning|recommending|repeating|addressing)\b",
+        r"|mentioning|recommending|repeating|addressing"
+        r"|(?:answering|replying|responding|writing|speaking)(?: to me| me)? in"
+        r" (?!(?:a|the|my|this|that)\b))\b",
+        rf"{_NEED_NOT} (?:answer|reply|respond|write|speak|talk|use|add|include|mention|cite"
+        r"|give me|address me|call me (?-i:[A-Z]))\b(?!.* (?:him|her|them|it|this|that|the|my)\b)"
+        r".*\b(?:any ?more|any longer|from now on)\W*$",
         r"(?:call|address) me (?:by my|as |(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after|back)\b)",
         r"keep (?:all |all of )?(?:your|the) (?:answers|replies|responses|messages|explanations"
         r"|summaries|emails)\b",
@@ -81,8 +93,9 @@ _DO = (
     "|先|直接|提供|告诉我|保持|讲|翻译|总结|建议|提及?|提到|问我|重复|道歉|安排|预订|订|注明|默认|简短)"
 )
 _NOT_NOW_CHINESE = "(?!.*(?:这次|今天|今晚|明天|暂时|这一次|刚才))"
+_LEAD_CHINESE = r"^\W*(?:(?:对了|还有|另外|那|麻烦|请|希望|拜托)[，,]?)*"
 _CHINESE = tuple(
-    re.compile(r"^\W*(?:(?:对了|还有|另外|那|麻烦|请|希望|拜托)[，,]?)*" + _NOT_NOW_CHINESE + form)
+    re.compile(_LEAD_CHINESE + _NOT_NOW_CHINESE + form)
     for form in (
         "(?:以后(?!再)|今后|从现在起|从现在开始|从今以后|从今往后|往后|将来)[，,]?(?:请|你|也|都|就|每次|一律|总是"
         "|始终|尽量|统一|只|不要|别|不用|不必|再|给我|跟我|对我|和我|的|回答|所有|任何|[，,])*"
@@ -90,6 +103,7 @@ _CHINESE = tuple(
         f"(?:你)?(?:要|得|应该|必须)?(?:总是|始终|一律|永远|务必|每次都?|一直)(?:要|请|都|只|用|以|不要|别)*{_DO}",
         "(?:你)?(?:永远|千万|绝对|再也|以后|都)*(?:不要|别|不准|不许|禁止|不可以)(?:再|总是?|老是?|给我|对我|跟我|在)*"
         r"(?:用|使用|叫我|称呼我|说|发|写|加|推荐|提|问我|重复|道歉|回复|建议)(?!这|那|它|他|她|笑|了)",
+        "(?:你)?(?:不用|不必|不需要|无需)(?:再|继续)(?:叫我|称呼我|用[^，。]{1,8}(?:回答|回复|答复))",
         "我(?:个人)?(?:还是|一直|总是|通常|就)?(?:更|比较|更加|最)?(?:偏好|偏爱|倾向于)",
         "我(?:个人|还是|一直|总是|通常)*(?:更喜欢|比较喜欢|更愿意|更习惯)(?!过)",
         "(?:当|每当|每次|如果|只要|凡是)?我(?:每次)?(?:问|说|提到|发给?你?|让你|要求|叫你|请你)(?![他她它])[^。！？]{0,30}"
@@ -127,59 +141,104 @@ def find_instructions(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
 
 
-# What has one value at a time; what holds only in some case is left alone.
+# What says only that an instruction holds, or holds no more: two that differ in it are contrary.
+_ENGLISH_FORCE = re.compile(
+    rf"{_LEAD}(?:(?:{_FROM_NOW}|{_NEVER}|{_YOU}|{_NEED_NOT}|please|ever|only|just|stop|not"
+    r"|don['’]t|do not|i (?:don['’]t|do not) (?:ever )?(?:want|like) you to)\b[,:]? *)*"
+    rf"|(?:[,;]? *\b(?:{_FROM_NOW}|please|only|any ?more|any longer|again|instead"
+    r"|all the time))*\W*$",
+    re.IGNORECASE,
+)
+_CHINESE_FORCE = re.compile(
+    _LEAD_CHINESE
+    + r"|(?:就好|就行|就?可以|即可|[了吧啦])*\W*$"
+    + "|(?:从现在(?:起|开始)|从今[以往]后|以后|今后|往后|将来)[，,]?|请|都|就|只"
+    "|每次|一律|总是|老是|总|始终|永远|一直|务必|必须|应该|尽量|统一|千万|绝对|不要|不用|不必|不需要|无需|不|别|再|继续|要"
+)
+_POLARITY = re.compile("^(?:alway|never|ever|not|do|don|t|pleas)$")
+_NEGATIVE = re.compile(
+    rf"\b(?:not|never|stop|no|don['’]t)\b|^{_NEED_NOT}|[不别]|无需|禁止", re.IGNORECASE
+)
+_CASE = re.compile(
+    r"\b(?:when|whenever|if|for|unless|except|each time|every time)\b|时候?|如果|每当",
+    re.IGNORECASE,
+)
+
+# What has one value at a time, which the group of each form is.
 _LANGUAGE = (
     r"english|french|german|dutch|spanish|italian|portuguese|chinese|mandarin|cantonese|japanese"
     r"|korean|russian|ukrainian|arabic|hebrew|turkish|polish|czech|greek|hindi|swedish|norwegian"
     r"|danish|finnish|hungarian|romanian|thai|vietnamese|indonesian"
 )
-_SUBJECTS = {
-    "language": re.compile(
-        rf"\b(?:answer|reply|respond|write|speak|talk|answers|replies|responses)\b"
-        rf"[^,;.]*\b(?:in|to me in|use) (?:only )?(?:{_LANGUAGE})\W*$"
-        r"|(?:用|说|讲|使用)(?:中|英|法|德|日|韩|俄|汉|粤|西班牙|意大利)(?:文|语)(?:回答|回复|答复|来?写|说话|交流|跟我说)?\W*$",
-        re.IGNORECASE,
-    ),
-    "name": re.compile(
-        r"^(?!.*\b(?:not|never|stop|don['’]t)\b).*\b(?:call|address) me (?:by my |as )?\S"
-        r"|^(?!.*(?:不|别)).*(?:叫|称呼|喊)我",
-        re.IGNORECASE,
-    ),
-    "length": re.compile(
-        r"\b(?:short|brief|concise|long|longer|shorter|detailed|thorough)\b"
-        r"(?: (?:answers|replies|responses|explanations))?\W*$"
-        r"|(?:简短|简洁|详细|长|短)(?:的回答|的回复|一点|一些|些)?\W*$",
-        re.IGNORECASE,
-    ),
-}
-_CASE = re.compile(
-    r"\b(?:when|whenever|if|for|unless|except|each time|every time)\b|时候?|如果|每当",
-    re.IGNORECASE,
+_ANSWER = (
+    r"^(?:i (?:\w+ )?(?:want|prefer) |(?:give|keep|make|send|write) )?(?:me |your |the |all |of )*"
 )
-_POLARITY = re.compile("^(?:alway|never|ever|not|do|don|t|pleas)$|[不别要总请]")
+_ANSWERS = "answers|replies|responses|explanations|messages"
+_LENGTH = "short|brief|concise|long|shorter|longer|detailed|thorough"
+_SUBJECTS = {
+    name: re.compile(form, re.IGNORECASE)
+    for name, form in {
+        "language": (
+            rf"{_ANSWER}(?:(?:answer|reply|respond|write|speak|talk)(?:ing)?|use|{_ANSWERS})"
+            rf"(?: (?:to|with|me|all|everything|questions|only|back|in|be))* ({_LANGUAGE})$"
+            "|^(?:你|我|希望|[给跟对和]我)*(?:用|使用|说|讲)(中|英|法|德|日|韩|俄|汉|粤|西班牙|意大利)[文语]来?"
+            "(?:回答|回复|答复|写|说话|说|交流)?(?:我(?:的问题)?)?$"
+        ),
+        "name": (
+            r"^(?:call(?:ing)? me|address(?:ing)? me (?:as|by)) (?:by my |my |as )?"
+            r"(?!(?:on|at|in|by|back|when|after|before|every|later|only|about|to)\b)"
+            r"([^\s,;:]+(?: (?!and\b|but\b|or\b|in\b|on\b|at\b)[^\s,;:]+){0,2})$"
+            r"|^你?(?:叫|称呼|喊)我(?:为|做)?"
+            r"(?![爸妈爷奶哥姐弟妹来去先]|儿子|女儿|老婆|老公|起床|一声)([^，,、；。！？\s]{1,8})$"
+        ),
+        "length": (
+            rf"{_ANSWER}(?:answer|reply|respond|be|{_ANSWERS})? ?(?:to be |should be |be )?"
+            rf"({_LENGTH})(?: (?:{_ANSWERS}))?$"
+            "|^(?:我(?:更|比较)?(?:喜欢|偏好)|你的?)?(?:回答|回复|答复)?得?(简短|简洁|详细|长|短)"
+            "(?:的(?:回答|回复|答复))?(?:一点|一些|些)?$"
+        ),
+        "units": (
+            r"^(?:i (?:\w+ )?prefer|us(?:e|ing)) (?:the )?(metric|imperial)(?: units?| system)?$"
+            "|^(?:用|使用)(公制|英制)(?:单位)?$"
+        ),
+    }.items()
+}
 
 
 def without_replaced(records: Sequence[Record]) -> list[Record]:
     """Leave out standing instructions that a newer one replaces.
 
-    It says the opposite ("always", then "never"), or something else of what has one value at a
-    time: the language and the length of answers, and the user's name.
+    It says the opposite ("always", then "never" or "stop"), or gives another value to what has one
+    at a time: the language and the length of answers, the user's name, and units. One that forbids
+    a value replaces what was said about that value alone.
 
     Args:
         records: newest first.
     """
-    kept: dict[str, Record] = {}
+    kept: list[Record] = []
+    said: set[str] = set()
     for record in records:
-        kept.setdefault(_subject(record.text), record)
-    return list(kept.values())
+        meanings = _meanings(record.text)
+        if said.isdisjoint(meanings):
+            kept.append(record)
+        said.update(meanings)  # of a replaced one too: what it had replaced does not come back
+    return kept
 
 
-def _subject(text: str) -> str:
-    if not _CASE.search(text):
-        for name, form in _SUBJECTS.items():
-            if form.search(text):
-                return name
-    return " ".join(sorted(one for one in vocabulary(text) if not _POLARITY.search(one))) or text
+def _meanings(text: str) -> list[str]:
+    """Name what an instruction is about, and what it gives a value, unless it forbids one."""
+    force = _CHINESE_FORCE if _CHINESE_LETTER.search(text) else _ENGLISH_FORCE
+    plain = force.sub("", text)
+    if _CASE.search(text):
+        # In order: "when I write in German, answer in English" is not "when in English, in German".
+        return [" ".join(one for one in tokens(plain) if not _POLARITY.search(one)) or text]
+    for name, form in _SUBJECTS.items():
+        found = form.search(plain)
+        if found and found.lastindex:
+            value = f"{name}: {normalize(found[found.lastindex])}"
+            return [value] if _NEGATIVE.search(text) else [value, name]
+    words = (one for one in vocabulary(plain) if not _POLARITY.search(one))
+    return [" ".join(sorted(words)) or text]
 
 
 def instruction_facts(messages: Sequence[Message]) -> list[Fact]:
