@@ -36,10 +36,15 @@ _ENGLISH_SEASON = re.compile(
     r"(?:\s+(?:of\s+)?(?P<year>(?:19|20)\d\d))?",
     re.IGNORECASE,
 )
+# Years first alone: in "5/14/2026" and "5/6/2026" the order of day and month is anyone's guess.
+_ISO = re.compile(
+    r"(?<![\d/-])(?P<year>(?:19|20)\d\d)(?P<sign>[-/])(?P<month>1[0-2]|0?[1-9])(?P=sign)"
+    r"(?P<day>3[01]|[12]\d|0?[1-9])(?![/-]?\d)"
+)
 _CHINESE = re.compile(
     r"(?:(?P<year>(?:19|20)\d\d)\s*年|(?P<ago>前年|去年|今年))?\s*(?:的)?"
-    r"(?P<month>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])\s*月份?"
-    r"(?:\s*(?P<day>[12]\d|3[01]|[1-9]|二?十[一二三四五六七八九]?|三十一?|[一二三四五六七八九])\s*[日号])?"
+    r"(?P<month>1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九])\s*月份?"
+    r"(?:\s*(?P<day>[12]\d|3[01]|0?[1-9]|二?十[一二三四五六七八九]?|三十一?|[一二三四五六七八九])\s*[日号])?"
 )
 _CHINESE_SEASON = re.compile(
     r"(?:(?P<year>(?:19|20)\d\d)\s*年|(?P<ago>前年|去年|今年))(?:的)?(?P<season>[春夏秋冬])"
@@ -67,6 +72,8 @@ def asked_times(question: str, now: datetime) -> list[AskedTime]:
         if one["month"] in ("may", "march", "mar") and not day and not year:
             continue  # a verb
         found.append(_asked(_NUMBERS[one["month"].lower()], year, day))
+    for one in _ISO.finditer(question):
+        found.append(_asked(int(one["month"]), one["year"], one["day"]))
     for one in _CHINESE.finditer(question):
         year = one["year"] or (str(now.year - _YEARS_AGO[one["ago"]]) if one["ago"] else None)
         found.append(_asked(_number(one["month"]), year, one["day"]))
