@@ -148,8 +148,8 @@ class CommonplaceSessionRepository(SessionRepository):
         """
         rows = self._rows(session_id)
         rows.get("agents", agent_id)
-        found = list(rows.list(_messages(agent_id)))[::-1][offset:]
-        return [SessionMessage.from_dict(one) for one in found[:limit]]
+        found = rows.list(_messages(agent_id), offset=offset, limit=limit)
+        return [SessionMessage.from_dict(one) for one in found]
 
     # -- several agents ------------------------------------------------------------------------
 
@@ -241,16 +241,22 @@ class SessionRows:
             raise SessionException(message)
         return row
 
-    def list(self, table: str) -> Iterator[dict[str, Any]]:
-        """Iterate over the rows of a table, greatest name first."""
+    def list(
+        self, table: str, *, offset: int = 0, limit: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Iterate over the rows of a table, smallest name first; `limit` of them, or all."""
         selection = Selection(thread=self._thread, namespace=table)
         after: Address | None = None
-        while True:
-            page = self._checkpoints.page(selection, limit=_PAGE_SIZE, after=after)
+        while limit is None or limit > 0:
+            size = _PAGE_SIZE if limit is None else min(limit, _PAGE_SIZE)
+            page = self._checkpoints.page(
+                selection, limit=size, after=after, offset=offset, is_ascending=True
+            )
             yield from map(_decode, page)
-            if len(page) < _PAGE_SIZE:
+            if len(page) < size:
                 return
-            after = page[-1].address
+            after, offset = page[-1].address, 0
+            limit = None if limit is None else limit - size
 
     def delete(self) -> None:
         """Remove all rows of the session."""

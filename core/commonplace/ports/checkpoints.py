@@ -155,19 +155,27 @@ class Checkpoints(Protocol):
         """Read one state, the latest when `id` is missing; None if there is none."""
 
     def page(
-        self, selection: Selection, *, limit: int, after: Address | None = None
+        self,
+        selection: Selection,
+        *,
+        limit: int,
+        after: Address | None = None,
+        offset: int = 0,
+        is_ascending: bool = False,
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace.
 
         Args:
             limit: 1 to 1000.
-            after: the last one of the page before; None for the first page.
+            after: the last one of the page before, or where to begin; None for the first page.
+            offset: how many to pass over first, from 0; they are counted in the index, not read.
+            is_ascending: the other way round, smallest first.
 
         Returns:
             Empty list if there are no more.
 
         Raises:
-            InvalidRecordError: the limit is not valid.
+            InvalidRecordError: the limit or the offset is not valid.
         """
 
     def states(self, addresses: Sequence[Address]) -> list[State]:

@@ -76,6 +76,23 @@ class SessionContract:
         assert sessions.read_message("s", "cook", 10).message["content"] == [{"text": "text 10"}]
         assert sessions.read_message("s", "cook", 11) is None
 
+    def test_a_page_reads_no_more_than_it_lists(self, sessions, kept, monkeypatch):
+        for number in range(30):
+            sessions.create_message("s", "cook", said(f"text {number}", number))
+        read, page = [], kept.checkpoints.page
+
+        def note(*given: Any, **options: Any) -> Any:
+            found = page(*given, **options)
+            read.extend(one.address.id for one in found)
+            return found
+
+        monkeypatch.setattr(kept.checkpoints, "page", note)
+        for asked in ({"limit": 4, "offset": 26}, {"offset": 26}, {"limit": 4}):
+            read.clear()
+            found = sessions.list_messages("s", "cook", **asked)
+            assert [int(name) for name in read] == [one.message_id for one in found]
+            assert len(found) == 4
+
     def test_a_message_that_is_redacted_is_read_so(self, sessions):
         sessions.create_message("s", "cook", said("my password is x"))
         one = sessions.read_message("s", "cook", 0)

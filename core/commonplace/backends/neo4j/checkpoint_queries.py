@@ -150,11 +150,13 @@ WITH c ORDER BY c.thread DESC, c.namespace DESC, c.name DESC LIMIT 1
 )
 PAGE = """
 MATCH (c:Checkpoint) USING INDEX c:Checkpoint({columns})
-WHERE {conditions} RETURN c{.*} AS checkpoint ORDER BY {order} DESC LIMIT $limit
+WHERE {conditions} RETURN c{.*} AS checkpoint ORDER BY {order}
+SKIP $offset LIMIT $limit
 """
 BELOW = """c.name <= $after_id AND CASE WHEN c.name < $after_id THEN true
   WHEN c.thread = $after_thread THEN c.namespace < $after_namespace
   ELSE c.thread < $after_thread END"""
+ABOVE = BELOW.replace("<", ">")
 STEPS = """
 MATCH path = (:Checkpoint {id: $id})-[:AFTER*1..{limit}]->(c:Checkpoint)
 WITH c, length(path) AS distance ORDER BY distance

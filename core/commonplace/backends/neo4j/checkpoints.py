@@ -89,12 +89,19 @@ class Neo4jCheckpoints:
         return _to_state(found[0]) if found else None
 
     def page(
-        self, selection: Selection, *, limit: int, after: Address | None = None
+        self,
+        selection: Selection,
+        *,
+        limit: int,
+        after: Address | None = None,
+        offset: int = 0,
+        is_ascending: bool = False,
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
         rows.check_limit(limit)
-        text, parameters = _page(selection, after)
-        found = self._driver.read(lambda run: run(text, limit=limit, **parameters))
+        rows.check_offset(offset)
+        text, parameters = _page(selection, after, is_ascending=is_ascending)
+        found = self._driver.read(lambda run: run(text, limit=limit, offset=offset, **parameters))
         return [_to_checkpoint(one["checkpoint"]) for one in found]
 
     def states(self, addresses: Sequence[Address]) -> list[State]:
@@ -306,7 +313,9 @@ def _to_step(found: Mapping[str, Any], channels: Collection[str]) -> Step:
     )
 
 
-def _page(selection: Selection, after: Address | None) -> tuple[str, dict[str, Any]]:
+def _page(
+    selection: Selection, after: Address | None, *, is_ascending: bool
+) -> tuple[str, dict[str, Any]]:
     """Build the text that reads a page by the index that fits, with its parameters."""
     is_given = (selection.thread is not None, selection.namespace is not None)
     columns = _PAGE_COLUMNS.get(is_given, _ALL_COLUMNS)
@@ -315,14 +324,15 @@ def _page(selection: Selection, after: Address | None) -> tuple[str, dict[str, A
     conditions = [_CONDITIONS[name] for name in parameters]
     conditions += [f"c.{one} IS NOT NULL" for one in columns]  # or the index would not be used
     if after is not None:
-        conditions.append(checkpoint_queries.BELOW)
+        above = checkpoint_queries.ABOVE
+        conditions.append(above if is_ascending else checkpoint_queries.BELOW)
         parameters |= {"after_id": after.id, "after_thread": after.thread}
         parameters |= {"after_namespace": after.namespace}
     text = queries.fill(
         checkpoint_queries.PAGE,
         columns=", ".join(columns),
         conditions=" AND ".join(conditions),
-        order=" DESC, ".join(f"c.{one}" for one in columns),
+        order=", ".join(f"c.{one} {'ASC' if is_ascending else 'DESC'}" for one in columns),
     )
     return text, parameters
 

@@ -288,3 +288,11 @@ def check_limit(limit: object) -> None:
         raise InvalidRecordError(
             field="limit", value=limit, reason="must be a whole number of 1 to 1000"
         )
+
+
+def check_offset(offset: object) -> None:
+    """Refuse a number of rows to pass over that is not a whole number from 0."""
+    if type(offset) is not int or not 0 <= offset < 2**63:
+        raise InvalidRecordError(
+            field="offset", value=offset, reason="must be a whole number from 0"
+        )

@@ -134,10 +134,18 @@ class SqliteCheckpoints:
             return _state(connection, thread, namespace, id)
 
     def page(
-        self, selection: Selection, *, limit: int, after: Address | None = None
+        self,
+        selection: Selection,
+        *,
+        limit: int,
+        after: Address | None = None,
+        offset: int = 0,
+        is_ascending: bool = False,
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
         rows.check_limit(limit)
+        rows.check_offset(offset)
+        comparison, order = (">", "ASC") if is_ascending else ("<", "DESC")
         conditions, values = ["1"], []
         for column in ("thread", "namespace", "id"):
             if (value := getattr(selection, column)) is not None:
@@ -147,15 +155,15 @@ class SqliteCheckpoints:
             conditions.append("id < ?")
             values.append(selection.before)
         if after is not None:
-            conditions.append("(id, thread, namespace) < (?, ?, ?)")
+            conditions.append(f"(id, thread, namespace) {comparison} (?, ?, ?)")
             values += [after.id, after.thread, after.namespace]
         sql = (
             f"SELECT {_CHECKPOINT} FROM checkpoint {_index(selection)}"
             f" WHERE {' AND '.join(conditions)}"
-            " ORDER BY id DESC, thread DESC, namespace DESC LIMIT ?"
+            f" ORDER BY id {order}, thread {order}, namespace {order} LIMIT ? OFFSET ?"
         )
         with self._handle.read() as connection:
-            found = connection.execute(sql, (*values, limit))
+            found = connection.execute(sql, (*values, limit, offset))
             return [_to_checkpoint(CheckpointColumns(*row)) for row in found]
 
     def states(self, addresses: Sequence[Address]) -> list[State]:

@@ -108,7 +108,10 @@ def call_everything(store: Checkpoints, scope: Scope) -> None:
     ):
         store.page(asked, limit=1)
         if asked.id is None:
-            store.page(asked, limit=9, after=Address(thread="t", namespace="", id="3"))
+            for is_ascending in (False, True):
+                after = Address(thread="t", namespace="", id="3")
+                store.page(asked, limit=9, after=after, is_ascending=is_ascending)
+                store.page(asked, limit=9, offset=1, is_ascending=is_ascending)
     store.read("t", "")
     store.read("t", "", "1")
     store.steps(Address(thread="t", namespace="", id="3"), ["d"])
@@ -345,6 +348,57 @@ class CheckpointsContract:
             1 + (asked.namespace is not None)
         )
         assert found == whole
+
+    @pytest.mark.parametrize("is_ascending", [False, True])
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            Selection(),
+            Selection(before="3"),
+            Selection(thread="t"),
+            Selection(thread="t", namespace=""),
+            Selection(namespace="n", before="4"),
+        ],
+        ids=["all", "before", "thread", "namespace", "namespaces"],
+    )
+    def test_a_page_begins_after_as_many_as_are_passed_over_in_either_order(
+        self, checkpoints: Checkpoints, asked: Selection, is_ascending: bool
+    ) -> None:
+        for thread in "tu":
+            for namespace in ("", "n"):
+                put_all(
+                    checkpoints,
+                    [step(name, thread=thread, namespace=namespace) for name in "1234"],
+                )
+        whole = checkpoints.page(asked, limit=100)
+        ordered = whole[::-1] if is_ascending else whole
+        found: list[Checkpoint] = []
+        while page := checkpoints.page(
+            asked, limit=3, after=found[-1].address if found else None, is_ascending=is_ascending
+        ):
+            found += page
+
+        assert found == ordered
+        for offset in (0, 1, 3, len(whole) - 1, len(whole), 1000):
+            for limit in (1, 3, 100):
+                page = checkpoints.page(
+                    asked, limit=limit, offset=offset, is_ascending=is_ascending
+                )
+                assert page == ordered[offset : offset + limit]
+        page = checkpoints.page(
+            asked, limit=2, after=ordered[0].address, offset=1, is_ascending=is_ascending
+        )
+        assert page == ordered[2:4]
+
+    @pytest.mark.parametrize(
+        "given",
+        [{"limit": 0}, {"limit": 1001}, {"limit": 9, "offset": -1}, {"limit": 9, "offset": True}],
+    )
+    def test_a_page_of_no_number_is_refused(
+        self, checkpoints: Checkpoints, given: dict[str, int]
+    ) -> None:
+        with pytest.raises(InvalidRecordError, match="must be a whole number"):
+            checkpoints.page(Selection(), **given)  # type: ignore[arg-type]
 
     def test_states_come_in_the_order_asked(self, checkpoints: Checkpoints) -> None:
         put_all(checkpoints, [step(name) for name in "123"])
