@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
 
 from strands import Agent, ToolContext
 from strands.hooks import (
@@ -81,6 +82,9 @@ NAME = "commonplace"
 OTHER_OWNER = "must be the user who asked: the turn it resumes belongs to another one"
 
 AnyEvent = TypeVar("AnyEvent")
+
+_served: WeakKeyDictionary[Agent, WeakSet[Memory]] = WeakKeyDictionary()
+_followed: WeakKeyDictionary[Agent, WeakSet[Memory]] = WeakKeyDictionary()
 
 
 class _UnusableIdError(Exception):
@@ -172,7 +176,11 @@ class MemoryPlugin(Plugin):
 
     def init_agent(self, agent: Agent) -> None:
         """Serve an agent from its next turn on; the memory warms up meanwhile."""
+        _served.setdefault(agent, WeakSet()).add(self._memory)
         start_warming(self._memory)
+        self._attach(agent)
+
+    def _attach(self, agent: Agent) -> None:
         # After others that may redact what the user said.
         agent.add_hook(self._before_invocation, BeforeInvocationEvent, order=HookOrder.SDK_LAST)
         agent.add_hook(self._before_model_call, BeforeModelCallEvent)
@@ -301,9 +309,12 @@ class MemoryPlugin(Plugin):
         except InvalidScopeError as error:
             raise _UnusableIdError(error) from error
         if scope is None:
-            missing = InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
-            self._agent_memory.warn("scope", missing)
+            self._warn_of_nobody()
         return StrandsTurn(memory=self._memory, scope=scope, plugin=self)
+
+    def _warn_of_nobody(self) -> None:
+        missing = InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
+        self._agent_memory.warn("scope", missing)
 
     def _tool_turn(self, _context: ToolContext) -> tuple[Scope, TurnRecords]:
         turn = active_turn(self._memory, self)
@@ -378,6 +389,38 @@ class MemoryPlugin(Plugin):
             else:
                 turn.matches = await self._agent_memory.arecall(scope, turn.query, held)
         return turn.matches
+
+
+class TurnFollower(MemoryPlugin):
+    """The scope of an agent's turns for memory stores, where no plugin of the memory has it.
+
+    Recalls, shows and writes nothing. A plugin that the agent gets later takes its place.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory, policy=Policy(mode="agent_control", tools=()))
+        self.name = f"{NAME}:turns"
+
+    def init_agent(self, agent: Agent) -> None:
+        """Follow an agent's turns; nothing if they are followed already."""
+        followed = _followed.setdefault(agent, WeakSet())
+        if self._memory not in followed:
+            followed.add(self._memory)
+            self._attach(agent)
+
+    def _before_invocation(self, event: BeforeInvocationEvent) -> None:
+        if self._is_needed(event.agent):
+            super()._before_invocation(event)
+
+    def _before_tool_call(self, event: BeforeToolCallEvent) -> None:
+        if self._is_needed(event.agent):
+            super()._before_tool_call(event)
+
+    def _warn_of_nobody(self) -> None:
+        """Leave it to the stores, which know whether a user is missing."""
+
+    def _is_needed(self, agent: Agent) -> bool:
+        return self._memory not in _served.get(agent, ())
 
 
 def _tool_call_key(event: BeforeToolCallEvent | AfterToolCallEvent) -> str:

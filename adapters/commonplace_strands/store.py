@@ -2,16 +2,24 @@
 
 import asyncio
 import hashlib
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from strands import ToolContext
-from strands.memory import AddMessagesContext, ExtractionConfig, MemoryEntry, SearchOptions
+from strands import Agent, ToolContext
+from strands.memory import (
+    AddMessagesContext,
+    ExtractionConfig,
+    MemoryEntry,
+    MemoryManager,
+    SearchOptions,
+)
 from strands.types.content import Message as StrandsMessage
 from strands.types.tools import AgentTool
 
@@ -50,7 +58,8 @@ from commonplace.filters import parse_filter
 
 from .convert import changes_of, conversation_texts, text_of, to_entry
 from .extraction import OwnedMetadata, extraction_config
-from .scope import NO_OWNER, is_agents, read_tag
+from .plugin import TurnFollower
+from .scope import is_agents, read_tag
 from .tools import MemoryTools, ToolName, check_tools, policy_tools
 from .turn import (
     ActiveCall,
@@ -58,12 +67,14 @@ from .turn import (
     TurnRecords,
     active_call,
     active_model_call,
-    active_turn,
-    scope_of_turn,
 )
 
 DESCRIPTION = "What is known from earlier conversations with this user."
 MAX_RESULTS = 100
+NO_TURN = (
+    "is unknown: pass invocation_state={'user_id': ...} to the agent; if that does not reach its "
+    "memory manager, add MemoryPlugin(memory) to the agent, or scope= to the store"
+)
 _OVER_FETCHED = 6  # times as many as a note wants, as the best often say nothing new
 _LEAST_FETCHED = 30
 _GRACE = 2.0  # seconds that a cancelled caller waits
@@ -76,9 +87,9 @@ class CommonplaceMemoryStore:
 
     Args:
         memory: an open memory; the store does not close it.
-        scope: whose memory. When missing, that of the user of the agent's turn, which a
-            `MemoryPlugin` of the same memory on that agent provides; without one nothing is found
-            and nothing is kept.
+        scope: whose memory. When missing, that of the user of the agent's turn, as its caller names
+            it in `invocation_state`, or a `MemoryPlugin` of the same memory on that agent; without
+            a user nothing is found and nothing is kept.
         name: as models read it.
         description: as models read it.
         kinds: finds only these, and adds the first of them; all and `fact` when empty.
@@ -270,8 +281,11 @@ class CommonplaceMemoryStore:
         return len(owned)
 
     async def initialize(self) -> None:
-        """Have the embedder loaded meanwhile; the memory is open, and belongs to no event loop."""
+        """Follow the turns of the agent that begins, and have the embedder loaded meanwhile."""
         start_warming(self._memory)
+        agent = _beginning_agent() if self._fixed_scope is None else None
+        if agent is not None:
+            TurnFollower(self._memory).init_agent(agent)
 
     def get_tools(self) -> list[AgentTool]:
         """List the tools that the store adds to the agent; often none."""
@@ -284,7 +298,13 @@ class CommonplaceMemoryStore:
     # -- wiring --------------------------------------------------------------------------------
 
     def _scope(self) -> Scope:
-        return self._fixed_scope or scope_of_turn(active_turn(self._memory))
+        call = active_call(self._memory)
+        scope = self._fixed_scope or (None if call is None else call.turn.scope)
+        if scope is None:
+            error = InvalidScopeError(field="user_id", value=None, reason=NO_TURN)
+            self._agent_memory.warn("scope", error)
+            raise error
+        return scope
 
     def _turn(self, scope: Scope) -> StrandsTurn | None:
         """Find the turn around here, if it is of the same owner."""
@@ -318,8 +338,8 @@ class CommonplaceMemoryStore:
         tag = read_tag(message, self._memory)
         scope = self._fixed_scope or (tag.scope if tag is not None else None)
         if scope is None and text:
-            error = InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
-            self._agent_memory.warn("write", error)
+            error = InvalidScopeError(field="user_id", value=None, reason=NO_TURN)
+            self._agent_memory.warn("scope", error)
         if tag is not None:
             key = tag.message_id
         else:
@@ -327,6 +347,21 @@ class CommonplaceMemoryStore:
             key += ":" + hashlib.sha256(f"{message['role']} {text}".encode()).hexdigest()[:16]
         parts = to_messages(text, message["role"], "", key)
         return (scope, parts) if scope is not None and parts else None
+
+
+def _beginning_agent() -> Agent | None:
+    """Find the agent whose memory manager initializes its stores here; None if nothing tells.
+
+    The manager has it and gives its stores nothing of it, so the call stack is read.
+    """
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 -- there is no other way to the callers
+    while frame is not None:
+        given = frame.f_locals
+        if isinstance(given.get("self"), MemoryManager) and isinstance(given.get("agent"), Agent):
+            agent: Agent = given["agent"]
+            return agent
+        frame = frame.f_back
+    return None
 
 
 def _is_question(message: StrandsMessage) -> bool:

@@ -168,7 +168,7 @@ class TestSearchAndAdd:
             {"scope": "alice"},
             {"kinds": ("thing",)},
             {"kinds": "fact"},
-            {"where": {"": 1}},
+            {"where": {"n": {"near": 1}}},
             {"threshold": 2},
             {"max_search_results": 0},
             {"tools": ("burn",)},
@@ -581,3 +581,85 @@ def test_all_that_was_accepted_is_found_though_the_program_ends_right_after(tmp_
         for user in ("alice", "bob"):
             records = memory.list(Scope(user_id=user)).records
             assert {one.text for one in records} == expected
+
+
+class TestWithoutAPlugin:
+    async def test_the_manager_finds_and_adds_for_the_user_of_the_call(
+        self, memory, make, use, told
+    ):
+        memory.add("Her cat is called Miso.", Scope(user_id="alice"), infer=False)
+        manager = MemoryManager(
+            [CommonplaceMemoryStore(memory, tools=["forget_memory"])], add_tool_config=True
+        )
+        script = [
+            [use("add_memory", entries=["She is a nurse."]), use("search_memory", query="cat")],
+            "Done.",
+        ]
+        agent = make(script=script, memory_manager=manager)
+        await agent.invoke_async("What is my cat called?", **of("alice"))
+        await agent.invoke_async("What is my cat called?", **of("bob"))
+
+        assert "Her cat is called Miso." in agent.model.shown(0)
+        assert "Miso" in json.dumps(agent.model.seen[1][-1])
+        assert "Miso" not in json.dumps(agent.model.seen[2][-1])
+        assert sorted(told("alice")) == ["Her cat is called Miso.", "She is a nurse."]
+        assert told("bob") == []
+
+    def test_it_does_in_calls_without_a_loop(self, memory, make):
+        memory.add("Her cat is called Miso.", Scope(user_id="alice"), infer=False)
+        agent = make(memory_manager=MemoryManager([CommonplaceMemoryStore(memory)]))
+        agent("What is my cat called?", **of("alice"))
+
+        assert "Her cat is called Miso." in agent.model.shown()
+
+    @pytest.mark.parametrize("shape", ["messages", "extractor"])
+    async def test_what_users_at_once_say_is_extracted_for_each(self, memory, make, told, shape):
+        config = ExtractionConfig(trigger=IntervalTrigger(turns=3))
+        if shape == "extractor":
+            config["extractor"] = EachIsAFact()
+        first = CommonplaceMemoryStore(memory, extraction=config)
+        second = CommonplaceMemoryStore(memory, name="second", kinds=("fact",))
+        agent = make(
+            memory_manager=MemoryManager([first, second]),
+            concurrent_invocation_mode=ConcurrentInvocationMode.UNSAFE_REENTRANT,
+        )
+        users = [f"user{number}" for number in range(6)]
+        for number in range(2):
+            await asyncio.gather(
+                *(agent.invoke_async(f"{one} says {number}.", **of(one)) for one in users)
+            )
+        await agent.memory_manager.flush()
+        memory.flush()
+
+        mark = "Fact: " if shape == "extractor" else ""
+        for user in users:
+            words = [one for one in told(user) if one != "All right."]
+            assert sorted(words) == [f"{mark}{user} says {number}." for number in range(2)]
+
+    @pytest.mark.parametrize("is_first", [True, False])
+    async def test_a_plugin_takes_its_place(self, memory, make, is_first):
+        memory.add("Her cat is called Miso.", Scope(user_id="alice"), infer=False)
+        plugin = MemoryPlugin(memory, user_id="alice")
+        manager = MemoryManager([CommonplaceMemoryStore(memory)])
+        agent = make(plugin if is_first else manager, manager if is_first else plugin)
+        await agent.invoke_async("What is my cat called?")
+
+        assert agent.model.shown().count("Her cat is called Miso.") == 1
+
+    async def test_a_turn_of_nobody_is_told_once_with_the_way_out(self, memory, make, caplog):
+        agent = make(memory_manager=MemoryManager([CommonplaceMemoryStore(memory)]))
+        with caplog.at_level(logging.WARNING, "commonplace_strands"):
+            await agent.invoke_async("What is my cat called?")
+            await agent.invoke_async("What is my cat called?")
+
+        ours = [one.getMessage() for one in caplog.records if one.name == "commonplace_strands"]
+        assert len([one for one in ours if "invocation_state" in one]) == 1
+        with pytest.raises(InvalidScopeError, match=r"add MemoryPlugin\(memory\)"):
+            await CommonplaceMemoryStore(memory).search("cat")
+
+    def test_an_id_that_cannot_be_used_is_refused_before_the_model(self, memory, make):
+        agent = make(memory_manager=MemoryManager([CommonplaceMemoryStore(memory)]))
+        with pytest.raises(InvalidScopeError):
+            agent("Hello.", **of(" alice"))
+
+        assert agent.model.seen == []
