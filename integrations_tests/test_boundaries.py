@@ -26,7 +26,7 @@ OWN = {
     "langgraph": "nodes store_items store_queries store_writes checkpoint_codec testing",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "
     "migrate command",
-    "strands": "plugin extraction mem0_memory multiagent",
+    "strands": "plugin extraction mem0_memory multiagent storage",
 }
 
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"

@@ -1,4 +1,4 @@
-"""One memory for Strands agents: a plugin, a memory store, a session repository, a chat model.
+"""One memory for Strands agents: a plugin, tools, a memory store, sessions, a chat model.
 
 `commonplace_strands.mem0_memory` is a module to use in place of `strands_tools.mem0_memory`.
 """
@@ -15,12 +15,14 @@ from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
 from .models import StrandsChat
 from .plugin import MemoryPlugin
 from .sessions import CommonplaceSessionRepository
+from .storage import CommonplaceStorage
 from .store import CommonplaceMemoryStore
 from .tools import ToolName
 
 __all__ = [
     "CommonplaceMemoryStore",
     "CommonplaceSessionRepository",
+    "CommonplaceStorage",
     "MemoryCounters",
     "MemoryEvent",
     "MemoryPlugin",

@@ -1,0 +1,167 @@
+"""Byte storage of Strands' agents on a memory: snapshots of sessions, and what is offloaded.
+
+Values are checkpoints of the memory, one thread for each session and one for what is in none.
+"""
+
+import asyncio
+import builtins
+import json
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from strands.types.exceptions import StorageError
+
+from commonplace import CommonplaceError, Memory, Scope
+from commonplace.agents import check_scope, in_session
+from commonplace.ports import Address, Blob, Checkpoint, Selection
+
+_NAMESPACE = "strands-storage"
+_BLOB_TYPE = "strands/bytes"
+_CHANNEL = "data"
+_PAGE_SIZE = 1000
+_OF_SESSION = re.compile(r"(?:^|/)([^/]+)/scopes/(?:agent|multiAgent)/")
+
+T = TypeVar("T")
+
+
+class CommonplaceStorage:
+    """Keeps what Strands stores of one user or agent beside a memory, in its record of truth.
+
+    For `Agent(storage=...)`, `SnapshotSessionManager(storage=...)` and whatever else takes a
+    `strands.storage.Storage`. Safe in any thread and on any loop; a change is on disk when it
+    returns. Keys are literal, and two users' are apart. `Memory.forget` erases what the scope it
+    gets covers; what Strands stores of a session, by a key with `<session>/scopes/`, belongs to
+    that session: `Scope(user_id=..., session_id=...)`.
+
+    Args:
+        memory: an open memory; the storage does not close it.
+        scope: the owner; with a `session_id` everything belongs to that session.
+
+    Raises:
+        InvalidRecordError: `scope` is not a `Scope`.
+    """
+
+    def __init__(self, memory: Memory, scope: Scope) -> None:
+        check_scope(scope)
+        self._memory = memory
+        self._scope = scope
+        self._namespace = f"{_NAMESPACE}/{scope.key}"
+
+    async def write(self, key: str, data: bytes) -> None:
+        """Store a value, in place of what the key had.
+
+        Raises:
+            StorageError: the key is empty or no Unicode text, or the memory fails.
+        """
+        scope, address = self._locate(key)
+        checkpoint = Checkpoint(
+            address=address,
+            body=Blob(type=_BLOB_TYPE, data=b""),  # a listing reads the body
+            metadata=Blob(type=_BLOB_TYPE, data=b""),
+            versions={_CHANNEL: key},  # a value is stored once for each version
+            run=_run_of(address),
+        )
+        values = {(_CHANNEL, key): Blob(type=_BLOB_TYPE, data=bytes(data))}
+        await _run(lambda: self._memory.checkpoints.put(checkpoint, values, scope))
+
+    async def read(self, key: str) -> bytes | None:
+        """Read a value; None if there is none.
+
+        Raises:
+            StorageError: as `write`.
+        """
+        at = self._locate(key)[1]
+        state = await _run(lambda: self._memory.checkpoints.read(at.thread, at.namespace, at.id))
+        blob = None if state is None else state.values.get(_CHANNEL)
+        return None if blob is None else blob.data
+
+    async def delete(self, key: str) -> None:
+        """Remove a value; nothing if there is none.
+
+        Raises:
+            StorageError: as `write`.
+        """
+        run = _run_of(self._locate(key)[1])
+        await _run(lambda: self._memory.checkpoints.delete_runs([run]))
+
+    async def list(self, query: str = "") -> builtins.list[str]:
+        """List the keys that begin with a text, sorted; all if it is empty.
+
+        Raises:
+            StorageError: the memory fails.
+        """
+        _check(query)
+        return await _run(lambda: self._list(query))
+
+    async def search(self, query: str) -> builtins.list[Any]:
+        """Search the values by keywords, best first, as Strands' own storages do.
+
+        Raises:
+            StorageError: the memory fails.
+        """
+        from strands.storage.search.keyword import (  # Strands 1.52 has no search
+            KeywordSearchStrategy,
+        )
+
+        found: builtins.list[Any] = await KeywordSearchStrategy().search(self, query)
+        return found
+
+    # -- wiring --------------------------------------------------------------------------------
+
+    def _locate(self, key: str) -> tuple[Scope, Address]:
+        """Return whose a value is, and where it is kept."""
+        _check(key)
+        if not key:
+            message = "A storage key must not be empty."
+            raise StorageError(message)
+        scope, named = self._scope, _OF_SESSION.search(key)
+        if named is not None and scope.session_id is None:
+            scope = in_session(scope, named[1])
+        thread = f"{_NAMESPACE}/{scope.key}"
+        return scope, Address(thread=thread, namespace=self._namespace, id=key)
+
+    def _list(self, prefix: str) -> builtins.list[str]:
+        selection = Selection(namespace=self._namespace, before=_successor(prefix))
+        keys: set[str] = set()
+        after: Address | None = Address(thread="", namespace="", id=prefix)
+        while after is not None:
+            page = self._memory.checkpoints.page(
+                selection, limit=_PAGE_SIZE, after=after, is_ascending=True
+            )
+            keys.update(one.address.id for one in page)
+            after = page[-1].address if len(page) == _PAGE_SIZE else None
+        return sorted(key for key in keys if key.startswith(prefix))
+
+
+def _check(key: str) -> None:
+    try:
+        key.encode()
+    except UnicodeEncodeError as error:
+        message = f"The storage key {key!r} is not Unicode text."
+        raise StorageError(message) from error
+
+
+def _run_of(address: Address) -> str:
+    # Checkpoints are removed by the run that made them, so each value has one of its own.
+    return json.dumps([address.thread, address.namespace, address.id])
+
+
+def _successor(prefix: str) -> str | None:
+    """Return the least text after all that begin with a prefix; None if there is none."""
+    if not prefix or ord(prefix[-1]) == 0x10FFFF:
+        return None
+    following = ord(prefix[-1]) + 1
+    return prefix[:-1] + chr(0xE000 if 0xD800 <= following <= 0xDFFF else following)
+
+
+async def _run(work: Callable[[], T]) -> T:
+    """Run on a thread, so that a loop goes on meanwhile.
+
+    Raises:
+        StorageError: it failed.
+    """
+    try:
+        return await asyncio.to_thread(work)
+    except CommonplaceError as error:
+        raise StorageError(str(error)) from error
