@@ -9,8 +9,8 @@
 - `metadata` → dropped; a message marked as a note is dropped whole, and so is the record of a
   direct tool call.
 - `AgentResult.structured_output` → `Message.text`, as JSON, when the answer has no text.
-- `Match.record.text` → `MemoryEntry.content`; its id, score, kind, times and scope →
-  `MemoryEntry.metadata`, over the record's own.
+- `Match.record.text` → `MemoryEntry.content`; its relevance, as `score`, and its id, kind, times
+  and scope → `MemoryEntry.metadata`, over the record's own.
 - recalled `Match`es → a note at the end of a model call's last user message; a tool's
   instructions → the end of its system prompt.
 """
@@ -18,6 +18,7 @@
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from strands.agent import AgentResult
@@ -96,10 +97,24 @@ def conversation_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 # -- entries and tool results --------------------------------------------------------------------
 
 
-def to_entry(match: Match, store: str) -> MemoryEntry:
-    """Make the entry of a memory store; its metadata is JSON."""
-    metadata = {**match.record.metadata, **describe(match.record), "score": match.score}
-    return MemoryEntry(content=match.record.text, store_name=store, metadata=metadata)
+def to_entries(matches: Sequence[Match], store: str) -> list[MemoryEntry]:
+    """Make the entries of a memory store; their metadata is JSON."""
+    return [
+        MemoryEntry(
+            content=one.record.text,
+            store_name=store,
+            metadata={**one.record.metadata, **describe(one.record), "score": score},
+        )
+        for one, score in zip(matches, scores_of(matches), strict=True)
+    ]
+
+
+def scores_of(matches: Sequence[Match]) -> list[float]:
+    """Return the relevance of each match, or of one before it that has less.
+
+    A threshold is compared with the relevance, and readers expect scores to fall.
+    """
+    return list(accumulate((one.relevance for one in matches), min))
 
 
 def changes_of(written: WriteResult) -> list[dict[str, str | None]]:

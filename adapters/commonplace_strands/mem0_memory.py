@@ -21,7 +21,7 @@ from strands.types.tools import ToolResult, ToolSpec, ToolUse
 from commonplace import InvalidRecordError, Memory, Record, Relation, Scope, Version
 from commonplace.agents import SCOPE_FIELDS, clean, to_query
 
-from .convert import changes_of
+from .convert import changes_of, scores_of
 from .scope import Id, owner_scope
 
 TOOL_SPEC: ToolSpec = {
@@ -224,7 +224,8 @@ def _retrieve(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str
     ids = [one.record.id for one in matches]
     found = memory.relations(scope, records=ids) if ids else ()
     relations = [_relation_item(one, "destination") for one in found]
-    items = [{**_record_item(one.record), "score": one.score} for one in matches]
+    scored = zip(matches, scores_of(matches), strict=True)
+    items = [{**_record_item(one.record), "score": score} for one, score in scored]
     return _to_text([*items, *relations])
 
 

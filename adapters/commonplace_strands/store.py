@@ -56,7 +56,7 @@ from commonplace.agents import (
 )
 from commonplace.filters import parse_filter
 
-from .convert import changes_of, conversation_texts, text_of, to_entry
+from .convert import changes_of, conversation_texts, text_of, to_entries
 from .extraction import OwnedMetadata, extraction_config
 from .plugin import TurnFollower
 from .scope import is_agents, read_tag
@@ -153,7 +153,8 @@ class CommonplaceMemoryStore:
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """Find what answers a query, best first; an empty list if nothing does.
 
-        Each entry's metadata has the record's `id`, `score`, `kind` and times, as JSON. For a model
+        Each entry's metadata has the record's `id`, `kind` and times, as JSON, and as `score` its
+        relevance, which is never below `threshold`. For a model
         call that has the plugin's note, a store of all that the turn's user has finds nothing. For
         any other it finds what helps to answer, and that the conversation and the call do not hold.
 
@@ -182,7 +183,7 @@ class CommonplaceMemoryStore:
         self._agent_memory.report(found, "search", scope, start, len(matches))
         if (turn := self._turn(scope)) is not None:
             turn.shown.add(matches)
-        return [to_entry(one, self.name) for one in matches]
+        return to_entries(matches, self.name)
 
     async def _search(
         self, text: str, scope: Scope, top_k: int, model_call: ActiveCall | None

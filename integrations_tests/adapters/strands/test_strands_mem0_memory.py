@@ -142,8 +142,10 @@ class TestActions:
     def test_retrieve_answers_the_best_first_with_scores(self, tool, record, memory):
         memory.add("The weather is fine.", ALICE)
         found = told(tool(use("retrieve", query="Which cat is Miso?")))
+        (best, *_) = memory.search("Which cat is Miso?", ALICE)
 
         assert found[0]["memory"] == "Miso is a cat."
+        assert found[0]["score"] == best.relevance
         assert [one["score"] for one in found] == sorted(
             (one["score"] for one in found), reverse=True
         )
@@ -217,7 +219,7 @@ class TestErrors:
         [
             {"action": "store", "content": "\x00"},
             {"action": "store", "content": 7},
-            {"action": "store", "content": "x", "metadata": {"": 1}},
+            {"action": "store", "content": "x", "metadata": {"n": 2**70}},
             {"action": "store", "content": "x", "metadata": [1]},
             {"action": "retrieve", "query": "\x00"},
             {"action": "get", "memory_id": 7},

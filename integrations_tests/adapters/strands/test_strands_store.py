@@ -114,6 +114,20 @@ class TestSearchAndAdd:
 
         assert [one.content for one in await store.search("tea")] == ["The tea house."]
 
+    async def test_no_score_is_below_the_threshold(self, memory):
+        everything = CommonplaceMemoryStore(memory, scope=ALICE)
+        for text in ("Miso is a cat.", "The cat Miso sleeps.", "A cat.", "The desk is oak."):
+            await everything.add(text)
+        query = "Which cat is Miso?"
+        every = [one.metadata["score"] for one in await everything.search(query)]
+        best = [one.relevance for one in memory.search(query, ALICE)]
+        store = CommonplaceMemoryStore(memory, scope=ALICE, threshold=every[1])
+        scores = [one.metadata["score"] for one in await store.search(query)]
+
+        assert every[0] == best[0] > every[-1] == min(best)
+        assert len(scores) >= 2
+        assert min(scores) >= every[1]
+
     async def test_as_many_are_found_as_are_asked_for_the_best_first(self, memory):
         store = CommonplaceMemoryStore(memory, scope=ALICE, max_search_results=3)
         for number in range(6):
