@@ -83,9 +83,10 @@ class Mem0ToolError(ValueError):
 
 
 class Mem0Tool(PythonAgentTool):
-    """A tool object that is also the function behind it."""
+    """A tool object that is also the function behind it, and has the `TOOL_SPEC` of its module."""
 
     def __init__(self, call: Callable[[ToolUse], ToolResult]) -> None:
+        self.TOOL_SPEC: ToolSpec = TOOL_SPEC
         super().__init__(TOOL_SPEC["name"], TOOL_SPEC, self.__call__)
         self._call = call
 

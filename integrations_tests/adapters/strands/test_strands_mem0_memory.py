@@ -69,6 +69,20 @@ class TestSpec:
             "metadata": "object",
         }
 
+    def test_it_has_the_shape_of_the_module_it_stands_in_for(self, tool):
+        theirs = pytest.importorskip("strands_tools.mem0_memory").TOOL_SPEC
+        schema, their_schema = (one["inputSchema"]["json"] for one in (TOOL_SPEC, theirs))
+
+        def types_of(one):
+            return {name: (each["type"], each.get("enum")) for name, each in one.items()}
+
+        assert module.TOOL_SPEC is mem0_memory.TOOL_SPEC is tool.TOOL_SPEC
+        assert TOOL_SPEC["name"] == theirs["name"]
+        assert TOOL_SPEC.keys() == theirs.keys()
+        assert schema.keys() == their_schema.keys()
+        assert schema["required"] == their_schema["required"]
+        assert types_of(schema["properties"]) == types_of(their_schema["properties"])
+
     @pytest.mark.parametrize(
         "given", [module, mem0_memory, "commonplace_strands.mem0_memory", [mem0_memory]]
     )
