@@ -17,7 +17,7 @@ from .plugin import MemoryPlugin
 from .sessions import CommonplaceSessionRepository
 from .storage import CommonplaceStorage
 from .store import CommonplaceMemoryStore
-from .tools import ToolName
+from .tools import ToolName, memory_tools
 
 __all__ = [
     "CommonplaceMemoryStore",
@@ -29,4 +29,5 @@ __all__ = [
     "OnEvent",
     "StrandsChat",
     "ToolName",
+    "memory_tools",
 ]

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import groupby
 from types import FrameType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from strands import Agent, ToolContext
 from strands.memory import (
@@ -60,7 +59,7 @@ from .convert import changes_of, conversation_texts, text_of, to_entries
 from .extraction import OwnedMetadata, extraction_config
 from .plugin import TurnFollower
 from .scope import is_agents, read_tag
-from .tools import MemoryTools, ToolName, check_tools, policy_tools
+from .tools import MemoryTools, ShownSinceQuestion, ToolName, check_tools, policy_tools
 from .turn import (
     ActiveCall,
     StrandsTurn,
@@ -146,7 +145,7 @@ class CommonplaceMemoryStore:
             memory, self._policy, log="commonplace_strands", on_event=on_event
         )
         self._run_id = uuid.uuid4().hex
-        self._shown: WeakKeyDictionary[Any, tuple[Any, TurnRecords]] = WeakKeyDictionary()
+        self._shown: ShownSinceQuestion = ShownSinceQuestion(memory)
         made = MemoryTools(memory, self._agent_memory, self._tool_turn)
         self._tools = made.select(tools, f"{name}_")
 
@@ -317,21 +316,7 @@ class CommonplaceMemoryStore:
     def _tool_turn(self, context: ToolContext) -> tuple[Scope, TurnRecords]:
         """Return the scope of a tool call, and what its model was shown in this turn."""
         scope = self._scope()
-        call = active_call(self._memory)
-        if (
-            call is not None
-            and call.turn.scope is not None
-            and call.turn.scope.owner == scope.owner
-        ):
-            return scope, call.turn.shown
-        # Without a plugin a turn is known by what the user said last.
-        messages = context.agent.messages
-        asked = next((one for one in reversed(messages) if _is_question(one)), None)
-        before, shown = self._shown.get(context.agent, (None, TurnRecords()))
-        if before is not asked:
-            shown = TurnRecords()
-        self._shown[context.agent] = asked, shown
-        return scope, shown
+        return scope, self._shown.of(context, scope)
 
     def _convert(self, message: StrandsMessage, key: str) -> tuple[Scope, list[Message]] | None:
         """Return a message's owner and parts; None if it has no owner or no text."""
@@ -363,10 +348,6 @@ def _beginning_agent() -> Agent | None:
             return agent
         frame = frame.f_back
     return None
-
-
-def _is_question(message: StrandsMessage) -> bool:
-    return message["role"] == "user" and bool(text_of(message))
 
 
 async def _accept(write: Callable[[], WriteResult]) -> WriteResult:

@@ -5,26 +5,32 @@ history and relations. An error becomes the tool's result for the model, and the
 """
 
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeVar, get_args
+from weakref import WeakKeyDictionary
 
 from strands import ToolContext, tool
+from strands.types.content import Message as StrandsMessage
 from strands.types.tools import AgentTool
 
-from commonplace import Memory, Record, RecordNotFoundError, Scope
+from commonplace import InvalidScopeError, Memory, Policy, Record, RecordNotFoundError, Scope
 from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
+    OnEvent,
     Tool,
     await_until_warm,
     await_within,
     check_choice,
+    check_scope,
     search_scope,
 )
 from commonplace.agents import ToolName as SharedToolName
 from commonplace.agents import tools as shared_tools
 
-from .convert import describe
-from .turn import TurnRecords
+from .convert import describe, text_of
+from .scope import resolve_scope
+from .turn import TurnRecords, active_call
 
 ToolName = Literal[
     "search_memory", "add_memory", "update_memory", "forget_memory", "list_memories", "get_memory",
@@ -36,9 +42,87 @@ NO_MEMORY = "memory={!r} must be a commonplace Memory. Pass Memory.open(...)."
 MAX_LISTED = 100
 CONSENT = frozenset({"y", "yes", "true", "ok", "approve", "approved"})
 ACTIONS = {"update_memory": "update", "forget_memory": "forget"}
+NO_OWNER = (
+    "is unknown: pass invocation_state={'user_id': ...} to the agent, or scope= to memory_tools"
+)
 REFUSED = "The user did not allow this. Nothing was changed."
 
 T = TypeVar("T")
+
+
+def memory_tools(
+    memory: Memory,
+    *,
+    scope: Scope | None = None,
+    policy: Policy | None = None,
+    tools: Sequence[ToolName] | None = None,
+    tool_prefix: str = "",
+    consent: bool = True,
+    on_event: OnEvent | None = None,
+) -> list[AgentTool]:
+    """Make memory tools for `Agent(tools=...)`, with or without a `MemoryPlugin` on the agent.
+
+    No argument that a model fills in names a user. A call without a user is an error that the model
+    reads. `update_memory` and `forget_memory` take what these tools showed the same user since the
+    last message with a text.
+
+    Args:
+        memory: an open memory; the tools do not close it.
+        scope: whose memory. When missing, that of the user whom `invocation_state` names, or of the
+            plugin's turn; of a direct call, `agent.tool.search_memory(..., user_id=...)`.
+        policy: what the tools take from it are `top_k`, `threshold`, `await_write`,
+            `recall_timeout`, `scope_search_by_agent` and, when `tools` is missing, `tools`.
+        tools: their names.
+        tool_prefix: goes in front of their names.
+        consent: as of `MemoryPlugin`.
+        on_event: is called with each call of a tool.
+
+    Raises:
+        InvalidScopeError, InvalidRecordError: an argument cannot be used.
+        TypeError: `memory` is not a `Memory`.
+    """
+    if scope is not None:
+        check_scope(scope)
+    given = policy or Policy()
+    wanted: Sequence[ToolName] = given.tools if tools is None else tools
+    check_tools(wanted)
+    given = replace(given, mode="agent_control", tools=policy_tools(wanted))
+    agent_memory = AgentMemory(memory, given, log="commonplace_strands", on_event=on_event)
+    shown = ShownSinceQuestion(memory)
+
+    def turn(context: ToolContext) -> tuple[Scope, TurnRecords]:
+        state = context.invocation_state
+        named = scope or resolve_scope(state, user_id=None, agent_id=None, session_id=None)
+        if named is None and (call := active_call(memory)) is not None:
+            named = call.turn.scope
+        if named is None:
+            raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
+        return named, shown.of(context, named)
+
+    return MemoryTools(memory, agent_memory, turn, consent=consent).select(wanted, tool_prefix)
+
+
+class ShownSinceQuestion:
+    """What tools showed of a memory since the user's last message, or a plugin's turn showed."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._shown: WeakKeyDictionary[Any, tuple[Any, Scope, TurnRecords]] = WeakKeyDictionary()
+
+    def of(self, context: ToolContext, scope: Scope) -> TurnRecords:
+        """Return what the model of a tool call was shown of this owner."""
+        call = active_call(self._memory)
+        turn_scope = None if call is None else call.turn.scope
+        if call is not None and turn_scope is not None and turn_scope.owner == scope.owner:
+            return call.turn.shown
+        # Without a plugin a turn is known by what the user said last.
+        asked = next((one for one in reversed(context.agent.messages) if _is_question(one)), None)
+        last = self._shown.get(context.agent)
+        if last is not None and last[0] is asked and last[1] == scope.owner:
+            return last[2]
+        shown = TurnRecords()
+        self._shown[context.agent] = asked, scope.owner, shown
+        return shown
 
 
 def check_tools(names: Sequence[ToolName]) -> None:
@@ -217,6 +301,10 @@ class MemoryTools:
             return True
         answer = context.interrupt(f"commonplace.{name}", reason=reason)
         return answer is True or (type(answer) is str and answer.strip().lower() in CONSENT)
+
+
+def _is_question(message: StrandsMessage) -> bool:
+    return message["role"] == "user" and bool(text_of(message))
 
 
 def _is_direct(context: ToolContext) -> bool:

@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from commonplace import Fact, Policy, Relation, Scope
-from commonplace_strands import MemoryPlugin
+from commonplace import Fact, InvalidRecordError, Policy, Relation, Scope
+from commonplace_strands import MemoryPlugin, memory_tools
 from commonplace_strands.tools import ALL_TOOLS
 
 ALICE = Scope(user_id="alice")
@@ -197,3 +197,72 @@ class TestConsent:
 
         assert kept == record
         assert memory.get(record.id, ALICE) is None
+
+
+class TestWithoutAPlugin:
+    def test_they_are_for_the_user_of_the_call(self, memory, make, use, record):
+        search = use("search_memory", keywords=["cat"])
+        agent = make(script=[search, "Miso.", search, "None."], tools=memory_tools(memory))
+        agent("Which cat?", **of("alice"))
+        assert told(agent.model.results[-1]) == "- Miso is a cat."
+        agent("Which cat?", **of("bob"))
+        assert "no relevant" in told(agent.model.results[-1])
+
+        assert sorted(agent.tool_names) == ["add_memory", "search_memory"]
+        agent.tool.add_memory(thinking="", content=["She is a nurse."], user_id="bob")
+        assert [one.text for one in memory.list(Scope(user_id="bob")).records] == [
+            "She is a nurse."
+        ]
+
+    def test_a_scope_is_one_user_s_whoever_calls(self, memory, make, use, record):
+        made = memory_tools(memory, scope=ALICE, tools=["list_memories"], tool_prefix="my_")
+        agent = make(script=[use("my_list_memories")], tools=made)
+        agent("Go on.", **of("bob"))
+
+        assert [one["text"] for one in told(agent.model.results[-1])["memories"]] == [
+            "Miso is a cat."
+        ]
+
+    def test_a_call_of_nobody_is_an_error_that_the_model_reads(self, memory, make, use):
+        agent = make(
+            script=[use("search_memory", keywords=["cat"], user_id="alice")],
+            tools=memory_tools(memory),
+        )
+        agent("Which cat?")
+
+        assert agent.model.results[-1]["status"] == "error"
+        assert "scope= to memory_tools" in str(agent.model.results[-1])
+
+    @pytest.mark.parametrize("consents", ["yes", "no"])
+    def test_what_was_shown_in_the_turn_is_forgotten_with_consent(
+        self, memory, make, use, record, consents
+    ):
+        policy = Policy(mode="static_control", tools=("search_memory", "forget_memory"))
+        forget = use("forget_memory", memory_id=record.id[:8])
+        search = use("search_memory", keywords=["cat"])
+        agent = make(script=[forget, search, forget], tools=memory_tools(memory, policy=policy))
+        result = agent("Forget my cat.", **of("alice"))
+        assert "shown in this turn" in str(agent.model.seen[1][-1])
+        response = {"interruptId": result.interrupts[0].id, "response": consents}
+        agent([{"interruptResponse": response}], **of("alice"))
+
+        assert len(memory.list(ALICE).records) == (consents == "no")
+
+    def test_one_user_s_are_not_shown_to_another_in_the_same_conversation(
+        self, memory, make, use, record
+    ):
+        made = memory_tools(memory, tools=["search_memory", "forget_memory"])
+        agent = make(script=[use("search_memory", keywords=["cat"])], tools=made)
+        agent("Which cat?", **of("alice"))
+        agent.model.script = [use("forget_memory", memory_id=record.id[:8])]
+        agent([], **of("bob"))
+
+        assert "shown in this turn" in str(agent.model.results[-1])
+
+    def test_an_argument_that_cannot_be_used_is_refused(self, memory):
+        with pytest.raises(InvalidRecordError, match="burn"):
+            memory_tools(memory, tools=["burn"])
+        with pytest.raises(InvalidRecordError, match="scope"):
+            memory_tools(memory, scope="alice")
+        with pytest.raises(TypeError, match="must be a commonplace Memory"):
+            memory_tools("memory")
