@@ -23,6 +23,7 @@ from strands.types.content import Message as StrandsMessage
 from strands.types.tools import AgentTool
 
 from commonplace import (
+    Extraction,
     Fact,
     InvalidRecordError,
     InvalidScopeError,
@@ -45,7 +46,6 @@ from commonplace.agents import (
     OnEvent,
     await_until_warm,
     await_within,
-    check_kinds,
     check_scope,
     choose,
     start_call,
@@ -53,7 +53,6 @@ from commonplace.agents import (
     to_messages,
     to_query,
 )
-from commonplace.filters import parse_filter
 
 from .convert import changes_of, conversation_texts, text_of, to_entries
 from .extraction import OwnedMetadata, extraction_config
@@ -93,6 +92,7 @@ class CommonplaceMemoryStore:
         description: as models read it.
         kinds: finds only these, and adds the first of them; all and `fact` when empty.
         where: a filter (`commonplace.filters`), AND-ed with every search.
+        metadata: of all that is written, below what the manager gives.
         threshold: least relevance of what is found, 0..1.
         max_search_results: when the caller gives none; the manager's default when missing.
         writable: whether the manager may write.
@@ -115,6 +115,7 @@ class CommonplaceMemoryStore:
         description: str | None = DESCRIPTION,
         kinds: Sequence[Kind] = (),
         where: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
         threshold: float | None = None,
         max_search_results: int | None = None,
         writable: bool = True,
@@ -124,8 +125,6 @@ class CommonplaceMemoryStore:
     ) -> None:
         if scope is not None:
             check_scope(scope)
-        check_kinds(kinds)
-        parse_filter(where)
         check_tools(tools)
         top_k = Policy().top_k if max_search_results is None else max_search_results
         self.name = name
@@ -137,10 +136,15 @@ class CommonplaceMemoryStore:
         )
         self._memory = memory
         self._fixed_scope = scope
-        self._kinds = tuple(kinds)
-        self._where = where
         self._is_part = scope is not None or bool(kinds or where)
-        self._policy = Policy(threshold=threshold, top_k=top_k, tools=policy_tools(tools))
+        self._policy = Policy(
+            kinds=kinds,
+            where=where,
+            metadata=metadata or {},
+            threshold=threshold,
+            top_k=top_k,
+            tools=policy_tools(tools),
+        )
         self._agent_memory = AgentMemory(
             memory, self._policy, log="commonplace_strands", on_event=on_event
         )
@@ -193,8 +197,8 @@ class CommonplaceMemoryStore:
             text,
             scope,
             top_k=top_k if model_call is None else max(_LEAST_FETCHED, top_k * _OVER_FETCHED),
-            where=self._where,
-            kinds=self._kinds,
+            where=self._policy.where,
+            kinds=self._policy.kinds,
             threshold=self._policy.threshold,
         )
         matches = list(await await_within(self._policy.recall_timeout, "search", searching))
@@ -224,10 +228,11 @@ class CommonplaceMemoryStore:
         """
         is_extracted = isinstance(metadata, OwnedMetadata)
         scope = metadata.scope if isinstance(metadata, OwnedMetadata) else self._scope()
-        kept = {name: one for name, one in (metadata or {}).items() if name not in SCOPE_FIELDS}
+        given = {name: one for name, one in (metadata or {}).items() if name not in SCOPE_FIELDS}
+        kept = {**self._policy.metadata, **given}
         start = time.monotonic()
         try:
-            fact = Fact(text=content, kind=(*self._kinds, "fact")[0], metadata=kept)
+            fact = Fact(text=content, kind=(*self._policy.kinds, "fact")[0], metadata=kept)
             written = await self._memory.aadd(
                 fact, scope.owner, infer=False, origin="assistant", wait=WRITE_PATIENCE
             )
@@ -268,11 +273,14 @@ class CommonplaceMemoryStore:
             pairs = zip(messages, numbers, strict=True)
             converted = [self._convert(one, f"{self._run_id}:{number}") for one, number in pairs]
         owned = [one for one in converted if one is not None]
+        extra = self._policy.metadata
+        extraction = Extraction(metadata=extra) if extra else None
         for scope, run in groupby(owned, lambda one: one[0]):
             parts = [one for _, parts in run for one in parts]
             start = time.monotonic()
             try:
-                await _accept(partial(self._memory.add, parts, scope, wait=False))
+                add = partial(self._memory.add, infer=extraction, metadata=extra, wait=False)
+                await _accept(partial(add, parts, scope))
             except Exception as error:
                 self._agent_memory.report("failed", "write", scope, start, len(parts), error)
                 raise

@@ -70,9 +70,8 @@ def memory_tools(
         memory: an open memory; the tools do not close it.
         scope: whose memory. When missing, that of the user whom `invocation_state` names, or of the
             plugin's turn; of a direct call, `agent.tool.search_memory(..., user_id=...)`.
-        policy: what the tools take from it are `top_k`, `threshold`, `await_write`,
-            `recall_timeout`, `scope_search_by_agent` and, when `tools` is missing, `tools`.
-        tools: their names.
+        policy: how the tools search and write; its mode and its note do not matter.
+        tools: their names; the policy's when missing.
         tool_prefix: goes in front of their names.
         consent: as of `MemoryPlugin`.
         on_event: is called with each call of a tool.
@@ -236,7 +235,11 @@ class MemoryTools:
         """
         scope, shown = self._turn(tool_context)
         limit = max(1, min(limit, MAX_LISTED))
-        page = await _bounded(self._memory.alist(scope.owner, limit=limit, cursor=cursor))
+        policy = self._agent_memory.policy
+        listing = self._memory.alist(
+            scope.owner, kinds=policy.kinds, where=policy.where, limit=limit, cursor=cursor
+        )
+        page = await _bounded(listing)
         for record in page.records:
             shown.add_record(record)
         return _success(memories=[_to_json(one) for one in page.records], cursor=page.cursor)

@@ -28,7 +28,7 @@ from commonplace.agents.prompt import (
     render,
     shown,
 )
-from commonplace.errors import InvalidRecordError, RecordNotFoundError
+from commonplace.errors import InvalidFilterError, InvalidRecordError, RecordNotFoundError
 from commonplace.memory import Memory
 from commonplace.model import Match, Message, Record, Scope
 from commonplace.testing.fakes import HashEmbedder
@@ -85,6 +85,8 @@ def agent(memory, **policy):
         ("recall_timeout", 0),
         ("recall_timeout", float("nan")),
         ("await_write", 1),
+        ("kinds", "fact"),
+        ("metadata", [1]),
         ("header", None),
         ("intro", "x" * 1001),
         ("tools", "search_memory"),
@@ -98,6 +100,25 @@ def test_a_policy_refuses_what_it_cannot_do(field, value):
         Policy(**{field: value})
 
     assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("part", "error"),
+    [
+        ({"kinds": ("thing",)}, InvalidRecordError),
+        ({"metadata": {"": 1}}, InvalidRecordError),
+        ({"where": {"n": {"near": 1}}}, InvalidFilterError),
+    ],
+)
+def test_a_policy_refuses_a_part_of_a_memory_that_cannot_be(part, error):
+    with pytest.raises(error):
+        Policy(**part)
+
+
+def test_a_policy_for_a_part_of_a_memory_can_be_hashed():
+    policy = Policy(kinds=["fact"], where={"n": 1}, metadata={"n": 1})
+
+    assert hash(policy) == hash(Policy(kinds=("fact",), where={"n": 1}, metadata={"n": 1}))
 
 
 def test_a_note_is_header_intro_one_line_a_memory_and_footer():

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import InvalidRecordError, MemoryTimeoutError
-from ..model import Match, Page, Record, Scope, WriteResult
+from ..model import Kind, Match, Page, Record, Scope, WriteResult
 from ..retrieval.utterances import normalize
 from .messages import is_visible
 from .policy import (
@@ -61,12 +61,17 @@ def recall(
         held: the running conversation, which is not repeated.
     """
     where = search_scope(scope, policy)
-    page: Page = yield call("list", where, kinds=("profile",), limit=_PROFILE_RECORDS)
-    known = _within(without_held(page.records, held), MAX_PROFILE, "profile")
+    known: list[Match] = []
+    if _recalls(policy, "profile"):
+        page: Page = yield call(
+            "list", where, kinds=("profile",), where=policy.where, limit=_PROFILE_RECORDS
+        )
+        known = _within(without_held(page.records, held), MAX_PROFILE, "profile")
     replaced: set[str] = set()
-    if policy.instructions:
+    if policy.instructions and _recalls(policy, "preference"):
+        marked = {MARK: True} if policy.where is None else {"AND": [{MARK: True}, policy.where]}
         page = yield call(
-            "list", where, kinds=("preference",), where={MARK: True}, limit=_INSTRUCTION_RECORDS
+            "list", where, kinds=("preference",), where=marked, limit=_INSTRUCTION_RECORDS
         )
         newest = sorted(page.records, key=_told_at, reverse=True)
         standing = without_replaced(newest)
@@ -127,6 +132,7 @@ def run_tool(
                 facts,
                 record.scope.owner,
                 infer=False,
+                metadata=policy.metadata,
                 origin="assistant",
                 wait=WRITE_PATIENCE,
             )
@@ -179,8 +185,9 @@ def _add_memory(
         raise InvalidRecordError(field="thinking", value=thinking, reason="must be a string")
     wait = WRITE_PATIENCE if policy.await_write else False
     written: WriteResult = yield call(
-        "add", facts, scope.owner, infer=False, origin="assistant", wait=wait
-    )
+        "add", facts, scope.owner, infer=False, metadata=policy.metadata, origin="assistant",
+        wait=wait,
+    )  # fmt: skip
     because = f" (rationale: {thinking})" if thinking else ""
     result = json.dumps({"results": _results(facts, written)}, ensure_ascii=False)
     text = f"Successfully recorded to memory{because} → {result}"
@@ -250,7 +257,14 @@ def shorten(text: str, limit: int = MAX_QUERY) -> str:
 
 
 def _search(where: Scope, text: str, policy: Policy, top_k: int) -> Call:
-    return call("search", text, where, top_k=top_k, threshold=policy.threshold)
+    return call(
+        "search", text, where, top_k=top_k, where=policy.where, kinds=policy.kinds,
+        threshold=policy.threshold,
+    )  # fmt: skip
+
+
+def _recalls(policy: Policy, kind: Kind) -> bool:
+    return not policy.kinds or kind in policy.kinds
 
 
 def _within(records: Sequence[Record], characters: int, name: str) -> list[Match]:

@@ -3,11 +3,13 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from ..errors import InvalidRecordError
-from ..validation import check_choice
+from ..filters import parse_filter
+from ..model import Kind, check_kinds
+from ..validation import check_choice, check_metadata
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
@@ -51,6 +53,10 @@ class Policy:
             both to the agent's tools; `both` does both.
         top_k: memories recalled for a turn, and the search tool's default; 1 to 100.
         threshold: least relevance of a recalled memory, 0..1; None keeps all.
+        kinds: of what is recalled and found; all when empty. What is written has its own: turns are
+            episodes, and what a tool adds are facts.
+        where: a filter (`commonplace.filters`) for what is recalled and found; None for none.
+        metadata: of all that is written, also of facts that are extracted from turns.
         scope_search_by_agent: False also recalls what the user's other agents wrote.
         await_write: True returns from a turn when its memory is searchable, after 10 seconds at
             most; False when it is accepted, which is safe too. What takes longer goes on.
@@ -68,12 +74,15 @@ class Policy:
             each tool that changes something follows.
 
     Raises:
-        InvalidRecordError: a value is none of those.
+        InvalidRecordError, InvalidFilterError: a value is none of those.
     """
 
     mode: Mode = "both"
     top_k: int = 5
     threshold: float | None = None
+    kinds: Sequence[Kind] = ()
+    where: Mapping[str, Any] | None = field(default=None, hash=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     scope_search_by_agent: bool = True
     await_write: bool = True
     recall_timeout: float = 2.0
@@ -97,6 +106,10 @@ class Policy:
             raise InvalidRecordError(
                 field="threshold", value=self.threshold, reason="must be in 0..1"
             )
+        check_kinds(self.kinds)
+        object.__setattr__(self, "kinds", tuple(self.kinds))
+        parse_filter(self.where)
+        check_metadata(self.metadata)
         if not _is_number(self.recall_timeout) or self.recall_timeout <= 0:
             raise InvalidRecordError(
                 field="recall_timeout", value=self.recall_timeout, reason="must be above zero"

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,7 @@ from ..errors import (
     MemoryTimeoutError,
     RecordNotFoundError,
 )
-from ..model import Fact, Match, Message, Scope, WriteResult
+from ..model import Extraction, Fact, Match, Message, Scope, WriteResult
 from ..retrieval.utterances import asks_to_forget
 from .health import (
     MISCONFIGURED,
@@ -264,7 +265,9 @@ class AgentMemory:
         facts = self._instructions(messages)
         if facts:
             memory.add(facts, scope.owner, infer=False, wait=False)
-        return memory.add(messages, scope, wait=wait)
+        return memory.add(
+            messages, scope, infer=self._extraction(), metadata=self.policy.metadata, wait=wait
+        )
 
     async def _aadd(
         self, messages: Sequence[Message], scope: Scope, wait: float | bool
@@ -279,10 +282,18 @@ class AgentMemory:
         facts = self._instructions(messages)
         if facts:
             await memory.aadd(facts, scope.owner, infer=False, wait=False)
-        return await memory.aadd(messages, scope, wait=wait)
+        return await memory.aadd(
+            messages, scope, infer=self._extraction(), metadata=self.policy.metadata, wait=wait
+        )
 
     def _instructions(self, messages: Sequence[Message]) -> list[Fact]:
-        return instruction_facts(messages) if self.policy.instructions else []
+        facts = instruction_facts(messages) if self.policy.instructions else []
+        return [replace(one, metadata={**self.policy.metadata, **one.metadata}) for one in facts]
+
+    def _extraction(self) -> Extraction | None:
+        """Return how facts are extracted; as ever when None."""
+        metadata = self.policy.metadata
+        return Extraction(metadata=metadata) if metadata else None
 
     def _wait(self, seconds: float) -> float | bool:
         return seconds if self.policy.await_write else False

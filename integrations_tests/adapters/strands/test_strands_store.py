@@ -114,6 +114,36 @@ class TestSearchAndAdd:
 
         assert [one.content for one in await store.search("tea")] == ["The tea house."]
 
+    async def test_all_that_it_writes_has_its_metadata(self, memory):
+        store = CommonplaceMemoryStore(memory, scope=ALICE, metadata={"city": "Lyon", "n": 1})
+        await store.add("The tea house.", {"n": 2})
+        await store.add_messages([said("I like tea.")])
+        memory.flush()
+
+        written = {one.text: dict(one.metadata) for one in memory.list(ALICE).records}
+        assert written == {
+            "The tea house.": {"city": "Lyon", "n": 2},
+            "I like tea.": {"city": "Lyon", "n": 1},
+        }
+
+    async def test_its_tools_keep_to_its_part_of_the_memory(self, memory, make, use):
+        memory.add("The tea house.", ALICE, metadata={"city": "Lyon"})
+        memory.add("The tea shop.", ALICE, metadata={"city": "Nice"})
+        store = CommonplaceMemoryStore(
+            memory,
+            scope=ALICE,
+            name="lyon",
+            where={"city": "Lyon"},
+            tools=["search_memory", "list_memories"],
+        )
+        script = [[use("lyon_search_memory", keywords=["tea"]), use("lyon_list_memories")]]
+        agent = make(script=script, memory_manager=MemoryManager([store], injection=False))
+        await agent.invoke_async("Where?")
+
+        shown = [json.dumps(one["content"]) for one in agent.model.results]
+        assert ["tea house" in one for one in shown] == [True, True]
+        assert "shop" not in "".join(shown)
+
     async def test_no_score_is_below_the_threshold(self, memory):
         everything = CommonplaceMemoryStore(memory, scope=ALICE)
         for text in ("Miso is a cat.", "The cat Miso sleeps.", "A cat.", "The desk is oak."):

@@ -3,7 +3,8 @@ import re
 
 import pytest
 
-from commonplace import Fact, InvalidRecordError, Policy, Relation, Scope
+from commonplace import Fact, InvalidRecordError, Memory, Policy, Relation, Scope
+from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 from commonplace_strands import MemoryPlugin, memory_tools
 from commonplace_strands.tools import ALL_TOOLS
 
@@ -266,3 +267,60 @@ class TestWithoutAPlugin:
             memory_tools(memory, scope="alice")
         with pytest.raises(TypeError, match="must be a commonplace Memory"):
             memory_tools("memory")
+
+
+class TestPart:
+    """A plugin whose policy says which part of a memory it is for."""
+
+    HOME = Policy(
+        mode="both", where={"home": True}, metadata={"home": True, "source": "chat"},
+        tools=("search_memory", "add_memory"),
+    )  # fmt: skip
+
+    def test_it_recalls_and_finds_what_its_filter_lets_through(self, memory, make, use):
+        for text, home in (("Miso is a cat.", True), ("Kiki is a cat.", False)):
+            metadata = {"home": home}
+            for kind in ("fact", "profile"):
+                memory.add(f"{text} ({kind})", ALICE, kind=kind, metadata=metadata)
+        script = [[use("search_memory", keywords=["cat"]), use("list_memories")]]
+        plugin = MemoryPlugin(
+            memory, policy=self.HOME, tools=["search_memory", "add_memory", "list_memories"]
+        )
+        agent = make(plugin, script=script)
+        agent("What is the name of my cat?", **of("alice"))
+
+        for call in (0, 1):
+            assert "Kiki" not in agent.model.shown(call)
+            assert "Miso is a cat. (profile)" in agent.model.shown(call)
+            assert "Miso is a cat. (fact)" in agent.model.shown(call)
+        assert len(agent.model.results) == 2
+
+    def test_it_recalls_the_kinds_it_names(self, memory, make):
+        memory.add("Miso is a cat.", ALICE, kind="preference")
+        memory.add("Kiki is a cat.", ALICE, kind="fact")
+        memory.add("She is a nurse.", ALICE, kind="profile")
+        agent = make(MemoryPlugin(memory, policy=Policy(kinds=("preference",))))
+        agent("What is the name of my cat?", **of("alice"))
+
+        assert "Miso" in agent.model.shown()
+        assert not re.search("Kiki|nurse", agent.model.shown())
+
+    def test_all_that_it_writes_has_its_metadata_and_is_found_again(self, tmp_path, make, use):
+        fact = {"text": "She lives in Lyon.", "kind": "fact", "entities": [], "relations": []}
+        chat = ScriptedChat([json.dumps({"facts": [fact]}), *['{"facts": []}'] * 3])
+        with Memory.open(str(tmp_path), embedder=HashEmbedder(), chat=chat) as memory:
+            script = [use("add_memory", thinking="", content=["She is a nurse."])]
+            agent = make(MemoryPlugin(memory, policy=self.HOME), script=script)
+            agent("I live in Lyon. Always answer in French.", **of("alice"))
+            memory.flush()
+            records = memory.list(ALICE).records
+            later = make(MemoryPlugin(memory, policy=self.HOME))
+            later("Where does she live?", **of("alice"))
+
+        texts = {one.text for one in records}
+        assert {"She is a nurse.", "She lives in Lyon.", "All right."} <= texts
+        assert {one.kind for one in records} == {"fact", "episode", "preference"}
+        for record in records:
+            assert {"home": True, "source": "chat"}.items() <= record.metadata.items()
+        assert "Lyon" in later.model.shown()
+        assert "French" in later.model.shown()
