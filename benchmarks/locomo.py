@@ -227,7 +227,7 @@ def main(
     if len(chosen) + (path is not None) != 1:
         message = "Give either a file, --long, --chinese or --lists."
         raise typer.BadParameter(message)
-    console = Console()
+    console = Console(width=110)
     sessions, questions = read(path) if path else chosen[0]()
     questions = questions[: limit or None]
     inner = scoring.embedder(embedder)
