@@ -23,7 +23,8 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
 ADAPTERS = sorted(path.name.split("_", 1)[1] for path in Path("adapters").glob("commonplace_*"))
 PACKAGES = ["commonplace", *(f"commonplace_{name}" for name in ADAPTERS)]
-APART = ["agentscope_v1", "agentscope_runtime"]  # sessions of releases older than those of extras
+# Sessions of releases older than those of the extras.
+APART = ["agentscope_v1", "agentscope_runtime", "mem0_v1"]
 PUBLIC_TYPES = 0.98  # of the public names of a package
 TYPED = ["core/commonplace", "adapters", "noxfile.py", "examples"]
 
@@ -125,6 +126,12 @@ def agentscope_runtime(session: nox.Session) -> None:
     check_apart(session, "agentscope_runtime")
 
 
+@nox.session
+def mem0_v1(session: nox.Session) -> None:
+    """Compare our `Memory` with that of mem0 1.x, call by call."""
+    check_apart(session, "mem0_v1")
+
+
 @nox.session(python=PYTHONS)
 def core(session: nox.Session) -> None:
     """Test the built wheel without any extra: the core is neutral and stands alone."""
@@ -172,9 +179,11 @@ def backends(session: nox.Session, engines: str) -> None:
 
 def check_apart(session: nox.Session, name: str) -> None:
     """Test what a release needs that goes with none of the extras: its tests and its example."""
-    session.install("-e", ".", *group("test", name))
-    tests = [f"integrations_tests/adapters/test_{name}.py", "integrations_tests/test_examples.py"]
-    session.run("pytest", *parallel(), *tests, "-k", name, *session.posargs)
+    session.install("-e", ".[cli]", *group("test", name))
+    folder = Path("integrations_tests/adapters")
+    own = folder.glob(f"test_{name}.py")
+    tests = [*own, folder / "test_compatibility.py", "integrations_tests/test_examples.py"]
+    session.run("pytest", *parallel(), *map(str, tests), "-k", name, *session.posargs)
 
 
 def check_style(session: nox.Session) -> None:
