@@ -41,7 +41,8 @@ class Settings:
             before it is a dead letter; the default lasts for some 16 hours.
         retry_after: seconds before the first retry; doubles up to 60.
         max_embed_chars: characters of a text that are embedded; all of it is searched by terms.
-        model_timeout: seconds for one call of a chat or embedding model.
+        model_timeout: seconds for one call of a chat or embedding model in a write. A search waits
+            for its embedder; agents do for `Policy.recall_timeout`.
         single_valued: predicates with one value at a time, so that a later value ends an earlier;
             `prefers_*` stands for all with this prefix. In the environment, separated by commas.
         half_life: days after which a record counts half, in searches with decay.
