@@ -14,6 +14,7 @@ import pytest
 
 from commonplace import (
     BackpressureError,
+    Extraction,
     Fact,
     IdempotencyConflictError,
     InvalidRecordError,
@@ -642,3 +643,14 @@ def test_of_equal_turns_the_one_of_the_day_asked_for_is_found(tmp_path: Path) ->
         [newest] = memory.search("Do I go running?", ALICE)
 
     assert (dated.record.occurred_at.month, newest.record.occurred_at.month) == (5, 9)
+
+
+def test_an_extraction_is_ignored_without_a_chat_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_memory(tmp_path) as memory:
+        how = Extraction(metadata={"project": "x"})
+        written = memory.add([Message(text="My cat is called Miso.")], ALICE, infer=how)
+
+    assert ["ADD"] == [one.event for one in written.changes]
+    assert caplog.records == []

@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import logging
 import threading
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar
@@ -307,7 +307,7 @@ class AwaitedBase(Mem0Base):
 
     def close(self) -> Awaitable[None]:
         """Close, in the background unless the result is awaited; repeating it does nothing."""
-        return _Closing(threading.Thread(target=self._close, name="commonplace-mem0-close"))
+        return _Closing(self._close)
 
     def __await__(self) -> Generator[Any, None, Self]:
         """Return itself: `from_config` was awaited in some versions."""
@@ -329,13 +329,27 @@ class AwaitedBase(Mem0Base):
 class _Closing:
     """A closing under way in a thread, which may be awaited and need not be, as in mem0."""
 
-    def __init__(self, thread: threading.Thread) -> None:
-        self._thread = thread
-        thread.start()
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._close = close
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="commonplace-mem0-close")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._close()
+        except Exception as error:  # which somebody may await, or nobody
+            self._error = error
+            logger.warning("Closing failed: %s", error)
 
     def __await__(self) -> Generator[Any, None, None]:
-        """Wait until the location can be opened again."""
-        return asyncio.to_thread(self._thread.join).__await__()
+        """Wait until the location can be opened again; raise what closing raised."""
+        return asyncio.to_thread(self._join).__await__()
+
+    def _join(self) -> None:
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
 
 
 def _llm(read: MemoryConfig, graph: ConfigSection | None) -> Any:

@@ -1074,9 +1074,11 @@ class Memory:
     # -- wiring --------------------------------------------------------------------------------
 
     def _infers(self, infer: bool | Extraction | None) -> bool | Extraction:
+        has_chat = self._models.chat is not None
         if isinstance(infer, Extraction):
-            return infer
-        return self._models.chat is not None if infer is None else bool(infer)
+            # Messages that are not kept would be lost without a word.
+            return infer if has_chat or not infer.keep_messages else False
+        return has_chat if infer is None else bool(infer)
 
     def _search(self, request: SearchRequest) -> Sequence[Match]:
         embedder = self._models.embedder
