@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import CannotMoveError
+from ..ports.stores import crash_point
 from ..settings import Location, is_url
 
 DATABASE = "memory.db"
@@ -82,7 +83,9 @@ def drafted(file: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
         raise
     _sync(draft)
+    crash_point("before_rename")
     draft.replace(file)
+    crash_point("after_rename")
     if os.name != "nt":  # folders cannot be opened there
         _sync(file.parent)
 

@@ -688,6 +688,12 @@ CRASH_POINTS = (
     "after_index",
     "before_remove",
     "after_remove",
+    # Around every transaction of a store and every write to an index, whatever it is for.
+    "before_commit",
+    "after_commit",
+    # Around the moment at which a file that was written beside gets its name.
+    "before_rename",
+    "after_rename",
 )
 
 _crash_hooks: list[Callable[[str], None]] = []

@@ -24,7 +24,7 @@ from ...errors import (
     StoreUnavailableError,
 )
 from ...model import Record, Scope, TokenEmbedding
-from ...ports.stores import Hit, Point, Query
+from ...ports.stores import Hit, Point, Query, crash_point
 from ..shared.late_interaction import FIELD, asked_tokens, best_of_each, from_field, to_field
 from ..shared.payload import (
     FilterCompiler,
@@ -278,7 +278,9 @@ class EdgeIndex:
             reason = f"only {free >> 20} MB of the disk are free, and {_RESERVE >> 20} are needed"
             raise StoreUnavailableError(store=str(self._folder), reason=reason)
         with self._engine() as shard:
+            crash_point("before_commit")
             yield shard
+            crash_point("after_commit")
 
     @contextmanager
     def _engine(self) -> "Iterator[qe.EdgeShard]":

@@ -17,6 +17,7 @@ from ...errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
+from ...ports.stores import crash_point
 from . import queries
 
 try:
@@ -104,14 +105,22 @@ class Neo4jDriver:
         Raises:
             StoreUnavailableError: the transaction may have been committed all the same.
         """
+
+        def change(run: RunQuery) -> T:
+            result = work(run)
+            crash_point("before_commit")
+            return result
+
         try:
             with self._session() as session:
-                return session.execute_write(self._timed(work))
+                done = session.execute_write(self._timed(change))
         except StoreUnavailableError as error:
             if not isinstance(error.__cause__, exceptions.IncompleteCommit):
                 raise
-        with self._session() as session:  # the driver does not retry a commit of unknown outcome
-            return session.execute_write(self._timed(work))
+            with self._session() as session:  # the driver does not retry after an unknown outcome
+                done = session.execute_write(self._timed(change))
+        crash_point("after_commit")
+        return done
 
     def close(self) -> None:
         """Close all connections; repeating it does nothing."""

@@ -21,6 +21,7 @@ from ...errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
+from ...ports.stores import crash_point
 
 try:
     import grpc  # type: ignore[import-untyped]  # ships no annotations
@@ -137,7 +138,9 @@ class RetryingClient:
         Raises:
             StoreUnavailableError: as in `call`, or it was accepted and is not applied yet.
         """
+        crash_point("before_commit")
         results = self.call(method, *args, wait=True, **kwargs)
+        crash_point("after_commit")
         for result in results if isinstance(results, list) else [results]:
             if result.status != models.UpdateStatus.COMPLETED:
                 reason = f"a write is not applied yet ({result.status})"

@@ -30,6 +30,7 @@ from ...errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
+from ...ports.stores import crash_point
 from ..shared.rows import UnreadableRowError
 from . import erased_bytes
 from .database_file import BUSY_SECONDS, ProcessLock, make_file
@@ -375,11 +376,14 @@ class SqliteConnection:
                     results = [(waiting[0].change(self._writer), None)]
                 else:
                     results = [self._attempt(job.change) for job in waiting]
+                crash_point("before_commit")
                 self._writer.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 -- every caller waits for a result
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             results = [(None, error)] * len(waiting)
+        else:
+            crash_point("after_commit")
         for job, (result, failure) in zip(waiting, results, strict=True):
             if failure is None:
                 job.future.set_result(result)
@@ -405,7 +409,9 @@ class SqliteConnection:
             return
         try:
             with translated(self.path):
+                crash_point("before_commit")
                 job.future.set_result(job.change(self._writer))
+                crash_point("after_commit")
         except BaseException as error:  # noqa: BLE001 -- the caller waits for a result
             job.future.set_exception(error)
 
