@@ -8,10 +8,12 @@ import contextvars
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .errors import MemoryTimeoutError
 
@@ -19,13 +21,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MAX_THREADS = 64
 
+_MAX_IDLE = 8
+_IDLE_SECONDS = 10.0
+
 _slots = threading.BoundedSemaphore(MAX_THREADS)
+_idle: "deque[SimpleQueue[_BoundedCall]]" = deque()  # of the threads that wait for their next call
 
 
 def _forget_parent() -> None:
     """Begin anew in a forked child, which has none of its parent's threads."""
     global _slots  # noqa: PLW0603 -- the parent's may be held
     _slots = threading.BoundedSemaphore(MAX_THREADS)
+    _idle.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -60,20 +67,57 @@ def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
 def start_call(name: str, call: Callable[[], T]) -> "Future[T]":
     """Start a blocking call in a thread of its own, with the context variables of the caller.
 
+    The thread takes another call afterwards, as a new one for each costs more than most calls.
+
     Args:
         name: of the call, for the thread.
     """
     done: Future[T] = Future()
-    context = contextvars.copy_context()
-
-    def run() -> None:
-        try:
-            done.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001 -- passed to the waiting caller
-            done.set_exception(error)
-
-    threading.Thread(target=run, name=f"commonplace-{name}", daemon=True).start()
+    done.set_running_or_notify_cancel()  # nobody can keep it from running
+    job = _BoundedCall(f"commonplace-{name}", contextvars.copy_context(), call, done)
+    try:
+        _idle.pop().put(job)
+    except IndexError:
+        jobs: SimpleQueue[_BoundedCall] = SimpleQueue()
+        jobs.put(job)
+        threading.Thread(target=_work, args=(jobs,), name=job.name, daemon=True).start()
     return done
+
+
+class _BoundedCall(NamedTuple):
+    name: str
+    context: contextvars.Context
+    call: Callable[[], Any]
+    done: "Future[Any]"
+
+
+def _work(jobs: "SimpleQueue[_BoundedCall]") -> None:
+    """Run calls, until none comes for a while or enough other threads wait for some."""
+    thread = threading.current_thread()
+    while True:
+        try:
+            job = jobs.get(timeout=_IDLE_SECONDS)
+        except Empty:
+            try:
+                _idle.remove(jobs)
+            except ValueError:  # a call is on its way
+                continue
+            return
+        thread.name, answer, error = job.name, None, None
+        try:
+            answer = job.context.run(job.call)
+        except BaseException as raised:  # noqa: BLE001 -- passed to the waiting caller
+            error = raised
+        is_needed = len(_idle) < _MAX_IDLE
+        if is_needed:
+            _idle.append(jobs)  # first, so that who waits for this finds the thread free
+        if error is None:
+            job.done.set_result(answer)
+        else:
+            job.done.set_exception(error)
+        del job, answer, error  # a waiting thread keeps nothing alive
+        if not is_needed:
+            return
 
 
 async def await_within(seconds: float, name: str, work: Coroutine[Any, Any, T]) -> T:

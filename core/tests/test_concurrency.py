@@ -1,10 +1,11 @@
 import asyncio
+import contextlib
 import contextvars
 import threading
 
 import pytest
 
-from commonplace.concurrency import MAX_THREADS, await_within, call_within
+from commonplace.concurrency import MAX_THREADS, await_within, call_within, start_call
 from commonplace.errors import MemoryTimeoutError
 
 
@@ -35,6 +36,38 @@ def test_a_call_sees_the_context_of_its_caller():
     who.set("alice")
 
     assert call_within(5, "work", who.get) == "alice"
+
+
+def test_calls_one_after_the_other_share_threads_but_no_context():
+    who = contextvars.ContextVar("who", default="nobody")
+    seen = set()
+    for n in range(50):
+        with pytest.raises(KeyError) if n % 5 == 0 else contextlib.nullcontext():
+            call_within(5, f"call {n}", lambda n=n: {}[n] if n % 5 == 0 else who.set("alice"))
+        name, ident, told = call_within(
+            5, "ask", lambda: (threading.current_thread().name, threading.get_ident(), who.get())
+        )
+        seen.add(ident)
+        assert (name, told) == ("commonplace-ask", "nobody")
+
+    assert len(seen) <= 8
+
+
+def test_a_call_whose_caller_is_cancelled_goes_on_and_so_does_its_thread():
+    go = threading.Event()
+    done = start_call("write", go.wait)
+    assert not done.cancel()
+    go.set()
+
+    assert done.result(5)
+    assert call_within(5, "again", lambda: "free") == "free"
+
+
+@pytest.mark.parametrize("idle_seconds", [0.0, 0.001])
+def test_a_thread_that_ends_takes_no_call_with_it(monkeypatch, idle_seconds):
+    monkeypatch.setattr("commonplace.concurrency._IDLE_SECONDS", idle_seconds)
+
+    assert [call_within(5, "work", lambda n=n: n) for n in range(500)] == [*range(500)]
 
 
 def test_threads_that_hang_do_not_pile_up():
