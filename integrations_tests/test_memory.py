@@ -226,6 +226,21 @@ def test_a_write_that_is_still_on_its_way_can_be_changed(tmp_path: Path) -> None
         assert memory.get(bees, ALICE).text == "Alice keeps wasps"  # type: ignore[union-attr]
 
 
+def test_what_another_agent_has_on_its_way_looks_unknown(tmp_path: Path) -> None:
+    cook, nurse = (Scope(user_id="alice", agent_id=one) for one in ("cook", "nurse"))
+    with open_memory(tmp_path, embedder=LoopBoundEmbedder()) as memory:
+        memory.add("the cook keeps bees", cook, wait=False)
+        bees = cook.record_id("fact", "the cook keeps bees")
+
+        with pytest.raises(RecordNotFoundError):
+            memory.update(bees, "the nurse keeps bees", nurse, wait=False)
+        with pytest.raises(RecordNotFoundError):
+            memory.delete(bees, nurse, wait=False)
+        asyncio.run(memory.aflush())
+
+        assert texts_of(memory, cook) == ["the cook keeps bees"]
+
+
 def test_an_unknown_record_cannot_be_changed_and_a_foreign_one_looks_unknown(
     memory: Memory,
 ) -> None:
@@ -524,6 +539,42 @@ def test_forgetting_removes_everything_of_a_scope_and_nothing_else(memory: Memor
     assert len(memory.relations(bob)) == 1
 
 
+def test_what_is_forgotten_is_in_no_file_once_that_is_answered(tmp_path: Path) -> None:
+    """Neither in the log nor in what is unused of the file, without closing or waiting."""
+
+    def names_of_files() -> list[str]:
+        files = (one for one in tmp_path.rglob("*") if one.is_file())
+        return [one.name for one in files if b"canary" in one.read_bytes()]
+
+    with open_memory(tmp_path) as memory:
+        facts = [Fact(text=f"Alice has canary {number}") for number in range(30)]
+        ids = [one.id for one in memory.add(facts, ALICE).changes]
+        memory.update(ids[0], "Alice has no canary", ALICE)
+        memory.delete(ids[1], ALICE)
+        memory.add("Bob rows", Scope(user_id="bob"))
+        before = names_of_files()
+        receipt = memory.forget(ALICE)
+        after = names_of_files()
+
+    assert before
+    assert receipt.complete
+    assert after == []
+
+
+def test_a_receipt_tells_what_an_engine_has_left(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.add(["Alice rows", "Alice sails"], ALICE)
+    index = type(memory._runtime.engines.index)
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "erase", lambda *_: 0)
+        first = memory.forget(ALICE)
+    second = memory.forget(ALICE)
+
+    assert (first.complete, first.left["index.points"]) == (False, 2)
+    assert (second.complete, second.removed["index.points"]) == (True, 2)
+
+
 def test_forgetting_wins_against_writes_that_are_on_their_way(tmp_path: Path) -> None:
     embedder = LoopBoundEmbedder()
     with open_memory(tmp_path, embedder=embedder) as memory:
@@ -572,6 +623,20 @@ def test_a_threshold_is_compared_with_the_relevance_of_all_that_is_found(tmp_pat
     assert [one for one in every if one.relevance >= least] == list(found)
     assert list(found[:1]) == list(best)
     assert found[0].record.text == "The ferry leaves at nine."
+
+
+def test_what_a_threshold_leaves_out_takes_no_place_of_what_it_lets_through(tmp_path: Path) -> None:
+    question = "When does the ferry leave?"
+    said = [Message(text=question, id="1"), Message(text="The ferry leaves at nine.", id="2")]
+    with open_memory(tmp_path) as memory:
+        memory.add(said, SESSION, infer=False)
+        memory.add(["The ferry is old and green.", "At nine the ferry leaves."], ALICE)
+        # The question that was asked before is as relevant as can be, and comes last.
+        every = [one.record.text for one in memory.search(question, ALICE)]
+        found = memory.search(question, ALICE, top_k=3, threshold=0.99)
+
+    assert every[-2:] == ["The ferry is old and green.", question]
+    assert [one.record.text for one in found] == [*every[:-2], question]
 
 
 def test_an_unknown_embedder_is_measured_by_the_first_search_alone(tmp_path: Path) -> None:

@@ -111,6 +111,20 @@ async def test_an_asynchronous_chat_model_that_refuses_is_asked_once(tmp_path: P
     assert (1, Backlog(pending=0, dead=1)) == (chat.calls, left)
 
 
+def test_a_dead_letter_is_retried_with_the_chat_model_of_who_retries_it(tmp_path: Path) -> None:
+    folder, embedder = str(tmp_path), HashEmbedder()
+    with Memory.open(folder, embedder=embedder) as first:  # the engines stay open
+        with Memory.open(folder, embedder=embedder, chat=Chat(ProviderError(401))) as refused:
+            with pytest.raises(ModelRefusedError):
+                refused.add(SAID, ALICE, infer=FACTS_ONLY)
+            [letter] = first.dead_letters()
+        with Memory.open(folder, embedder=embedder, chat=ScriptedChat([FACT])) as mended:
+            assert mended.retry([letter.operation]) == 1
+            assert mended.flush() == Backlog(pending=0, dead=0)
+
+        assert [one.text for one in first.list(ALICE).records] == ["Alice lives in Lyon."]
+
+
 def test_a_chat_model_that_cannot_be_called_is_no_failure_that_passes(tmp_path: Path) -> None:
     with open_memory(tmp_path, Unfit()) as memory, pytest.raises(ModelRefusedError) as caught:
         memory.add(SAID, ALICE, infer=FACTS_ONLY)
@@ -128,6 +142,21 @@ def test_an_embedder_that_refuses_fails_the_write_at_once(tmp_path: Path) -> Non
     assert caught.value.__cause__ is embedder.error
     assert Backlog(pending=0, dead=1) == left
     assert embedder.calls <= 2  # before the write is accepted, and after
+
+
+async def test_dead_letters_are_those_of_the_scope_that_is_asked_for(tmp_path: Path) -> None:
+    cook, bob = Scope(user_id="alice", agent_id="cook"), Scope(user_id="bob")
+    with open_memory(tmp_path, embedder=Embedder(ProviderError(401))) as memory:
+        for scope in (ALICE, cook, bob):
+            with pytest.raises(ModelRefusedError):
+                await memory.aadd("somebody rows", scope)
+        every = {one.scope for one in memory.dead_letters()}
+        asked = [{one.scope for one in memory.dead_letters(it)} for it in (ALICE, cook, bob)]
+        awaited = [one.scope for one in await memory.adead_letters(bob)]
+
+    assert every == {ALICE, cook, bob}
+    assert asked == [{ALICE, cook}, {cook}, {bob}]
+    assert awaited == [bob]
 
 
 def test_the_cause_of_what_is_tried_again_is_told_after_some_attempts(tmp_path: Path) -> None:

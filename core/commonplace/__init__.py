@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from .agents import Policy
     from .memory import Memory
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Backlog",
     "BackpressureError",

@@ -17,6 +17,7 @@
     ├── StoreUnavailableError      (also ConnectionError)    retrying may help
     ├── StoreRefusedError          (also PermissionError)    give the right user, password or key
     ├── ModelFailedError           (also RuntimeError)       the user's model failed
+    │   ├── ModelRefusedError                                give the right key, model or arguments
     │   └── ModelUnreadableError                             its answer was unreadable twice
     └── MemoryTimeoutError         (also TimeoutError)       it may still happen
 
@@ -37,7 +38,7 @@ class InvalidScopeError(CommonplaceError, ValueError):
         self.field = field
         self.value = value
         super().__init__(
-            f"{field}={_short(value)} {reason}. Give a string of 1 to 256 characters without "
+            f"{field}={short_repr(value)} {reason}. Give a string of 1 to 256 characters without "
             "control characters, not '*', and at least one of user_id, agent_id, session_id."
         )
 
@@ -51,7 +52,7 @@ class InvalidFilterError(CommonplaceError, ValueError):
             "Filters look like "
             "{'city': 'Lyon', 'year': {'gte': 2020}, 'OR': [{...}, {...}]}; scope goes in `scope`."
         )
-        super().__init__(f"The filter part {_short(part)} {reason}. {hint or form}")
+        super().__init__(f"The filter part {short_repr(part)} {reason}. {hint or form}")
 
 
 class InvalidRecordError(CommonplaceError, ValueError):
@@ -60,7 +61,7 @@ class InvalidRecordError(CommonplaceError, ValueError):
     def __init__(self, *, field: str, value: object, reason: str, hint: str = "") -> None:
         self.field = field
         self.value = value
-        super().__init__(f"{field}={_short(value)} {reason}.{' ' + hint if hint else ''}")
+        super().__init__(f"{field}={short_repr(value)} {reason}.{' ' + hint if hint else ''}")
 
 
 class IdempotencyConflictError(InvalidRecordError):
@@ -79,11 +80,12 @@ class InvalidVectorError(InvalidRecordError):
     """A vector is not finite, is zero, or has the wrong length."""
 
     def __init__(self, *, reason: str, expected: int, got: int) -> None:
-        super().__init__(
-            field="vector",
-            value=got,
-            reason=f"{reason} (this store has {expected} dimensions)",
-            hint="Check the embedder: every text needs one finite, non-zero vector.",
+        self.field = "vector"
+        self.value = got
+        CommonplaceError.__init__(
+            self,
+            f"A vector {reason}; this store has {expected} dimensions. Check the embedder: every "
+            "text needs one finite, non-zero vector.",
         )
 
 
@@ -135,7 +137,7 @@ class SchemaMismatchError(CommonplaceError, ValueError):
 
     def __init__(self, *, what: str, stored: object, wanted: object) -> None:
         super().__init__(
-            f"This store was made with {what} {_short(stored)}, now {_short(wanted)} is "
+            f"This store was made with {what} {short_repr(stored)}, now {short_repr(wanted)} is "
             "configured. Open it with the former, or see `commonplace copy` and `reembed`."
         )
 
@@ -225,6 +227,10 @@ class MemoryTimeoutError(CommonplaceError, TimeoutError):
         super().__init__(f"{call} took longer than {seconds:g} s.{'' if is_read else continues}")
 
 
-def _short(value: object) -> str:
-    shown = repr(value)
+def short_repr(value: object) -> str:
+    """Show a value of any kind in at most some 80 characters."""
+    try:
+        shown = repr(value)
+    except Exception:  # noqa: BLE001 -- too deep, or a caller's own that fails
+        shown = f"<{type(value).__name__}>"
     return shown if len(shown) <= 80 else f"{shown[:60]}… ({len(shown)} characters)"

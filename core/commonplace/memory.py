@@ -1,8 +1,6 @@
 """`Memory`, the object a user opens and talks to."""
 
 import asyncio
-import difflib
-import functools
 import inspect
 import os
 import threading
@@ -13,6 +11,7 @@ from functools import partial
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
+from .call_hints import hinting_call
 from .errors import (
     InvalidRecordError,
     LoopRequiredError,
@@ -55,7 +54,16 @@ from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.search import SearchRequest, search, search_request
 from .runtime import Runtime
 from .settings import Location, Settings
-from .validation import SCOPE_FIELDS, check_choice, check_ids, check_name, check_seconds, check_time
+from .validation import (
+    check_callable,
+    check_choice,
+    check_flag,
+    check_ids,
+    check_name,
+    check_part,
+    check_seconds,
+    check_time,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,53 +87,9 @@ def _public(memory: type[T]) -> type[T]:
             method.__doc__ = (
                 f"Async version of `{name.removeprefix('a')}`; await it.\n\n{described}"
             )
-        hinting = _hinting(method)
+        hinting = hinting_call(method)
         setattr(memory, name, classmethod(hinting) if method is not member else hinting)
     return memory
-
-
-def _hinting(method: Callable[P, T]) -> Callable[P, T]:
-    """Add to the error of a wrong call what the method takes; the call itself is unchanged."""
-    names = list(inspect.signature(method).parameters)[1:]
-    if inspect.iscoroutinefunction(method):
-
-        @functools.wraps(method)
-        async def acall(*args: P.args, **kwargs: P.kwargs) -> Any:
-            try:
-                return await method(*args, **kwargs)
-            except TypeError as error:
-                _hint(error, names, kwargs)
-                raise
-
-        return acall  # type: ignore[return-value]  # a coroutine function, as `method`
-
-    @functools.wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return method(*args, **kwargs)
-        except TypeError as error:
-            _hint(error, names, kwargs)
-            raise
-
-    return call
-
-
-def _hint(error: TypeError, names: Sequence[str], given: Mapping[str, object]) -> None:
-    """Raise a better error for a call that does not fit the parameters; else do nothing."""
-    frame = error.__traceback__
-    if frame is None or frame.tb_next is not None:
-        return  # from within the method
-    wrong = next((one for one in given if one not in names), "")
-    like = difflib.get_close_matches(wrong, names, n=1, cutoff=0.5)
-    if wrong in SCOPE_FIELDS and "scope" in names:
-        hint = f" Give scope=Scope({wrong}=...)."
-    elif like:
-        hint = f" Did you mean {like[0]!r}?"
-    elif wrong:
-        hint = f" Its parameters are {', '.join(names)}."
-    else:
-        hint = " Give scope=Scope(user_id=...)." if "'scope'" in str(error) else ""
-    raise TypeError(f"{str(error).removesuffix('.')}.{hint}") from None
 
 
 @_public
@@ -198,6 +162,8 @@ class Memory:
             StoreUnavailableError: a server does not answer.
             MissingExtraError: the driver of a server is not installed.
         """
+        if settings is not None and not isinstance(settings, Settings):
+            raise InvalidRecordError(field="settings", value=settings, reason="must be a Settings")
         placed = settings or (Settings.from_env() if path is None else Settings())
         location = Location.find(path, placed, vectors=vectors, graph=graph, journal=journal)
         settings = settings or Settings.from_env()
@@ -454,14 +420,14 @@ class Memory:
             RecordNotFoundError: no live record has this id in this scope.
         """
         self._check_open(scope)
-        check_choice("helped", helped, (True, False))
+        check_flag("helped", helped)
         votes = 1 if helped else -1
         return self._write(partial(self._operations.update, record_id, None, scope, votes=votes))
 
     async def afeedback(self, record_id: str, scope: Scope, *, helped: bool) -> WriteResult:
         """Count whether a record helped, as `feedback`."""
         self._check_open(scope)
-        check_choice("helped", helped, (True, False))
+        check_flag("helped", helped)
         votes = 1 if helped else -1
         update = partial(self._operations.update, record_id, None, scope, votes=votes)
         return await self._awrite(update)
@@ -481,16 +447,16 @@ class Memory:
             LoopRequiredError, ModelFailedError, StoreUnavailableError: as of `add`.
         """
         self._check_open()
-        check = self._operations.command
-        return self._submission.submit(lambda: [check(one) for one in commands], wait=wait)
+        make = partial(self._operations.commands, commands)
+        return self._submission.submit(make, wait=wait)
 
     async def abatch(
         self, commands: Sequence[Command], *, wait: Wait = True
     ) -> Sequence[WriteResult]:
         """Do several writes, as `batch`."""
         self._check_open()
-        check = self._operations.command
-        return await self._submission.asubmit(lambda: [check(one) for one in commands], wait=wait)
+        make = partial(self._operations.commands, commands)
+        return await self._submission.asubmit(make, wait=wait)
 
     def prune(
         self,
@@ -521,6 +487,7 @@ class Memory:
         """
         self._check_open(scope)
         check_kinds(kinds)
+        check_flag("dry_run", dry_run)
         limits = RetentionLimits(keep=keep, older_than=older_than, unused_for=unused_for)
         engines, log = self._runtime.engines, self._runtime.access_log
         found = records_over_limits(
@@ -682,6 +649,7 @@ class Memory:
         """
         self._check_open(scope)
         check_name("record_id", record_id)
+        check_flag("include_expired", include_expired)
         graph = self._runtime.engines.graph
         return next(iter(graph.get(scope, [record_id], include_expired=include_expired)), None)
 
@@ -740,6 +708,8 @@ class Memory:
         self._check_open(scope)
         check_time("as_of", as_of)
         check_kinds(kinds)
+        check_flag("include_superseded", include_superseded)
+        check_flag("include_expired", include_expired)
         return self._runtime.engines.graph.page(
             scope,
             where=parse_filter(where, predicate),
@@ -820,6 +790,7 @@ class Memory:
                     field="entity", value=entity, reason="must not be given beside records"
                 )
         check_time("as_of", as_of)
+        check_flag("include_superseded", include_superseded)
         if type(hops) is not int or not 1 <= hops <= MAX_HOPS:
             raise InvalidRecordError(
                 field="hops", value=hops, reason=f"must be an integer in 1..{MAX_HOPS}"
@@ -897,6 +868,7 @@ class Memory:
             folder: a name; the empty one, which no folder has, for any folder.
         """
         self._check_open()
+        check_part("folder", folder)
         return self._runtime.engines.graph.list_users(folder)
 
     async def alist_users(self, folder: str) -> Sequence[str]:
@@ -983,6 +955,11 @@ class Memory:
                 return at once.
         """
         self._check_open()
+        if not isinstance(write, WriteResult):
+            raise InvalidRecordError(
+                field="write", value=write, reason="must be the WriteResult of a write"
+            )
+        check_callable("on_failed", on_failed)
         if write.pending:
             self._runtime.worker.follow(write.operation, on_failed)
 
@@ -1002,14 +979,14 @@ class Memory:
     def retry(self, operations: Collection[str]) -> int:
         """Queue dead letters again; return how many were queued.
 
+        What asks a chat model asks that of this memory, if it has one.
+
         Args:
             operations: their ids, `DeadLetter.operation`; an unknown one is ignored.
         """
         self._check_open()
         check_ids("operations", operations)
-        count = self._runtime.engines.journal.retry(operations)
-        self._runtime.worker.resume()
-        return count
+        return self._runtime.worker.retry(operations, self._models)
 
     async def aretry(self, operations: Collection[str]) -> int:
         """Queue dead letters again, as `retry`."""
@@ -1052,6 +1029,7 @@ class Memory:
         Args:
             call: a function; its arguments follow.
         """
+        check_callable("call", call)
         context = copy_context()
         return await self._run(lambda: context.run(call, *args, **kwargs))
 
@@ -1078,7 +1056,11 @@ class Memory:
         if isinstance(infer, Extraction):
             # Messages that are not kept would be lost without a word.
             return infer if has_chat or not infer.keep_messages else False
-        return has_chat if infer is None else bool(infer)
+        if infer is not None and type(infer) is not bool:
+            raise InvalidRecordError(
+                field="infer", value=infer, reason="must be True, False, None or an Extraction"
+            )
+        return has_chat if infer is None else infer
 
     def _search(self, request: SearchRequest) -> Sequence[Match]:
         embedder = self._models.embedder

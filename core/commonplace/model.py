@@ -11,11 +11,13 @@ from functools import lru_cache
 from types import EllipsisType
 from typing import Any, Literal, Self, get_args
 
+from .call_hints import hinting_init
 from .errors import InvalidRecordError, InvalidScopeError
 from .validation import (
     MAX_MESSAGE_BYTES,
     SCOPE_FIELDS,
     check_choice,
+    check_flag,
     check_id,
     check_metadata,
     check_name,
@@ -36,6 +38,7 @@ NAMESPACE = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
 _encode_text = json.JSONEncoder().encode
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """Owner of records, or the owners that a request covers: literal ids, compared whole.
@@ -64,21 +67,18 @@ class Scope:
             raise InvalidScopeError(field="scope", value=None, reason="must have an id")
 
     @property
-    @lru_cache(4096)  # noqa: B019 -- a scope holds nothing but its ids
     def key(self) -> str:
         """Hash of the three ids, 32 hexadecimal digits; equal for equal scopes only."""
-        ids = json.dumps([self.user_id, self.agent_id, self.session_id])
-        return hashlib.sha256(ids.encode()).hexdigest()[:32]
+        return _scope_key(self)
 
     @property
-    @lru_cache(4096)  # noqa: B019 -- as of `key`
     def partition(self) -> str:
         """Partition whose writes are applied in the order of acceptance.
 
         A scope and every scope that it covers are in one partition. All scopes without a user
         share one.
         """
-        return "-" if self.user_id is None else Scope(user_id=self.user_id).key
+        return _scope_partition(self)
 
     @property
     def owner(self) -> "Scope":
@@ -104,7 +104,7 @@ class Scope:
             and self.session_id in (None, other.session_id)
         )
 
-    @lru_cache(4096)  # noqa: B019 -- as of `key`
+    @lru_cache(4096)  # noqa: B019 -- a scope holds nothing but its ids
     def covering(self) -> "tuple[Scope, ...]":
         """List every scope that covers this one, itself first; at most four."""
         found = []
@@ -115,6 +115,19 @@ class Scope:
         return tuple(found)
 
 
+# Functions, as `dataclass` with slots takes no cached one in a property on Python 3.13.1 and newer.
+@lru_cache(4096)
+def _scope_key(scope: Scope) -> str:
+    ids = json.dumps([scope.user_id, scope.agent_id, scope.session_id])
+    return hashlib.sha256(ids.encode()).hexdigest()[:32]
+
+
+@lru_cache(4096)
+def _scope_partition(scope: Scope) -> str:
+    return "-" if scope.user_id is None else Scope(user_id=scope.user_id).key
+
+
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One turn of a conversation.
@@ -145,6 +158,7 @@ class Message:
                 check_name(name, getattr(self, name))
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     """One thing to remember, stated by the caller and not extracted by a model.
@@ -183,8 +197,8 @@ class Fact:
         check_text(self.text)
         check_choice("kind", self.kind, KINDS)
         check_share("importance", self.importance)
-        check_choice("pinned", self.pinned, (True, False))
-        check_choice("indexed", self.indexed, (True, False))
+        check_flag("pinned", self.pinned)
+        check_flag("indexed", self.indexed)
         for name in ("situation", "outcome"):
             if getattr(self, name) is not None:
                 check_text(getattr(self, name), name)
@@ -214,8 +228,10 @@ class Record:
         scope: of its owner.
         role, name: of the turn it comes from; None for a stated or extracted fact.
         metadata: JSON values.
-        origin: where the text comes from.
-        trust: 0..1; text from tools and documents starts low.
+        origin: where the text comes from: the origin that its write was given, or that of the
+            speaker. An extracted fact has that of the least trusted speaker of its conversation,
+            who is a tool, else the user.
+        trust: 0..1; text from tools and documents has 0.3, other text 1.
         position: the turn's number in its session from 0; None outside a session.
         created_at, updated_at: system time.
         occurred_at, valid_to: world time, from when and until when it is true; `valid_to` is None
@@ -346,6 +362,7 @@ class Entity:
     type: str = "thing"
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
     """A typed, time-bounded edge of the relationship graph.
@@ -488,6 +505,7 @@ class Backlog:
         return Backlog(pending=self.pending + other.pending, dead=self.dead + other.dead)
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
     """Options of the extraction of facts from messages.
@@ -514,11 +532,13 @@ class Extraction:
     def __post_init__(self) -> None:
         check_metadata(self.metadata)
         check_time("expires_at", self.expires_at)
-        check_choice("in_session", self.in_session, (True, False))
+        check_flag("in_session", self.in_session)
+        check_flag("keep_messages", self.keep_messages)
         if self.instructions is not None:
             check_text(self.instructions, "instructions")
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upsert:
     """Write facts, at most 1,000; one with a key replaces the record that the key names.
@@ -530,6 +550,7 @@ class Upsert:
     scope: Scope
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
     """Delete a record of exactly this scope; an id that the scope does not have is ignored."""
@@ -538,6 +559,7 @@ class Delete:
     scope: Scope
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revise:
     """Change a record that was read, as `Memory.update` does; what is not given stays."""
@@ -594,7 +616,7 @@ def check_scope(scope: object) -> None:
 
 def check_kinds(kinds: object) -> None:
     """Raise `InvalidRecordError` unless this is a list of kinds."""
-    if isinstance(kinds, str) or not isinstance(kinds, Collection):
+    if isinstance(kinds, str | Mapping) or not isinstance(kinds, Collection):
         raise InvalidRecordError(field="kinds", value=kinds, reason="must be a list of kinds")
     for kind in kinds:
         check_choice("kind", kind, KINDS)

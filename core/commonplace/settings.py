@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from .call_hints import hinting_init
 from .errors import InvalidRecordError
 from .model import Relation, fold
+from .validation import is_sound
 
 VECTOR_URLS = ("edge", "qdrant", "http", "https")
 EDGE = "edge://"  # followed by a folder of this host
@@ -24,9 +26,11 @@ SINGLE_VALUED = (
     "住在", "居住在", "现居", "就职于", "任职于", "职业", "最喜欢*", "偏好*",
 )  # fmt: skip
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_HOST = re.compile(r"[\w.-]*[A-Za-z0-9][\w.-]*:[0-9]{1,5}(/.*)?", re.ASCII | re.DOTALL)
 _MAX_NUMBER = 10**9  # threads and databases take no more seconds or rows
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Location, limits and defaults of a memory.
@@ -74,7 +78,7 @@ class Settings:
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
-            wanted = (int, float) if type(one.default) in (int, float) else (type(one.default),)
+            wanted = (int, float) if type(one.default) is float else (type(one.default),)
             if type(value) not in wanted:
                 kind = type(one.default).__name__
                 raise InvalidRecordError(
@@ -83,6 +87,10 @@ class Settings:
             if type(value) in (int, float) and not 0 < value <= _MAX_NUMBER:
                 reason = f"must be above zero and at most {_MAX_NUMBER}"
                 raise InvalidRecordError(field=one.name, value=value, reason=reason)
+        if not all(isinstance(one, str) for one in self.single_valued):
+            raise InvalidRecordError(
+                field="single_valued", value=self.single_valued, reason="must have names only"
+            )
 
     def is_single_valued(self, relation: Relation) -> bool:
         """Tell whether a later value of this relation ends an earlier one."""
@@ -158,12 +166,20 @@ class Location:
             InvalidRecordError: a URL is not one of a supported server, or cannot be read; or the
                 path is none.
         """
+        for name, where in (("vectors", vectors), ("graph", graph), ("journal", journal)):
+            if where is not None and type(where) is not str:
+                raise InvalidRecordError(
+                    field=name,
+                    value=where,
+                    reason="must be a string",
+                    hint="Give a URL or a folder, such as str(path).",
+                )
         beside = graph if path is None and graph and not is_url(graph) else None
-        folder = _place(path or beside or settings.path or Settings().path)
+        folder = _place("path", path or beside or settings.path or Settings().path)
         return cls(
             vectors=_engine("vectors", vectors or settings.vectors, VECTOR_URLS) or folder,
             graph=_engine("graph", graph or settings.graph, GRAPH_URLS) or folder,
-            journal=_folder(journal or settings.journal or folder),
+            journal=_place("journal", journal or settings.journal or folder),
         )
 
     @property
@@ -198,18 +214,17 @@ def without_secret(where: str) -> str:
 def _engine(field: str, where: str, schemes: tuple[str, ...]) -> str:
     scheme = _SCHEME.match(where)
     if scheme is None:
-        return where and _folder(where)
+        return where and _place(field, where, hint=f"Give a folder, or {_schemes(schemes)}")
     if scheme[1] not in schemes:
-        hint = "Give a folder, or a URL that begins with " + ", ".join(f"{x}://" for x in schemes)
         shown = without_secret(where)
         raise InvalidRecordError(
             field=field,
             value=shown,
             reason="must be the URL of a supported server",
-            hint=f"{hint}.",
+            hint=f"Give a folder, or {_schemes(schemes)}",
         )
     if where.startswith(EDGE):
-        return EDGE + _folder(where.removeprefix(EDGE))
+        return EDGE + _place(field, where.removeprefix(EDGE))
     if not _is_clear(where):
         raise InvalidRecordError(
             field=field,
@@ -230,18 +245,34 @@ def _is_clear(url: str) -> bool:
     return bool(host) and port != 0 and not parts.fragment and "@" not in parts.path + parts.query
 
 
-def _place(path: object) -> str:
-    """Return the absolute path of a folder that is given alone.
+def _schemes(schemes: tuple[str, ...]) -> str:
+    return f"a URL that begins with {', '.join(f'{one}://' for one in schemes)}."
+
+
+def _place(field: str, path: object, *, hint: str = "") -> str:
+    """Return the absolute path of a folder.
+
+    Args:
+        field: the argument that it was given as, for errors.
 
     Raises:
         InvalidRecordError: it is no path, or a URL.
     """
-    is_path = isinstance(path, str | os.PathLike) and str(path).strip() and "\0" not in str(path)
-    if not is_path:
-        raise InvalidRecordError(field="path", value=path, reason="must be the path of a folder")
+    shown = str(path) if isinstance(path, str | os.PathLike) else ""
+    if not shown.strip() or "\0" in shown or not is_sound(shown):
+        raise InvalidRecordError(
+            field=field, value=path, reason="must be the path of a folder", hint=hint
+        )
+    if _HOST.fullmatch(shown):
+        raise InvalidRecordError(
+            field=field,
+            value=path,
+            reason="must be the path of a folder, not a host and its port",
+            hint=hint or "Give servers by vectors=URL and graph=URL.",
+        )
     if is_url(str(path)):
         raise InvalidRecordError(
-            field="path",
+            field=field,
             value=without_secret(str(path)),
             reason="must be the path of a folder, not a URL",
             hint="Give servers by vectors=URL and graph=URL.",

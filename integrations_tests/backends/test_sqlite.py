@@ -424,6 +424,57 @@ def test_a_full_disk_accepts_nothing_and_recovers(file: SqliteConnection):
     assert graph.count(ALICE)["records"] == 1
 
 
+class FailingCommit:
+    """A connection whose disk fails when a transaction is to be committed."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+    def execute(self, sql: str, *values: object) -> sqlite3.Cursor:
+        if sql == "COMMIT":
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+            raise error
+        return self._connection.execute(sql, *values)
+
+
+def test_a_commit_that_fails_acknowledges_no_write(file: SqliteConnection, monkeypatch):
+    """Neither a write alone nor those that share a transaction."""
+
+    def insert(connection: sqlite3.Connection) -> int:
+        return connection.execute("INSERT INTO meta VALUES (hex(randomblob(8)), 'lost')").rowcount
+
+    first, go = threading.Event(), threading.Event()
+    held = file.submit(lambda _: (first.set(), go.wait(10)))
+    first.wait(10)
+    with monkeypatch.context() as patched:
+        patched.setattr(file, "_writer", FailingCommit(file._writer))
+        group = [held, *(file.submit(insert) for _ in range(3))]
+        go.set()
+        failures = [type(one.exception(10)) for one in group]
+        failures.append(type(file.submit(insert).exception(10)))
+    stored = file.write(lambda c: c.execute("SELECT value FROM meta").fetchall())
+
+    assert failures == [StoreUnavailableError] * 5
+    assert ("lost",) not in stored
+
+
+def test_a_write_is_on_the_disk_when_it_returns_and_what_is_deleted_is_overwritten(
+    file: SqliteConnection,
+):
+    full, on = 2, 1
+
+    def read(name: str) -> int:
+        return file.write(lambda c: c.execute(f"PRAGMA {name}").fetchone()[0])
+
+    assert read("synchronous") == full
+    assert read("secure_delete") == on
+    assert read("journal_mode") == "wal"
+
+
 def test_the_file_closes_with_its_last_user(file: SqliteConnection):
     graph, journal = SqliteGraph(file), SqliteJournal(file)
     graph.close()

@@ -107,13 +107,22 @@ def _checked(embedder: Embedder, expected: int, answer: Any) -> list[TokenEmbedd
 def _normalize(embedder: Embedder, expected: int, vectors: object) -> Any:
     size = embedder.dimensions
     try:
-        rows = np.asarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError):
+        given = np.asarray(vectors)
+    except Exception:  # what the user's model gave may raise anything, as a tensor of a GPU does
+        given = np.asarray(None)
+    if given.dtype.kind not in "fiu":  # texts of numbers too: they are no vector
         raise InvalidVectorError(reason="must be a list of numbers", expected=size, got=0) from None
-    if rows.ndim != 2 or len(rows) != expected or rows.shape[1] != size:
-        got = rows.shape[1] if rows.ndim == 2 else 0
-        reason = f"must be the length of {expected} vectors, one for each text"
-        raise InvalidVectorError(reason=reason, expected=size, got=got)
+    if given.ndim != 2 or len(given) != expected:
+        found = (
+            f"{len(given)} vectors" if given.ndim == 2 else f"{given.ndim} dimensions of numbers"
+        )
+        reason = f"must come for each of {expected} texts, not {found}"
+        raise InvalidVectorError(reason=reason, expected=size, got=len(given) if given.ndim else 0)
+    if given.shape[1] != size:
+        got = given.shape[1]
+        raise InvalidVectorError(reason=f"has {got} numbers", expected=size, got=got)
+    with np.errstate(over="ignore"):  # infinite then, and refused
+        rows = given.astype(np.float32, copy=False)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.isfinite(lengths).all() or not (lengths > 0).all():
         raise InvalidVectorError(reason="must be finite and not zero", expected=size, got=size)

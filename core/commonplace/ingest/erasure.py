@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from ..model import EraseReceipt
+from ..model import EraseReceipt, Scope
 from ..ports.stores import Engines, Operation, crash_point
 
 
@@ -23,10 +23,20 @@ def erase(op: Operation, engines: Engines, at: datetime) -> EraseReceipt:
     engines.index.flush()
     crash_point("after_index")
     removed["journal.rows"] = journal.erase(scope, op.seq)
-    left = {f"graph.{name}": n for name, n in engines.graph.count(scope).items()}
-    left |= {f"checkpoints.{name}": n for name, n in engines.checkpoints.count(scope).items()}
-    left["index.points"] = engines.index.count(scope)
-    left["journal.rows"] = journal.rows(scope, before=op.seq)
+    left = count_rows(engines, scope, before=op.seq)
     crash_point("before_remove")
     journal.erase(scope, op.seq + 1)
     return EraseReceipt(scope=scope, removed=removed, left=left, at=at)
+
+
+def count_rows(engines: Engines, scope: Scope, *, before: int | None = None) -> dict[str, int]:
+    """Count the rows of a scope, by store and table, as an `EraseReceipt` names them.
+
+    Args:
+        before: do not count the journal's rows from this number on.
+    """
+    found = {f"graph.{name}": n for name, n in engines.graph.count(scope).items()}
+    found |= {f"checkpoints.{name}": n for name, n in engines.checkpoints.count(scope).items()}
+    found["index.points"] = engines.index.count(scope)
+    found["journal.rows"] = engines.journal.rows(scope, before=before)
+    return found

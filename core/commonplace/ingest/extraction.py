@@ -119,11 +119,13 @@ def extract(
     at: datetime,
     known: KnownFacts,
     instructions: str | None = None,
+    model: str = "chat",
 ) -> Generator[AskChat, str | ModelFailedError, list[ExtractedFact] | ModelFailedError]:
     """Extract facts: yields requests to a chat model, is sent its answers or why there is none.
 
     Args:
         known: facts that the model sees, as many as fit into the prompt.
+        model: id of the chat model, for the error.
 
     Returns:
         The facts, at most 32; empty if nothing was worth keeping. An error if the model failed, or
@@ -151,7 +153,7 @@ def extract(
         if facts is not None:
             return facts
         prompt = f"{user}\n\nYour last answer was refused: {fault}. Answer again, JSON only."
-    return ModelUnreadableError(model="chat", reason=fault)
+    return ModelUnreadableError(model=model, reason=fault)
 
 
 # -- the prompt ------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Validation looks records up as they are stored, or as pending operations will le
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import EllipsisType
@@ -164,14 +164,30 @@ class Operations:
                 found.append(self.delete(one.id, scope, spare_pinned=True))
         return found
 
-    def command(self, command: Command) -> Write:
-        """Check one command of a batch and make its operation."""
+    def commands(self, commands: Sequence[Command]) -> list[Write]:
+        """Check the commands of a batch and make an operation of each, in their order."""
+        if isinstance(commands, str | Mapping) or not isinstance(commands, Iterable):
+            raise InvalidRecordError(
+                field="commands", value=commands, reason="must be a list of commands"
+            )
+        return [self._command(one) for one in commands]
+
+    def _command(self, command: Command) -> Write:
         if isinstance(command, Upsert):
+            facts: object = command.facts
+            if not isinstance(facts, Sequence) or not all(isinstance(one, Fact) for one in facts):
+                raise InvalidRecordError(
+                    field="facts", value=facts, reason="must be a list of Facts"
+                )
             return self.add(
                 list(command.facts), command.scope, infer=False, kind="fact", metadata=None,
                 key=None, upsert=True, origin="user",
             )  # fmt: skip
         if isinstance(command, Revise):
+            if not isinstance(command.record, Record):
+                raise InvalidRecordError(
+                    field="record", value=command.record, reason="must be a Record that was read"
+                )
             return self._revision(
                 command.record,
                 command.text,
@@ -244,7 +260,7 @@ def _merge_repeated(puts: Sequence[Put]) -> list[Put]:
 
 
 def _items(content: Content | Sequence[Content]) -> list[Content]:
-    if isinstance(content, str | Message | Fact) or not isinstance(content, Sequence):
+    if isinstance(content, str | bytes | Message | Fact) or not isinstance(content, Sequence):
         items: list[Content] = [content]
     else:
         items = list(content)

@@ -131,7 +131,9 @@ def plan_batch(
             if op.kind == "delete":
                 yield op, plan_deletion(op.scope, decode_delete(op))
                 continue
-            plans[op.id] = plan = plan_steps(op, context.settings.is_single_valued)
+            plans[op.id] = plan = plan_steps(
+                op, context.settings.is_single_valued, _name(models.chat)
+            )
             ask = next(plan)
             while not isinstance(ask, AskVectors):
                 ask = plan.send(_perform(op, ask, models, context))
@@ -175,7 +177,7 @@ async def plan_async(
         CommonplaceError: the embedder or a store failed, or took too long.
     """
     settings = context.settings
-    plan = plan_steps(op, settings.is_single_valued)
+    plan = plan_steps(op, settings.is_single_valued, _name(models.chat))
     answer: Any = None
     while True:
         ask = await run(_advance, plan, answer)  # to read and write plans takes time
@@ -207,11 +209,12 @@ def plan_deletion(scope: Scope, body: DeleteBody) -> PlannedChanges:
     return [(removal, None)]
 
 
-def plan_steps(op: Operation, is_single: IsSingle) -> PlanSteps:
+def plan_steps(op: Operation, is_single: IsSingle, model: str) -> PlanSteps:
     """Plan an accepted add or update.
 
     Args:
         is_single: returns whether a relation is single-valued.
+        model: id of the chat model, for errors.
 
     Raises:
         ModelFailedError, ModelRefusedError, ModelUnreadableError: nothing was extracted and the
@@ -224,7 +227,7 @@ def plan_steps(op: Operation, is_single: IsSingle) -> PlanSteps:
         body = decode_write(op)
         puts = [*body.puts]
         if body.messages:
-            puts += yield from _extracted(op.scope, body, is_single)
+            puts += yield from _extracted(op.scope, body, is_single, model)
             yield KeepPlan(plan=encode_plan(puts))
     return (yield from embed_steps(puts))
 
@@ -237,7 +240,7 @@ def embed_steps(puts: Sequence[Put]) -> PlanSteps:
 
 
 def _extracted(
-    scope: Scope, body: WriteBody, is_single: IsSingle
+    scope: Scope, body: WriteBody, is_single: IsSingle, model: str
 ) -> Generator[AskKnown | AskChat, Any, list[Put]]:
     how = body.extraction or Extraction()
     home = scope if how.in_session else scope.owner
@@ -342,7 +345,7 @@ def _complete(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | Mod
     return answer if isinstance(answer, str) else _no_text(_name(chat), answer)
 
 
-def _name(chat: ChatModel) -> str:
+def _name(chat: ChatModel | None) -> str:
     return str(getattr(chat, "id", "chat"))
 
 

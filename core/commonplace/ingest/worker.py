@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -113,10 +113,20 @@ class IngestWorker:
         self._schedule(self._engines.journal.take_over())
         threading.Thread(target=self._maintain, name="commonplace-maintenance", daemon=True).start()
 
-    def resume(self) -> None:
-        """Schedule every pending operation."""
-        pending = self._engines.journal.pending(limit=self._settings.max_pending)
+    def retry(self, operations: Collection[str], models: Models) -> int:
+        """Queue dead letters again; return how many.
+
+        Those of this process had the models of their writer, which may be why they failed: they get
+        these, unless these have no chat model.
+        """
+        journal, named = self._engines.journal, set(operations)
+        for one in journal.dead() if models.chat is not None else ():
+            if one.operation in named:
+                self._models[one.operation] = models
+        count = journal.retry(operations)
+        pending = journal.pending(limit=self._settings.max_pending)
         self._schedule([op for op in pending if not op.elsewhere])
+        return count
 
     def flush(self, timeout: float, *, elsewhere: bool = True) -> Backlog:
         """Wait until nothing is running or scheduled, `timeout` seconds at most; count the rest.
@@ -254,7 +264,8 @@ class IngestWorker:
             if self._closing.is_set():  # a model took longer than `close`
                 return None
             _log.exception("The work on a partition stopped and will be retried")
-            return self._settings.retry_after
+            attempts = self._failures[partition] = self._failures.get(partition, 0) + 1
+            return self._delay(attempts)
         self._failures.pop(partition, None)
         return pause
 

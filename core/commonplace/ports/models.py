@@ -3,7 +3,11 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from ..errors import InvalidRecordError
 from ..model import TokenEmbedding
+from ..validation import is_sound
+
+MAX_DIMENSIONS = 65_536
 
 
 @runtime_checkable
@@ -66,3 +70,49 @@ class ChatModel(Protocol):
         self, system: str, user: str, *, schema: Mapping[str, Any]
     ) -> "str | Awaitable[str]":
         """Return JSON text that should fit `schema`; may be an `async def`."""
+
+
+def check_models(embedder: object, chat: object) -> None:
+    """Refuse what is no model, or is one where the other belongs.
+
+    Args:
+        chat: None for none.
+
+    Raises:
+        InvalidRecordError: naming the argument.
+    """
+    if isinstance(embedder, type) or not isinstance(embedder, Embedder):
+        raise InvalidRecordError(
+            field="embedder",
+            value=embedder,
+            reason="must be an object with id, dimensions and embed",
+            hint="Pass an Embedder, as in commonplace.models, or none for the default.",
+        )
+    if not callable(embedder.embed):
+        raise InvalidRecordError(
+            field="embedder.embed", value=embedder.embed, reason="must be a method"
+        )
+    _check_model_id("embedder.id", embedder.id)
+    if type(embedder.dimensions) is not int or not 1 <= embedder.dimensions <= MAX_DIMENSIONS:
+        raise InvalidRecordError(
+            field="embedder.dimensions",
+            value=embedder.dimensions,
+            reason=f"must be an integer in 1..{MAX_DIMENSIONS}",
+        )
+    if chat is None:
+        return
+    if isinstance(chat, type) or not isinstance(chat, ChatModel) or not callable(chat.complete):
+        raise InvalidRecordError(
+            field="chat",
+            value=chat,
+            reason="must be an object with id and complete",
+            hint="Pass a ChatModel, such as OpenAIChat of commonplace.models.openai.",
+        )
+    _check_model_id("chat.id", chat.id)
+
+
+def _check_model_id(field: str, name: object) -> None:
+    if not isinstance(name, str) or not name.strip() or "\0" in name or not is_sound(name):
+        raise InvalidRecordError(
+            field=field, value=name, reason="must be a text that is not empty, without NUL"
+        )

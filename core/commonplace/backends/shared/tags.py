@@ -8,6 +8,7 @@ from typing import Any
 
 from ...filters import FIELDS
 
+_FLAT = frozenset((str, int, float, bool, list, type(None)))  # which are no mappings
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
@@ -28,7 +29,7 @@ def indexed_values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, held in metadata.items():
         yield tag_key(key), held
     for key, held in metadata.items():
-        if isinstance(held, Mapping) and "." not in key:
+        if type(held) not in _FLAT and isinstance(held, Mapping) and "." not in key:
             yield from _nested(key, held, metadata)
 
 
@@ -41,5 +42,5 @@ def _nested(
         inner = f"{path}.{key}"
         if inner not in metadata:
             yield tag_key(inner), value
-        if isinstance(value, Mapping):
+        if type(value) not in _FLAT and isinstance(value, Mapping):
             yield from _nested(inner, value, metadata)

@@ -293,7 +293,8 @@ def _threads_of(scope: Scope) -> tuple[str, list[str | None]]:
     if scope.owner != scope:
         # A thread whose owner is in no session is the session that its id names.
         clause, of_owner = rows.covered(scope.owner)
-        chosen += f" UNION SELECT id FROM thread WHERE id = ? AND session_id IS NULL AND {clause}"
+        where = f"id = ? AND session_id IS NULL AND {clause}"
+        chosen += f" UNION ALL SELECT id FROM thread WHERE {where}"
         values = [*values, scope.session_id, *of_owner]
     return chosen, values
 

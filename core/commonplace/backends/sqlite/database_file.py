@@ -105,6 +105,8 @@ def file_system_of(folder: Path) -> str:
 if sys.platform == "win32":
     import msvcrt
 
+    _FIRST, _HOLDERS = 1 << 20, 256  # bytes that are locked, far behind the end of the file
+
     def _lock(descriptor: int, *, shared: bool) -> None:
         if not shared:  # there are no shared locks
             os.lseek(descriptor, 1 << 20, os.SEEK_SET)
@@ -149,6 +151,16 @@ class ProcessLock:
             _held.discard(self)
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def remove(self, path: Path) -> None:
+        """Remove the file that is locked, and release it."""
+        if os.name == "nt":  # no open file can be removed there: then its next holder removes it
+            self.release()
+            with contextlib.suppress(PermissionError):
+                path.unlink(missing_ok=True)
+        else:
+            path.unlink(missing_ok=True)
+            self.release()
 
 
 _held: "weakref.WeakSet[ProcessLock]" = weakref.WeakSet()

@@ -1,7 +1,6 @@
 """Engines of one SQLite file, which can change in one transaction."""
 
 import contextlib
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from sqlite3 import Connection
@@ -65,6 +64,6 @@ class SqliteEngines(Engines):
 
 def _bound(engine: Any, handle: TransactionHandle) -> Any:
     """Copy an engine of the connection, to work in the transaction of the handle."""
-    bound = copy.copy(engine)
-    bound._handle = handle  # noqa: SLF001 -- of this package
+    bound = object.__new__(type(engine))  # as `copy.copy`, several times quicker
+    bound.__dict__ |= engine.__dict__ | {"_handle": handle}
     return bound

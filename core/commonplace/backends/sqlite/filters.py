@@ -41,6 +41,9 @@ def compile_filter(where: Filter, table: str = "") -> Condition:
     return _compile(where, f"{table}." if table else "", wide=True)
 
 
+_SCALARS = (str, int, float)  # in a loop far quicker than `Scalar`
+
+
 def tags_of(metadata: Mapping[str, Any]) -> str | None:
     """Write the scalars of metadata as `record.tags`: equal scalars of a key have equal tags.
 
@@ -51,7 +54,7 @@ def tags_of(metadata: Mapping[str, Any]) -> str | None:
         if held is None:
             continue
         values = held if isinstance(held, list | tuple) else (held,)
-        some = [_tag(key, one) for one in values if isinstance(one, Scalar)]
+        some = [_tag(key, one) for one in values if isinstance(one, _SCALARS)]
         tags += some or [f"{key}="]
         if len(tags) > _MAX_TAGS:
             return None

@@ -386,8 +386,7 @@ class _HolderLock:
 
     def remove(self) -> None:
         """Release the lock and remove its file."""
-        self._path.unlink(missing_ok=True)
-        self._lock.release()
+        self._lock.remove(self._path)
 
 
 def _set_last_version(connection: Connection, version: int) -> None:
