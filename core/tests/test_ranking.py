@@ -270,6 +270,46 @@ def test_no_turn_lies_before_the_first() -> None:
     assert {turn_key(MONDAY, 1), turn_key(MONDAY, 2)} == neighbour_turns([turn(0)])
 
 
+def test_a_fact_that_fits_stands_before_what_only_surrounds_a_good_turn_in_a_small_memory() -> None:
+    turns = [turn(at) for at in range(12)]
+    said = "What name should my new tortoise have? I must find a name."
+    turns[5] = fact("turn 5", 0.6, 4.0, text=said, scope=MONDAY, position=5, words=12)
+    answer = fact("answer", 0.4, 1.5, text="Has a tortoise called Agatha.", words=5)
+
+    assert ["turn 5", "answer"] == order("What name has my tortoise?", *turns, answer)[:2]
+
+
+def test_facts_that_do_not_fit_leave_the_turns_as_they_are() -> None:
+    turns = [turn(at) for at in range(12)]
+    turns[5] = turn(5, 0.6, 3.0)
+    others = [fact(f"other {number}") for number in range(4)]
+
+    alone = order("question", *turns)
+    assert alone == [one for one in order("question", *turns, *others) if one.startswith("turn")]
+
+
+def test_facts_do_not_weaken_the_company_of_turns_in_a_large_memory() -> None:
+    turns = [turn(at) for at in range(80)]
+    turns[5] = turn(5, 0.6, 3.0)
+
+    def gained(*more: Hit) -> float:
+        matches = rank("question", [*turns, *more], now=NOW)
+        found = {match.record.id: match.score_details["session"] for match in matches}
+        return found["turn 4"] / found["turn 5"]
+
+    assert gained() == pytest.approx(1)
+    assert gained(fact("answer", 0.6, 2.5)) == pytest.approx(1)
+
+
+def test_a_turn_of_few_words_gains_less_by_those_around_it() -> None:
+    good = turn(5, 0.6, 3.0)
+
+    [_, full, brief] = rank("question", [good, turn(4, words=2), turn(6)], now=NOW)
+
+    assert ["turn 6", "turn 4"] == [full.record.id, brief.record.id]
+    assert brief.score_details["session"] == pytest.approx(full.score_details["session"] / 3)
+
+
 @settings(max_examples=80)
 @given(st.randoms(use_true_random=False), st.integers(1, 40))
 def test_parts_sum_to_a_score_between_0_and_1_and_order_is_stable(

@@ -87,6 +87,41 @@ def test_the_newer_of_two_statements_on_one_matter_stands_first(
     assert matches[0].score_details["newer"] > 0
 
 
+@pytest.mark.parametrize("kind", ["episode", "fact"])
+@pytest.mark.parametrize(
+    ("question", "former", "latter"),
+    [
+        ("Where did I live before?", "I live in Nice", "I live in Paris now"),
+        ("Who was my previous boss?", "My boss is Ann", "My new boss is Ben"),
+        ("我以前住在哪里？", "我住在尼斯", "我现在住在巴黎"),
+    ],
+)
+def test_the_older_of_two_stands_first_where_somebody_asks_what_was_before(
+    question: str, former: str, latter: str, kind: str
+) -> None:
+    hits = (said(former, 1, 0.55, kind=kind), said(latter, 2, 0.60, kind=kind))
+
+    matches = rank(question, hits, now=None)
+
+    assert former == matches[0].record.text
+    assert matches[0].score > matches[1].score
+    assert matches[0].score_details["newer"] > 0
+
+
+@pytest.mark.parametrize(
+    ("question", "former"),
+    [
+        ("Where did I live before the war?", "I live in Nice"),  # asks for a time
+        ("Where did Ann live before?", "I live in Nice"),  # is not about the one who asks
+        ("Where did I live before?", "I like the trains of Nice"),  # is about something else
+    ],
+)
+def test_the_older_does_not_stand_first_otherwise(question: str, former: str) -> None:
+    hits = (said(former, 1, 0.55), said("I live in Paris now", 2, 0.60))
+
+    assert "I live in Paris now" == rank(question, hits, now=None)[0].record.text
+
+
 @pytest.mark.parametrize(
     ("question", "latter"),
     [

@@ -3,8 +3,9 @@
 Pure functions, so that it can be measured alone. Dense and lexical scores are normalised to 0..1
 over the union of candidates. Among short turns a turn gains by its company: by the best of its
 session, by the question's words and by words like them around it, by the question that it answers,
-by its speaker and by its date. Long messages stand alone, and get none of that. Last, all scores
-are scaled by the confidence that anything fits the question at all.
+by its speaker and by its date. Long messages stand alone, and get none of that. Facts stand alone
+too, and are compared with the best windows of turns. Last, all scores are scaled by the confidence
+that anything fits the question at all.
 """
 
 import math
@@ -94,6 +95,9 @@ _ASKED = 0.5  # share of a question's score that its session is judged by
 _ALONE = 0.3  # share of the late score that a turn gets again for itself, without those around
 _AROUND = 2  # places on each side of a turn in which the question's tokens are looked for
 _PLACES = 32  # bits of a place, in a number that has the session's in front
+_BRIEF = 6  # words up to which a turn, such as "Good to know.", gains less by those around it
+# Turns among the candidates up to which nearly each is near a good one, and from which few are.
+_FEW, _MANY = 20, 60
 _USUAL_LENGTH = 3.0  # logarithm of the words of a turn
 _SURE_TERMS = 1.75  # rare terms of the question that the best has, from which words count in full
 _SURE_TERMS_CJK = 4.5  # a word of two characters makes three terms
@@ -249,6 +253,7 @@ class _Signals:
         ]
         self._graph = graph_scores(alone, every, expansions, weights)
         self._own = [a + b for a, b in zip(alone, self._graph, strict=True)]
+        self._are_facts = [hit.record.kind != "episode" for hit in every]
 
     def weighted(self, at: datetime | None) -> dict[str, list[float]]:
         """Compute every signal, each multiplied by its weight."""
@@ -309,7 +314,7 @@ class _Signals:
             )
             for i in turns.values():
                 found[i] = best
-        return found
+        return self._with_company(self._own, found) if self._is_company_bounded else found
 
     def _coverages(self) -> list[float]:
         """Score candidates by the question's words in the turns up to two places away."""
@@ -324,8 +329,15 @@ class _Signals:
             for place, i in turns.items():
                 near = (turns.get(place + step) for step in (-2, -1, 1, 2))
                 around[i] = words_of[i].union(*(words_of[j] for j in near if j is not None))
-        # An exact sum, because sets have no order and equal texts must gain the same.
-        return [math.fsum(map(weights.__getitem__, words)) / whole for words in around]
+
+        def share(words: set[str]) -> float:
+            # An exact sum, because sets have no order and equal texts must gain the same.
+            return math.fsum(map(weights.__getitem__, words)) / whole
+
+        shares = list(map(share, around))
+        if not self._is_company_bounded:
+            return shares
+        return self._with_company(list(map(share, words_of)), shares)
 
     def _lates(self) -> list[float]:
         """Score candidates by the question's tokens in the turns up to two places away.
@@ -343,10 +355,48 @@ class _Signals:
         best = np.fromiter(values, np.float64, size * len(lates)).reshape(-1, size)
         there = np.array(list(map(bool, lates)))
         rarity = _token_rarity(best[there])
-        window = self._best_around(best) @ rarity
-        whole = _stretched(window, there) + _ALONE * _stretched(best @ rarity, there)
+        alone, window = best @ rarity, self._best_around(best) @ rarity
+        around = _stretched(window, window[there])
+        if self._is_company_bounded:
+            own = _stretched(alone, window[there])
+            around = np.array(self._with_company(own.tolist(), around.tolist()))
+        whole = around + _ALONE * _stretched(alone, alone[there])
         found: list[float] = whole.tolist()
         return found
+
+    def _with_company(self, alone: Sequence[float], around: Sequence[float]) -> list[float]:
+        """Add to what candidates score alone a part of what those around them add.
+
+        A fact has nobody around. So that it is compared with whole windows of turns, the best
+        candidate alone counts as the best window does.
+
+        Args:
+            around: what each scores with those around it; what it scores alone if it is a fact.
+        """
+        scale = max(1.0, max(around) / max(*alone, EPSILON))
+        parts = zip(alone, around, self._are_facts, self._company_shares, strict=True)
+        return [
+            own * scale if is_fact else own + (gained - own) * share
+            for own, gained, is_fact, share in parts
+        ]
+
+    @cached_property
+    def _is_company_bounded(self) -> bool:
+        return any(self._are_facts) or min(self._company_shares) < 1
+
+    @cached_property
+    def _company_shares(self) -> list[float]:
+        """Compute the share of what those around a turn add that counts, in 0..1.
+
+        A few words cannot say what the turns around are about. Where there are few turns, being
+        near a good one says the less, the better a fact fits by itself.
+        """
+        shares = [min(1.0, hit.words / _BRIEF) for hit in self._every]
+        turns = self._are_facts.count(False)
+        is_small = max(0.0, min(1.0, (_MANY - turns) / (_MANY - _FEW)))
+        facts = (own for own, is_fact in zip(self._own, self._are_facts, strict=True) if is_fact)
+        rest = 1 - is_small * max(facts, default=0.0) / max(*self._own, EPSILON)
+        return [share * rest for share in shares]
 
     def _best_around(self, best: Scores) -> Scores:
         """Find the best of each column in the rows of the turns up to two places away."""
@@ -522,10 +572,10 @@ def _token_rarity(best: Scores) -> Scores:
     return rarity
 
 
-def _stretched(values: Scores, there: NDArray[np.bool_]) -> Scores:
-    """Scale scores to 0..1 over some of them; those below get 0."""
-    low = values[there].min()
-    scaled: Scores = np.maximum((values - low) / (values.max() - low + EPSILON), 0)
+def _stretched(values: Scores, span: Scores) -> Scores:
+    """Scale scores so that the least and the greatest of `span` get 0 and 1; those below get 0."""
+    low = span.min()
+    scaled: Scores = np.maximum((values - low) / (span.max() - low + EPSILON), 0)
     return scaled
 
 

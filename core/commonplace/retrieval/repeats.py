@@ -4,7 +4,8 @@ Where a question asks for several things, the further turns of a session stand b
 tell of the same thing again.
 
 What somebody said twice must not fill a result, and what somebody said anew, such as another place
-to live, must not stand behind what it replaces only because that was put in fewer words.
+to live, must not stand behind what it replaces only because that was put in fewer words. Where
+somebody asks what was before, the replaced one goes first.
 """
 
 import re
@@ -43,6 +44,11 @@ _PAST_QUESTION = re.compile(
     r"\b(?:did(?! i (?:tell|say|mention))|was|were|had|before|ago|former(?:ly)?|previous(?:ly)?"
     r"|used to|(?<!how )old|earlier|original(?:ly)?|my first|in the past|back then)\b"
     r"|以前|之前|原来|曾经|当时|过去|最初",
+    re.IGNORECASE,
+)
+_FORMER_QUESTION = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used? to)\b|\bbefore\W*$"
+    r"|(?:^|[我咱]们?)(?:以前|之前|原来|从前|最初|曾经)",
     re.IGNORECASE,
 )
 _PAST_STATEMENT = re.compile(
@@ -124,8 +130,9 @@ def newer_first(
     """Put newer statements before older ones on the same matter that score hardly more.
 
     Two statements of one speaker are on the same matter when they share most of the question's
-    words. Of those who ask about themselves one word is enough, as their own matters are few.
-    Nothing changes for a question about the past.
+    words. Of those who ask about themselves one word is enough, as their own matters are few; to
+    their questions for what was before ("where did I live before?") the older goes first. Nothing
+    else changes for a question about the past.
 
     Args:
         order: indices of records, best first.
@@ -134,7 +141,8 @@ def newer_first(
     Returns:
         The new order, and by how much the scores of those grow that went up.
     """
-    if _PAST_QUESTION.search(question):
+    is_former = bool(_SELF.search(question) and _FORMER_QUESTION.search(question))
+    if not is_former and _PAST_QUESTION.search(question):
         return list(order), {}
     asked = vocabulary(question)
     needed = (_OWN if _SELF.search(question) else _ASKED) * len(asked)
@@ -145,7 +153,7 @@ def newer_first(
         ahead = (
             at
             for at, other in enumerate(statements_)
-            if one is not None and other is not None and one.replaces(other, needed)
+            if one is not None and other is not None and one.precedes(other, needed, is_former)
         )
         place = next(ahead, len(places))
         statements_.insert(place, one)
@@ -167,14 +175,20 @@ class _Statement:
     words: frozenset[str]
     total: float
 
-    def replaces(self, other: "_Statement", needed: float) -> bool:
-        """Tell whether it is newer than another one on the same matter and scores hardly less."""
+    def precedes(self, other: "_Statement", needed: float, is_former: bool) -> bool:
+        """Tell whether it scores hardly less than another one on the same matter and is newer.
+
+        Args:
+            is_former: tell whether it is older instead.
+        """
         mine, others = self.record, other.record
         common = len(self.words & other.words)
         if not common or common < max(needed, _COMMON * len(self.words | other.words)):
             return False
         if (mine.kind, mine.role, mine.name) != (others.kind, others.role, others.name):
             return False
+        if is_former:
+            return _time(mine) < _time(others) and self.total >= _CHANGE * other.total
         if _time(mine) <= _time(others) or _PAST_STATEMENT.search(mine.text):
             return False
         least = _CHANGE if _CHANGED.search(mine.text) else _TIE

@@ -22,7 +22,7 @@ from ..model import (
 )
 from ..ports.stores import Expansion, GraphStore, Hit, Query, Terms, VectorIndex
 from ..settings import Settings
-from ..validation import check_choice, check_share, check_text, check_time
+from ..validation import check_choice, check_flag, check_share, check_text, check_time
 from .calibration import Calibration
 from .decay import AccessLog, decayed
 from .lexical import entity_mentions, has_cjk, query_terms
@@ -88,6 +88,10 @@ def search_request(
     check_share("threshold", lowest)
     check_time("as_of", as_of)
     check_kinds(kinds)
+    check_flag("include_superseded", include_superseded)
+    check_flag("include_expired", include_expired)
+    if decay is not None:
+        check_flag("decay", decay)
     check_choice("ranking", ranking, get_args(Ranking))
     return SearchRequest(
         text=text,
@@ -96,8 +100,8 @@ def search_request(
         threshold=lowest,
         where=parse_filter(where, predicate),
         kinds=tuple(kinds),
-        include_superseded=bool(include_superseded),
-        include_expired=bool(include_expired),
+        include_superseded=include_superseded,
+        include_expired=include_expired,
         as_of=as_of,
         decay=decay,
         ranking=ranking,
