@@ -23,6 +23,7 @@ from .ingest.codec import Write
 from .ingest.embedding import aembed, embed, is_async
 from .ingest.operations import Operations
 from .ingest.planning import Models
+from .ingest.redaction import Redaction, check_redact
 from .ingest.submission import Submission
 from .model import (
     Backlog,
@@ -48,7 +49,7 @@ from .model import (
     check_scope,
 )
 from .ports.checkpoints import Checkpoints
-from .ports.models import ChatModel, Embedder
+from .ports.models import ChatModel, Embedder, check_models
 from .retrieval.decay import RetentionLimits, records_over_limits
 from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.search import SearchRequest, search, search_request
@@ -115,6 +116,7 @@ class Memory:
     _runtime: Runtime
     _models: Models
     _settings: Settings
+    _redaction: Redaction
     _operations: Operations
     _submission: Submission
     _closed: bool
@@ -136,6 +138,7 @@ class Memory:
         embedder: Embedder | None = None,
         chat: ChatModel | None = None,
         settings: Settings | None = None,
+        redact: Callable[[str], str] | None = None,
     ) -> Self:
         """Open the memory in a folder, created if missing, or on servers.
 
@@ -155,6 +158,10 @@ class Memory:
                 loaded on first use. A store takes only the embedder it was made with.
             chat: extracts facts from messages; without it messages are kept verbatim only.
             settings: read from the environment when missing.
+            redact: a function that is given each text of a write or a search and returns what may
+                be stored and shown to models, such as `commonplace.redaction.secrets`: texts,
+                names, relations and the texts in metadata, but no ids, keys or checkpoints. It
+                must be quick and may be called on any thread. If it fails, the call does.
 
         Raises:
             SchemaMismatchError: the store was made with another embedder.
@@ -171,26 +178,13 @@ class Memory:
             from .models.sentence_encoder import SentenceEncoder
 
             embedder = SentenceEncoder()
-        if not isinstance(embedder, Embedder):
-            raise InvalidRecordError(
-                field="embedder",
-                value=embedder,
-                reason="must have id, dimensions and embed",
-                hint="Pass an Embedder, as in commonplace.models, or none for the default.",
-            )
-        if chat is not None and not isinstance(chat, ChatModel):
-            raise InvalidRecordError(
-                field="chat",
-                value=chat,
-                reason="must have id and complete",
-                hint="Pass a ChatModel, such as OpenAIChat of commonplace.models.openai.",
-            )
-        if settings is not None and not isinstance(settings, Settings):
-            raise InvalidRecordError(field="settings", value=settings, reason="must be a Settings")
+        check_models(embedder, chat)
+        check_redact(redact)
         models = Models(embedder=embedder, chat=chat)
         self = cls.__new__(cls)
         self._models = models
         self._settings = settings
+        self._redaction = Redaction(redact)
         self._connect(Runtime.open(location, settings, models))
         self._closed = False
         return self
@@ -206,11 +200,12 @@ class Memory:
         embedder: Embedder | None = None,
         chat: ChatModel | None = None,
         settings: Settings | None = None,
+        redact: Callable[[str], str] | None = None,
     ) -> Self:
         """Open a memory as `open`, on a thread: the arguments and errors are the same."""
         return await asyncio.to_thread(
             cls.open, path, vectors=vectors, graph=graph, journal=journal, embedder=embedder,
-            chat=chat, settings=settings,
+            chat=chat, settings=settings, redact=redact,
         )  # fmt: skip
 
     @classmethod
@@ -594,6 +589,7 @@ class Memory:
             LoopRequiredError: the embedder is asynchronous.
         """
         self._check_open()
+        text = self._redaction.text(text)
         request = search_request(
             text, scope, top_k=top_k, threshold=threshold, where=where, predicate=predicate,
             kinds=kinds, include_superseded=include_superseded, include_expired=include_expired,
@@ -620,6 +616,7 @@ class Memory:
         """Find the records that answer a text, as `search`."""
         self._check_open()
         self._submission.adopt_orphans()
+        text = self._redaction.text(text)
         request = search_request(
             text, scope, top_k=top_k, threshold=threshold, where=where, predicate=predicate,
             kinds=kinds, include_superseded=include_superseded, include_expired=include_expired,
@@ -1033,6 +1030,21 @@ class Memory:
         context = copy_context()
         return await self._run(lambda: context.run(call, *args, **kwargs))
 
+    def redacted(self, value: T) -> T:
+        """Return JSON values with their texts redacted, as they would be stored; keys stay.
+
+        For adapters that keep a value in another form. Without `redact` it is returned unchanged.
+
+        Args:
+            value: a text, or a list or dict of JSON values.
+
+        Raises:
+            InvalidRecordError: the function that redacts failed.
+        """
+        self._check_open()
+        redacted: T = self._redaction.values(value)
+        return redacted
+
     @property
     def location(self) -> str:
         """The stores, without passwords; equal for all memories that share them."""
@@ -1115,7 +1127,7 @@ class Memory:
             check_scope(scope)
 
     def _connect(self, runtime: Runtime) -> None:
-        self._operations = Operations(runtime.engines, self._settings)
+        self._operations = Operations(runtime.engines, self._settings, self._redaction)
         self._submission = Submission(runtime.direct, runtime.worker, self._models, runtime.writers)
         self._runtime = runtime
 

@@ -35,6 +35,7 @@ from ..settings import Settings
 from ..validation import check_choice, check_metadata, check_name, check_text
 from .changes import dated_relations, fact_put, message_put
 from .codec import DeleteBody, Write, WriteBody, decode_write, record_ids
+from .redaction import Redaction
 
 MAX_ITEMS = 1_000
 # The fields of a record that a `Fact` gives; an upsert keeps the others as stored.
@@ -50,8 +51,9 @@ class Operations:
     Every method raises `InvalidRecordError` for what cannot be stored.
     """
 
-    def __init__(self, engines: Engines, settings: Settings) -> None:
+    def __init__(self, engines: Engines, settings: Settings, redaction: Redaction) -> None:
         self._engines = engines
+        self._redaction = redaction
         self._is_single = settings.is_single_valued
 
     def add(
@@ -72,7 +74,9 @@ class Operations:
             IdempotencyConflictError: a key was used for another text.
         """
         check_scope(scope)
-        items = _items(content)
+        items = _items(self._redaction.content(content))
+        metadata = self._redaction.metadata(metadata)
+        infer = self._redaction.extraction(infer)
         if key is not None and (len(items) > 1 or not isinstance(items[0], str)):
             raise InvalidRecordError(
                 field="key", value=key, reason="needs a single text",
@@ -221,6 +225,9 @@ class Operations:
         votes: int = 0,
     ) -> Write:
         at = now()
+        text = self._redaction.text(text)
+        metadata = self._redaction.metadata(metadata)
+        relations = self._redaction.relations(relations)
         given: dict[str, Any] = {"text": text, "metadata": metadata}
         given |= {"importance": importance, "pinned": pinned}
         given = {name: value for name, value in given.items() if value is not None}
