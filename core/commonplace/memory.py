@@ -255,6 +255,7 @@ class Memory:
         key: str | None = None,
         upsert: bool = False,
         origin: Origin = "user",
+        identity: Sequence[str] = (),
         wait: Wait = True,
     ) -> WriteResult:
         """Remember a text, a `Fact`, a `Message` (verbatim, as an episode), or a list of them.
@@ -276,6 +277,11 @@ class Memory:
             upsert: write a text or `Fact` that has a key in place of what the key named before,
                 which stays in its history; a key may then name another text.
             origin: who said it; text from tools and documents is trusted less.
+            identity: keys of the metadata whose values belong to what makes two tellings the same:
+                told under other values, a fact, a message, an extracted fact or a key is another
+                record, and what is known under other values is neither told again nor replaced. A
+                record without such a key counts as one of its own. By default the metadata do not
+                matter: told again, a fact has the newest.
             wait: True returns when every store has it; False as soon as it cannot be lost; a number
                 of seconds accepts it first, and then waits so long at most.
 
@@ -300,7 +306,7 @@ class Memory:
         self._check_open(scope)
         return self._write(partial(
             self._operations.add, content, scope, infer=self._infers(infer), kind=kind,
-            metadata=metadata, key=key, upsert=upsert, origin=origin,
+            metadata=metadata, key=key, upsert=upsert, origin=origin, identity=identity,
         ), wait=wait)  # fmt: skip
 
     async def aadd(
@@ -314,13 +320,14 @@ class Memory:
         key: str | None = None,
         upsert: bool = False,
         origin: Origin = "user",
+        identity: Sequence[str] = (),
         wait: Wait = True,
     ) -> WriteResult:
         """Remember something, as `add`."""
         self._check_open(scope)
         return await self._awrite(partial(
             self._operations.add, content, scope, infer=self._infers(infer), kind=kind,
-            metadata=metadata, key=key, upsert=upsert, origin=origin,
+            metadata=metadata, key=key, upsert=upsert, origin=origin, identity=identity,
         ), wait=wait)  # fmt: skip
 
     def update(

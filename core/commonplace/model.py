@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, get_args
 
 from .call_hints import hinting_init
 from .errors import InvalidRecordError, InvalidScopeError
+from .identity import join_key
 from .validation import (
     MAX_MESSAGE_BYTES,
     SCOPE_FIELDS,
@@ -377,6 +378,9 @@ class Relation:
             retracted it; given by the store.
         conflict: another value begins at the same moment; given by the store.
         supports: ids of the records that assert it; given by the store.
+        identity: of a single-valued one, hash of the metadata values that belong to the identity of
+            the facts that state it (`Memory.add`): only values with the same one end each other.
+            Empty for none; given by the write.
     """
 
     subject: str
@@ -391,6 +395,12 @@ class Relation:
     expired_at: datetime | None = None
     conflict: bool = False
     supports: tuple[str, ...] = ()
+    identity: str = ""
+
+    @property
+    def key(self) -> str:
+        """Folded predicate, and the identity: what a subject has one value for, if any."""
+        return join_key(fold(self.predicate), self.identity)
 
     def __post_init__(self) -> None:
         for name in ("subject", "predicate", "object", "subject_type", "object_type"):

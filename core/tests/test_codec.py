@@ -1,5 +1,7 @@
 """The journal's codec: what is accepted comes back exactly, whatever a caller's types are."""
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
@@ -104,6 +106,16 @@ def test_an_operation_names_its_records_and_whether_it_has_messages():
     assert (record_ids(added), has_messages(added)) == ({"1"}, True)
     assert (record_ids(deleted), has_messages(deleted)) == ({"2"}, False)
     assert decode_delete(deleted) == DeleteBody(id="2", at=AT, spare_pinned=True)
+
+
+def test_a_write_of_an_earlier_version_has_no_identity():
+    written = write(Put(record=record(), identity=("a",)))
+    body = json.loads(written.body)
+    del body["identity"], body["puts"][0]["identity"]
+    found = decode_write(replace(written, body=json.dumps(body)))
+
+    assert (found.identity, found.puts[0].identity) == ((), ())
+    assert decode_write(written).puts[0].identity == ("a",)
 
 
 def test_a_body_that_holds_no_record_is_refused():

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..identity import with_identity
 from ..model import Change, Record, Scope, TokenEmbedding, WriteResult
 from ..ports.stores import (
     Engines,
@@ -123,12 +124,16 @@ def _add_revived_texts(
         if isinstance(change, Remove) or change.replace or outcomes[n].change.event != "NONE":
             continue
         added = change.record
-        key = added.text.strip()
+        key = with_identity(added.text.strip(), added.metadata, change.identity)
         if added.id != added.scope.record_id(added.kind, key):
             continue  # the caller chose its key
         for attempt in itertools.count(1):
             stored = outcomes[n].record
-            if outcomes[n].change.event != "NONE" or stored is None or _still_states(stored, added):
+            if (
+                outcomes[n].change.event != "NONE"
+                or stored is None
+                or _still_states(stored, change)
+            ):
                 break
             # Counted, so that repeating the operation arrives at the same record.
             other = added.scope.record_id(added.kind, f"{key}\x00{attempt}")
@@ -138,9 +143,10 @@ def _add_revived_texts(
             [outcomes[n]] = graph.apply([changes[n]])
 
 
-def _still_states(stored: Record, added: Record) -> bool:
+def _still_states(stored: Record, change: Put) -> bool:
+    added = change.record
     has_ended = stored.valid_to is not None and stored.valid_to <= added.occurred_at
-    return stored.text.strip() == added.text.strip() and not has_ended
+    return stored.text.strip() == added.text.strip() and not has_ended and change.is_of(stored)
 
 
 def _sync_index(

@@ -1,10 +1,12 @@
 """Changes that store facts and turns, and that tell a known fact again or end it."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
+from ..identity import identity_hash, with_identity
 from ..model import Fact, Message, Origin, Record, Relation, Scope
 from ..ports.stores import Put
 
@@ -14,20 +16,35 @@ IsSingle = Callable[[Relation], bool]
 _TRUST = {"tool": 0.3, "document": 0.3}
 
 
-def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_single: IsSingle) -> Put:
-    """Make the change that adds a fact."""
-    relations = dated_relations(fact, at, is_single)
+def fact_put(
+    fact: Fact,
+    scope: Scope,
+    *,
+    at: datetime,
+    origin: Origin,
+    is_single: IsSingle,
+    metadata: Mapping[str, Any] | None = None,
+    identity: tuple[str, ...] = (),
+) -> Put:
+    """Make the change that adds a fact.
+
+    Args:
+        metadata: of a fact that has none.
+        identity: keys of the metadata whose values belong to what makes two tellings the same.
+    """
+    held = dict(fact.metadata or metadata or {})
+    relations = dated_relations(fact, at, is_single, identity_hash(held, identity))
     begins = _begins(fact)
     key = fact.text.strip()
     if begins and any(one.single_valued for one in relations):
         # The same value again at a later time is news: it may have changed in between.
         key = json.dumps([key, begins.astimezone(UTC).isoformat()])
     record = Record(
-        id=scope.record_id(fact.kind, fact.key or key),
+        id=scope.record_id(fact.kind, with_identity(fact.key or key, held, identity)),
         text=fact.text,
         scope=scope,
         kind=fact.kind,
-        metadata=dict(fact.metadata),
+        metadata=held,
         origin=origin,
         trust=_TRUST.get(origin, 1.0),
         created_at=at,
@@ -40,11 +57,17 @@ def fact_put(fact: Fact, scope: Scope, *, at: datetime, origin: Origin, is_singl
         outcome=fact.outcome,
         indexed=fact.indexed,
     )
-    return Put(record=record, relations=relations)
+    return Put(record=record, relations=relations, identity=identity)
 
 
-def dated_relations(fact: Fact, at: datetime, is_single: IsSingle) -> tuple[Relation, ...]:
-    """Give each single-valued relation of a fact the moment from which it holds, to order them."""
+def dated_relations(
+    fact: Fact, at: datetime, is_single: IsSingle, identity: str = ""
+) -> tuple[Relation, ...]:
+    """Give each single-valued relation of a fact the moment from which it holds, to order them.
+
+    Args:
+        identity: of these relations.
+    """
     since = _begins(fact) or at
     dated = []
     for one in fact.relations:
@@ -54,7 +77,15 @@ def dated_relations(fact: Fact, at: datetime, is_single: IsSingle) -> tuple[Rela
             ends = fact.expires_at  # a relation must not hold longer than its record is shown
         if single and begins is None and (ends is None or ends > since):
             begins = since
-        dated.append(replace(one, single_valued=single, valid_from=begins, valid_to=ends))
+        dated.append(
+            replace(
+                one,
+                single_valued=single,
+                valid_from=begins,
+                valid_to=ends,
+                identity=identity if single else "",
+            )
+        )
     return tuple(dated)
 
 
@@ -65,23 +96,31 @@ def _begins(fact: Fact) -> datetime | None:
 
 
 def message_put(
-    message: Message, scope: Scope, *, after: Message | None, at: datetime, origin: Origin
+    message: Message,
+    scope: Scope,
+    *,
+    after: Message | None,
+    at: datetime,
+    origin: Origin,
+    metadata: Mapping[str, Any] | None = None,
+    identity: tuple[str, ...] = (),
 ) -> Put:
     """Make the change that adds a turn of a conversation, verbatim.
 
     Args:
         after: the message that stands before it in the same call. Together with the moment that a
             caller gives, it tells the same words in another turn from a call that is made again.
+        identity: as of `fact_put`.
     """
-    speaker: Origin = "tool" if message.role == "tool" else origin
-    if origin == "user" and message.role in ("assistant", "system"):
-        speaker = "assistant" if message.role == "assistant" else "system"
+    held = dict(metadata or {})
+    speaker = speaker_origin([message], origin)
     key = message.id or _message_key(message, after)
     record = Record(
-        id=scope.record_id("episode", key),
+        id=scope.record_id("episode", with_identity(key, held, identity)),
         text=message.text,
         scope=scope,
         kind="episode",
+        metadata=held,
         role=message.role,
         name=message.name,
         origin=speaker,
@@ -90,7 +129,21 @@ def message_put(
         updated_at=at,
         occurred_at=message.at or at,
     )
-    return Put(record=record, in_session=scope.session_id is not None)
+    return Put(record=record, in_session=scope.session_id is not None, identity=identity)
+
+
+def speaker_origin(messages: Sequence[Message], origin: Origin) -> Origin:
+    """Tell where what these messages say comes from: from the least trusted of their speakers.
+
+    Args:
+        origin: as the caller gives it; `user` leaves it to the roles. A tool's text is a tool's.
+    """
+    roles = {one.role for one in messages}
+    if "tool" in roles or origin != "user":
+        return "tool" if "tool" in roles else origin
+    if "user" in roles or not roles:
+        return "user"
+    return "assistant" if "assistant" in roles else "system"
 
 
 def _message_key(message: Message, after: Message | None) -> str:

@@ -32,6 +32,7 @@ class WriteBody:
         puts: changes that need no chat model.
         messages: to extract facts from, in the order in which they were said.
         extraction: how; None for the defaults.
+        identity: as of a `Put`, for the facts that are extracted.
     """
 
     puts: tuple[Put, ...]
@@ -39,6 +40,7 @@ class WriteBody:
     origin: Origin
     messages: tuple[Message, ...] = ()
     extraction: Extraction | None = None
+    identity: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,14 @@ Apart from planning because it is the one step that reads the stores.
 
 from collections.abc import Callable, Sequence
 
-from ..filters import Predicate
+from ..filters import METADATA, Filter, Group, Predicate, Where
+from ..identity import identity_of
 from ..model import KINDS
 from ..ports.stores import AskKnown, Engines, Hit, KnownFacts, Query, Terms
 
 MAX_KNOWN = 16
 _CANDIDATES = 50
+_CONDITIONS = 8
 _KINDS = tuple(kind for kind in KINDS if kind != "episode")
 
 
@@ -34,7 +36,7 @@ class KnownFactsLookup:
         Raises:
             StoreUnavailableError, StoreRefusedError: a store failed.
         """
-        scope, owner = ask.scope, ask.scope.owner
+        scope = ask.scope
         terms, _ = self._describe(ask.text)
         query = Query(
             scope=scope,
@@ -42,8 +44,7 @@ class KnownFactsLookup:
             terms=terms,
             at=ask.at,
             kinds=_KINDS,
-            # A scope without an agent covers those of all agents, and they are other owners.
-            where=None if scope.agent_id else Predicate(lambda one: one.scope.owner == owner),
+            where=_known_to(ask),
         )
         hits = self._engines.index.search(query, _CANDIDATES)
         records = [hit.record for hit in _nearest_first(hits)[:MAX_KNOWN]]
@@ -53,6 +54,22 @@ class KnownFactsLookup:
         relations = self._engines.graph.relations(scope, records=list(ranks))
         relations.sort(key=lambda one: min(ranks.get(id_, MAX_KNOWN) for id_ in one.supports))
         return KnownFacts(records=tuple(records), relations=tuple(relations))
+
+
+def _known_to(ask: AskKnown) -> Filter | None:
+    """Make the filter for the records of the owner, and of the identity, of what is extracted."""
+    owner, identity = ask.scope.owner, ask.identity
+    wanted = identity_of(ask.metadata, identity)
+    if not identity:
+        # A scope without an agent covers those of all agents, and they are other owners.
+        return None if ask.scope.agent_id else Predicate(lambda one: one.scope.owner == owner)
+    same = Predicate(
+        lambda one: one.scope.owner == owner and identity_of(one.metadata, identity) == wanted
+    )
+    # What an index can find needs not be read row by row.
+    held = ((one, ask.metadata.get(one)) for one in identity)
+    equal = [Where(METADATA + one, "eq", (value,)) for one, value in held if type(value) is str]
+    return Group("AND", (*equal[:_CONDITIONS], same))
 
 
 def _nearest_first(hits: Sequence[Hit]) -> list[Hit]:

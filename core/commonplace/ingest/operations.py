@@ -32,7 +32,14 @@ from ..model import (
 )
 from ..ports.stores import Engines, Operation, OperationKind, Put
 from ..settings import Settings
-from ..validation import check_choice, check_metadata, check_name, check_text
+from ..validation import (
+    check_choice,
+    check_flag,
+    check_keys,
+    check_metadata,
+    check_name,
+    check_text,
+)
 from .changes import dated_relations, fact_put, message_put
 from .codec import DeleteBody, Write, WriteBody, decode_write, record_ids
 from .redaction import Redaction
@@ -67,6 +74,7 @@ class Operations:
         key: str | None,
         upsert: bool,
         origin: Origin,
+        identity: Sequence[str] = (),
     ) -> Write:
         """Check an addition and make its operation.
 
@@ -85,7 +93,8 @@ class Operations:
         if metadata is not None:
             check_metadata(metadata)
         check_choice("origin", origin, ORIGINS)
-        check_choice("upsert", upsert, (True, False))
+        check_flag("upsert", upsert)
+        parts = check_keys("identity", identity)
         at = now()
         how = infer if isinstance(infer, Extraction) else None
         puts: list[Put] = []
@@ -97,10 +106,16 @@ class Operations:
                 if how is not None and not how.keep_messages:
                     continue
                 check_text(item.text)  # a Message may be longer than what can be stored
-                put = message_put(item, scope, after=after, at=at, origin=origin)
+                put = message_put(
+                    item, scope, after=after, at=at, origin=origin, metadata=metadata,
+                    identity=parts,
+                )  # fmt: skip
             elif isinstance(item, str | Fact):
                 fact = Fact(text=item, kind=kind, key=key) if isinstance(item, str) else item
-                put = fact_put(fact, scope, at=at, origin=origin, is_single=self._is_single)
+                put = fact_put(
+                    fact, scope, at=at, origin=origin, is_single=self._is_single,
+                    metadata=metadata, identity=parts,
+                )  # fmt: skip
                 if fact.key is not None:
                     keyed.append((fact.key, put.record))
                     if upsert:
@@ -112,15 +127,14 @@ class Operations:
                     reason="must be a text, a Message or a Fact",
                     hint="Give Message(role='user', text=...) for a turn.",
                 )
-            if metadata and not put.record.metadata:
-                put = replace(put, record=replace(put.record, metadata=dict(metadata)))
             puts.append(put)
         puts = _merge_repeated(puts)
-        check_keys(self._engines, keyed, upsert=upsert)
+        check_texts_of_keys(self._engines, keyed, upsert=upsert)
         messages = (item for item in items if isinstance(item, Message)) if infer else ()
         body = WriteBody(
-            puts=tuple(puts), at=at, origin=origin, messages=tuple(messages), extraction=how
-        )
+            puts=tuple(puts), at=at, origin=origin, messages=tuple(messages), extraction=how,
+            identity=parts,
+        )  # fmt: skip
         return _write("add", scope, body)
 
     def update(
@@ -143,6 +157,7 @@ class Operations:
             RecordNotFoundError: no live record has this id in this scope.
         """
         check_scope(scope)
+        check_flag("merge", merge)
         # An expired record may get a later end.
         record = find_record(self._engines, record_id, scope, include_expired=expires_at is not ...)
         return self._revision(
@@ -240,15 +255,25 @@ class Operations:
             check_metadata({**record.metadata, **metadata})
         given |= {"votes": votes} if votes else {}
         keeps_relations = relations is None and fact.text == record.text
+        stated = dated_relations(
+            fact, at, self._is_single, self._identity_of(record) if relations else ""
+        )
         put = Put(
             record=replace(record, **{**given, "updated_at": at}),
-            relations=None if keeps_relations else dated_relations(fact, at, self._is_single),
+            relations=None if keeps_relations else stated,
             replace=True,
             fields=tuple(given),
             merge=merge,
         )
         body = WriteBody(puts=(put,), at=at, origin=record.origin)
         return _write("update", record.scope, body, after=record.version)
+
+    def _identity_of(self, record: Record) -> str:
+        """Find the identity of the single-valued relations that a stored record states."""
+        held = self._engines.graph.relations(
+            record.scope, records=[record.id], include_superseded=True
+        )
+        return next((one.identity for one in held if one.identity), "")
 
 
 def _merge_repeated(puts: Sequence[Put]) -> list[Put]:
@@ -329,7 +354,7 @@ def find_record(
     raise RecordNotFoundError(record_id=record_id)
 
 
-def check_keys(
+def check_texts_of_keys(
     engines: Engines, keyed: Sequence[tuple[str, Record]], *, upsert: bool = False
 ) -> None:
     """Refuse a key that names two texts: here, or, without `upsert`, here and in an earlier write.

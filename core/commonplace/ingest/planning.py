@@ -32,7 +32,7 @@ from ..ports.stores import (
     Remove,
 )
 from ..settings import Settings
-from .changes import IsSingle, ending, fact_put, told_again
+from .changes import IsSingle, ending, fact_put, speaker_origin, told_again
 from .codec import (
     DeleteBody,
     Write,
@@ -244,8 +244,14 @@ def _extracted(
 ) -> Generator[AskKnown | AskChat, Any, list[Put]]:
     how = body.extraction or Extraction()
     home = scope if how.in_session else scope.owner
-    known = yield AskKnown(text=lookup_text(body.messages), scope=home, at=now())
-    facts = yield from extract(body.messages, body.at, known, how.instructions)
+    known = yield AskKnown(
+        text=lookup_text(body.messages),
+        scope=home,
+        at=now(),
+        metadata=how.metadata,
+        identity=body.identity,
+    )
+    facts = yield from extract(body.messages, body.at, known, how.instructions, model)
     if isinstance(facts, ModelFailedError):
         if not how.keep_messages:
             raise facts
@@ -256,9 +262,12 @@ def _extracted(
     ids = {one.id for one in given}
     texts = {one.text.strip() for one in given if one.kind != "episode"}
     when = told_at(body.messages, body.at)
+    origin = speaker_origin(body.messages, body.origin)
     for one in facts:
         fact = replace(one.fact, metadata=how.metadata, expires_at=how.expires_at)
-        put = fact_put(fact, home, at=body.at, origin=body.origin, is_single=is_single)
+        put = fact_put(
+            fact, home, at=body.at, origin=origin, is_single=is_single, identity=body.identity
+        )
         end = one.replaces and ending(one.replaces, put.record, at=body.at, told=when)
         if one.same_as is not None:
             put = told_again(one.same_as, put)

@@ -7,11 +7,12 @@ fix, and other `CommonplaceError`s for a permanent one. A method that touches a 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from ..filters import Filter
+from ..identity import identity_of
 from ..model import (
     Backlog,
     Change,
@@ -145,6 +146,8 @@ class Put:
             would hold longer ends then too, and what begins then or later is retracted. It stays
             ended until an update gives it other relations or another text.
         merge: merge the metadata into the stored metadata.
+        identity: keys of the metadata whose values belong to what makes two tellings the same. A
+            stored record with other values is not told again.
     """
 
     record: Record
@@ -154,6 +157,12 @@ class Put:
     in_session: bool = False
     fields: tuple[str, ...] = ()
     merge: bool = False
+    identity: tuple[str, ...] = ()
+
+    def is_of(self, stored: Record) -> bool:
+        """Tell whether a stored record has the values that belong to the identity of this one."""
+        held = identity_of(stored.metadata, self.identity)
+        return held == identity_of(self.record.metadata, self.identity)
 
     @property
     def ends(self) -> bool:
@@ -271,11 +280,15 @@ class AskKnown:
         scope: of the facts to be extracted. The reply is about records that it covers, of its
             owner alone (`Scope.owner`).
         at: the moment at which they must hold.
+        metadata: of the facts to be extracted.
+        identity: keys of it whose values the records must have too.
     """
 
     text: str
     scope: Scope
     at: datetime
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    identity: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

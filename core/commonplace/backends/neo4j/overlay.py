@@ -140,7 +140,7 @@ def relation_ids(owner: str, one: Relation) -> tuple[str, str, str]:
     """Build the ids of a relation, its subject and its object in the graph of this owner."""
     subject, object_ = (entity_id(owner, fold(name)) for name in (one.subject, one.object))
     begins = rows.to_beginning(one.valid_from)
-    return relation_id(subject, fold(one.predicate), object_, begins), subject, object_
+    return relation_id(subject, one.key, object_, begins), subject, object_
 
 
 def pair_ids(partition: str, name: str) -> list[str]:
@@ -203,7 +203,7 @@ def assertion_parameters(
             entities |= {subject, object_}
             relations.add(id_)
             if relation.single_valued:
-                slots.add(slot_id(subject, fold(relation.predicate)))
+                slots.add(slot_id(subject, relation.key))
     return {
         "entities": sorted(entities),
         "relations": sorted(relations),

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from ...identity import split_key
 from ...model import Entity, Relation, Scope, fold
 from ...ports.stores import Expansion
 from ..shared import graph_expansion, rows
@@ -68,7 +69,8 @@ def _edges(
 ) -> list[Edge]:
     found = _rows(run, scope, moment, entities, columns=queries.EDGE_COLUMNS)
     return [
-        Edge(one["subject"], one["key"], one["object"], tuple(one["supports"])) for one in found
+        Edge(one["subject"], split_key(one["key"])[0], one["object"], tuple(one["supports"]))
+        for one in found
     ]
 
 
@@ -138,4 +140,5 @@ def _to_relation(row: Mapping[str, Any]) -> Relation:
         expired_at=rows.from_micros(own.get("expired_at")),
         conflict=own["conflict"],
         supports=tuple(row["supports"]),
+        identity=split_key(own["key"])[1],
     )

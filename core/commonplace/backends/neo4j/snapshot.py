@@ -6,6 +6,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from ...identity import split_key
 from ...model import Entity, Record, Relation, Scope, Version, fold
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from ..shared import rows
@@ -37,7 +38,7 @@ RETURN n{.*} AS node,
   COLLECT { MATCH (n)-[s:STATES]->(q:Relation)
     MATCH (a:Entity)<-[:SUBJECT]-(q)-[:OBJECT]->(b:Entity)
     RETURN s{.*, seq: q.seq, subject: a.name, predicate: q.predicate, object: b.name,
-      valid_from: q.valid_from} ORDER BY q.seq } AS assertions
+      key: q.key, valid_from: q.valid_from} ORDER BY q.seq } AS assertions
 ORDER BY n.created_at, n.id
 """
 # Loading: the partitions are locked first, and what is stored already is read.
@@ -158,6 +159,7 @@ def _to_relation(node: Mapping[str, Any]) -> Relation:
         expired_at=rows.from_micros(node.get("expired_at")),
         created_at=rows.from_micros(node.get("created_at")),
         conflict=bool(node.get("conflict")),
+        identity=split_key(node["key"])[1],
     )
 
 
@@ -260,12 +262,11 @@ def _entity(one: EntityRow) -> dict[str, Any]:
 
 def _resolved(owner: Scope, one: Relation) -> dict[str, Any]:
     id_, subject, object_ = overlay.relation_ids(owner.key, one)
-    key = fold(one.predicate)
     own = overlay.to_node(
         asdict(owner),
         id=id_,
-        slot=overlay.slot_id(subject, key),
-        key=key,
+        slot=overlay.slot_id(subject, one.key),
+        key=one.key,
         predicate=one.predicate,
         valid_from=rows.to_beginning(one.valid_from),
         valid_to=rows.to_micros(one.valid_to),

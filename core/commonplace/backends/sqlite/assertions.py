@@ -147,7 +147,7 @@ def unstated(
     """
     asserted = [_Asserted(*row) for row in connection.execute(_ASSERTED, (record.id,))]
     for one in stated:
-        name = (fold(one.subject), fold(one.predicate), fold(one.object))
+        name = (fold(one.subject), one.key, fold(one.object))
         begins, ends = rows.to_beginning(one.valid_from), rows.to_micros(one.valid_to)
         same = [known for known in asserted if known.name == name and known.covers(one, begins)]
         same.sort(key=lambda known: known.begins != begins)
@@ -258,7 +258,7 @@ def put_relation(connection: Connection, owner: Scope, one: Relation, at: int) -
             owner.agent_id,
             owner.session_id,
             subject,
-            fold(one.predicate),
+            one.key,
             object_,
             one.predicate,
             rows.to_beginning(one.valid_from),

@@ -107,7 +107,7 @@ def _put(connection: Connection, change: Put) -> Outcome:
         return replace(_repeated(connection, row, stored), touched=touched)
     if stored is not None and (change.upsert or not change.replace):
         stored = stored if stored.holds(record.created_at, include_superseded=True) else None
-    told_again = stored is not None and not change.replace and _states_again(stored, record)
+    told_again = stored is not None and not change.replace and _states_again(stored, change)
     is_wanted = change.upsert or told_again or change.replace == (stored is not None)
     fence_scope = record.scope if stored is None else stored.scope
     if not is_wanted or is_erased(connection, fence_scope, record.version):
@@ -224,10 +224,12 @@ def _updated(stored: Record, change: Put) -> Record:
     return replace(stored, **fields)
 
 
-def _states_again(stored: Record, added: Record) -> bool:
+def _states_again(stored: Record, change: Put) -> bool:
     """Tell whether an added fact is the stored one, which is still true; a turn never is."""
+    added = change.record
     return (
         stored.kind != "episode"
+        and change.is_of(stored)
         and stored.text.strip() == added.text.strip()
         and (stored.valid_to is None or stored.valid_to > added.occurred_at)
     )

@@ -11,6 +11,7 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
+from ...identity import split_key
 from ...model import Entity, Relation, Scope, fold, now
 from ...ports.stores import Expansion
 from ..shared import graph_expansion, rows
@@ -20,7 +21,7 @@ from ..shared.names import distinct, nearest, pairs_of, spellable
 # The select list of `RelationColumns`.
 _READ = (
     "SELECT s.name, r.predicate, o.name, s.type, o.type, r.valid_from, r.valid_to, r.single,"
-    " r.created_at, r.expired_at, r.conflict, ({supports}), r.id, r.subject, r.object"
+    " r.created_at, r.expired_at, r.conflict, ({supports}), r.id, r.subject, r.object, r.key"
     " FROM relation r {index} CROSS JOIN entity s ON s.id = r.subject"
     " CROSS JOIN entity o ON o.id = r.object WHERE {where} ORDER BY r.id"
 )
@@ -50,6 +51,7 @@ class RelationColumns(NamedTuple):
     id: int
     subject_id: int
     object_id: int
+    key: str
 
 
 def read(
@@ -130,7 +132,7 @@ def _edges(
     where, values = _all_of(_of_entities(entities), _owned(scope, "r"), current)
     sql = f"SELECT r.subject, r.key, r.object, ({supports}) FROM relation r WHERE {where}"
     return [
-        Edge(subject, key, object_, records)
+        Edge(subject, split_key(key)[0], object_, records)
         for subject, key, object_, ids in connection.execute(sql, (*session, *values))
         if (records := tuple(sorted(rows.from_json(ids))))
     ]
@@ -251,4 +253,5 @@ def _to_relation(row: RelationColumns) -> Relation:
         expired_at=rows.from_micros(row.expired_at),
         conflict=bool(row.conflict),
         supports=tuple(sorted(rows.from_json(row.supports))),
+        identity=split_key(row.key)[1],
     )

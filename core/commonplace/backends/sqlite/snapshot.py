@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
+from ...identity import split_key
 from ...model import Entity, Relation, Scope, Version
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from ..shared import rows
@@ -20,7 +21,7 @@ _ENTITIES = (
 )
 _ENDS = "CROSS JOIN entity s ON s.id = r.subject CROSS JOIN entity o ON o.id = r.object"
 _RELATIONS = (
-    "SELECT s.name, r.predicate, o.name, r.valid_from, r.single, r.valid_to, r.expired_at,"
+    "SELECT s.name, r.predicate, o.name, r.key, r.valid_from, r.single, r.valid_to, r.expired_at,"
     " r.created_at, r.conflict, r.user_id, r.agent_id, r.session_id"
     f" FROM relation r INDEXED BY relation_by_user {_ENDS} WHERE r.user_id IS ? ORDER BY r.id"
 )
@@ -33,7 +34,7 @@ _VERSIONS = (
     " WHERE record = ? ORDER BY version"
 )
 _ASSERTIONS = (
-    "SELECT s.name, r.predicate, o.name, r.valid_from, t.single, t.valid_to, t.expired_at"
+    "SELECT s.name, r.predicate, o.name, r.key, r.valid_from, t.single, t.valid_to, t.expired_at"
     f" FROM support t CROSS JOIN relation r ON r.id = t.relation {_ENDS}"
     " WHERE t.record = ? ORDER BY r.id"
 )
@@ -46,6 +47,7 @@ class AssertionColumns(NamedTuple):
     subject: str
     predicate: str
     object: str
+    key: str
     valid_from: int
     single: int
     valid_to: int | None
@@ -120,6 +122,7 @@ def _to_relation(row: AssertionColumns) -> Relation:
         expired_at=rows.from_micros(row.expired_at),
         created_at=rows.from_micros(row.created_at),
         conflict=bool(row.conflict),
+        identity=split_key(row.key)[1],
     )
 
 

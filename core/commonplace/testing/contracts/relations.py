@@ -271,6 +271,36 @@ class RelationContract:
         assert homes(graph) == ["Oslo", "Rome"]
         assert ends(outcome.touched) == [("text of Ann Rome 1", None)]
 
+    def test_single_values_end_those_of_their_identity_alone(self, graph: GraphStore) -> None:
+        at = START + 5 * DAY
+        for version, (where, identity, given) in enumerate(
+            [
+                ("Rome", "x", {}),
+                ("Rome", "y", {}),
+                ("Rome", "", {}),
+                ("Oslo", "y", {"valid_from": at}),
+                ("Bonn", "x", {}),  # from the same moment on as Rome
+            ],
+            start=1,
+        ):
+            asserted = lives("Ann", where, identity=identity, **given)
+            graph.apply([put(f"{where} {identity}", version, relations=[asserted])])
+        shown = {(one.object, one.identity): one.conflict for one in graph.relations(ALICE)}
+        supports = [one.supports for one in graph.relations(ALICE, include_superseded=True)]
+
+        assert shown == {
+            ("Rome", "x"): True,
+            ("Rome", ""): False,
+            ("Oslo", "y"): False,
+            ("Bonn", "x"): True,
+        }
+        assert [len(one) for one in supports] == [1] * 5
+        assert live(graph) == [f"text of {one}" for one in ("Bonn x", "Oslo y", "Rome ", "Rome x")]
+        [outcome] = graph.apply([remove("Oslo y", 6)])
+        assert ends(outcome.touched) == [("text of Rome y", None)]
+        found = graph.expand(ALICE, ["ann"], START + 9 * DAY)
+        assert len(found) == 4  # "lives_in" of each identity is named alike
+
     def test_sessions_of_an_owner_share_single_values(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1, MONDAY), moved("Oslo", 5, 2, TUESDAY)])
         shown = [homes(graph, one, include_superseded=True) for one in (ALICE, MONDAY, TUESDAY)]

@@ -37,6 +37,7 @@ def past() -> list[Put | Remove]:
         put("turn 0", 10, TALK, in_session=True, kind="episode", role="user", name="Ann"),
         put("turn 1", 11, TALK, in_session=True, kind="episode", relations=[likes("Ann", "jam")]),
         put("bob", 12, BOB, relations=[likes("Ann", "tea")], expires_at=START, pinned=True),
+        put("own", 21, relations=[lives("Ann", "Rome", valid_from=LATE, identity="x")]),
         put("doc", 13, NOBODY, kind="procedure", situation="when asked", outcome="well", votes=3),
         put("secret", 14, ERASED, relations=[likes("Ann", "secrets")]),
         put("ended", 15, valid_to=LATE, indexed=False, trust=0.25, origin="tool"),
