@@ -72,9 +72,10 @@ async def test_folders_and_their_users_are_listed_for_operators(memory: Memory) 
         memory.add(Fact(text=f"note {n}", metadata={"under": ["all", f"of {n}"]}), scope)
     memory.add("in no folder", CAROL)
 
-    expected = {ALICE: ["of 0"], BOB: ["of 1"], Scope(agent_id="bot"): ["of 2"]}
+    expected = {"of 0": [ALICE], "of 1": [BOB], "of 2": [Scope(agent_id="bot")]}
     assert memory.list_folders() == expected
     assert await memory.alist_folders() == memory.list_folders()
+    assert [*await memory.alist_folders("of", after="of 0", limit=1)] == ["of 1"]
     assert sorted(memory.list_users("")) == sorted(memory.list_users("all")) == ["alice", "bob"]
     assert await memory.alist_users("of 1") == ["bob"]
     memory.forget(BOB)

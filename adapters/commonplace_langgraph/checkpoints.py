@@ -36,12 +36,14 @@ from .checkpoint_codec import (
     to_address,
     to_config,
 )
+from .scope import attribute
 
 ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
 # Aliases, as the class below has a method `list`.
 _States = list[State]
 _Tuples = list[CheckpointTuple]
 _PAGE_SIZE = 64
+_RUNTIME = "__pregel_runtime"  # where LangGraph's config has a run's context
 
 
 class CommonplaceSaver(BaseCheckpointSaver[str]):
@@ -56,13 +58,13 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         serde: how values become bytes. When missing, only LangGraph's own safe types are revived:
             others by `with_allowlist` or a `JsonPlusSerializer(allowed_msgpack_modules=[...])`.
             With an `EncryptedSerializer`, whatever is not encrypted is refused.
-        owner: returns the owner of a thread, from its id and what the run was configured with: a
-            user's id or a scope, such as `lambda thread, given: given["user_id"]`. An id that
-            cannot be used raises `InvalidScopeError`. `Memory.forget` then erases the threads of a
-            user too, and with a session the thread of that id; and nobody goes on with another's
-            thread. A call without what the function looks for, such as `get_state` with a thread
-            alone, names no owner: it is a call of the program itself, and may read any thread. A
-            thread without an owner is kept until it is deleted.
+        owner: returns the owner of a thread, from its id and what the run was given in its context
+            or its config: a user's id or a scope, such as `lambda thread, run: run["user_id"]`. An
+            id that cannot be used raises `InvalidScopeError`. `Memory.forget` then erases the
+            threads of a user too, and with a session the thread of that id; and nobody goes on with
+            another's thread. A call without what the function looks for, such as `get_state` with
+            a thread alone, names no owner: it is a call of the program itself, and may read any
+            thread. A thread without an owner is kept until it is deleted.
     """
 
     def __init__(
@@ -349,9 +351,8 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
     def _owner_of(self, config: RunnableConfig | None) -> Scope | None:
         if self._owner is None or config is None:
             return None
-        given = {**(config.get("metadata") or {}), **config["configurable"]}
         try:
-            owner = self._owner(to_address(config)[0], _Given(given))
+            owner = self._owner(to_address(config)[0], _Given(config))
         except _NotGivenError:
             return None
         return owner if owner is None or isinstance(owner, Scope) else to_scope(owner)
@@ -361,11 +362,27 @@ class _NotGivenError(KeyError):
     """What a function looks for is not in the config of a call."""
 
 
-class _Given(dict[str, Any]):
-    """What a run was configured with; tells what is missing from other errors of a function."""
+class _Given(Mapping[str, Any]):
+    """What a run was given: its context before its configuration, as `user_of` reads them.
 
-    def __missing__(self, key: str) -> Any:
-        raise _NotGivenError(key)
+    It tells what is missing from other errors of a function.
+    """
+
+    def __init__(self, config: RunnableConfig) -> None:
+        self._context = getattr(config["configurable"].get(_RUNTIME), "context", None)
+        self._configured = {**(config.get("metadata") or {}), **config["configurable"]}
+
+    def __getitem__(self, key: str) -> Any:
+        found = attribute(self._context, key)
+        if found is None and key not in self._configured:
+            raise _NotGivenError(key)
+        return self._configured[key] if found is None else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._configured)
+
+    def __len__(self) -> int:
+        return len(self._configured)
 
 
 def _to_selection(config: RunnableConfig | None, before: RunnableConfig | None) -> Selection:

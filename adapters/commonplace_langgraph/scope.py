@@ -71,7 +71,7 @@ def user_of(run: Run) -> Any:
     login = getattr(run.server_info, "user", None)
     if login is not None:
         return getattr(login, "identity", None)
-    found = _attribute(run.context, "user_id")
+    found = attribute(run.context, "user_id")
     return run.configurable.get("user_id") if found is None else found
 
 
@@ -230,7 +230,8 @@ def _read_id(name: str, source: IdSource, run: Run) -> object:
     return found
 
 
-def _attribute(context: object, name: str) -> Any:
+def attribute(context: object, name: str) -> Any:
+    """Read a field of a run's context, which may be of any type; None if it has no such field."""
     if isinstance(context, Mapping):
         return context.get(name)
     return getattr(context, name, None)

@@ -22,7 +22,7 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
-from commonplace import InvalidRecordError, Memory, Ranking, Record, Scope
+from commonplace import Command, InvalidRecordError, Memory, Ranking, Record, Scope, WriteResult
 from commonplace.agents import Plan, aon, arun_plan, call, on, run_plan
 
 from .models import check_index, to_embedder
@@ -119,6 +119,7 @@ class CommonplaceStore(BaseStore):
             threshold=threshold,
             ranking=ranking,
             refreshes=(ttl or {}).get("refresh_on_read", True),
+            redacted=self.memory.redacted,
         )
         self._sweeper = Sweeper(self.sweep_ttl, (ttl or {}).get("sweep_interval_minutes"))
 
@@ -264,9 +265,13 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
     commands += put_commands(
         [(op, find_item(records, op.address, template)) for op in puts.values()]
     )
+    written: list[WriteResult] = []
     if commands:
-        yield call("batch", commands, wait=bool(puts))
-    after = yield from stale_part_commands(puts.values(), template)
+        written = yield call("batch", commands, wait=bool(puts))
+    after: list[Command] = []
+    # What there was no record of has no parts: who deleted it deletes them.
+    if any(change.event != "ADD" for one in written for change in one.changes):
+        after = yield from stale_part_commands(puts.values(), template)
     after += yield from restart_commands(puts.values())
     if after:
         yield call("batch", after)

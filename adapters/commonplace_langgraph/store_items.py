@@ -164,6 +164,7 @@ class StoreOptions:
         threshold: least relevance of what a query finds, or least score by similarity; None
             keeps all.
         refreshes: reading an item extends its time to live by default.
+        redacted: redacts the texts of a value.
     """
 
     template: NamespaceTemplate
@@ -171,6 +172,7 @@ class StoreOptions:
     threshold: float | None
     ranking: Ranking
     refreshes: bool
+    redacted: Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def check_namespace(op: Op, given: Sequence[str]) -> Namespace:

@@ -18,7 +18,7 @@ from langgraph.store.base import GetOp, ListNamespacesOp, SearchOp, validate_op_
 
 from commonplace import InvalidFilterError, InvalidRecordError, Match, Record, Scope
 from commonplace.agents import Plan, call
-from commonplace.filters import FOLDERS
+from commonplace.filters import FOLDERS, folder_order
 
 from .store_items import (
     PLAIN_SCOPE,
@@ -46,6 +46,8 @@ _MAX_ENGINE_CONDITIONS = 12
 _MISSING = object()
 # No folder has an empty name.
 _IN_NO_FOLDER = {"NOT": [{FOLDERS: {"ne": ""}}]}
+
+_BEHIND = chr(0x10FFFF)  # sorts after all that the folder of a namespace can have
 
 # Every item has this key in its metadata; what others put under it is no item.
 IS_ITEM: Mapping[str, Any] = {"langgraph": {"ne": ""}}
@@ -336,46 +338,72 @@ def _resolve_parts(
 
 
 def list_namespaces(op: NamespaceListing, options: StoreOptions) -> Plan[list[Namespace]]:
-    """List the namespaces of live items, each once, sorted."""
+    """List the namespaces of live items, each once, in the order of their folders."""
+    if op.start == op.end:
+        return []
     prefixes = [_literal(path) for kind, path in op.conditions if kind == "prefix"]
     prefix = max(prefixes, key=len, default=())
-    template = options.template
+    if not options.template.shows_others(prefix):
+        return (yield from _namespaces_of_items(op, prefix, options.template))[op.start :]
+    held = yield from _namespaces_of_user(op, prefix, options.template)
+    return sorted(held, key=lambda one: folder_order(folder_of(one)))[op.start : op.end]
+
+
+def _namespaces_of_items(
+    op: NamespaceListing, prefix: Namespace, template: NamespaceTemplate
+) -> Plan[list[Namespace]]:
+    """List the namespaces of items up to `op.end`, and read few more."""
+    found: dict[Namespace, None] = {}
+    starts = folder_of(prefix)[:-1] if prefix else ""
+    size, after = op.end, ""
+    while True:
+        size = min(max(size, 1), _PAGE_SIZE)
+        page = yield call("list_folders", starts, after=after, limit=size)
+        for folder, scopes in page.items():
+            after = folder
+            namespace = _namespace_of(folder)
+            if namespace is None or (op.conditions and not _is_wanted(namespace, op)):
+                continue
+            own = template.scope_of(namespace)
+            if own in scopes or any(own.covers(scope) for scope in scopes):
+                cut = namespace[: op.max_depth]
+                found[cut] = None
+                if cut != namespace:  # what comes below it is the same
+                    after = folder_of(cut)[:-1] + _BEHIND
+        if len(found) >= op.end or len(page) < size:
+            return [*found][: op.end]
+        size *= 4
+
+
+def _namespaces_of_user(
+    op: NamespaceListing, prefix: Namespace, template: NamespaceTemplate
+) -> Plan[set[Namespace]]:
+    """List the namespaces of what is shown of a user, items or not."""
+    scope = template.scope_of(prefix)
+    names = yield call("folders", scope)
+    outside = [_IN_NO_FOLDER]
     held: set[Namespace] = set()
-    if template.is_open(prefix):
-        folders = yield call("list_folders")
-        for scope, names in folders.items():
-            held.update(_namespaces_of(names, scope, template).values())
-    else:
-        scope = template.scope_of(prefix)
-        names = yield call("folders", scope)
-        found = _namespaces_of(names, scope, template)
-        held.update(found.values())
-        if template.shows_others(prefix):
-            outside = [_IN_NO_FOLDER]
-            outside += [{FOLDERS: folder} for folder in names if folder not in found]
-            for where in outside:
-                held |= yield from _namespaces_of_others(where, scope, template)
-    for kind, path in op.conditions:
-        held = {one for one in held if _fits(one, kind, path)}
-    if op.max_depth is not None:
-        held = {one[: op.max_depth] for one in held}
-    return sorted(held)[op.start : op.end]
+    for folder in names:
+        namespace = _namespace_of(folder)
+        own = scope if namespace is None else template.scope_of(namespace)
+        if namespace is not None and (own.covers(scope) or scope.covers(own)):
+            held.add(namespace)
+        else:
+            outside.append({FOLDERS: folder})
+    for where in outside:
+        held |= yield from _namespaces_of_others(where, scope, template)
+    return {one[: op.max_depth] for one in held if _is_wanted(one, op)}
 
 
-def _namespaces_of(
-    folders: Sequence[str], scope: Scope, template: NamespaceTemplate
-) -> dict[str, Namespace]:
-    """Read folders of a scope as namespaces of its items, without those that are not."""
-    found = {}
-    for folder in folders:
-        try:
-            namespace = namespace_of_folder(folder)
-        except ValueError:
-            continue
-        own = template.scope_of(namespace)
-        if own == scope or own.covers(scope) or scope.covers(own):
-            found[folder] = namespace
-    return found
+def _namespace_of(folder: str) -> Namespace | None:
+    try:
+        return namespace_of_folder(folder)
+    except ValueError:  # others name theirs as they like
+        return None
+
+
+def _is_wanted(namespace: Namespace, op: NamespaceListing) -> bool:
+    return all(_fits(namespace, kind, path) for kind, path in op.conditions)
 
 
 def _namespaces_of_others(

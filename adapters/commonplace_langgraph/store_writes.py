@@ -67,7 +67,7 @@ def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
     if not namespace or namespace[0] == "langgraph":
         why = "must not be empty" if not namespace else "must not begin with 'langgraph'"
         raise ItemNamespaceError(namespace, why)
-    value = to_plain(op.value)
+    value = options.redacted(to_plain(op.value))
     ttl = _check_ttl(op.ttl)
     facts = item_facts(
         address,

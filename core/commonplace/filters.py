@@ -111,6 +111,11 @@ def metadata_value(metadata: Mapping[str, Any], key: str) -> Any:
     return held
 
 
+def folder_order(name: str) -> tuple[str, str]:
+    """Return what folders are listed by: their names, a JSON list before those that go on."""
+    return name.rstrip("]"), name
+
+
 def folders_of(record: Record) -> tuple[str, ...]:
     """Read the names of a record's folders, outermost first; empty if it is in none."""
     held = record.metadata.get(FOLDERS)

@@ -853,17 +853,33 @@ class Memory:
         """List the folders, as `folders`."""
         return await self._run(self.folders, scope)
 
-    def list_folders(self) -> Mapping[Scope, Sequence[str]]:
-        """List the folders as `folders` does, by the scopes of their records; for operators.
+    def list_folders(
+        self, starts: str = "", *, after: str = "", limit: int = 1000
+    ) -> Mapping[str, Sequence[Scope]]:
+        """List the folders of all scopes, each once, as `folders`; for operators.
 
-        A scope whose records are in no folder is missing.
+        Args:
+            starts: what their names begin with; anything if empty.
+            after: the last name of the page before; empty for the first page.
+            limit: of folders, 1..1000.
+
+        Returns:
+            The scopes of the records in each folder, by its name. Names are in the order of their
+            characters, a JSON list before those that go on.
+
+        Raises:
+            InvalidRecordError: the limit is out of its range.
         """
         self._check_open()
-        return self._runtime.engines.graph.list_folders()
+        check_part("starts", starts)
+        check_part("after", after)
+        return self._runtime.engines.graph.list_folders(starts, after=after, limit=limit)
 
-    async def alist_folders(self) -> Mapping[Scope, Sequence[str]]:
-        """List the folders of each scope, as `list_folders`."""
-        return await self._run(self.list_folders)
+    async def alist_folders(
+        self, starts: str = "", *, after: str = "", limit: int = 1000
+    ) -> Mapping[str, Sequence[Scope]]:
+        """List the folders of all scopes, as `list_folders`."""
+        return await self._run(self.list_folders, starts, after=after, limit=limit)
 
     def list_users(self, folder: str) -> Sequence[str]:
         """List the ids of the users who have live records in a folder, in no order; for operators.

@@ -208,6 +208,34 @@ def test_namespaces_are_listed_without_reading_items(
     assert len(parsed) < 10
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
+def test_pages_of_namespaces_are_one_list_without_gaps(store: CommonplaceStore, limit: int) -> None:
+    places = [
+        (root, *rest)
+        for root in ("docs", "memories", "docs ", "ärger", 'a"', "a", "a]")
+        for rest in ((), ("bob",), ("bob", "x"), ("bob", "x", "y"), ("bobby", "x"), ("*",))
+    ]
+    for place in places:
+        store.put(place, "k", {"content": "tea"}, index=False)
+    store.put(("docs", "gone"), "k", {"content": "tea"}, index=False)
+    store.delete(("docs", "gone"), "k")
+
+    def pages(**given: Any) -> list[tuple[str, ...]]:
+        found: list[tuple[str, ...]] = []
+        while page := store.list_namespaces(limit=limit, offset=len(found), **given):
+            assert len(page) <= limit
+            found += page
+        return found
+
+    assert sorted(pages()) == sorted(places)
+    assert pages(prefix=("docs",)) == sorted(one for one in places if one[0] == "docs")
+    assert sorted(pages(suffix=("x",))) == sorted(one for one in places if one[-1] == "x")
+    for depth in (1, 2, 3):
+        assert sorted(pages(max_depth=depth)) == sorted({one[:depth] for one in places})
+    under = pages(prefix=("*", "bob"), max_depth=2)
+    assert sorted(under) == sorted({one[:2] for one in places if one[1:2] == ("bob",)})
+
+
 def test_a_template_may_name_the_agent(memory: Memory) -> None:
     store = CommonplaceStore(memory, template=LONG)
     for agent in ("planner", "cook"):
@@ -460,7 +488,10 @@ def test_a_read_lets_all_texts_of_an_item_live_on(memory: Memory) -> None:
 
 def test_a_sweep_deletes_what_has_expired_and_nothing_else(memory: Memory) -> None:
     store = CommonplaceStore(memory, ttl={})
-    memory.add(Fact(text="not ours", expires_at=datetime.now(UTC)), ALICE)
+    over = datetime.now(UTC)
+    memory.add(Fact(text="not ours", expires_at=over), ALICE)
+    # What others have under the key of items is none.
+    memory.add(Fact(text="of others", expires_at=over, metadata={"langgraph": "x"}), ALICE)
     for place in (("docs",), HERS):
         store.put(place, "brief", {"a": "tea", "b": "milk"}, index=["a", "b"], ttl=1e-6)
         store.put(place, "long", {"t": "tea"}, ttl=60)
@@ -469,7 +500,7 @@ def test_a_sweep_deletes_what_has_expired_and_nothing_else(memory: Memory) -> No
     assert store.sweep_ttl() == 2
     assert asyncio.run(store.asweep_ttl()) == 0
     left = [one.text for one in memory.list(ALICE, include_expired=True).records]
-    assert sorted(left) == ["not ours", "tea", "tea"]
+    assert sorted(left) == ["not ours", "of others", "tea", "tea"]
     assert len(ends(memory)) == 2
 
 

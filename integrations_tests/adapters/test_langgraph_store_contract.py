@@ -156,6 +156,8 @@ class TestInMemoryStore(_KnownFailures):
         )
 
 
+# Their store hands datetimes to sqlite3 as they are.
+@pytest.mark.filterwarnings("ignore:The default datetime adapter is deprecated:DeprecationWarning")
 class TestSqliteStore(_KnownFailures):
     known = SQLITE
 

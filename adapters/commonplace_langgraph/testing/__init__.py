@@ -1,10 +1,17 @@
-"""Test contract of a LangGraph store, for authors of stores.
+"""Test contract of a LangGraph store, for authors of stores, and a chat model for tests.
 
 Import a class from the module `store` or `stock` and inherit from it in a pytest file of your own.
 """
 
-import pytest
+import contextlib
 
-pytest.register_assert_rewrite(
-    "commonplace_langgraph.testing.stock", "commonplace_langgraph.testing.store"
-)
+from .models import ScriptedModel
+
+__all__ = ["ScriptedModel"]
+
+with contextlib.suppress(ImportError):  # the model is for examples, too
+    import pytest
+
+    pytest.register_assert_rewrite(
+        "commonplace_langgraph.testing.stock", "commonplace_langgraph.testing.store"
+    )

@@ -502,8 +502,19 @@ class GraphStore(Protocol):
         those that have expired do not count.
         """
 
-    def list_folders(self) -> dict[Scope, list[str]]:
-        """List the folders as `folders` does, of each scope that has records in any."""
+    def list_folders(
+        self, starts: str = "", *, after: str = "", limit: int = 1000
+    ) -> dict[str, list[Scope]]:
+        """List the folders that live records are in, with the scopes of those, in no order.
+
+        Args:
+            starts: what a name begins with; anything if empty.
+            after: a name; folders that come after it.
+            limit: of folders, 1..1000.
+
+        Returns:
+            The scopes by name, in the order of `filters.folder_order`.
+        """
 
     def list_users(self, folder: str) -> list[str]:
         """List the users who have live records in a folder, expired or not, in no order.

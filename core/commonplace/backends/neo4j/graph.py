@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...filters import FOLDERS, Filter, Where, folders_of
+from ...filters import FOLDERS, Filter, Where, folder_order, folders_of
 from ...model import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
@@ -148,14 +148,17 @@ class Neo4jGraph:
         """List the folders that live records are in, each once, in no order; reads every record."""
         return list({name: None for _, name in self._innermost(scope)})
 
-    def list_folders(self) -> dict[Scope, list[str]]:
-        """List the folders as `folders` does, of each scope that has any; reads every record."""
-        found: dict[Scope, dict[str, None]] = {}
+    def list_folders(
+        self, starts: str = "", *, after: str = "", limit: int = 1000
+    ) -> dict[str, list[Scope]]:
+        """List folders in their order, each with the scopes of its records; reads every record."""
+        rows.check_limit(limit)
+        found: dict[str, dict[Scope, None]] = {}
         for scope in dict.fromkeys(map(_user_scope, self.list_scopes())):
             for record, name in self._innermost(scope):
-                if scope.user_id or record.scope == scope:
-                    found.setdefault(record.scope, {})[name] = None
-        return {scope: list(names) for scope, names in found.items()}
+                if name.startswith(starts) and folder_order(name) > folder_order(after):
+                    found.setdefault(name, {})[record.scope] = None
+        return {name: list(found[name]) for name in sorted(found, key=folder_order)[:limit]}
 
     def list_users(self, folder: str) -> list[str]:
         """List the users who have live records in a folder; reads until it finds one of each."""

@@ -108,9 +108,14 @@ if sys.platform == "win32":
     _FIRST, _HOLDERS = 1 << 20, 256  # bytes that are locked, far behind the end of the file
 
     def _lock(descriptor: int, *, shared: bool) -> None:
-        if not shared:  # there are no shared locks
-            os.lseek(descriptor, 1 << 20, os.SEEK_SET)
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        # There are no shared locks: who shares locks any one byte, who does not locks all of them.
+        for place in range(_HOLDERS if shared else 1):
+            os.lseek(descriptor, _FIRST + place, os.SEEK_SET)
+            try:
+                return msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1 if shared else _HOLDERS)
+            except OSError:
+                continue
+        raise BlockingIOError
 else:
     import fcntl
 

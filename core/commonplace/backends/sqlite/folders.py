@@ -9,21 +9,29 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
-from ...filters import FOLDERS, Filter, Group, Where, folders_of
+from ...filters import FOLDERS, Filter, Group, Where, folder_order, folders_of
 from ...model import Record, Scope
 from ..shared import rows
 
-SCHEMA = """
+# Where a record is, as one text: the order and the name of its folder, its partition and its ids.
+_PLACE = " || char(0) || ".join(
+    ("rtrim(name, ']')", "name", "partition", "coalesce(agent_id, '')", "coalesce(session_id, '')")
+)
+_LAST = "\x7f"  # sorts after every partition
+SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS folder (
   partition TEXT NOT NULL, name TEXT NOT NULL, created_at INTEGER NOT NULL, record TEXT NOT NULL,
   seq INTEGER NOT NULL, agent_id TEXT, session_id TEXT, until INTEGER, innermost INTEGER NOT NULL,
   PRIMARY KEY (partition, name, created_at, record)
-) STRICT, WITHOUT ROWID
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS folder_by_place ON folder ({_PLACE}, until, innermost)
+  WHERE innermost
 """
 _INSERT = (
     "INSERT OR REPLACE INTO folder SELECT ?, ?, ?, id, seq, agent_id, session_id, expires_at, ?"
     " FROM record WHERE id = ?"
 )
+_USER = "SELECT user_id FROM record WHERE seq = (SELECT seq FROM folder WHERE partition = ?)"
 _DELETE = "DELETE FROM folder WHERE partition = ? AND name = ? AND created_at = ? AND record = ?"
 
 
@@ -81,17 +89,45 @@ def names(connection: Connection, scope: Scope, at: datetime) -> list[str]:
     return [name for (name,) in connection.execute(sql, (*values, rows.to_micros(at)))]
 
 
-def names_by_scope(connection: Connection, at: datetime) -> dict[Scope, list[str]]:
-    """List the innermost folders of live records, of each scope that has any."""
-    user_of = _partitions(connection, "")
-    sql = (
-        "SELECT DISTINCT partition, name, agent_id, session_id FROM folder"
-        " WHERE innermost AND (until IS NULL OR until > ?)"
-    )
-    found: dict[tuple[str | None, str | None, str | None], list[str]] = {}
-    for partition, name, agent, session in connection.execute(sql, (rows.to_micros(at),)):
-        found.setdefault((user_of[partition], agent, session), []).append(name)
-    return {rows.to_scope(*ids): names for ids, names in found.items()}
+# A step for each place, as SQLite's own DISTINCT would read every row.
+_PLACES = f"""
+WITH RECURSIVE each (place) AS (
+  SELECT ? UNION ALL
+  SELECT (SELECT {_PLACE} FROM folder INDEXED BY folder_by_place
+    WHERE innermost AND {_PLACE} > e.place ORDER BY {_PLACE} LIMIT 1)
+  FROM each e WHERE e.place IS NOT NULL
+)
+SELECT e.place FROM each e WHERE EXISTS (
+  SELECT 1 FROM folder INDEXED BY folder_by_place
+  WHERE innermost AND {_PLACE} = e.place AND (until IS NULL OR until > ?)
+)
+"""
+
+
+def scopes_by_name(
+    connection: Connection, starts: str, after: str, limit: int, at: datetime
+) -> dict[str, list[Scope]]:
+    """List the innermost folders of live records in their order, with the scopes of those."""
+    first = folder_order(starts)[0]
+    behind = "\x00".join((*folder_order(after), _LAST))
+    found: dict[str, list[Scope]] = {}
+    scopes: dict[str, Scope] = {}
+    cursor = connection.execute(_PLACES, (max(first, behind), rows.to_micros(at)))
+    for (place,) in cursor:
+        _, name, owner = place.split("\x00", 2)
+        if name not in found:
+            if len(found) == limit or not name.startswith(first):
+                break
+            if not name.startswith(starts):
+                continue
+            found[name] = []
+        if owner not in scopes:
+            partition, agent_id, session_id = owner.split("\x00")
+            [user_id] = connection.execute(_USER, (partition,)).fetchone()
+            scopes[owner] = rows.to_scope(user_id, agent_id or None, session_id or None)
+        found[name].append(scopes[owner])
+    cursor.close()
+    return found
 
 
 def users(connection: Connection, name: str) -> list[str]:

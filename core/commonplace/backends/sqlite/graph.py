@@ -152,10 +152,13 @@ class SqliteGraph:
         with self._handle.read() as connection:
             return folders.names(connection, scope, now())
 
-    def list_folders(self) -> dict[Scope, list[str]]:
-        """List the folders that live records are in, of each scope that has any."""
+    def list_folders(
+        self, starts: str = "", *, after: str = "", limit: int = 1000
+    ) -> dict[str, list[Scope]]:
+        """List folders in their order, each with the scopes of the live records in it."""
+        rows.check_limit(limit)
         with self._handle.read() as connection:
-            return folders.names_by_scope(connection, now())
+            return folders.scopes_by_name(connection, starts, after, limit, now())
 
     def list_users(self, folder: str) -> list[str]:
         """List the users who have live records in a folder; in any for an empty name."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ...errors import InvalidRecordError, MemoryClosedError
-from ...filters import FOLDERS, parse_filter
+from ...filters import FOLDERS, folder_order, parse_filter
 from ...model import Kind, Record, Relation, Scope
 from ...ports.snapshot import RecordRow
 from ...ports.stores import GraphStore, Outcome, Put, Remove
@@ -278,6 +278,17 @@ class GraphStoreContract:
         assert _events(outcomes) == ["NONE"]
         assert not any(graph.count(ALICE).values())
 
+    def test_a_delete_that_spares_what_is_pinned_changes_nothing_of_it(
+        self, graph: GraphStore
+    ) -> None:
+        graph.apply([put("a", 1, pinned=True), put("b", 2)])
+        outcomes = graph.apply(
+            [replace(remove(key, 3), spare_pinned=True) for key in ("a", "b")] + [remove("a", 2)]
+        )
+
+        assert _events(outcomes) == ["NONE", "DELETE", "DELETE"]
+        assert len(graph.history(ALICE, ALICE.record_id("fact", "a"))) == 2
+
     def test_a_delete_from_a_scope_that_does_not_cover_changes_nothing(
         self, graph: GraphStore
     ) -> None:
@@ -307,8 +318,10 @@ class GraphStoreContract:
     def test_a_deleted_record_leaves_no_text_but_its_history(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, metadata={"n": 1}), update("a", 2, text="new"), remove("a", 3)])
         history = graph.history(ALICE, ALICE.record_id("fact", "a"))
+        [tombstone] = [one.record for one in graph.dump() if isinstance(one, RecordRow)]
 
         assert graph.get(ALICE, [ALICE.record_id("fact", "a")]) == []
+        assert (tombstone.text, tombstone.metadata) == ("", {})
         assert [(one.version, one.event, one.text, one.previous) for one in history] == [
             (1, "ADD", "text of a", None),
             (2, "UPDATE", "new", "text of a"),
@@ -456,20 +469,48 @@ class GraphStoreContract:
         assert graph.folders(session) == ["x"]
         assert graph.folders(Scope(agent_id="b")) == ["x/y"]
         assert graph.folders(Scope(user_id="carol")) == []
-        listed = {scope: sorted(names) for scope, names in graph.list_folders().items()}
-        assert listed == {
-            ALICE: ["v", "x/y"],
-            bot: ["x/z"],
-            session: ["x"],
-            Scope(user_id="bob"): ["bob's"],
-            Scope(agent_id="b"): ["x/y"],
+        listed = graph.list_folders()
+        assert {name: {*scopes} for name, scopes in listed.items()} == {
+            "bob's": {Scope(user_id="bob")},
+            "v": {ALICE},
+            "x": {session},
+            "x/y": {ALICE, Scope(agent_id="b")},
+            "x/z": {bot},
         }
+        assert sorted(listed) == [*listed]
         assert sorted(graph.list_users("")) == ["alice", "bob"]
         assert graph.list_users("x") == ["alice"]
         assert graph.list_users("x/y") == ["alice"]
         assert graph.list_users("w") == []
         graph.erase(ALICE, 10)
         assert graph.list_users("x") == []
+
+    def test_folders_are_listed_in_their_order_and_in_pages(self, graph: GraphStore) -> None:
+        names = ["", '["a"]', '["a", "b"]', '["a", "b"]]', '["ab"]', "\U0010ffff", "z", "zé"]
+        names = sorted(names, key=folder_order)
+        scopes = [ALICE, Scope(user_id="bob"), Scope(agent_id="b")]
+        graph.apply(
+            [
+                put(f"{n}{scope.user_id}", 1 + n, scope, metadata={FOLDERS: name or "0"})
+                for n, name in enumerate(names)
+                for scope in (scopes if n % 2 else scopes[:1])
+            ]
+        )
+        names[names.index("")] = "0"
+
+        for starts in ("", "z", '["a"', '["a"]', '["a", "b"]', "\U0010ffff", "none"):
+            fitting = [one for one in names if one.startswith(starts)]
+            assert [*graph.list_folders(starts)] == fitting
+            paged: list[str] = []
+            while page := graph.list_folders(starts, after=paged[-1] if paged else "", limit=2):
+                assert len(page) <= 2
+                paged += page
+            assert paged == fitting
+        listed = graph.list_folders()
+        assert {*map(len, listed.values())} == {1, 3}
+        assert names.index('["a"]') < names.index('["a", "b"]') < names.index('["ab"]')
+        with pytest.raises(InvalidRecordError, match="limit"):
+            graph.list_folders(limit=0)
 
     def test_folders_follow_every_change_of_their_records(self, graph: GraphStore) -> None:
         def found() -> list[str]:
@@ -551,6 +592,18 @@ class GraphStoreContract:
         assert list(graph.access_log(session, [a, b])) == []
         assert graph.access_log(ALICE, [a, b, c]) == {}
 
+    def test_accesses_do_not_come_back_with_a_record_that_was_erased(
+        self, graph: GraphStore
+    ) -> None:
+        id_ = ALICE.record_id("fact", "a")
+        graph.apply([put("a", 1)])
+        graph.log_access(ALICE, [id_], START)
+        graph.erase(ALICE, 2)
+        graph.apply([put("a", 3)])
+
+        assert len(graph.get(ALICE, [id_])) == 1
+        assert graph.access_log(ALICE, [id_]) == {}
+
     def test_no_owner_sees_another_however_alike_their_ids(self, graph: GraphStore) -> None:
         scopes = [Scope(user_id=one) for one in NASTY]
         scopes += [Scope(agent_id=one) for one in NASTY]
@@ -571,6 +624,35 @@ class GraphStoreContract:
             assert graph.count(one) == {"records": 1, "versions": 1, "relations": 1, "entities": 2}
         graph.erase(scopes[0], 9)
         assert [_texts(graph, one) == [] for one in scopes] == [True] + [False] * (len(scopes) - 1)
+
+    def test_agents_and_sessions_of_one_user_read_only_what_they_cover(
+        self, graph: GraphStore
+    ) -> None:
+        held = [
+            Scope(user_id="u", agent_id=agent, session_id=session)
+            for agent in ("cook", "nurse")
+            for session in (None, "s1", "s2")
+        ]
+        changes = [
+            put("k", 1, one, relations=[likes(f"friend {n}", "tea")]) for n, one in enumerate(held)
+        ]
+        graph.apply(changes)
+        ids = [one.record.id for one in changes]
+        for one in held:
+            graph.log_access(one, ids, START)
+
+        for asked in (*held, Scope(user_id="u"), Scope(user_id="v")):
+            seen = [n for n, one in enumerate(held) if asked.covers(one)]
+            friends = [f"friend {n}" for n in seen]
+            assert [one.id for one in graph.get(asked, ids)] == [ids[n] for n in seen]
+            assert [n for n, one in enumerate(ids) if graph.history(asked, one)] == seen
+            assert sorted(graph.access_log(asked, ids)) == sorted(ids[n] for n in seen)
+            for found in (
+                graph.relations(asked),
+                graph.relations(asked, "tea"),
+                graph.relations(asked, records=ids),
+            ):
+                assert [one.subject for one in found] == friends
 
     def test_a_scope_covers_its_agents_and_sessions_and_never_users(
         self, graph: GraphStore

@@ -20,7 +20,7 @@ from commonplace.agents.prompt import NOTE_MARK
 from commonplace.errors import InvalidRecordError, InvalidScopeError
 from commonplace.memory import Memory
 from commonplace.model import Scope
-from commonplace.testing.contracts.adapter import AdapterContract
+from commonplace.testing.contracts.adapter import AdapterContract, PolicyContract
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_langgraph import MemoryMiddleware
 from commonplace_langgraph import scope as scope_module
@@ -42,35 +42,49 @@ def thread(name="t1", **more):
     return {"configurable": {"thread_id": name, **more}}
 
 
-class TestAsyncAgent(AdapterContract):
+class TestAsyncAgent(AdapterContract, PolicyContract):
     @pytest.fixture
-    def turn(self, memory, make, model, context):
-        shared = MemoryMiddleware(memory)
+    def turn_with(self, memory, make, model, context):
+        def turn(policy):
+            shared = MemoryMiddleware(memory, policy=policy)
 
-        async def run(user, text):
-            scripted = model()
-            await make(scripted, shared).ainvoke(ask(text), context=context(user))
-            return scripted.shown()
+            async def run(user, text):
+                scripted = model()
+                await make(scripted, shared).ainvoke(ask(text), context=context(user))
+                return scripted.shown()
 
-        return run
+            return run
+
+        return turn
+
+    @pytest.fixture
+    def turn(self, turn_with):
+        return turn_with(Policy())
 
     @pytest.fixture
     def turn_without_memory(self, broken, turn):
         return turn
 
 
-class TestAgentInThreads(AdapterContract):
+class TestAgentInThreads(AdapterContract, PolicyContract):
     @pytest.fixture
-    def turn(self, memory, make, model, context):
-        shared = MemoryMiddleware(memory)
+    def turn_with(self, memory, make, model, context):
+        def turn(policy):
+            shared = MemoryMiddleware(memory, policy=policy)
 
-        async def run(user, text):
-            scripted = model()
-            agent = make(scripted, shared)
-            await asyncio.to_thread(agent.invoke, ask(text), context=context(user))
-            return scripted.shown()
+            async def run(user, text):
+                scripted = model()
+                agent = make(scripted, shared)
+                await asyncio.to_thread(agent.invoke, ask(text), context=context(user))
+                return scripted.shown()
 
-        return run
+            return run
+
+        return turn
+
+    @pytest.fixture
+    def turn(self, turn_with):
+        return turn_with(Policy())
 
     @pytest.fixture
     def turn_without_memory(self, broken, turn):

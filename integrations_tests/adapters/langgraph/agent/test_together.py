@@ -62,6 +62,16 @@ def test_an_agent_with_an_id_recalls_what_is_put_for_no_agent_if_it_is_to(
     assert ("Alice drinks tea" in chat.shown()) is is_shown
 
 
+def test_a_thread_belongs_to_who_is_named_in_the_context_alone(memory, graph, context):
+    agent, _ = graph()
+    config = {"configurable": {"thread_id": "t"}}
+    agent.invoke({"messages": [("user", "My code is 4711")]}, config, context=context("alice"))
+    assert agent.get_state(config).values
+
+    assert memory.forget(ALICE).complete
+    assert not agent.get_state(config).values
+
+
 def test_forgetting_somebody_takes_turns_items_and_threads_at_once(memory, graph, context):
     agent, _ = graph()
     for user in ("alice", "bob"):

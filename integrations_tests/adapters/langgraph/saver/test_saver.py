@@ -477,6 +477,19 @@ class SaverContract:
         [found] = saver.list(at(user="alice"))
         assert found.pending_writes == []
 
+    async def test_nobody_awaits_a_thread_of_another(self, kept: Memory):
+        saver = CommonplaceSaver(kept, owner=owner)
+        put(saver, at(user="alice"), {"x": "hers"})
+        bob = at(user="bob")
+
+        with pytest.raises(InvalidRecordError, match="another owner"):
+            await saver.aget_tuple(bob)
+        with pytest.raises(InvalidRecordError, match="another owner"):
+            [one async for one in saver.alist(bob)]
+        with pytest.raises(InvalidRecordError, match="another owner"):
+            await saver.aget_delta_channel_history(config=bob, channels=["x"])
+        assert len([one async for one in saver.alist(at(user="alice"))]) == 1
+
     def test_a_call_that_names_nobody_reads_the_thread(self, kept: Memory):
         saver = CommonplaceSaver(kept, owner=lambda _, run: Scope(user_id=run["user"]))
         put(saver, at(user="alice"), {"x": "hers"})

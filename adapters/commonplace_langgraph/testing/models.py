@@ -1,0 +1,44 @@
+"""Chat model for tests and examples of agents, without a key and a network."""
+
+from typing import Any, Self
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+
+class ScriptedModel(BaseChatModel):
+    """Chat model of LangChain that gives its answers in order, then the last one again.
+
+    It may be given tools and calls none of them.
+
+    Args:
+        answers: texts; without any, every answer is "I see.".
+
+    Attributes:
+        shown: the text of all messages of its last call; empty before the first.
+    """
+
+    shown: str = ""
+    answers: list[str]
+
+    def __init__(self, *answers: str) -> None:
+        super().__init__(answers=list(answers or ["I see."]))  # type: ignore[call-arg]
+
+    @property
+    def remembered(self) -> list[str]:
+        """Memories in the note that it was shown in its last call, best first."""
+        return [line[2:] for line in self.shown.splitlines() if line.startswith("- ")]
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **_: Any) -> Self:
+        """Return itself: it calls no tools."""
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        self.shown = "\n".join(str(one.text) for one in messages)
+        text = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
