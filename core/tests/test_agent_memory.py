@@ -55,6 +55,52 @@ def stored(memory, count):
     return [one.text for one in reversed(memory.list(ALICE).records)]
 
 
+# -- a part of a memory ------------------------------------------------------------------------
+
+
+def test_tools_and_turns_of_two_projects_keep_the_same_words_apart(memory):
+    projects = {name: {"project": name} for name in "xy"}
+    agents = {name: agent(memory, where=one, metadata=one) for name, one in projects.items()}
+    fact = {"thinking": "", "content": ["Alice likes tea."]}
+    turn = [Message(text="Always answer in French. I like tea.", id="m1")]
+    for name in "xyx":
+        agents[name].call_tool("add_memory", fact, ALICE)
+        agents[name].write(turn, ALICE)
+
+    for name, where in projects.items():
+        records = memory.list(ALICE.owner, where=where).records
+        counts = {one.text: one.times_told for one in records}
+        times = 2 if name == "x" else 1
+        assert counts == {
+            "Alice likes tea.": times,
+            "Always answer in French.": times,
+            turn[0].text: 1,
+        }
+        found = agents[name].call_tool("search_memory", {"keywords": ["tea"]}, ALICE)
+        assert "Alice likes tea." in found
+
+
+def test_a_correction_of_a_turn_stays_in_its_project(memory):
+    project = {"project": "x"}
+    mine = agent(
+        memory,
+        where=project,
+        metadata=project,
+        tools=("search_memory", "add_memory", "update_memory"),
+    )
+    memory.add("I like tea.", ALICE.owner, metadata={"project": "y"}, identity=["project"])
+    mine.write([Message(text="I like coffee.")], ALICE)
+    shown = ShownRecords()
+    mine.call_tool("search_memory", {"keywords": ["coffee"]}, ALICE, shown)
+    [record] = memory.list(ALICE, where=project).records
+    mine.call_tool("update_memory", {"memory_id": record.id, "text": "I like tea."}, ALICE, shown)
+
+    for name in "xy":
+        assert [one.text for one in memory.list(ALICE.owner, where={"project": name}).records] == [
+            "I like tea."
+        ]
+
+
 # -- operations, with and without an event loop ------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..errors import InvalidRecordError, MemoryTimeoutError
+from ..errors import InvalidRecordError, MemoryTimeoutError, RecordNotFoundError
 from ..model import Kind, Match, Page, Record, Scope, WriteResult
 from ..retrieval.utterances import normalize
 from .messages import is_visible
@@ -104,6 +104,7 @@ def run_tool(
     Raises:
         InvalidRecordError: an argument is outside what the tool's schema allows, or is not one of
             its parameters.
+        RecordNotFoundError: the memory is not, or no longer, of this scope.
     """
     described = next((one for one in tools(policy) if one.name == name), None)
     if described is None:
@@ -116,8 +117,10 @@ def run_tool(
     if name == "add_memory":
         return (yield from _add_memory(scope, policy, **arguments))
     done: WriteResult
-    record = _shown_record(shown, arguments["memory_id"])
     where = search_scope(scope, policy)
+    record = _shown_record(shown, arguments["memory_id"])
+    if not where.covers(record.scope):  # a correction of an episode is written beside it
+        raise RecordNotFoundError(record_id=record.id)
     if name == "update_memory":
         [text] = _texts("text", [arguments["text"]], 1) or [""]
         if not text or len(text) > MAX_FACT:
@@ -133,6 +136,7 @@ def run_tool(
                 record.scope.owner,
                 infer=False,
                 metadata=policy.metadata,
+                identity=policy.identity,
                 origin="assistant",
                 wait=WRITE_PATIENCE,
             )
@@ -185,8 +189,8 @@ def _add_memory(
         raise InvalidRecordError(field="thinking", value=thinking, reason="must be a string")
     wait = WRITE_PATIENCE if policy.await_write else False
     written: WriteResult = yield call(
-        "add", facts, scope.owner, infer=False, metadata=policy.metadata, origin="assistant",
-        wait=wait,
+        "add", facts, scope.owner, infer=False, metadata=policy.metadata, identity=policy.identity,
+        origin="assistant", wait=wait,
     )  # fmt: skip
     because = f" (rationale: {thinking})" if thinking else ""
     result = json.dumps({"results": _results(facts, written)}, ensure_ascii=False)

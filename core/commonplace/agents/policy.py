@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from ..call_hints import hinting_init
 from ..errors import InvalidRecordError
 from ..filters import parse_filter
 from ..model import Kind, check_kinds
-from ..validation import check_choice, check_metadata
+from ..validation import check_choice, check_flag, check_metadata, check_seconds, is_sound
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
@@ -44,6 +45,7 @@ TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 _PREFIXED = re.compile(rf"(?<![\w-])(?:{'|'.join(TOOL_NAMES)})(?!\w)")
 
 
+@hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How an agent uses memory.
@@ -56,7 +58,9 @@ class Policy:
         kinds: of what is recalled and found; all when empty. What is written has its own: turns are
             episodes, and what a tool adds are facts.
         where: a filter (`commonplace.filters`) for what is recalled and found; None for none.
-        metadata: of all that is written, also of facts that are extracted from turns.
+        metadata: of all that is written, also of facts that are extracted from turns. It belongs to
+            what makes two tellings the same: what agents with other metadata tell is another
+            record, and stays as it is here.
         scope_search_by_agent: False also recalls what the user's other agents wrote.
         await_write: True returns from a turn when its memory is searchable, after 10 seconds at
             most; False when it is accepted, which is safe too. What takes longer goes on.
@@ -110,15 +114,13 @@ class Policy:
         object.__setattr__(self, "kinds", tuple(self.kinds))
         parse_filter(self.where)
         check_metadata(self.metadata)
-        if not _is_number(self.recall_timeout) or self.recall_timeout <= 0:
+        check_seconds("recall_timeout", self.recall_timeout)
+        if self.recall_timeout == 0:
             raise InvalidRecordError(
                 field="recall_timeout", value=self.recall_timeout, reason="must be above zero"
             )
         for name in ("scope_search_by_agent", "await_write", "instructions"):
-            if type(getattr(self, name)) is not bool:
-                raise InvalidRecordError(
-                    field=name, value=getattr(self, name), reason="must be True or False"
-                )
+            check_flag(name, getattr(self, name))
         names: object = self.tools
         if isinstance(names, str) or not isinstance(names, Sequence):
             raise InvalidRecordError(
@@ -129,8 +131,10 @@ class Policy:
         object.__setattr__(self, "tools", tuple(one for one in TOOL_NAMES if one in self.tools))
         for name in ("header", "intro", "tool_instructions"):
             value = getattr(self, name)
-            if type(value) is not str:
-                raise InvalidRecordError(field=name, value=value, reason="must be a string")
+            if type(value) is not str or not is_sound(value) or "\0" in value:
+                raise InvalidRecordError(
+                    field=name, value=value, reason="must be a string without NUL or surrogates"
+                )
             if name != "tool_instructions" and len(value) > MAX_HEADING:
                 raise InvalidRecordError(
                     field=name, value=value, reason=f"must have at most {MAX_HEADING} characters"
@@ -140,6 +144,11 @@ class Policy:
     def is_static(self) -> bool:
         """Turns are recalled for and written without the agent's doing."""
         return self.mode != "agent_control"
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Keys of the metadata whose values belong to what makes two tellings the same: all."""
+        return tuple(self.metadata)
 
     @property
     def has_tools(self) -> bool:

@@ -37,7 +37,8 @@ _ROLE = (
 # A role in brackets or in bold, as chat templates write it: [INST], 【system】, **SYSTEM**. Not the
 # index of a name in code, List[User].
 _FENCED = re.compile(
-    r"(?:(?:(?<!\w)|(?=.{1,4}(?-i:INST|SYS|TOOL|AVAIL)))[\[【〔〖⟦⟨〈⟪‹{]{1,3}[\s/|_#▁]{0,4}|\*{1,3})"
+    r"(?:(?:(?<!\w)|(?=[【〔〖⟦⟨〈⟪])|(?=.{1,4}(?-i:INST|SYS|TOOL|AVAIL)))"
+    r"[\[【〔〖⟦⟨〈⟪‹{]{1,3}[\s/|_#▁]{0,4}|\*{1,3})"
     rf"({_ROLE}(?:[ _:-][a-z]{{1,20}}){{0,3}})[\s/|_▁:~]{{0,4}}[\]】〕〗⟧⟩〉⟫›}}*]{{1,3}}:?",
     re.IGNORECASE,
 )
@@ -170,7 +171,8 @@ def _lines(matches: Sequence[Match], budget: int, with_ids: bool) -> list[tuple[
 
 def _speaker(record: Record) -> str:
     if record.kind != "episode":
-        return ""
+        # Anybody may have written it, so whoever reads it is told.
+        return f"(from a {record.origin}) " if record.origin in ("tool", "document") else ""
     name = escape(record.name or record.role or "", MAX_NAME)
     if name != record.role and re.fullmatch(_ROLE, _fold(name), re.IGNORECASE):
         name = f"({name})"  # somebody called System is a user too

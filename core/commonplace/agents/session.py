@@ -261,13 +261,14 @@ class AgentMemory:
         return messages if len(kept) == asked else kept
 
     def _add(self, messages: Sequence[Message], scope: Scope, wait: float | bool) -> WriteResult:
-        memory = self.lazy.get()
+        memory, policy = self.lazy.get(), self.policy
         facts = self._instructions(messages)
         if facts:
-            memory.add(facts, scope.owner, infer=False, wait=False)
+            memory.add(facts, scope.owner, infer=False, identity=policy.identity, wait=False)
         return memory.add(
-            messages, scope, infer=self._extraction(), metadata=self.policy.metadata, wait=wait
-        )
+            messages, scope, infer=self._extraction(), metadata=policy.metadata,
+            identity=policy.identity, wait=wait,
+        )  # fmt: skip
 
     async def _aadd(
         self, messages: Sequence[Message], scope: Scope, wait: float | bool
@@ -279,12 +280,14 @@ class AgentMemory:
             result = await asyncio.shield(asyncio.wrap_future(opening))
             await (await self.lazy.aget()).aflush(0.0)  # an asynchronous model needs this loop
             return result
-        facts = self._instructions(messages)
+        facts, policy = self._instructions(messages), self.policy
         if facts:
-            await memory.aadd(facts, scope.owner, infer=False, wait=False)
+            identity = policy.identity
+            await memory.aadd(facts, scope.owner, infer=False, identity=identity, wait=False)
         return await memory.aadd(
-            messages, scope, infer=self._extraction(), metadata=self.policy.metadata, wait=wait
-        )
+            messages, scope, infer=self._extraction(), metadata=policy.metadata,
+            identity=policy.identity, wait=wait,
+        )  # fmt: skip
 
     def _instructions(self, messages: Sequence[Message]) -> list[Fact]:
         facts = instruction_facts(messages) if self.policy.instructions else []

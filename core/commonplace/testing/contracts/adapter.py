@@ -8,9 +8,51 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from ...agents.policy import Policy
 from ...agents.prompt import FOOTER
+from ...memory import Memory
+from ...model import Record, Scope
 
 RunTurn = Callable[[str, str], Awaitable[str]]
+MakeTurn = Callable[[Policy], RunTurn]
+
+
+class PolicyContract:
+    """Promises of an adapter that takes a `Policy`, on the memory of a fixture `memory`."""
+
+    @pytest.fixture
+    def turn_with(self) -> MakeTurn:
+        """Make `AdapterContract.turn` for agents with a policy."""
+        raise NotImplementedError
+
+    async def test_what_two_projects_tell_alike_is_found_in_both(
+        self, turn_with: MakeTurn, memory: Memory
+    ) -> None:
+        policies = {
+            name: Policy(where={"project": name}, metadata={"project": name}) for name in "xy"
+        }
+        turns = {name: turn_with(policy) for name, policy in policies.items()}
+        told = ("My cat is called Miso.", "Always answer in French.")
+        for name in "xyx":
+            await turns[name]("alice", " ".join(told))
+        shown = {name: await turns[name]("alice", "How is my cat called?") for name in "xy"}
+
+        assert [text in shown[name] for name in "xy" for text in told] == [True] * 4
+        instructions = {name: _instruction(memory, name) for name in "xy"}
+        assert [one.times_told for one in instructions.values()] == [2, 1]
+
+        changed = instructions["x"]
+        memory.update(changed.id, "Always answer in Dutch.", changed.scope)
+        assert _instruction(memory, "x").text == "Always answer in Dutch."
+        assert _instruction(memory, "y") == instructions["y"]
+        assert memory.forget(Scope(user_id="alice")).complete
+        assert "Miso" not in await turns["y"]("alice", "How is my cat called?")
+
+
+def _instruction(memory: Memory, project: str) -> Record:
+    where = {"project": project}
+    [found] = memory.list(Scope(user_id="alice"), where=where, kinds=["preference"]).records
+    return found
 
 
 class AdapterContract:
