@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -51,9 +52,7 @@ def command(
         opened(location, embedder_of(embedder)) as memory,
         progress() as show,
     ):
-        found = import_mem0(
-            memory, source, dry_run=not apply, progress=lambda done, _: show("memories", done)
-        )
+        found = import_mem0(memory, source, dry_run=not apply, progress=partial(show, "memories"))
     if report is not None:
         refused = {"refused": found.by_reason(), "ownerless": list(found.ownerless)}
         report.write_text(json.dumps(refused, ensure_ascii=False, indent=1), "utf-8")

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from populated import embedder_of
 
-from commonplace.cli import app, arguments
+from commonplace.cli import app, arguments, operators
 
 
 def main(stage: str, number: int, words: list[str]) -> None:
@@ -18,14 +18,14 @@ def main(stage: str, number: int, words: list[str]) -> None:
 
     @contextlib.contextmanager
     def progress():
-        def tell(reached: str, done: int) -> None:
+        def tell(reached: str, done: int, total: int | None = None) -> None:
             if reached == stage and done >= number:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         yield tell
 
     arguments.embedder_of = embedder_of
-    app.progress = progress
+    operators.progress = progress
     app.app(words)
 
 

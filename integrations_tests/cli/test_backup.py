@@ -78,7 +78,7 @@ def test_a_backup_is_made_from_another_process(lived: Path, tmp_path: Path):
     with opened(lived) as memory:
         memory.add("just now", ALICE)
         done = subprocess.run(
-            [sys.executable, "-m", "commonplace.cli", "backup", str(lived), str(tmp_path / "a.db")],
+            [sys.executable, "-m", "commonplace", "backup", str(lived), str(tmp_path / "a.db")],
             capture_output=True,
             text=True,
             timeout=120,

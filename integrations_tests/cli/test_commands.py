@@ -412,7 +412,7 @@ def test_the_embedders_are_those_of_the_library(monkeypatch: pytest.MonkeyPatch)
 def test_without_its_packages_the_command_names_the_extra(tmp_path: Path):
     (tmp_path / "typer.py").write_text("raise ImportError")
     done = subprocess.run(
-        [sys.executable, "-m", "commonplace.cli", "doctor", "x"],
+        [sys.executable, "-m", "commonplace", "doctor", "x"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
         capture_output=True,
         text=True,

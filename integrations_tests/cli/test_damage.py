@@ -408,13 +408,16 @@ def test_damage_at_random_places_never_fails_and_makes_nothing_up(
             assert not target.exists()
             continue
         after = rows_of(target / "memory.db")
-        assert {name: len(found) for name, found in after.items() if name in report.read} == (
-            report.read
-        )
+        read = {name: len(found) for name, found in after.items() if name in report.read}
+        # How often a partition changed is counted anew where it cannot be read and has points.
+        changes = read.pop("point_change")
+        assert report.read["point_change"] <= changes <= len(before["point_change"])
+        assert read == {name: n for name, n in report.read.items() if name != "point_change"}
         if kind != "bit":  # a changed character is still a character
             # Each end of a block may lie within a number, and a changed one is still a number.
             most = 2 * places if kind == "block" else 0
-            assert sum(len(after[one] - before[one]) for one in report.read) <= most, report
+            made_up = {one: after[one] - before[one] for one in report.read if one in read}
+            assert sum(map(len, made_up.values())) <= most, report
             assert bool(report.lost) == any(after[one] != before[one] for one in report.read)
         with opened(target) as memory:
             for user in users(3):

@@ -36,7 +36,14 @@ def lived(past, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("stage", "number"),
-    [("graph", 1), ("graph", 500), ("graph", 900), ("vectors", 64), ("vectors", 800), ("check", 1)],
+    [
+        ("graph", 1),
+        ("graph", 500),
+        ("graph", 900),
+        ("vectors", 64),
+        ("vectors", 800),
+        ("check source", 1),
+    ],
 )
 def test_a_copy_killed_anywhere_goes_on(run, lived: Path, tmp_path: Path, stage: str, number: int):
     kill(stage, number, "copy", lived, tmp_path / "copy")

@@ -5,6 +5,7 @@ Agents are never given anything of this; it is for the command line and for impo
 
 from .backfill import BackfillReport, backfill
 from .backup import backup
+from .contents import Contents, contents, count_rows
 from .copy import CopyReport, SnapshotDigest, copy, digest
 from .doctor import Health, check_files, examine
 from .files import require_memory
@@ -15,6 +16,7 @@ from .salvage import SalvageReport, salvage
 
 __all__ = [
     "BackfillReport",
+    "Contents",
     "CopyReport",
     "ExportFile",
     "Health",
@@ -25,7 +27,9 @@ __all__ = [
     "backfill",
     "backup",
     "check_files",
+    "contents",
     "copy",
+    "count_rows",
     "digest",
     "examine",
     "export",

@@ -8,13 +8,17 @@ from typing import TypeVar
 from ..ingest.embedding import embed
 from ..model import Record, TokenEmbedding
 from ..ports.models import Embedder, TokenEmbedder
-from ..ports.snapshot import RecordRow
+from ..ports.snapshot import RecordRow, SnapshotRow
 from ..ports.stores import GraphStore, Point, VectorIndex
 from ..retrieval.lexical import count_words, document_terms
 
 T = TypeVar("T")
-Progress = Callable[[str, int], None]
-"""Is called with a stage and the number of rows that are done."""
+Progress = Callable[[str, int, int | None], None]
+"""Is called with a stage, how much of it is done, and of how much; None for an unknown amount.
+
+The unit is records, those that the index has or should have; in the stages `verify` and `backup` it
+is bytes, and in a salvage rows of the table that the stage is named after.
+"""
 VectorSource = Callable[[Sequence[Record]], Mapping[str, TokenEmbedding]]
 """Reads vectors of records by id, where there are any."""
 _BATCH = 64
@@ -51,6 +55,7 @@ def backfill(
     """
     indexed = dict(index.versions(None))
     embedded = reused = done = 0
+    total = count_records(graph) if progress else None
     seen: set[str] = set()
     for batch in batches((one for one in live_records(graph) if one.indexed), _BATCH):
         outdated = [one for one in batch if indexed.get(one.id, -1) < one.version]
@@ -65,7 +70,7 @@ def backfill(
         embedded += len(outdated) - len(vectors)
         done += len(batch)
         if progress:
-            progress("vectors", done)
+            progress("vectors", done, total)
     orphans = sorted(indexed.keys() - seen)
     index.delete(None, orphans)
     index.flush()
@@ -110,6 +115,16 @@ def points_of(
 def live_records(graph: GraphStore) -> Iterator[Record]:
     """Iterate over every live record of all scopes."""
     return (one.record for one in graph.dump() if isinstance(one, RecordRow) and one.live)
+
+
+def is_indexed(row: SnapshotRow) -> bool:
+    """Tell whether a row is a record that the index should have."""
+    return isinstance(row, RecordRow) and row.live and row.record.indexed
+
+
+def count_records(graph: GraphStore) -> int:
+    """Count the records that the index should have, of all scopes."""
+    return sum(1 for _ in graph.versions(None))
 
 
 def batches(items: Iterator[T], size: int) -> Iterator[list[T]]:

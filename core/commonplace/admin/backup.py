@@ -1,13 +1,17 @@
 """Backup of a memory in a folder to one file, while others write to it."""
 
+from functools import partial
 from pathlib import Path
 
 from ..errors import CannotMoveError
 from ..settings import Location
+from .backfill import Progress
 from .files import DATABASE, drafted, require_memory
 
 
-def backup(location: Location, file: Path, *, replace: bool = False) -> int:
+def backup(
+    location: Location, file: Path, *, replace: bool = False, progress: Progress | None = None
+) -> int:
     """Write one state of a whole memory to a file; it holds all that was accepted before.
 
     Put as `memory.db` into a folder of its own, the file is a memory. It appears when it is
@@ -35,7 +39,7 @@ def backup(location: Location, file: Path, *, replace: bool = False) -> int:
             store=str(file), reason="is there already", hint="Give the name of a new file."
         )
     with drafted(file) as draft:
-        maintenance.backup(source, draft)
+        maintenance.backup(source, draft, partial(progress, "backup") if progress else None)
     return file.stat().st_size
 
 

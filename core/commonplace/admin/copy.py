@@ -14,11 +14,20 @@ from ..memory import Memory
 from ..ports.checkpoints import Address, Blob, Checkpoints, Selection, State
 from ..ports.snapshot import SnapshotRow
 from ..ports.stores import GraphStore
-from .backfill import BackfillReport, Progress, VectorSource, backfill, batches
+from .backfill import (
+    BackfillReport,
+    Progress,
+    VectorSource,
+    backfill,
+    batches,
+    count_records,
+    is_indexed,
+)
 from .serialization import TABLES, table_of, to_line
 
 BATCH = 250
 _CHECKPOINTS_BATCH = 100
+_PAGE = 1000
 _FLUSH_SECONDS = 60.0
 _NOTE = "copy"
 
@@ -77,6 +86,7 @@ def copy(source: Memory, target: Memory, *, progress: Progress | None = None) ->
         source.location,
         engines.graph.dump,
         target,
+        total=count_records(engines.graph) if progress else None,
         vectors_of=engines.index.vectors if is_same_embedder else None,
         progress=progress,
         dead=dead,
@@ -106,16 +116,30 @@ def finish_writes(memory: Memory) -> int:
     return left.dead
 
 
-def digest(rows: Iterable[SnapshotRow], *, progress: Progress | None = None) -> SnapshotDigest:
-    """Count and hash the rows of a graph store's snapshot, table by table."""
+def digest(
+    rows: Iterable[SnapshotRow],
+    *,
+    stage: str = "check",
+    total: int | None = None,
+    progress: Progress | None = None,
+) -> SnapshotDigest:
+    """Count and hash the rows of a graph store's snapshot, table by table.
+
+    Args:
+        stage, total: for `progress`.
+    """
+    done = 0
     counts = dict.fromkeys(TABLES, 0)
     hashes = {table: hashlib.sha256() for table in TABLES}
     for number, row in enumerate(rows, start=1):
         table = table_of(row)
         counts[table] += 1
         hashes[table].update(f"{to_line(row)}\n".encode())
+        done += is_indexed(row)
         if progress and number % BATCH == 0:
-            progress("check", number)
+            progress(stage, done, total)
+    if progress:
+        progress(stage, done, total)
     return SnapshotDigest(
         counts=counts, hashes={table: one.hexdigest() for table, one in hashes.items()}
     )
@@ -126,6 +150,7 @@ def copy_rows(
     read: Callable[[str], Iterator[SnapshotRow]],
     target: Memory,
     *,
+    total: int | None = None,
     vectors_of: VectorSource | None = None,
     progress: Progress | None = None,
     dead: int = 0,
@@ -135,6 +160,7 @@ def copy_rows(
     Args:
         name: of the source; a target goes on with the same source only.
         read: reads the rows from a partition on.
+        total: of its records, for `progress`.
         vectors_of: vectors that need not be embedded.
         dead: dead letters that stay with the source.
 
@@ -149,9 +175,11 @@ def copy_rows(
         if batch[-1].partition != partition:  # all partitions before are complete
             partition = batch[-1].partition
             _note(engines.graph, name, partition)
-        done += len(batch)
+        done += sum(map(is_indexed, batch))
         if progress:
-            progress("graph", done)
+            progress("graph", done, total)
+    if progress and total is not None:
+        progress("graph", total, total)  # also where an earlier copy had begun
     filled = backfill(
         engines.graph,
         engines.index,
@@ -161,8 +189,8 @@ def copy_rows(
         progress=progress,
     )
     return CopyReport(
-        source=digest(read(""), progress=progress),
-        target=digest(engines.graph.dump(), progress=progress),
+        source=digest(read(""), stage="check source", total=total, progress=progress),
+        target=digest(engines.graph.dump(), stage="check target", total=total, progress=progress),
         backfill=filled,
         indexed=dict(engines.graph.versions(None)) == dict(engines.index.versions(None)),
         dead=dead,
@@ -198,17 +226,25 @@ def _states(checkpoints: Checkpoints) -> Iterator[State]:
         yield from checkpoints.states([one.address for one in page])
 
 
+def _count_checkpoints(checkpoints: Checkpoints) -> int:
+    count, after = 0, None
+    while page := checkpoints.page(Selection(), limit=_PAGE, after=after):
+        count, after = count + len(page), page[-1].address
+    return count
+
+
 def _copy_checkpoints(
     source: Checkpoints, target: Checkpoints, progress: Progress | None = None
 ) -> None:
     """Write all checkpoints of a store into another; repeating it changes nothing."""
+    total = _count_checkpoints(source) if progress else None
     for number, state in enumerate(_states(source), start=1):
         one = state.checkpoint
         values = {(name, one.versions[name]): blob for name, blob in state.values.items()}
         target.put(one, values, state.owner)
         target.write(one.address, state.writes, state.owner)
-        if progress and number % _CHECKPOINTS_BATCH == 0:
-            progress("checkpoints", number)
+        if progress and (number % _CHECKPOINTS_BATCH == 0 or number == total):
+            progress("checkpoints", number, total)
 
 
 def _digest_checkpoints(checkpoints: Checkpoints) -> tuple[int, str]:

@@ -17,7 +17,7 @@ import msgspec
 from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..ports.snapshot import SnapshotRow
-from .backfill import Progress
+from .backfill import Progress, count_records, is_indexed
 from .copy import BATCH, CopyReport, copy_rows, finish_writes
 from .files import drafted
 from .serialization import TABLES, from_line, table_of, to_line
@@ -55,16 +55,21 @@ def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> i
         CannotMoveError: writes are not finished.
     """
     finish_writes(memory)
-    counts, sha = dict.fromkeys(TABLES, 0), hashlib.sha256(_HEADER)
+    graph = memory._runtime.engines.graph
+    counts, sha, done = dict.fromkeys(TABLES, 0), hashlib.sha256(_HEADER), 0
+    total = count_records(graph) if progress else None
     with drafted(file) as draft, draft.open("wb") as lines:
         lines.write(_HEADER)
-        for done, row in enumerate(memory._runtime.engines.graph.dump(), start=1):
+        for number, row in enumerate(graph.dump(), start=1):
             line = f"{to_line(row)}\n".encode()
             lines.write(line)
             sha.update(line)
             counts[table_of(row)] += 1
-            if progress and done % BATCH == 0:
-                progress("export", done)
+            done += is_indexed(row)
+            if progress and number % BATCH == 0:
+                progress("export", done, total)
+        if progress:
+            progress("export", done, total)
         end = _End(_Totals(rows=counts, sha256=sha.hexdigest()))
         lines.write(msgspec.json.encode(end) + b"\n")
     return sum(counts.values())
@@ -76,11 +81,13 @@ class ExportFile:
 
     Attributes:
         rows: by table.
+        records: of the rows, the records that the index should have.
         sha256: of all but its last line; equal exports have the same.
     """
 
     path: Path
     rows: Mapping[str, int]
+    records: int
     sha256: str
 
     @classmethod
@@ -102,17 +109,23 @@ class ExportFile:
     @classmethod
     def _check(cls, path: Path, lines: Iterator[bytes], progress: Progress | None) -> Self:
         counts, sha = dict.fromkeys(TABLES, 0), hashlib.sha256(_HEADER)
+        size, done, records = path.stat().st_size, 0, 0
         broken: InvalidRecordError | None = None
         line = next(lines, b"")
         for number, following in enumerate(lines, start=1):
             sha.update(line)
+            done += len(line)
             try:
-                counts[table_of(from_line(line))] += 1
+                row = from_line(line)
+                counts[table_of(row)] += 1
+                records += is_indexed(row)
             except InvalidRecordError as error:
                 broken = broken or error
             if progress and number % BATCH == 0:
-                progress("verify", number)
+                progress("verify", done, size)
             line = following
+        if progress:
+            progress("verify", size, size)
         totals = _end_of(path, line)
         if totals.sha256 != sha.hexdigest():
             reason = "was damaged or changed after it was written: its checksum differs"
@@ -124,7 +137,7 @@ class ExportFile:
             raise broken
         if totals.rows != counts:
             raise _invalid(path, "has other rows than its last line tells of", _WAY_OUT)
-        return cls(path=path, rows=counts, sha256=totals.sha256)
+        return cls(path=path, rows=counts, records=records, sha256=totals.sha256)
 
     def read(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read the rows from a partition on, and those that belong to none."""
@@ -148,7 +161,13 @@ def restore(
         InvalidRecordError: as `ExportFile.check`; nothing is stored.
     """
     checked = file if isinstance(file, ExportFile) else ExportFile.check(file, progress=progress)
-    return copy_rows(f"the file {checked.sha256}", checked.read, target, progress=progress)
+    return copy_rows(
+        f"the file {checked.sha256}",
+        checked.read,
+        target,
+        total=checked.records,
+        progress=progress,
+    )
 
 
 def _check_header(path: Path, line: bytes) -> None:

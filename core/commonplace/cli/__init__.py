@@ -6,14 +6,16 @@ asked for.
 
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from .app import SENTENCE, EmbedderName, PlaceName
     from .arguments import embedder_of, opened
-    from .output import answer, progress, say
+    from .options import SENTENCE, EmbedderName, PlaceName
+    from .output import answer, say
+    from .progress_bars import progress
 
 __all__ = [
     "SENTENCE",
@@ -28,13 +30,13 @@ __all__ = [
 ]
 
 _LAZY = {
-    "SENTENCE": ".app",
-    "EmbedderName": ".app",
-    "PlaceName": ".app",
+    "SENTENCE": ".options",
+    "EmbedderName": ".options",
+    "PlaceName": ".options",
     "answer": ".output",
     "embedder_of": ".arguments",
     "opened": ".arguments",
-    "progress": ".output",
+    "progress": ".progress_bars",
     "say": ".output",
 }
 
@@ -43,10 +45,16 @@ def main() -> None:
     """Run the command that the arguments name."""
     try:
         from .app import app  # only who runs it needs its packages
+
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):  # what its encoding lacks is escaped
+                stream.reconfigure(errors="backslashreplace")
+        app(prog_name="commonplace")
     except MissingExtraError as error:
         sys.stderr.write(f"{error}\n")
         raise SystemExit(2) from None
-    app()
+    except KeyboardInterrupt:  # before or after the command itself
+        raise SystemExit(130) from None
 
 
 if not TYPE_CHECKING:  # so that type checkers still report unknown names

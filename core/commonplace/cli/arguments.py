@@ -1,20 +1,25 @@
-"""Arguments of the commands: the location of a memory, and the embedder it was made with."""
+"""Parsing of the commands' arguments: location, embedder, scope, metadata and filter."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ..admin import require_memory
+from ..admin.files import DATABASE
 from ..errors import InvalidRecordError
 from ..memory import Memory
+from ..model import Scope
 from ..ports.models import Embedder
 from ..settings import Location, Settings
 
 _CLOSE_SECONDS = 1.0  # each command has waited for the writes that it needs
 _PARTS = ("graph", "vectors", "journal")
 _HINT = "Give graph=URL,vectors=URL, perhaps with journal=FOLDER; or one folder for all."
+_NAMED = tuple(f"{name}=" for name in _PARTS)
+_JSON_HINT = """Such as '{"city": "Lyon", "year": {"gte": 2020}}'."""
 _SIZES = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -22,10 +27,11 @@ _SIZES = {
 }
 
 
-def find(given: str, *, create: bool = True) -> Location:
+def find(given: str | None, *, create: bool = True) -> Location:
     """Parse a place: a folder, or `graph=URL,vectors=URL`, perhaps with `,journal=FOLDER`.
 
     Args:
+        given: None for what the environment says, else `./memory`.
         create: False refuses a folder without a memory.
 
     Raises:
@@ -40,7 +46,7 @@ def find(given: str, *, create: bool = True) -> Location:
 
 
 @contextmanager
-def opened(given: str, embedder: Embedder, *, create: bool = True) -> Iterator[Memory]:
+def opened(given: str | None, embedder: Embedder, *, create: bool = True) -> Iterator[Memory]:
     """Open the memory in a place as `find` does, and close it without a long wait."""
     find(given, create=create)
     parts = _parse(given)
@@ -97,7 +103,98 @@ def _settings(parts: Mapping[str, Any]) -> Settings | None:
     return None if parts["path"] else Settings.from_env()
 
 
-def _parse(given: str) -> dict[str, Any]:
+def settings_of(given: str | None) -> Settings:
+    """Read the settings of a place from the environment, which adds no store to a folder."""
+    return _settings(_parse(given)) or Settings()
+
+
+def split_words(place: str | None, word: str | None, name: str) -> tuple[str | None, str]:
+    """Tell the place, which may be left out, from the word that follows it.
+
+    Args:
+        name: of the word, for errors.
+
+    Raises:
+        InvalidRecordError: the word is missing.
+    """
+    if word is not None:
+        return place, word
+    if place is None or (Path(place) / DATABASE).exists() or place.startswith(_NAMED):
+        raise InvalidRecordError(
+            field=name, value=word, reason="is missing", hint="`--help` shows how it is given."
+        )
+    return None, place
+
+
+def scope_from(user: str | None, agent: str | None, session: str | None) -> Scope:
+    """Make the scope of a command.
+
+    Raises:
+        InvalidRecordError: there is no id.
+        InvalidScopeError: an id cannot be one.
+    """
+    if user is None and agent is None and session is None:
+        raise InvalidRecordError(
+            field="scope",
+            value=None,
+            reason="is missing: whose memory is it",
+            hint="Give --user, --agent or --session, or several of them.",
+        )
+    return Scope(user_id=user, agent_id=agent, session_id=session)
+
+
+def parse_json(name: str, given: str | None) -> dict[str, Any] | None:
+    """Parse a JSON object.
+
+    Raises:
+        InvalidRecordError: it is none.
+    """
+    if given is None:
+        return None
+    try:
+        found = json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRecordError(
+            field=name, value=given, reason=f"must be JSON ({error})", hint=_JSON_HINT
+        ) from None
+    if not isinstance(found, dict):
+        raise InvalidRecordError(
+            field=name, value=given, reason="must be a JSON object", hint=_JSON_HINT
+        )
+    return found
+
+
+def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
+    """Parse metadata: `key=text`, or `key:=JSON` for a number and what else is no text.
+
+    Raises:
+        InvalidRecordError: there is no `=`, or the JSON is none.
+    """
+    found: dict[str, Any] = {}
+    for one in given or ():
+        key, separator, value = one.partition("=")
+        if not separator or not key.rstrip(":"):
+            raise InvalidRecordError(
+                field="metadata",
+                value=one,
+                reason="must be KEY=TEXT",
+                hint="Or KEY:=JSON, such as --metadata year:=2026.",
+            )
+        if not key.endswith(":"):
+            found[key] = value
+            continue
+        try:
+            found[key.removesuffix(":")] = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise InvalidRecordError(
+                field="metadata", value=one, reason=f"must be KEY:=JSON ({error})"
+            ) from None
+    return found
+
+
+def _parse(given: str | None) -> dict[str, Any]:
+    if given is None:
+        return {"path": None}
     unknown = [name for name in re.findall(r"(?:^|,)([A-Za-z_]+)=", given) if name not in _PARTS]
     if unknown and not Path(given).exists():
         reason = f"has the part {unknown[0]!r}, which is none of {', '.join(_PARTS)}"

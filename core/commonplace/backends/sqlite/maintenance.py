@@ -5,13 +5,14 @@ Nothing here makes or changes the file that it reads.
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from sqlite3 import Connection
 
 from ...errors import CannotMoveError
 
 _OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+_BACKUP_PAGES = 4096  # in one step, 16 MiB; between two of them it can be interrupted
 _BUSY_SECONDS = 10.0  # to wait for the writers of other processes
 
 
@@ -44,8 +45,11 @@ def check(path: Path) -> list[str]:
     return _check(path) if found else found
 
 
-def backup(path: Path, file: Path) -> None:
+def backup(path: Path, file: Path, progress: Callable[[int, int], None] | None = None) -> None:
     """Write one state of a file to `file`, which is made anew, and check it.
+
+    Args:
+        progress: is called with how many bytes are written, and of how many.
 
     Raises:
         CannotMoveError: the file is damaged.
@@ -53,7 +57,17 @@ def backup(path: Path, file: Path) -> None:
     """
     try:
         with opened_to_copy(path) as source, contextlib.closing(sqlite3.connect(file)) as target:
-            source.backup(target)  # all pages at once: a writer would start it over
+            # One read to the end, or a writer would start it over between two steps.
+            source.execute("BEGIN")
+            [size] = source.execute("PRAGMA page_size").fetchone()
+            source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+            def tell(_status: int, left: int, pages: int) -> None:
+                if progress:
+                    progress((pages - left) * size, pages * size)
+
+            source.backup(target, pages=_BACKUP_PAGES, progress=tell)
+            source.execute("COMMIT")
         found = _messages(_connect(file, "mode=ro&immutable=1"), "quick_check")
     except sqlite3.DatabaseError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK:
@@ -82,6 +96,9 @@ def opened_to_copy(path: Path) -> Iterator[Connection]:
             unchanged.execute("COMMIT")
             yield unchanged
         return
+    except BaseException:
+        connection.close()
+        raise
     with contextlib.closing(connection):
         yield connection
 

@@ -31,7 +31,9 @@ from .journal import SqliteJournal
 from .maintenance import opened_unchanged
 
 Row = tuple[Any, ...]
+Progress = Callable[[str, int, int | None], None]
 _MAX_ROWID = 2**63 - 1
+_PROGRESS_ROWS = 1_000
 _PROBES = 5_000  # parts of a table that are looked at for rows between unreadable pages
 _DEFAULT_PAGE = 4096  # bytes, as the engine makes its files
 _OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
@@ -90,14 +92,13 @@ class TableSalvage:
     complete: bool
 
 
-def salvage(
-    source: Path, target: Path, progress: Callable[[str, int], None] | None = None
-) -> list[TableSalvage]:
+def salvage(source: Path, target: Path, progress: Progress | None = None) -> list[TableSalvage]:
     """Copy what can be read of a damaged file into a new one; the damaged one stays as it is.
 
     Args:
         target: a file that does not exist.
-        progress: is called with a table and the number of its rows that are done.
+        progress: is called with a table, how many of its rows are done, and of how many, as far as
+            they can be counted.
 
     Returns:
         One for each table that is read from the file, by name.
@@ -216,7 +217,7 @@ def _copy_all(
     damaged: Connection,
     new: Connection,
     lengths: Mapping[str, int],
-    progress: Callable[[str, int], None] | None,
+    progress: Progress | None,
 ) -> list[TableSalvage]:
     """Copy all tables.
 
@@ -237,9 +238,7 @@ def _copy_all(
     ordered = sorted(names, key=lambda name: (name not in _FIRST, name))
     found: dict[str, TableSalvage] = {}
     for name in ordered:
-        found[name] = _TableCopy(damaged, new, name, lengths.get(name)).run()
-        if progress:
-            progress(name, found[name].read)
+        found[name] = _TableCopy(damaged, new, name, lengths.get(name)).run(progress)
     _copy_sequences(damaged, new)
     dropped = _drop_orphans(new, found, lengths)
     for points in lengths:
@@ -280,14 +279,19 @@ class _TableCopy:
         self._is_broken = False
         self._left_out = 0
 
-    def run(self) -> TableSalvage:
+    def run(self, progress: Progress | None) -> TableSalvage:
         """Copy all that can be read."""
+        total = (self._expected() or None) if progress else None
         made = self._new.execute(f"SELECT {self._names} FROM {self._table}").fetchall()
         if made:  # what is in every new file stays only where the damaged one has nothing
             self._new.execute(f"DELETE FROM {self._table}")
-        for row in self._rows():
+        for number, row in enumerate(self._rows(), start=1):
             self._left_out += not self._store(row)
+            if progress and number % _PROGRESS_ROWS == 0:
+                progress(self._table, number, total)
         read = _count(self._new, self._table)
+        if progress:
+            progress(self._table, read, total)
         for row in made:
             self._store(row)
         if self._is_broken:  # some rows were seen twice

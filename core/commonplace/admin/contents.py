@@ -1,0 +1,78 @@
+"""Numbers of what a memory holds: of a whole location by user and kind, and of one scope."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..backends import opened_stores
+from ..ingest import erasure
+from ..memory import Memory
+from ..model import Kind, Scope
+from ..settings import EDGE, Location, Settings
+from .backfill import Progress, count_records, live_records
+from .copy import BATCH
+from .files import database_files, require_memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """Numbers of what a location holds.
+
+    Attributes:
+        records: live ones by user and kind, superseded and expired ones included, by user id; the
+            records of no user are under None.
+        files: the files of this host by path, with their sizes in bytes; a log counts with its
+            file. Empty if all stores are servers.
+        pending: accepted writes that are not applied. dead: those that cannot be.
+    """
+
+    records: Mapping[str | None, Mapping[Kind, int]]
+    files: Mapping[Path, int]
+    pending: int
+    dead: int
+
+
+def contents(
+    location: Location, settings: Settings, *, progress: Progress | None = None
+) -> Contents:
+    """Count what a location holds, of all users; for operators. No embedder is needed.
+
+    Raises:
+        CannotMoveError: there is no memory.
+        StoreUnavailableError: a server does not answer, or a file cannot be read.
+    """
+    require_memory(location)
+    found: dict[str | None, Counter[Kind]] = {}
+    done = 0
+    apart = location.journal != location.graph  # this host may have no journal yet
+    with opened_stores(location, settings, create=apart) as stores:
+        total = count_records(stores.graph) if progress else None
+        for done, record in enumerate(live_records(stores.graph), start=1):
+            found.setdefault(record.scope.user_id, Counter())[record.kind] += 1
+            if progress and done % BATCH == 0:
+                progress("count", done, total)
+        if progress:
+            progress("count", done, total)
+        backlog = stores.journal.count()
+    records = dict(sorted(found.items(), key=lambda one: one[0] or ""))
+    return Contents(
+        records=records, files=_files(location), pending=backlog.pending, dead=backlog.dead
+    )
+
+
+def count_rows(memory: Memory, scope: Scope) -> dict[str, int]:
+    """Count the rows that `Memory.forget` would remove, by store and table as in its receipt."""
+    return erasure.count_rows(memory._runtime.engines, scope)
+
+
+def _files(location: Location) -> dict[Path, int]:
+    found: dict[Path, int] = {}
+    for file in database_files(location):
+        log = file.with_name(f"{file.name}-wal")
+        found[file] = file.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    if location.vectors.startswith(EDGE):
+        folder = Path(location.vectors.removeprefix(EDGE))
+        parts = [one for one in folder.glob("vectors*/**/*") if one.is_file()]
+        found[folder] = sum(one.stat().st_size for one in parts)
+    return found

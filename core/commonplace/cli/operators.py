@@ -1,0 +1,316 @@
+"""Commands for operators, over all users: stats, doctor, retry, and the moving of whole memories.
+
+Each parses arguments, calls one function of `admin` and prints the result.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+from .. import admin
+from ..errors import MissingExtraError
+from ..settings import Location, Settings
+
+try:
+    import typer
+except ImportError as error:
+    raise MissingExtraError(package="typer", extra="cli") from error
+
+from . import arguments
+from .options import SENTENCE, AsJson, EmbedderName, OptionalPlaceName, PlaceName
+from .output import FAILURE, answer, document, exit_on_error, say, size, table
+from .progress_bars import progress
+
+_MAX_FAULTS = 20
+_MAX_USERS = 50
+_GOES_ON = "Run the same command again: it goes on."
+_ANEW = "No file was written; run the same command again: it begins anew."
+_REBUILDING = "The index in use is whole; run the same command again: it goes on."
+_RETRYING = "What was retried is not lost; run the same command again."
+_SALVAGING = "The damaged file is as it was; run the same command again: it begins anew."
+
+operators = typer.Typer()
+imports = typer.Typer()
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error()
+def stats(location: OptionalPlaceName = None, *, as_json: AsJson = False) -> None:
+    """Count the records of all users by kind, the bytes of the files, and what is waiting."""
+    where, settings = arguments.find(location, create=False), arguments.settings_of(location)
+    with progress() as show:
+        found = admin.contents(where, settings, progress=show)
+    if as_json:
+        users = [{"user_id": user, "records": kinds} for user, kinds in found.records.items()]
+        document(
+            {
+                "users": users,
+                "files": {str(file): number for file, number in found.files.items()},
+                "pending": found.pending,
+                "dead": found.dead,
+            }
+        )
+    else:
+        _show_contents(found)
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error()
+def doctor(
+    place: OptionalPlaceName = None, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
+) -> None:
+    """Check the files; show pending writes, dead letters, the contents, and stores that differ."""
+    model = arguments.embedder_of(embedder)
+    _check_files(arguments.find(place), as_json=as_json)
+    with arguments.opened(place, model, create=False) as memory:
+        found = admin.examine(memory)
+    if as_json:
+        document({"healthy": found.is_healthy, "damaged": {}, "state": found})
+    else:
+        _show_health(found)
+    if not found.is_healthy:
+        raise typer.Exit(FAILURE)
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error(_RETRYING)
+def retry(
+    place: PlaceName,
+    operations: Annotated[
+        list[str] | None, typer.Argument(help="Operations that doctor listed; all when missing.")
+    ] = None,
+    embedder: EmbedderName = SENTENCE,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Retry dead letters."""
+    model = arguments.embedder_of(embedder)
+    with arguments.opened(place, model, create=False) as memory:
+        chosen = operations or [one.operation for one in memory.dead_letters()]
+        retried = memory.retry(chosen)
+        left = memory.flush()
+    if as_json:
+        document({"retried": retried, "dead": left.dead, "pending": left.pending})
+    else:
+        answer(f"{retried} retried, {left.dead} dead, {left.pending} pending.")
+    if left.dead or left.pending or retried < len(set(chosen)):
+        raise typer.Exit(FAILURE)
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error(_GOES_ON)
+def copy(
+    source: PlaceName,
+    target: PlaceName,
+    embedder: EmbedderName = SENTENCE,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Copy all memories into an empty place; interrupted and run again, it goes on."""
+    model = arguments.embedder_of(embedder)
+    with (
+        arguments.opened(source, model, create=False) as one,
+        arguments.opened(target, model) as other,
+        progress() as show,
+    ):
+        done = admin.copy(one, other, progress=show)
+    _show_copy(done, as_json=as_json)
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error(_ANEW)
+def export(
+    place: PlaceName, file: Path, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
+) -> None:
+    """Write all memories, without vectors, to a file of JSON lines; equal memories, equal files."""
+    model = arguments.embedder_of(embedder)
+    with arguments.opened(place, model, create=False) as memory, progress() as show:
+        number = admin.export(memory, file, progress=show)
+    if as_json:
+        document({"file": str(file), "lines": number})
+    else:
+        answer(f"{number} lines are in {file}.")
+
+
+@imports.command("file")
+@exit_on_error(_GOES_ON)
+def import_file(
+    file: Path, place: PlaceName, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
+) -> None:
+    """Read into an empty place a file that `commonplace export` wrote."""
+    model = arguments.embedder_of(embedder)
+    with progress() as show:
+        checked = admin.ExportFile.check(file, progress=show)
+        with arguments.opened(place, model) as memory:
+            done = admin.restore(checked, memory, progress=show)
+    _show_copy(done, as_json=as_json)
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error(_ANEW)
+def backup(
+    place: PlaceName,
+    file: Path,
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a file that is there.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a whole memory to one file, while others write to it.
+
+    To open a backup, put the file as memory.db into a folder of its own: that folder is a memory.
+    """
+    with progress() as show:
+        number = admin.backup(arguments.find(place), file, replace=replace, progress=show)
+    if as_json:
+        document({"file": str(file), "bytes": number})
+    else:
+        answer(f"{number} bytes are in {file}.")
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error(_SALVAGING)
+def salvage(
+    file: Annotated[Path, typer.Argument(help="A damaged memory.db, or its folder.")],
+    target: Annotated[Path, typer.Argument(help="A new folder.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Bring what can be read of a damaged memory into a new folder; the file stays as it is."""
+    with progress() as show:
+        done = admin.salvage(file, target, progress=show)
+    if as_json:
+        document({"complete": done.is_complete, "read": done.read, "lost": done.lost})
+    else:
+        for name, number in done.read.items():
+            lost = done.lost.get(name)
+            outcome = "all" if lost is None else f"{lost or 'an unknown number'} lost"
+            answer(f"{name}: {number} {outcome}")
+        answer(f"`commonplace doctor {target}` tells whether `commonplace reindex` has work to do.")
+    if not done.is_complete:
+        say("Some rows could not be read. The damaged file is as it was.", style="red")
+        raise typer.Exit(FAILURE)
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error(_REBUILDING)
+def reindex(
+    place: OptionalPlaceName = None, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
+) -> None:
+    """Rebuild the index of a place from its graph store, with the embedder that it has."""
+    where, settings = arguments.find(place, create=False), Settings.from_env()
+    with progress() as show:
+        done = admin.reindex(where, settings, arguments.embedder_of(embedder), progress=show)
+    _show_rebuild(done, as_json=as_json)
+
+
+@operators.command(rich_help_panel="Operators")
+@exit_on_error(_REBUILDING)
+def reembed(
+    embedder: Annotated[
+        str, typer.Option("--embedder", help="The new embedder, named as for the other commands.")
+    ],
+    place: OptionalPlaceName = None,
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the former index.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a place another embedder: build a new index beside the old one, then switch."""
+    where, settings, model = (
+        arguments.find(place, create=False),
+        Settings.from_env(),
+        arguments.embedder_of(embedder),
+    )
+    with progress() as show:
+        done = admin.reembed(where, settings, model, keep=keep, progress=show)
+    _show_rebuild(done, as_json=as_json)
+
+
+def _check_files(location: Location, *, as_json: bool) -> None:
+    """Show what is damaged; that is not opened, as it would be written to."""
+    checked = admin.check_files(location)
+    damaged = {file: found for file, found in checked.items() if found}
+    if not as_json:
+        for file, found in checked.items():
+            answer(f"{file.name}: {f'{len(found)} faults' if found else 'sound'}")
+            for one in found[:_MAX_FAULTS]:
+                answer(f"damaged: {one}")
+    elif damaged:
+        faults = {str(file): found for file, found in damaged.items()}
+        document({"healthy": False, "damaged": faults, "state": None})
+    if damaged:
+        say(
+            "A file is damaged, so nothing else was looked at: stop what uses it, and bring what "
+            "can be read into a new folder by `commonplace salvage`, or restore a backup.",
+            style="red",
+        )
+        raise typer.Exit(FAILURE)
+
+
+def _show_health(found: admin.Health) -> None:
+    for name, number in found.counts.items():
+        answer(f"{name}: {number}")
+    answer(f"indexed: {found.indexed}")
+    answer(f"pending: {found.pending}")
+    for one in found.dead:
+        answer(f"dead: {one.operation} ({one.kind}, {one.attempts} attempts): {one.reason}")
+    for fault in ("missing", "outdated", "orphans"):
+        if ids := getattr(found, fault):
+            answer(f"{fault} in the index: {len(ids)}, such as {ids[0]}")
+    if not found.is_consistent:
+        say(
+            "The index differs from the graph store: `commonplace reindex` rebuilds it.",
+            style="red",
+        )
+    if found.dead:
+        say("Some writes cannot be applied: `commonplace retry` retries them.", style="red")
+    if found.is_healthy:
+        answer("All is well.")
+
+
+def _show_contents(found: admin.Contents) -> None:
+    kinds = sorted({kind for counts in found.records.values() for kind in counts})
+    ordered = sorted(found.records.items(), key=lambda one: (-sum(one[1].values()), one[0] or ""))
+    rows = [
+        [user or "(no user)", *(str(counts.get(kind, 0)) for kind in kinds),
+         str(sum(counts.values()))]
+        for user, counts in ordered[:_MAX_USERS]
+    ]  # fmt: skip
+    if len(ordered) > 1:
+        every: Counter[str] = Counter()
+        for counts in found.records.values():
+            every.update(counts)
+        rows.append(["all users", *(str(every[kind]) for kind in kinds), str(every.total())])
+    if rows:
+        table(("user", *kinds, "records"), rows)
+    if len(ordered) > _MAX_USERS:
+        say(f"{len(ordered) - _MAX_USERS} users with fewer records are left out; see --json.")
+    for file, number in found.files.items():
+        answer(f"{file}: {size(number)}")
+    answer(f"pending: {found.pending}")
+    answer(f"dead: {found.dead}")
+
+
+def _show_rebuild(done: admin.BackfillReport, *, as_json: bool) -> None:
+    if as_json:
+        document(done)
+    else:
+        answer(f"{done.embedded} records embedded. The new index is in use.")
+
+
+def _show_copy(done: admin.CopyReport, *, as_json: bool) -> None:
+    if as_json:
+        document({"complete": done.complete, "report": done})
+    else:
+        for name, number in done.target.counts.items():
+            equal = done.source.hashes[name] == done.target.hashes[name]
+            source = done.source.counts[name]
+            verdict = "identical" if equal else f"DIFFERENT, the source has {source}"
+            answer(f"{name}: {number} {verdict}")
+        answer(f"vectors: {done.backfill.reused} reused, {done.backfill.embedded} embedded")
+    if done.dead:
+        say(f"{done.dead} dead letters stay with the source.", style="yellow")
+    if not done.complete:
+        say("The copies differ: somebody wrote meanwhile, or the target is in use.", style="red")
+        raise typer.Exit(FAILURE)

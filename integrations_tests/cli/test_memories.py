@@ -1,0 +1,366 @@
+"""Commands for the memories of one scope: what they print, for people and for programs."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from commonplace import Fact, Relation, Scope
+from commonplace.cli import memories as commands
+
+from .populated import MONDAY, opened
+
+ALICE = Scope(user_id="alice")
+TALK = Scope(user_id="alice", agent_id="helper", session_id="talk")
+
+
+@pytest.fixture
+def ids(tmp_path: Path) -> list[str]:
+    """Ids of what a small memory in ./memory holds of Alice, in the order of the writes."""
+    facts = [
+        Fact(text="Alice likes tea", kind="preference", metadata={"n": 1}, at=MONDAY),
+        *(
+            Fact(
+                text=f"Alice lives in {city}",
+                at=MONDAY + timedelta(days=day),
+                relations=(Relation(subject="Alice", predicate="lives_in", object=city),),
+            )
+            for day, city in enumerate(("Rome", "Oslo"), start=1)
+        ),
+    ]
+    with opened(tmp_path / "memory") as memory:
+        written = [change.id for fact in facts for change in memory.add(fact, ALICE).changes]
+        memory.add("said in a session", TALK)
+        memory.add("of Bob alone", Scope(user_id="bob"))
+        memory.update(written[0], "Alice likes green tea", ALICE)
+    return written
+
+
+def parsed(done: Result) -> dict:
+    """Parse the one JSON document that a command printed."""
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout)
+
+
+def rows(done: Result) -> list[list[str]]:
+    """Split what a command printed for a pipe, the headings first."""
+    assert done.exit_code == 0, done.output
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+# -- add -------------------------------------------------------------------------------------------
+
+
+def test_add_makes_a_memory_and_tells_what_became_of_the_text(run, tmp_path: Path):
+    done = run("add", "Alice is tall", "--user", "alice")
+    again = run("add", "Alice is tall", "--user", "alice")
+
+    with opened(tmp_path / "memory") as memory:
+        [record] = memory.list(ALICE).records
+    assert (done.exit_code, done.stdout) == (0, f"Remembered: {record.id} Alice is tall\n")
+    assert (again.exit_code, again.stdout) == (0, f"Known: {record.id} Alice is tall\n")
+    assert record.times_told == 2
+
+
+def test_add_takes_the_whole_scope_a_kind_and_metadata(run, tmp_path: Path):
+    words = ("--user", "alice", "--agent", "helper", "--session", "talk", "--kind", "preference")
+    more = ("--metadata", "city=Lyon=2", "--metadata", "year:=2026", "--metadata", "a:b=c")
+    done = run("add", tmp_path / "there", "likes tea", *words, *more, "--json")
+
+    assert parsed(done)["changes"][0]["event"] == "ADD"
+    with opened(tmp_path / "there") as memory:
+        [record] = memory.list(TALK).records
+    assert (record.kind, record.scope) == ("preference", TALK)
+    assert record.metadata == {"city": "Lyon=2", "year": 2026, "a:b": "c"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "TEXT=None is missing"),
+        (("a text",), "Give --user, --agent or --session"),
+        (("a text", "--user", "*"), "must not be a wildcard"),
+        (("a text", "--user", "alice", "--kind", "joke"), "kind='joke'"),
+        (("a text", "--user", "alice", "--metadata", "plain"), "must be KEY=TEXT"),
+        (("a text", "--user", "alice", "--metadata", "n:=one"), "must be KEY:=JSON"),
+        ((" ", "--user", "alice"), "text=' '"),
+    ],
+)
+def test_a_wrong_add_is_bad_usage(run, tmp_path: Path, words: tuple[str, ...], said: str):
+    done = run("add", *words)
+
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_a_memory_without_the_text_is_not_taken_for_the_text(run, ids, tmp_path: Path):
+    done = run("add", tmp_path / "memory", "--user", "alice")
+    named = run("search", "graph=a,vectors=b", "--user", "alice")
+
+    assert (done.exit_code, named.exit_code) == (2, 2)
+    assert "TEXT=None is missing" in done.stderr
+    assert "QUESTION=None is missing" in named.stderr
+
+
+# -- search and list -------------------------------------------------------------------------------
+
+
+def test_search_prints_the_best_first_for_a_pipe(run, ids):
+    found = rows(run("search", "green tea", "--user", "alice"))
+
+    assert found[0] == ["score", "relevance", "id", "kind", "since", "text"]
+    assert found[1][2:] == [ids[0], "preference", "2026-01-05", "Alice likes green tea"]
+    assert float(found[1][0]) > 0
+
+
+def test_search_explains_scores(run, ids):
+    explained = rows(run("search", "green tea", "--user", "alice", "--explain"))
+    [best, *_] = parsed(run("search", "green tea", "--user", "alice", "--json"))["matches"]
+
+    assert explained[0][5] == "score is made of"
+    assert "lexical +0." in explained[1][5]
+    assert sum(best["score_details"].values()) == pytest.approx(best["score"])
+    assert best["record"]["scope"] == {"user_id": "alice", "agent_id": None, "session_id": None}
+
+
+def test_search_and_list_narrow_down(run, ids):
+    def texts(*words: str) -> list[str]:
+        found = parsed(run(*words, "--user", "alice", "--json"))
+        return [
+            one.get("record", one)["text"] for one in found.get("matches", found.get("records"))
+        ]
+
+    assert texts("search", "tea", "--top-k", "1") == ["Alice likes green tea"]
+    assert texts("search", "tea", "--filter", '{"n": 1}') == ["Alice likes green tea"]
+    assert texts("search", "tea", "--kind", "episode") == []
+    assert texts("search", "Rome", "--superseded", "--top-k", "1") == ["Alice lives in Rome"]
+    assert texts("list", "--kind", "preference") == ["Alice likes green tea"]
+    assert texts("list", "--filter", '{"n": {"gte": 2}}') == []
+    assert texts("list", "--session", "talk") == ["said in a session"]
+    assert "Alice lives in Rome" not in texts("list")
+    assert "Alice lives in Rome" in texts("list", "--superseded")
+    assert "of Bob alone" not in texts("list", "--superseded")
+
+
+def test_list_says_that_there_is_more(run, ids):
+    done = run("list", "--user", "alice", "--limit", "2")
+
+    assert len(rows(done)) == 3
+    assert done.stderr == "There are more: give a --limit above 2.\n"
+    assert parsed(run("list", "--user", "alice", "--limit", "2", "--json"))["more"] is True
+    assert parsed(run("list", "--user", "alice", "--json"))["more"] is False
+    assert rows(run("list", "--user", "alice", "--superseded"))[0][3] == "until"
+
+
+def test_nothing_found_is_said_on_stderr_and_no_failure(run, ids):
+    for words in (["search", "tea"], ["list"], ["graph"]):
+        done = run(*words, "--user", "carol")
+
+        assert (done.exit_code, done.stdout) == (0, "")
+        assert "othing" in done.stderr or "no relations" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["{", "[]", "1", '{"a": {"is": 1}}', '{"user_id": "bob"}', ""])
+@pytest.mark.parametrize("command", [["search", "tea"], ["list"]])
+def test_a_filter_that_is_none_is_bad_usage(run, ids, command: list[str], given: str):
+    done = run(*command, "--user", "alice", "--filter", given)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "ilter" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", "tea"], ["list"], ["show", "0000"], ["history", "0000"], ["graph"],
+        ["forget", "--yes"], ["forget", "--dry-run"],
+    ],
+)  # fmt: skip
+def test_every_command_of_a_scope_asks_whose_memory_it_is(run, ids, words: list[str]):
+    done = run(*words)
+
+    assert done.exit_code == 2
+    assert "Give --user, --agent or --session" in done.stderr
+
+
+# -- show, history, graph --------------------------------------------------------------------------
+
+
+def test_show_takes_the_beginning_of_an_id(run, ids):
+    shown = dict(rows(run("show", ids[2][:8], "--user", "alice")))
+    data = parsed(run("show", ids[2].upper()[:13], "--user", "alice", "--json"))
+
+    assert (shown["id"], shown["text"]) == (ids[2], "Alice lives in Oslo")
+    assert (shown["since"], shown["told"]) == ("2026-01-07 00:00:00Z", "once")
+    assert shown["relation 1"] == "Alice lives_in Oslo (since 2026-01-07)"
+    assert data["record"]["id"] == ids[2]
+    assert data["relations"][0]["object"] == "Oslo"
+    assert dict(rows(run("show", ids[0], "--user", "alice")))["metadata.n"] == "1"
+
+
+def test_show_of_what_another_has_finds_nothing(run, ids):
+    for words in (["show", ids[0]], ["history", ids[0]], ["show", ids[0][:8]], ["history", "f"]):
+        done = run(*words, "--user", "carol")
+
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "No record" in done.stderr
+
+
+def test_a_beginning_of_several_ids_is_bad_usage(run, tmp_path: Path):
+    with opened(tmp_path / "memory") as memory:
+        memory.add([f"text {number}" for number in range(40)], ALICE)  # of 16 first digits
+    counts = [run("show", digit, "--user", "alice") for digit in "0123456789abcdef"]
+
+    assert 2 in {one.exit_code for one in counts}
+    several = next(one for one in counts if one.exit_code == 2)
+    assert "ids begin. Give more of it: " in several.stderr
+
+
+def test_history_is_oldest_first_and_also_of_what_was_deleted(run, ids, tmp_path: Path):
+    lines = rows(run("history", ids[0][:10], "--user", "alice"))
+    with opened(tmp_path / "memory") as memory:
+        memory.delete(ids[0], ALICE)
+    data = parsed(run("history", ids[0], "--user", "alice", "--json"))
+
+    assert [one[1:] for one in lines[1:]] == [
+        ["ADD", "Alice likes tea"],
+        ["UPDATE", "Alice likes green tea"],
+    ]
+    assert [one["event"] for one in data["versions"]] == ["ADD", "UPDATE", "DELETE"]
+
+
+def test_a_graph_is_text_a_flowchart_or_data(run, ids):
+    assert run("graph", "--user", "alice").stdout == "Alice lives_in Oslo (since 2026-01-07)\n"
+    both = run("graph", "--user", "alice", "--superseded", "--entity", "rome", "--hops", "2")
+    assert both.stdout.startswith("Alice lives_in Rome (since 2026-01-06, until 2026-01-07)\n")
+    chart = run("graph", "--user", "alice", "--mermaid").stdout
+    assert chart.startswith('flowchart LR\n  n0["Alice"]\n')
+    [relation] = parsed(run("graph", "--user", "alice", "--json"))["relations"]
+    assert (relation["subject"], relation["object"]) == ("Alice", "Oslo")
+    assert run("graph", "--user", "alice", "--hops", "9").exit_code == 2
+    assert run("graph", "--user", "alice", "--mermaid", "--json").exit_code == 2
+
+
+# -- forget ----------------------------------------------------------------------------------------
+
+
+def left(tmp_path: Path) -> int:
+    with opened(tmp_path / "memory") as memory:
+        return len(memory.list(ALICE, include_superseded=True).records)
+
+
+def test_forget_counts_first_and_erases_only_when_told(run, ids, tmp_path: Path):
+    dry = rows(run("forget", "--user", "alice", "--dry-run"))
+    data = parsed(run("forget", "--user", "alice", "--dry-run", "--json"))
+    refused = run("forget", "--user", "alice")
+
+    assert ["graph.records", "4"] in dry
+    assert data["rows"]["graph.records"] == 4
+    assert refused.exit_code == 2
+    assert "must be given where nobody can be asked" in refused.stderr
+    assert left(tmp_path) == 4
+
+
+def test_forget_prints_the_receipt(run, ids, tmp_path: Path):
+    done = run("forget", "--user", "alice", "--yes")
+
+    assert ["graph.records", "4", "0"] in rows(done)
+    assert done.stderr == "All of user 'alice' is erased.\n"
+    receipt = parsed(run("forget", "--user", "bob", "--yes", "--json"))
+    assert (receipt["removed"]["graph.records"], receipt["complete"]) == (1, True)
+    assert set(receipt["left"].values()) == {0}
+    assert left(tmp_path) == 0
+
+
+def test_a_dry_run_counts_what_the_receipt_says(run, ids):
+    counted = parsed(run("forget", "--user", "alice", "--dry-run", "--json"))["rows"]
+    removed = parsed(run("forget", "--user", "alice", "--yes", "--json"))["removed"]
+    removed.pop("journal.rows")  # the erasure's own
+
+    assert {name: counted[name] for name in removed} == removed
+
+
+@pytest.mark.parametrize(("answer", "code", "number"), [("y\n", 0, 0), ("n\n", 1, 4), ("", 130, 4)])
+def test_forget_asks_on_a_terminal(
+    run, ids, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, number: int
+):
+    from typer.testing import CliRunner
+
+    from commonplace.cli.app import app
+
+    monkeypatch.setattr(commands, "can_ask", lambda: True)
+    done = CliRunner().invoke(app, ["forget", "--user", "alice"], input=answer)
+
+    assert done.exit_code == code, done.output
+    assert "4 records of user 'alice' in " in done.stderr
+    assert ("Nothing was erased." in done.stderr) is bool(number)
+    assert "half done" not in done.stderr
+    assert left(tmp_path) == number
+
+
+def test_what_is_left_of_an_erasure_is_a_failure(run, ids, monkeypatch: pytest.MonkeyPatch):
+    from commonplace import EraseReceipt, Memory
+
+    receipt = EraseReceipt(scope=ALICE, removed={"a": 1}, left={"b": 2}, at=MONDAY)
+    monkeypatch.setattr(Memory, "forget", lambda *_: receipt)
+    done = run("forget", "--user", "alice", "--yes")
+
+    assert done.exit_code == 1
+    assert "b\t0\t2\n" in done.stdout
+    assert "run the same command again" in done.stderr
+
+
+# -- the location ----------------------------------------------------------------------------------
+
+
+READS = [
+    ["search", "tea", "--user", "alice"], ["list", "--user", "alice"],
+    ["show", "0000", "--user", "alice"], ["history", "0000", "--user", "alice"],
+    ["graph", "--user", "alice"], ["forget", "--user", "alice", "--yes"],
+    ["forget", "--user", "alice", "--dry-run"], ["stats"], ["doctor"], ["reindex"],
+    ["reembed", "--embedder", "sentence-encoder"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READS, ids=lambda words: "-".join(words[:1]))
+def test_a_missing_memory_is_never_made_by_a_read(run, tmp_path: Path, words: list[str]):
+    left_out = run(*words)
+    given = run(words[0], "nowhere", *words[1:])
+
+    for done in (left_out, given):
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert "has no memory" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_environment_names_the_memory_that_is_left_out(
+    run, ids, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "memory").rename(tmp_path / "elsewhere")
+    monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path / "elsewhere"))
+
+    assert len(rows(run("list", "--user", "alice"))) == 4
+    assert run("doctor").exit_code == 0
+    assert run("list", tmp_path / "nowhere", "--user", "alice").exit_code == 1
+
+
+def test_an_edge_folder_that_is_in_use_is_told_in_a_sentence(run, tmp_path: Path):
+    pytest.importorskip("qdrant_edge")
+    from .test_commands import in_another_process
+
+    place = f"graph={tmp_path / 'memory'},vectors=edge://{tmp_path / 'edge'}"
+    assert run("add", place, "Alice likes tea", "--user", "alice").exit_code == 0
+    assert len(rows(run("list", place, "--user", "alice"))) == 2
+    with_edge = opened(tmp_path / "memory", vectors=f"edge://{tmp_path / 'edge'}")
+    with with_edge:
+        done = in_another_process("search", place, "tea", "--user", "alice")
+        counted = run("stats", place)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "is held by" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert counted.exit_code == 0, counted.output
