@@ -7,7 +7,10 @@ Each of the other sessions proves one thing, in an environment that has nothing 
 
 import json
 import os
+import re
 import shutil
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +29,14 @@ PACKAGES = ["commonplace", *(f"commonplace_{name}" for name in ADAPTERS)]
 # Sessions of releases older than those of the extras.
 APART = ["agentscope_v1", "agentscope_runtime", "mem0_v1"]
 PUBLIC_TYPES = 0.98  # of the public names of a package
+CONSTRAINTS = "constraints.txt"
+# Of Debian 12, of Python 3.12, and the newest.
+PIPS = ["pip==23.0", "pip==23.2", "pip"]
+RESOLVE_SECONDS = 300  # for one extra, with the downloads that old pips need to read metadata
 TYPED = ["core/commonplace", "adapters", "noxfile.py", "examples"]
 
 CORE = "core/tests"
-EMBEDDED = ["integrations_tests/backends", "integrations_tests/cli"]
+EMBEDDED = ["integrations_tests/backends", "integrations_tests/cli", "integrations_tests/docs"]
 ON_ANY_ENGINE = [  # whole memories, on each set of engines
     "integrations_tests/crash",
     "integrations_tests/test_extraction.py",
@@ -110,7 +117,7 @@ def full(session: nox.Session) -> None:
     check_types(session)
     session.run("pytest", *parallel(), *session.posargs)
     if not session.posargs:
-        for other in APART:
+        for other in ["package", *APART]:
             session.notify(other, posargs=[])
 
 
@@ -130,6 +137,38 @@ def agentscope_runtime(session: nox.Session) -> None:
 def mem0_v1(session: nox.Session) -> None:
     """Compare our `Memory` with that of mem0 1.x, call by call."""
     check_apart(session, "mem0_v1")
+
+
+@nox.session
+def planted(session: nox.Session) -> None:
+    """Plant deliberate faults in a copy of the source, one at a time: the tests catch each.
+
+    It takes an hour or more. Names choose some: `nox -s planted -- strands`.
+    """
+    session.install("-e", ".[all,testing]", *group("test", "servers"), *needed_by(*ADAPTERS))
+    session.run("python", "-m", "integrations_tests.planted", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site of the pages in build/site; a link that leads nowhere fails it."""
+    session.install(*group("docs"))
+    session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "1"})
+    from_elsewhere = re.compile(
+        r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=.?((?:https?:)?//[^\"'\s>]+)"
+        r"|url\([\"']?((?:https?:)?//[^)]+)"
+    )
+    for page in Path("build/site").rglob("*"):
+        if page.suffix in (".html", ".css"):
+            for found in from_elsewhere.finditer(page.read_text("utf-8")):
+                session.error(f"{page} loads {found[1] or found[2]}: nothing may be loaded")
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """Measure what docs/benchmarks.md tells, and write it: about 20 minutes on a quiet machine."""
+    session.install("-e", ".[all]", *group("benchmarks"))
+    session.run("python", "benchmarks/report.py", *session.posargs)
 
 
 @nox.session(python=PYTHONS)
@@ -165,6 +204,52 @@ def together(session: nox.Session) -> None:
     session.install(f"{wheel(session)}[all]")
     # With all public names: an adapter may import what it needs when it is asked for them.
     session.run("python", "-c", "; ".join(f"from {package} import *" for package in PACKAGES))
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """Build what is uploaded, the wheel from the sdist, and check that an index can show it."""
+    folder = Path(session.create_tmp()).resolve() / "package"
+    shutil.rmtree(folder, ignore_errors=True)
+    session.install("build", "twine>=6.1")  # 6.1: knows licences that are SPDX expressions
+    session.run("python", "-m", "build", "--outdir", str(folder), silent=True)
+    session.run("twine", "check", "--strict", *map(str, sorted(folder.iterdir())))
+
+
+@nox.session
+def constraints(session: nox.Session) -> None:
+    """Write the newest versions that go together, of everything that the extras install."""
+    session.install("uv")
+    session.run(
+        *("uv", "pip", "compile", "pyproject.toml", "--all-extras", "--universal", "--upgrade"),
+        *("--python-version", PYTHONS[0], "--no-annotate", "--quiet"),
+        *("--custom-compile-command", "nox -s constraints", "--output-file", CONSTRAINTS),
+    )
+
+
+@nox.session(python=PYTHONS[0])  # the oldest of these pips starts on no newer Python
+def resolve(session: nox.Session) -> None:
+    """Resolve every extra with old pips and the newest, each within a time; installs nothing."""
+    built = wheel(session)
+    extras = session.posargs or PROJECT["project"]["optional-dependencies"]
+    install = [f"{session.bin}/python", "-m", "pip", "install", "--dry-run", "--ignore-installed"]
+    failed = []
+    for pip in PIPS:
+        session.install("--upgrade", pip)
+        for extra in extras:
+            # As README says: all of them together need the constraints.
+            pinned = ["--constraint", CONSTRAINTS] if extra == "all" else []
+            command = [*install, "--quiet", *pinned, f"{built}[{extra}]"]
+            began = time.monotonic()
+            try:
+                # Not `session.run`, which has no limit of time.
+                subprocess.run(command, timeout=RESOLVE_SECONDS, check=True)  # noqa: S603
+            except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+                failed.append(f"{pip} [{extra}]")
+                session.warn(str(error))
+            session.log(f"{pip} [{extra}]: {time.monotonic() - began:.0f} seconds")
+    if failed:
+        session.error("Not resolved: " + ", ".join(failed))
 
 
 @nox.session
@@ -219,6 +304,7 @@ def parallel() -> list[str]:
 
 
 def tests_of(adapter: str) -> list[str]:
-    """List the files and folders with the tests of one adapter."""
+    """List the files and folders with the tests of one adapter, and of the pages that need it."""
     folder = Path("integrations_tests/adapters")
-    return sorted(map(str, [*folder.glob(f"test_{adapter}*.py"), *folder.glob(adapter)]))
+    own = sorted(map(str, [*folder.glob(f"test_{adapter}*.py"), *folder.glob(adapter)]))
+    return [*own, "integrations_tests/docs/test_code_blocks.py"]
