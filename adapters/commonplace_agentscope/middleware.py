@@ -126,7 +126,10 @@ class CommonplaceMiddleware(MiddlewareBase):
             chat=to_chat(chat_model),
             embedder=to_embedder(embedding_model),
         )
-        self._memory = AgentMemory(lazy, policy, log=LOG, on_event=on_event)
+        # The first recall may have to open the memory and to load a model.
+        self._memory = AgentMemory(
+            lazy, policy, log=LOG, first_recall_timeout=WRITE_PATIENCE, on_event=on_event
+        )
         self._replies = ReplyTracker(user_id, agent_id)
         self._prefix = tool_prefix
         location = client.location if client is not None else folder or ""

@@ -393,7 +393,9 @@ async def test_a_hung_memory_is_left_behind(memory, monkeypatch, caplog):
 
     monkeypatch.setattr(memory, "asearch", hang)
     monkeypatch.setattr(memory, "aadd", hang)
-    agent = await make(CommonplaceMiddleware(user_id="alice", client=memory, recall_timeout=0.02))
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory, recall_timeout=0.02)
+    middleware._memory._first_recall_timeout = None
+    agent = await make(middleware)
     async with asyncio.timeout(WRITE_PATIENCE / 2):
         answer = await agent.reply(UserMsg("alice", "hello"))
 

@@ -139,7 +139,8 @@ async def test_a_reply_for_nobody_gets_nothing_of_a_user_whose_reply_was_left_op
     await left_open.aclose()
 
 
-async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, caplog):
+@pytest.mark.parametrize("inject", ["transient", "persist"])
+async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, caplog, inject):
     memory.add("The secret of alice is walrus.", ALICE)
     memory.add("The secret of bob is quince.", BOB)
     who: ContextVar[str] = ContextVar("who")
@@ -154,7 +155,9 @@ async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, 
         answered.set()
         return use("search_memory", keywords=["secret"])
 
-    middleware = CommonplaceMiddleware(user_id=lambda agent: who.get(), client=memory)
+    middleware = CommonplaceMiddleware(
+        user_id=lambda agent: who.get(), client=memory, inject=inject
+    )
     agent = await make(middleware, script=[slowly, at_once])
 
     async def reply(user) -> None:
@@ -168,8 +171,43 @@ async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, 
     assert texts(memory) == ["The secret of alice is walrus."]
     assert texts(memory, BOB) == ["The secret of bob is quince."]
     assert not any("walrus" in seen or "quince" in seen for seen in agent.model.seen[1:])
+    assert notes(agent) == []
     assert "in this conversation" in caplog.text
     assert not middleware._replies._running
+
+
+async def test_a_search_that_ends_when_another_user_has_come_tells_nothing(memory, monkeypatch):
+    memory.add("The secret of alice is walrus.", ALICE)
+    who: ContextVar[str] = ContextVar("who")
+    asked, answered = asyncio.Event(), asyncio.Event()
+    search = memory.asearch
+
+    async def slowly(*args: Any, **options: Any) -> Any:
+        found = await search(*args, **options)
+        asked.set()
+        await answered.wait()
+        return found
+
+    async def at_once() -> Any:
+        answered.set()
+        return say("Hello bob.")
+
+    monkeypatch.setattr(memory, "asearch", slowly)
+    middleware = CommonplaceMiddleware(
+        user_id=lambda agent: who.get(), client=memory, mode="agent_control"
+    )
+    agent = await make(middleware, script=[use("search_memory", keywords=["secret"]), at_once])
+
+    async def reply(user) -> None:
+        who.set(user)
+        await agent.reply(UserMsg(user, f"hello from {user}"))
+
+    first = asyncio.create_task(reply("alice"))
+    await asked.wait()
+    await asyncio.gather(first, reply("bob"))
+
+    assert len(agent.model.seen) == 3
+    assert not any("walrus" in seen for seen in agent.model.seen)
 
 
 async def test_a_user_after_another_on_one_agent_has_his_own_memory(memory):

@@ -31,6 +31,8 @@ with warnings.catch_warnings(action="ignore"):  # what it imports is deprecated,
 
     from commonplace_agentscope.runtime import MemoryService
 
+from ..isolation.asking import Asker, ask, check
+
 ALICE = Scope(user_id="alice")
 
 
@@ -240,3 +242,30 @@ async def test_a_folder_of_another_embedder_does_not_start(tmp_path):
         await service.start()
 
     assert await service.health() is False
+
+
+def test_no_call_hands_out_what_is_of_another_user(memory):
+    service = MemoryService(client=memory)
+    sessions = ("s", "s1", None)
+
+    async def add_memory(asker: Asker) -> Any:
+        await service.add_memory(asker.user, [say(asker.text)], asker.random.choice(sessions))
+
+    async def search_memory(asker: Asker) -> Any:
+        found = await service.search_memory(asker.user, [say(asker.query)])
+        return [*map(repr, found)]
+
+    async def list_memory(asker: Asker) -> Any:
+        return [*map(repr, await service.list_memory(asker.user))]
+
+    async def delete_memory(asker: Asker) -> Any:
+        if asker.number % 5 == 0:
+            await service.delete_memory(asker.user, asker.random.choice(sessions))
+
+    cases = [add_memory, search_memory, list_memory, delete_memory]
+    with asyncio.Runner() as runner:
+        runner.run(service.start())
+        seen = ask({one.__name__: one for one in cases}, 400)
+        runner.run(service.stop())
+
+    check(seen, "add_memory", "delete_memory")

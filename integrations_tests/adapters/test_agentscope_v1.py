@@ -15,6 +15,7 @@ from commonplace import (
     InvalidRecordError,
     InvalidScopeError,
     Memory,
+    Policy,
     SchemaMismatchError,
     Scope,
     StoreUnavailableError,
@@ -37,6 +38,9 @@ from commonplace_agentscope.v1 import (
     AgentScopeV1Embedder,
     LongTermMemory,
 )
+
+from ..isolation.asking import Asker, ask, check, word_of
+from ..isolation.poison import TEXTS, check_note, fill, owner_of
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 COMPRESSES = hasattr(ReActAgent, "CompressionConfig")
@@ -666,3 +670,32 @@ def test_a_name_for_2_says_what_to_install():
 
     assert found.returncode == 1
     assert "MissingExtraError: 'agentscope>=2' is not installed" in found.stderr
+
+
+def test_no_call_hands_out_what_is_of_another_user_and_no_note_is_closed(memory):
+    def of(asker: Asker) -> LongTermMemory:
+        return LongTermMemory(user_id=asker.user, client=memory)
+
+    async def record(asker: Asker) -> Any:
+        return await of(asker).record([user(asker.text)])
+
+    async def retrieve(asker: Asker) -> Any:
+        return await of(asker).retrieve(user(asker.query))
+
+    async def record_to_memory(asker: Asker) -> Any:
+        return repr(await of(asker).record_to_memory("", [asker.text]))
+
+    async def retrieve_from_memory(asker: Asker) -> Any:
+        return repr(await of(asker).retrieve_from_memory([word_of(asker.other), "tea"]))
+
+    cases = [record, retrieve, record_to_memory, retrieve_from_memory]
+    seen = ask({one.__name__: one for one in cases}, 300)
+
+    check(seen, "record")
+
+    fill(memory)
+    with asyncio.Runner() as runner:
+        for number in range(len(TEXTS)):
+            found = LongTermMemory(user_id=owner_of(number).user_id, client=memory)
+            note = runner.run(found.retrieve(user("What do you know about me?")))
+            check_note(note, Policy(), f"zebra{number}x")
