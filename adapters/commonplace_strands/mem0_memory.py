@@ -195,11 +195,14 @@ def _check_arguments(arguments: Mapping[str, Any]) -> str:
 
 def _store(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
     metadata = arguments.get("metadata") or {}
+    identity: tuple[str, ...] = ()
     if isinstance(metadata, dict):  # the memory refuses anything else
         metadata = {name: one for name, one in metadata.items() if name not in TENANT_FIELDS}
+        identity = tuple(metadata)
     written = memory.add(
-        arguments["content"], scope, infer=False, metadata=metadata, origin="assistant"
-    )
+        arguments["content"], scope, infer=False, metadata=metadata, identity=identity,
+        origin="assistant",
+    )  # fmt: skip
     return _to_text(changes_of(written))
 
 

@@ -218,8 +218,8 @@ class CommonplaceMemoryStore:
         Metadata that would name a scope is left out.
 
         Returns:
-            Its id, the text and what happened: `ADD`; if it was known `NONE`, or
-            `UPDATE` where the metadata are new.
+            Its id, the text and what happened: `ADD`, or `NONE` if it was known with the same
+            metadata.
 
         Raises:
             InvalidScopeError: as `search`.
@@ -234,8 +234,9 @@ class CommonplaceMemoryStore:
         try:
             fact = Fact(text=content, kind=(*self._policy.kinds, "fact")[0], metadata=kept)
             written = await self._memory.aadd(
-                fact, scope.owner, infer=False, origin="assistant", wait=WRITE_PATIENCE
-            )
+                fact, scope.owner, infer=False, identity=tuple(kept), origin="assistant",
+                wait=WRITE_PATIENCE,
+            )  # fmt: skip
             if written.pending:
                 raise MemoryTimeoutError(call="add", seconds=WRITE_PATIENCE)
         except InvalidRecordError as error:
@@ -279,7 +280,10 @@ class CommonplaceMemoryStore:
             parts = [one for _, parts in run for one in parts]
             start = time.monotonic()
             try:
-                add = partial(self._memory.add, infer=extraction, metadata=extra, wait=False)
+                add = partial(
+                    self._memory.add, infer=extraction, metadata=extra,
+                    identity=self._policy.identity, wait=False,
+                )  # fmt: skip
                 await _accept(partial(add, parts, scope))
             except Exception as error:
                 self._agent_memory.report("failed", "write", scope, start, len(parts), error)

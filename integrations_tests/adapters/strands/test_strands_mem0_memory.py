@@ -127,6 +127,12 @@ class TestActions:
         assert stored == {"id": record.id, "memory": "Miso is a cat.", "event": "ADD"}
         assert record.metadata == {"n": 1}
 
+    def test_the_same_text_with_other_metadata_is_another_memory(self, tool):
+        given = [{"n": 1}, {"n": 2}, {"n": 1}]
+        stored = [told(tool(use("store", content="Miso.", metadata=one)))[0] for one in given]
+
+        assert [one["event"] for one in stored] == ["ADD", "ADD", "NONE"]
+
     def test_store_lets_no_metadata_name_a_tenant(self, tool, memory):
         names = ("user_id", "agent_id", "run_id", "app_id", "org_id")
         tool(use("store", content="Miso is a cat.", metadata=dict.fromkeys(names, "bob")))

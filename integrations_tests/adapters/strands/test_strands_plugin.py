@@ -17,7 +17,7 @@ from strands.types.agent import ConcurrentInvocationMode
 from commonplace import InvalidRecordError, InvalidScopeError, Message, Policy, Scope
 from commonplace.agents import await_within
 from commonplace.agents.prompt import FOOTER
-from commonplace.testing.contracts.adapter import AdapterContract
+from commonplace.testing.contracts.adapter import AdapterContract, PolicyContract
 from commonplace_strands import MemoryPlugin
 
 STATIC = Policy(mode="static_control")
@@ -45,17 +45,24 @@ def yes(result):
     return [{"interruptResponse": {"interruptId": one, "response": "yes"}} for one in asked]
 
 
-class TestStrands(AdapterContract):
+class TestStrands(AdapterContract, PolicyContract):
     @pytest.fixture
-    def turn(self, memory, make):
-        shared = MemoryPlugin(memory)
+    def turn_with(self, memory, make):
+        def turn(policy):
+            shared = MemoryPlugin(memory, policy=policy)
 
-        async def run(user, text):
-            agent = make(shared)
-            await agent.invoke_async(text, **of(user))
-            return agent.model.shown()
+            async def run(user, text):
+                agent = make(shared)
+                await agent.invoke_async(text, **of(user))
+                return agent.model.shown()
 
-        return run
+            return run
+
+        return turn
+
+    @pytest.fixture
+    def turn(self, turn_with):
+        return turn_with(Policy())
 
     @pytest.fixture
     def turn_without_memory(self, broken, make):

@@ -32,6 +32,7 @@ from commonplace import (
 from commonplace.agents.prompt import FOOTER
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
+from commonplace_strands.scope import read_tag, tag_message
 
 ALICE = Scope(user_id="alice")
 SCOPED = Policy(mode="agent_control")
@@ -88,6 +89,15 @@ class TestSearchAndAdd:
 
         assert [first[0]["event"], second[0]["event"]] == ["ADD", "NONE"]
         assert first[0]["id"] == second[0]["id"]
+
+    async def test_the_same_text_with_other_metadata_is_another_record(self, store, memory):
+        given = [{"project": "x"}, {"project": "y"}, {"project": "x"}]
+        added = [(await store.add("The tea is green.", one))[0] for one in given]
+
+        assert [one["event"] for one in added] == ["ADD", "ADD", "NONE"]
+        for name in "xy":
+            part = CommonplaceMemoryStore(memory, scope=ALICE, where={"project": name})
+            assert [one.content for one in await part.search("tea")] == ["The tea is green."]
 
     async def test_stores_of_one_memory_keep_to_their_scopes(self, memory):
         team = CommonplaceMemoryStore(memory, scope=Scope(agent_id="team"), name="team")
@@ -289,6 +299,16 @@ class TestMessages:
         store = CommonplaceMemoryStore(broken, scope=ALICE)
         with pytest.raises(StoreUnavailableError):
             await store.add_messages([said("Hello.")], numbered(0))
+
+    def test_a_stamp_for_one_memory_is_not_believed_by_another(self, memory, tmp_path):
+        message = said("I am alice.")
+        with Memory.open(str(tmp_path / "other"), embedder=HashEmbedder()) as other:
+            tag_message(message, memory, ALICE, "1")
+            [own, others] = [read_tag(message, one) for one in (memory, other)]
+
+        assert own is not None
+        assert own.scope == ALICE
+        assert others is None
 
     async def test_a_stamp_that_a_caller_made_up_is_not_believed(self, memory, make, told):
         store = CommonplaceMemoryStore(

@@ -108,6 +108,22 @@ class TestTools:
         assert re.search("in this scope|shown in this turn", result["content"][0]["text"])
         assert memory.get(record.id, ALICE) == record
 
+    @pytest.mark.parametrize(
+        ("name", "more"), [("update_memory", {"text": "x"}), ("forget_memory", {})]
+    )
+    def test_what_was_not_shown_in_this_turn_is_not_changed(
+        self, make, memory, use, record, name, more
+    ):
+        policy = Policy(mode="agent_control")
+        plugin = MemoryPlugin(memory, policy=policy, tools=ALL_TOOLS, consent=False)
+        agent = make(plugin, script=[use(name, memory_id=record.id, **more)])
+        agent("Go on.", **of("alice"))
+        (result,) = agent.model.results
+
+        assert result["status"] == "error"
+        assert "shown in this turn" in result["content"][0]["text"]
+        assert memory.get(record.id, ALICE) == record
+
     def test_history_tells_every_version_also_of_a_deleted_memory(self, ask, record):
         ask("alice", "update_memory", consents="y", memory_id=record.id, text="Miso is a dog.")
         ask("alice", "forget_memory", consents="y", memory_id=record.id)
