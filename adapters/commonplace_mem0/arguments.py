@@ -4,7 +4,7 @@ Code for 0.1 and 1.x gives ids as arguments, code for 2.x inside `filters`; each
 other way, so where the ids are shows which defaults the caller expects:
 
 - ids as arguments: 100 memories, no threshold, reranked if there is a reranker.
-- ids only in `filters`: 20 memories, threshold 0.1, not reranked.
+- ids only in `filters`: 20 memories, `THRESHOLD`, not reranked.
 
 Messages may be a text, a dict, or a list that mixes both:
 
@@ -33,13 +33,14 @@ logger: logging.Logger = logging.getLogger("commonplace_mem0")
 Compat = Literal["auto", "v1", "v2"]
 Era = Literal["v1", "v2"]
 LIMITS: Mapping[Era, int] = {"v1": 100, "v2": 20}
-THRESHOLD = 0.1
+# In place of 2.x's 0.1 of a cosine: our scores are relevances, and what answers a vague question,
+# such as "What do you know about me?", has one of 0.005. So at least what mem0 finds is found.
+THRESHOLD = 0.002
 PROCEDURAL = "procedural_memory"
 _SEARCH_ARGUMENTS = (
     *IDS, "limit", "top_k", "filters", "threshold", "rerank", "explain", "reference_date",
     "show_expired", "cursor",
 )  # fmt: skip
-_OUT_OF_RANGE = "Invalid {name}: {value!r}. Must be {what}."
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 _logged_kinds: set[str] = set()
 
@@ -109,6 +110,11 @@ class AddRequest:
     def remembered(self) -> Sequence[InputMessage]:
         """The messages that memories are made of: those of the system are not."""
         return [one for one in self.messages if one.chat_role != "system"]
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The caller's keys of the metadata: the same text with other values is another memory."""
+        return tuple(name for name in self.metadata if not name.startswith(promoted_key("")))
 
     @property
     def expires_at(self) -> datetime | None:
@@ -251,7 +257,7 @@ def read_request(
     compat: Compat,
     limit: int | None = None,
     top_k: int | None = None,
-    threshold: float | Unset | None = UNSET,
+    threshold: float | None = None,
     rerank: bool | None = None,
 ) -> ReadRequest:
     """Check a call that reads, and find its era.
@@ -331,28 +337,28 @@ def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
         raise TypeError(message)
 
 
-def _limit(limit: object, top_k: object, default: int) -> int:
+def _limit(limit: int | None, top_k: int | None, default: int) -> int:
     for name, value in (("limit", limit), ("top_k", top_k)):
-        if value is not None and type(value) is not int:
+        if value is None:
+            continue
+        if type(value) is not int:
             raise ValidationError(f"{name} must be a valid integer, not {value!r}")
-        if isinstance(value, int) and value < 0:
-            raise ValidationError(
-                _OUT_OF_RANGE.format(name=name, value=value, what="a non-negative integer")
-            )
-    if limit is not None and top_k is not None and limit != top_k:
+        if value < 0:
+            raise ValidationError(f"Invalid {name}: {value}. Must be a non-negative integer.")
+    if limit is None or top_k is None:
+        return next((one for one in (limit, top_k) if one is not None), default)
+    if limit != top_k:
         raise ValidationError(f"limit={limit} and top_k={top_k} differ. Give one: they are alike.")
-    found = limit if limit is not None else top_k
-    return found if isinstance(found, int) else default
+    return limit
 
 
-def _threshold(given: object, era: Era) -> float:
-    if given is UNSET or given is None:
+def _threshold(given: float | None, era: Era) -> float:
+    if given is None:
         return THRESHOLD if era == "v2" else 0.0
     if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given):
         raise ValidationError("threshold must be a valid number")
     if not 0 <= given <= 1:
-        what = "between 0 and 1 (inclusive)"
-        raise ValidationError(_OUT_OF_RANGE.format(name="threshold", value=given, what=what))
+        raise ValidationError(f"Invalid threshold: {given}. Must be between 0 and 1 (inclusive).")
     return float(given)
 
 

@@ -1,6 +1,6 @@
 """mem0's class `AsyncMemory` of every era, on the core's memory.
 
-`memory.py` is made from this file: change this one.
+Made from `memory.py` by `integrations_tests/adapters/mem0_awaited_face.py`.
 """
 
 import uuid
@@ -24,11 +24,7 @@ from .operations import counted
 
 
 class AsyncMem0Memory(AwaitedBase):
-    """Remembers for users, agents and runs; every call is awaited.
-
-    Calls written for mem0 0.1, 1.x and 2.x mean what they meant there: see `arguments` for how the
-    two shapes are distinguished, `filters` for the filter language, `convert` for the answers.
-    """
+    """Remembers for users, agents and runs; every call is awaited, as of `Memory`."""
 
     async def add(
         self,
@@ -47,14 +43,7 @@ class AsyncMem0Memory(AwaitedBase):
         llm: Any = None,
         wait: bool = True,
     ) -> Any:
-        """Remember messages, or the facts in them when a model is configured; one call of it.
-
-        A known fact answers `NONE`, or `UPDATE` where it brings something new, with the id it has.
-        Without `wait` the answer has a `ticket` and comes once nothing can be lost any more.
-
-        Args:
-            llm: a model for `memory_type="procedural_memory"` in place of the configured one.
-        """
+        """Remember messages, or the facts in them when a model is configured; one call of it."""
         request = add_request(
             messages,
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id},
@@ -81,7 +70,7 @@ class AsyncMem0Memory(AwaitedBase):
         filters: Mapping[str, Any] | None = None,
         *,
         top_k: int | None = None,
-        threshold: float | Unset | None = UNSET,
+        threshold: float | None = None,
         rerank: bool | None = None,
         explain: bool = False,
         reference_date: Any = None,
@@ -141,30 +130,18 @@ class AsyncMem0Memory(AwaitedBase):
         expiration_date: Any = UNSET,
         data: str | None = None,
     ) -> dict[str, str]:
-        """Change a memory's text, add to its metadata, or set when it ends.
-
-        Raises:
-            MemoryNotFoundError: there is none with this id.
-        """
+        """Change a memory's text, add to its metadata, or set when it ends."""
         plan = operations.update(self._settings, memory_id, text, metadata, expiration_date, data)
         return await self._run(plan)
 
     async def delete(self, memory_id: str | uuid.UUID) -> dict[str, str]:
-        """Delete a memory.
-
-        Raises:
-            MemoryNotFoundError: there is none with this id.
-        """
+        """Delete a memory."""
         return await self._run(operations.delete(memory_id))
 
     async def delete_all(
         self, user_id: Any = None, agent_id: Any = None, run_id: Any = None
     ) -> dict[str, Any]:
-        """Erase all memories of a user, agent or run, with their history and relations.
-
-        An agent or a run without a user is that of no user; with a `compat`, of every user. The
-        answer then says how many memories were `deleted`.
-        """
+        """Erase all memories of a user, agent or run, with their history and relations."""
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         scope = erase_scope(ids, compat=self._settings.compat)
         return await self._run(operations.delete_all(self._settings, scope))
@@ -178,17 +155,9 @@ class AsyncMem0Memory(AwaitedBase):
         await self._run(operations.reset())
 
     async def flush(self, timeout: float = 30.0) -> dict[str, Any]:
-        """Wait for what was added without waiting; return what is pending, what failed and why.
-
-        Args:
-            timeout: seconds.
-        """
+        """Wait for what was added without waiting; return what is pending, what failed and why."""
         return await self._run(operations.flush(timeout))
 
     async def chat(self, query: str) -> None:
-        """Do nothing, as in mem0.
-
-        Raises:
-            NotImplementedError: always.
-        """
+        """Do nothing, as in mem0."""
         raise NotImplementedError("Chat function not implemented yet.")

@@ -7,8 +7,8 @@ dimensions may have to be measured.
 import asyncio
 import inspect
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar
@@ -330,26 +330,19 @@ class _Closing:
     """A closing under way in a thread, which may be awaited and need not be, as in mem0."""
 
     def __init__(self, close: Callable[[], None]) -> None:
-        self._close = close
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="commonplace-mem0-close")
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._close()
-        except Exception as error:  # which somebody may await, or nobody
-            self._error = error
-            logger.warning("Closing failed: %s", error)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="commonplace-mem0-close")
+        self._done = thread.submit(close)
+        thread.shutdown(wait=False)
+        self._done.add_done_callback(_log_failure)
 
     def __await__(self) -> Generator[Any, None, None]:
         """Wait until the location can be opened again; raise what closing raised."""
-        return asyncio.to_thread(self._join).__await__()
+        return asyncio.wrap_future(self._done).__await__()
 
-    def _join(self) -> None:
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
+
+def _log_failure(closing: Future[None]) -> None:
+    if error := closing.exception():  # which somebody may await, or nobody
+        logger.warning("Closing failed: %s", error)
 
 
 def _llm(read: MemoryConfig, graph: ConfigSection | None) -> Any:

@@ -29,10 +29,12 @@ _NEO4J = ("url", "username", "password", "database", "base_label")
 _CREDENTIALS = ("username", "password")
 _FOLDERS = ("faiss", "chroma")
 _DEFAULT_COLLECTION = "mem0"
+# Arguments of the core's `Memory.open`, which mem0 never had: a user who gives them means them.
+_NOT_MEM0 = {"path", "vectors", "graph", "journal", "chat", "settings"}
 _WARNINGS = {
     "no_model": "No language model is configured, so add() stores texts as they are. Configure "
     '"llm", or pass infer=False to say that this is meant.',
-    "limit": "search() returns at most 1000 memories. get_all() pages through all of them.",
+    "limit": "search() returns at most 10000 memories. get_all() pages through all of them.",
     "data": "update(data=...) is mem0's old name. Use text=...",
     "users": "A call that names no user is about memories of no user: there were none, or others "
     "stay. Name the user_id, or make Memory(..., compat='v1') or 'v2' to act on every user's "
@@ -164,7 +166,7 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
     """Read a configuration of any kind; None is all defaults.
 
     Raises:
-        ConfigurationError: it is of another type.
+        ConfigurationError: it is of another type, or has arguments of the core's `Memory.open`.
     """
     if given is None:
         return MemoryConfig()
@@ -179,6 +181,12 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
             f"config must be a dict or a MemoryConfig, not {type(given).__name__}."
         )
     known = {one.name for one in fields(MemoryConfig)}
+    if meant := sorted(_NOT_MEM0 & values.keys()):
+        raise ConfigurationError(
+            f"config[{meant[0]!r}]={values[meant[0]]!r} is no key of mem0's. For a folder give "
+            '{"vector_store": {"provider": "qdrant", "config": {"path": ...}}}; or open the '
+            "memory yourself: Memory(core=commonplace.Memory.open(...))."
+        )
     unknown.add("", [name for name in values if name not in known])
     found = {name: value for name, value in values.items() if name in known and value is not None}
     return MemoryConfig(**found)

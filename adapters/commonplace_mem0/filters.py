@@ -100,7 +100,7 @@ def _time_condition(key: str, operator: str, value: Any) -> CompiledFilter:
         return written
     # The age that the caller gave a memory wins over when it was written.
     given = promoted_key(key)
-    return _any([{given: {operator: time}}, _all([written, _none([{given: {"ne": _IMPOSSIBLE}}])])])
+    return _any([{given: {operator: time}}, _all([written, _none([_has(given)])])])
 
 
 def _exists(key: str, ids: Mapping[str, str]) -> CompiledFilter:
@@ -108,7 +108,11 @@ def _exists(key: str, ids: Mapping[str, str]) -> CompiledFilter:
         return True
     if key == "user_id":
         return False
-    return {(promoted_key(key) if key in IDS else _field(key)): {"ne": _IMPOSSIBLE}}
+    return _has(promoted_key(key) if key in IDS else _field(key))
+
+
+def _has(field: str) -> CompiledFilter:
+    return {field: {"ne": _IMPOSSIBLE}}
 
 
 def _field(key: str) -> str:

@@ -1,6 +1,6 @@
 """mem0's class `Memory` of every era, on the core's memory.
 
-Made from `async_memory.py` by `integrations_tests/adapters/mem0_blocking_face.py`.
+`async_memory.py` is made from this file: change this one.
 """
 
 import uuid
@@ -81,7 +81,7 @@ class Mem0Memory(BlockingBase):
         filters: Mapping[str, Any] | None = None,
         *,
         top_k: int | None = None,
-        threshold: float | Unset | None = UNSET,
+        threshold: float | None = None,
         rerank: bool | None = None,
         explain: bool = False,
         reference_date: Any = None,

@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -132,35 +131,31 @@ def import_mem0(
     history = read_history(source)
     records, reasons = convert_points(read_points(source), history, read_relations(source))
     records.sort(key=_owner_order)
-    scopes = Counter(one.record.scope for one in records)
     deleted = set(history) - {one.record.id for one in records} - set(reasons)
-    counts: Counter[str] = Counter(refused=len(reasons))
-    done = 0
-    for _, group in groupby(records, key=lambda one: one.record.scope):
-        some = list(group)
-        if dry_run:
-            here = len(find_existing(memory, some))
-            counts.update(added=len(some) - here, known=here)
-        else:  # also what is here already: an interruption may have left it out of the index
-            loaded = import_records(memory, some, progress=_offset(progress, done, len(records)))
-            counts.update(added=loaded.added, known=loaded.existing, refused=loaded.refused)
-        done += len(some)
+    report = Mem0ImportReport(
+        scopes=Counter(one.record.scope for one in records),
+        refused=len(reasons),
+        reasons=reasons,
+        ownerless=tuple(sorted(deleted)),
+    )
+
+    def show(done: int) -> None:
         if progress is not None:
             progress(done, len(records))
-    return Mem0ImportReport(
-        scopes=scopes, reasons=reasons, ownerless=tuple(sorted(deleted)), **counts
-    )
+
+    if dry_run:
+        known = len(find_existing(memory, records))
+        show(len(records))
+        return replace(report, added=len(records) - known, known=known)
+    # Also what is here already: an interruption may have left it out of the index.
+    done = import_records(memory, records, progress=show)
+    refused = report.refused + done.refused
+    return replace(report, added=done.added, known=done.existing, refused=refused)
 
 
 def _owner_order(one: ImportedRecord) -> tuple[str, ...]:
     ids = one.record.scope
     return (*(name or "" for name in (ids.user_id, ids.agent_id, ids.session_id)), one.record.id)
-
-
-def _offset(
-    progress: Callable[[int, int], None] | None, done: int, total: int
-) -> Callable[[int], None] | None:
-    return None if progress is None else lambda some: progress(done + some, total)
 
 
 # -- conversion ---------------------------------------------------------------------------------
@@ -179,12 +174,7 @@ def convert_points(
             records.append(_convert_point(one, history.get(one.id, ())))
         except CommonplaceError as error:
             reasons[one.id] = str(error)
-    assigner = _RelationAssigner(records)
-    for number, row in enumerate(relations):
-        try:
-            assigner.assign(row)
-        except CommonplaceError as error:
-            reasons[f"relation {number}"] = str(error)
+    reasons |= _assign_relations(records, relations)
     return records, reasons
 
 
@@ -231,35 +221,35 @@ def _past_texts(
     return tuple(sorted(texts, key=lambda one: one[1])[:-1])
 
 
-class _RelationAssigner:
-    """Gives relations of 1.x to memories that name them: mem0 did not store which one states it.
+def _assign_relations(
+    records: list[ImportedRecord], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Give each relation to a memory of its owner that names both ends, else to a new fact.
 
-    The text of each memory is folded once for all relations.
+    1.x did not store which memory states one. The records change in place; the answer is why some
+    relations cannot be stored. The text of each memory is folded once for all relations.
     """
-
-    def __init__(self, records: list[ImportedRecord]) -> None:
-        self._records = records
-        self._texts: dict[Scope, list[tuple[int, str]]] = {}
-        for place, one in enumerate(records):
-            self._add_text(place, one.record)
-
-    def assign(self, row: Mapping[str, Any]) -> None:
-        """Give a relation to a memory of its owner that names both ends, else to a new fact."""
-        scope = to_scope(row)
-        relation = _relation(row)
-        ends = [relation.subject.casefold(), relation.object.casefold()]
-        for place, text in self._texts.get(scope.owner, ()):
-            if all(end in text for end in ends):
-                one = self._records[place]
-                self._records[place] = replace(one, relations=(*one.relations, relation))
-                return
-        words = _spaced(row["relationship"]).lower()
-        record = _fact(scope, f"{relation.subject} {words} {relation.object}", row)
-        self._records.append(ImportedRecord(record=record, relations=(relation,)))
-        self._add_text(len(self._records) - 1, record)
-
-    def _add_text(self, place: int, record: Record) -> None:
-        self._texts.setdefault(record.scope.owner, []).append((place, record.text.casefold()))
+    texts: dict[Scope, list[tuple[int, str]]] = {}
+    for place, one in enumerate(records):
+        texts.setdefault(one.record.scope.owner, []).append((place, one.record.text.casefold()))
+    reasons: dict[str, str] = {}
+    for number, row in enumerate(rows):
+        try:
+            scope, relation = to_scope(row), _relation(row)
+            owned = texts.setdefault(scope.owner, [])
+            ends = [relation.subject.casefold(), relation.object.casefold()]
+            named = (place for place, text in owned if all(end in text for end in ends))
+            if (first := next(named, None)) is not None:
+                one = records[first]
+                records[first] = replace(one, relations=(*one.relations, relation))
+                continue
+            words = _spaced(row["relationship"]).lower()
+            fact = _fact(scope, f"{relation.subject} {words} {relation.object}", row)
+            records.append(ImportedRecord(record=fact, relations=(relation,)))
+            owned.append((len(records) - 1, fact.text.casefold()))
+        except CommonplaceError as error:
+            reasons[f"relation {number}"] = str(error)
+    return reasons
 
 
 def _relation(row: Mapping[str, Any]) -> Relation:

@@ -55,11 +55,6 @@ _DEFAULT_EMBEDDERS = {
 }
 _DEFAULT_LOCAL = "multi-qa-MiniLM-L6-cos-v1"
 _DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L-6-v2"
-_MEM0_FACTORIES = {
-    "llm": "LlmFactory",
-    "embedder": "EmbedderFactory",
-    "reranker": "RerankerFactory",
-}
 _TEXT_KEYS = ("text", "fact", "memory", "data")
 _OLD_EVENTS = ("NONE", "DELETE")
 _TEXT_SCHEMA = {
@@ -124,8 +119,8 @@ def _parse(text: str) -> Any:
 # -- language models ----------------------------------------------------------------------------
 
 
-class Mem0ChatModel:
-    """A model as the core's chat model; it may be exchanged between two calls.
+class _ExchangeableModel:
+    """A model that may be exchanged between two calls.
 
     Attributes:
         model: None for none yet.
@@ -135,39 +130,33 @@ class Mem0ChatModel:
 
     def __init__(self, model: ModelFunction | None) -> None:
         self.model = model
+
+    def _given(self) -> ModelFunction:
+        if self.model is None:
+            raise ConfigurationError("No language model is configured any more. Configure llm.")
+        return self.model
+
+
+class Mem0ChatModel(_ExchangeableModel):
+    """A model as the core's chat model."""
 
     def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text."""
-        return normalize_facts(reply_text(_given(self.model)(system, user, schema)))
+        return normalize_facts(reply_text(self._given()(system, user, schema)))
 
 
-class AsyncMem0ChatModel:
-    """Any model as the core's asynchronous one: many wait at once, none blocks the loop.
-
-    Attributes:
-        model: None for none yet.
-    """
-
-    id = "mem0"
-
-    def __init__(self, model: ModelFunction | None) -> None:
-        self.model = model
+class AsyncMem0ChatModel(_ExchangeableModel):
+    """Any model as the core's asynchronous one: many wait at once, none blocks the loop."""
 
     async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text; a coroutine function is awaited on the running loop."""
-        model = _given(self.model)
+        model = self._given()
         if is_async(model):
             reply = await model(system, user, schema)
         else:
             loop = asyncio.get_running_loop()
             reply = await loop.run_in_executor(_model_threads(), model, system, user, schema)
         return normalize_facts(reply_text(reply))
-
-
-def _given(model: ModelFunction | None) -> ModelFunction:
-    if model is None:
-        raise ConfigurationError("No language model is configured any more. Configure llm.")
-    return model
 
 
 def to_model(given: ConfigSection | None, unknown: UnknownKeys) -> ModelFunction | None:
@@ -501,8 +490,8 @@ def rerank(reranker: Any, query: str, items: Items, limit: int) -> Items:
 def _loader(what: str, kind: str, name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
     """Make what loads a model of sentence-transformers once, also from several threads."""
     loading = threading.Lock()
+    loaded: list[Any] = []
 
-    @cache
     def load() -> Any:
         try:
             import sentence_transformers
@@ -511,13 +500,12 @@ def _loader(what: str, kind: str, name: str, options: Mapping[str, Any]) -> Call
             raise DependencyError(
                 f"{what} needs sentence-transformers. pip install sentence-transformers{hint}."
             ) from error
-        return getattr(sentence_transformers, kind)(name, **options)
-
-    def locked() -> Any:
         with loading:
-            return load()
+            if not loaded:
+                loaded.append(getattr(sentence_transformers, kind)(name, **options))
+            return loaded[0]
 
-    return locked
+    return load
 
 
 # -- mem0's own providers -----------------------------------------------------------------------
@@ -539,7 +527,7 @@ def _mem0_provider(
     if "mem0.memory.telemetry" not in sys.modules:
         os.environ["MEM0_TELEMETRY"] = "False"
     try:
-        factory = getattr(importlib.import_module("mem0.utils.factory"), _MEM0_FACTORIES[what])
+        factory = getattr(importlib.import_module("mem0.utils.factory"), f"{what.title()}Factory")
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
             f"The {what} provider {given.provider!r} is one of mem0's own. pip install mem0ai, or "

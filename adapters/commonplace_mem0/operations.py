@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from commonplace import (
-    Change,
     CommonplaceError,
     Extraction,
     Fact,
@@ -58,7 +57,7 @@ ERASED = {"message": "Memories deleted successfully!"}
 RESET_TIMEOUT = 30.0  # seconds
 MAX_RELATIONS = 100
 _MISTAKES = (ValidationError, ClosedError)  # of the caller, not the memory's
-_MAX_MATCHES = 1_000
+_MAX_MATCHES = 10_000
 _PAGE = 1_000
 _NO_MODEL = (
     "infer=True needs a language model and none is configured. Configure one, such as "
@@ -159,7 +158,9 @@ def _add_verbatim(
         for one, extra in zip(messages, extras, strict=True)
     ]
     origin = _origin(messages)
-    written = yield call("add", facts, request.scope, wait=request.wait, origin=origin)
+    written = yield call(
+        "add", facts, request.scope, identity=request.identity, wait=request.wait, origin=origin
+    )
     shown = extras if request.infer is False else []
     return (yield from _added(settings, request, written, shown))
 
@@ -217,49 +218,36 @@ def _added(
 ) -> Plan[dict[str, Any]]:
     if written.pending:
         return {"results": [], "ticket": written.operation}
-    changes = written.changes
-    ended = yield from _ended(request.scope, changes)
-    changes = tuple(one for one in changes if one.id not in ended)
+    # What changed without a new text has perhaps been ended by another of them.
+    same = [x.id for x in written.changes if x.event == "UPDATE" and x.text == x.previous]
+    ended = yield from _ended(request.scope, same)
+    changes = [one for one in written.changes if one.id not in ended]
     more = extras if len(extras) == len(changes) else [{}] * len(changes)
     answer: dict[str, Any] = {
         "results": [to_add_item(one, extra) for one, extra in zip(changes, more, strict=True)]
     }
     added = [one.id for one in changes if one.event == "ADD"]
     if settings.compat == "v1":
+        if added:
+            stated = yield call("relations", request.scope, include_superseded=True)
+            ended |= yield from _ended(request.scope, superseded_ids(stated, added))
         answer["results"] += [
             {"id": one, "memory": text, "event": "DELETE"} for one, text in ended.items()
         ]
-    if settings.compat == "v1" and added:
-        found = yield from _superseded(request.scope, added)
-        answer["results"] += [one for one in found if one["id"] not in ended]
     if settings.shows_relations:
-        stated: Sequence[Relation] = ()
-        if added:
-            stated = yield call("relations", request.scope, records=added)
+        stated = (yield call("relations", request.scope, records=added)) if added else ()
         triples = to_triples(relations_of(stated, added))
         answer["relations"] = {"deleted_entities": [], "added_entities": [[x] for x in triples]}
     return answer
 
 
-def _ended(scope: Scope, changes: Sequence[Change]) -> Plan[dict[str, str | None]]:
-    """Find the memories that an addition has ended, and their texts: others replace them."""
+def _ended(scope: Scope, ids: Sequence[str]) -> Plan[dict[str, str]]:
+    """Read the texts of those of these memories that others have replaced."""
     found = {}
-    for one in changes:
-        if one.event == "UPDATE" and one.text == one.previous:
-            record = yield call("get", one.id, scope, include_expired=True)
-            if record is not None and record.valid_to is not None:
-                found[one.id] = one.text
-    return found
-
-
-def _superseded(scope: Scope, added: Sequence[str]) -> Plan[list[dict[str, Any]]]:
-    """List what is no longer true since these memories were added, as 1.x did."""
-    stated = yield call("relations", scope, include_superseded=True)
-    found = []
-    for one in superseded_ids(stated, added):
+    for one in ids:
         record = yield call("get", one, scope, include_expired=True)
         if record is not None and record.valid_to is not None:
-            found.append({"id": record.id, "memory": record.text, "event": "DELETE"})
+            found[one] = record.text
     return found
 
 
@@ -285,9 +273,8 @@ def search(
     text = shorten(query.replace("\x00", " "))
     scopes = (yield from _scopes(settings, request.scope)) if request.limit else []
     found: Sequence[Sequence[Match]] = yield [
-        call("search", text, scope, where=None if where is True else where, **options)
-        for scope in scopes
-        if (where := request.where(scope)) is not False
+        call("search", text, scope, where=where, **options)
+        for scope, where in _filtered(scopes, request)
     ]
     matches = [one for some in found for one in some]
     if len(found) > 1:
@@ -318,24 +305,29 @@ def get_all(
     """
     items: list[dict[str, Any]] = []
     scopes = yield from _scopes(settings, request.scope)
-    user, more = None, cursor or None
-    if cursor and request.scope.user_id is None:
-        user, _, more = cursor.partition("\n")
-    ahead = [one for one in scopes if (one.user_id or "") >= (user or "")]
-    end = ""
-    for scope in ahead:
-        if len(items) >= request.limit:
-            end = f"{scope.user_id or ''}\n"
-            break
-        inner = more if user is None or (scope.user_id or "") == user else None
-        records, end = yield from _listed(scope, request, len(items), inner, show_expired)
-        items += map(to_item, records)
-        if end:
-            end = end if request.scope.user_id else f"{scope.user_id or ''}\n{end}"
-            break
+    named = request.scope.user_id is not None
+    first, _, more = ("", "", cursor or "") if named else (cursor or "").partition("\n")
+    ahead = [one for one in _filtered(scopes, request) if named or (one[0].user_id or "") >= first]
+    if ahead and not named and (ahead[0][0].user_id or "") != first:
+        more = ""  # its user is gone
+    while ahead and len(items) < request.limit:
+        scope, where = ahead[0]
+        page = yield call(
+            "list",
+            scope,
+            where=where,
+            limit=min(_PAGE, request.limit - len(items)),
+            cursor=more or None,
+            include_superseded=show_expired,
+            include_expired=show_expired,
+        )
+        items += map(to_item, page.records)
+        more = page.cursor or ""
+        if not more:
+            del ahead[0]
     answer: dict[str, Any] = {"results": items}
-    if end and items:
-        answer["cursor"] = end
+    if ahead and items:
+        answer["cursor"] = more if named else f"{ahead[0][0].user_id or ''}\n{more}"
     if not items:
         _warn_of_users(settings, request.scope)
     if settings.shows_relations:
@@ -343,28 +335,16 @@ def get_all(
     return settings.shape(answer)
 
 
-def _listed(
-    scope: Scope, request: ReadRequest, held: int, cursor: str | None, show_expired: bool
-) -> Plan[tuple[list[Any], str]]:
-    """List the records of a scope until the limit; return where the next ones begin, or ""."""
-    records: list[Any] = []
-    where = request.where(scope)
-    more = cursor or None
-    while where is not False and held + len(records) < request.limit:
-        page = yield call(
-            "list",
-            scope,
-            where=None if where is True else where,
-            limit=min(_PAGE, request.limit - held - len(records)),
-            cursor=more,
-            include_superseded=show_expired,
-            include_expired=show_expired,
-        )
-        records += page.records
-        more = page.cursor
-        if more is None:
-            break
-    return records, more or ""
+def _filtered(
+    scopes: Sequence[Scope], request: ReadRequest
+) -> list[tuple[Scope, Mapping[str, Any] | None]]:
+    """Pair the scopes with what is asked of their records, without those that can have none."""
+    pairs = [(one, request.where(one)) for one in scopes]
+    return [
+        (one, None if isinstance(where, bool) else where)
+        for one, where in pairs
+        if where is not False
+    ]
 
 
 def _relations(scopes: Sequence[Scope], **options: Any) -> Plan[list[Relation]]:
@@ -440,7 +420,7 @@ def update(
     expiration_date: Any,
     data: str | None,
 ) -> Plan[dict[str, str]]:
-    """Change a memory; metadata is added to what it has, and never moves it to another owner.
+    """Change a memory, expired or not; metadata is added, and never moves it to another owner.
 
     Args:
         data: the old name of `text`.
@@ -466,12 +446,23 @@ def update(
     try:
         scope = yield from _existing_scope(memory_id)
         if text is not None or options:
-            yield call("update", str(memory_id), text, scope, **options)
+            yield from _update(str(memory_id), text, scope, options)
     except RecordNotFoundError as error:
         raise MemoryNotFoundError(
             f"Memory with id {memory_id} not found. Please provide a valid 'memory_id'"
         ) from error
     return dict(UPDATED)
+
+
+def _update(name: str, text: str | None, scope: Scope, options: dict[str, Any]) -> Plan[None]:
+    """Update a record; the core changes an expired one only where an end is given, even its own."""
+    try:
+        yield call("update", name, text, scope, **options)
+    except RecordNotFoundError:
+        record = yield call("get", name, scope, include_expired=True)
+        if record is None:
+            raise
+        yield call("update", name, text, scope, **{"expires_at": record.expires_at, **options})
 
 
 def delete(memory_id: object) -> Plan[dict[str, str]]:

@@ -357,10 +357,10 @@ def test_the_same_text_again_is_known_by_the_id_it_has(m):
     assert 1 == len(m.get_all(user_id="a")["results"])
 
 
-def test_a_known_text_with_new_metadata_is_an_update_that_keeps_both(m):
-    [first] = m.add("tea", user_id="a", metadata={"x": 1, "y": 1}, infer=False)["results"]
+def test_a_known_text_with_a_new_expiry_is_an_update(m):
+    [first] = m.add("tea", user_id="a", metadata={"x": 1}, infer=False)["results"]
     [again] = m.add(
-        "tea", user_id="a", metadata={"y": 2}, expiration_date="2099-01-01", infer=False
+        "tea", user_id="a", metadata={"x": 1}, expiration_date="2099-01-01", infer=False
     )["results"]
 
     assert ["id", "memory", "event", "previous_memory", "role"] == [
@@ -370,8 +370,22 @@ def test_a_known_text_with_new_metadata_is_an_update_that_keeps_both(m):
         again[key] for key in ("id", "event", "memory", "previous_memory")
     )
     [got] = m.get_all(user_id="a")["results"]
-    assert {"x": 1, "y": 2} == got["metadata"]
+    assert {"x": 1} == got["metadata"]
     assert "2099-01-01" == got["expiration_date"]
+
+
+def test_the_same_text_with_other_metadata_is_another_memory(m):
+    given = [{"project": "x"}, {"project": "y"}, {"project": "x"}, None]
+    for run in (None, "r1"):
+        added = [
+            m.add("tea", user_id="a", run_id=run, metadata=one, infer=False)["results"][0]
+            for one in given
+        ]
+        assert ["ADD", "ADD", "NONE", "ADD"] == [one["event"] for one in added]
+        assert (added[2]["id"], 3) == (added[0]["id"], len({one["id"] for one in added}))
+    for name in "xy":
+        found = m.search("tea", filters={"user_id": "a", "project": name})["results"]
+        assert [{"project": name}] * 2 == [one["metadata"] for one in found]
 
 
 def test_the_same_text_again_is_counted(m):
@@ -518,6 +532,27 @@ def test_the_last_day_of_the_calendar_is_never(m):
     [held] = m.get_all(user_id="a")["results"]
 
     assert "9999-12-31" == held["expiration_date"]
+
+
+def test_an_expired_memory_is_updated_and_stays_expired(m):
+    [one] = m.add("tea", user_id="a", infer=False, metadata={"n": 1}, expiration_date="2001-01-01")[
+        "results"
+    ]
+
+    m.update(one["id"], text="green tea")
+    m.update(one["id"], metadata={"k": 2})
+
+    held = m.get(one["id"])
+    assert ("green tea", {"n": 1, "k": 2}, "2001-01-01") == (
+        held["memory"],
+        held["metadata"],
+        held["expiration_date"],
+    )
+    assert ["ADD", "UPDATE", "UPDATE"] == [x["event"] for x in m.history(one["id"])]
+    assert [] == m.get_all(user_id="a")["results"]
+    m.delete(one["id"])
+    with pytest.raises(MemoryNotFoundError):
+        m.update(one["id"], text="tea")
 
 
 def test_an_expiry_can_be_moved_and_taken_back(m):
@@ -1144,3 +1179,8 @@ def test_our_configuration_object_is_read_like_a_dict(tmp_path):
 @pytest.fixture(autouse=True)
 def _logged(caplog):
     caplog.set_level(logging.WARNING)
+
+
+def test_an_argument_of_the_core_is_no_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"config\['path'\].*vector_store.*core="):
+        Memory.from_config({"path": str(tmp_path)})

@@ -337,6 +337,18 @@ def test_live_memories_are_found_behind_any_number_of_expired_ones(tmp_path):
         assert 10 == len(m.get_all(filters={"user_id": "a"}, top_k=10)["results"])
 
 
+def test_a_search_gives_as_many_as_are_wanted_and_says_where_that_ends(tmp_path, caplog):
+    with Memory(config(tmp_path)) as m:
+        for first in (0, 550):
+            many = [f"tea number {n}" for n in range(first, first + 550)]
+            m.add(many, user_id="a", infer=False)
+
+        assert 1_100 == len(m.search("tea", user_id="a", limit=10_000)["results"])
+        assert "at most" not in caplog.text
+        assert 1_100 == len(m.search("tea", user_id="a", limit=10_001)["results"])
+    assert "at most 10000" in caplog.text
+
+
 def test_no_score_is_below_the_threshold_nor_depends_on_what_else_is_stored(tmp_path):
     query = "grey cat on the sofa"
     with Memory(config(tmp_path)) as m:
@@ -354,6 +366,30 @@ def test_no_score_is_below_the_threshold_nor_depends_on_what_else_is_stored(tmp_
         for threshold in (0.2, 0.5, 0.9):
             found = m.search(query, user_id="a", threshold=threshold)["results"]
             assert all(one["score"] >= threshold for one in found)
+
+
+# What mem0 2.2.1 with a small sentence model finds of them by default, or more.
+VAGUE = {
+    "What do you know about me?": ("Name is Alex", "Loves basketball", "Loves gaming"),
+    "Tell me about Alice's hobbies": (
+        *("Likes to play cricket on weekends", "Improving her tennis skills"),
+        "I am working on improving my tennis skills. Suggest some online courses.",
+    ),
+    "What are my preferences?": ("Prefers dark roast coffee", "Loves sci-fi movies"),
+    "你知道我什么?": ("我叫小明", "喜欢打篮球"),
+}
+
+
+def test_a_vague_question_finds_what_there_is_and_an_explicit_threshold_holds(tmp_path):
+    with Memory({"vector_store": config(tmp_path)["vector_store"]}) as m:
+        for number, (question, held) in enumerate(VAGUE.items()):
+            who = {"user_id": f"u{number}"}
+            m.add(list(held), **who, infer=False)
+
+            assert set(held) == set(texts(m.search(question, filters=who)))
+            above = m.search(question, filters=who, threshold=0.5)["results"]
+            assert all(one["score"] >= 0.5 for one in above)
+            assert len(above) < len(held)
 
 
 def test_a_question_that_was_asked_before_does_not_stand_before_its_answer(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 import commonplace_mem0
 
-from . import mem0_blocking_face
+from . import mem0_awaited_face
 
 ONLY_OURS = {
     "limit": "its name in 0.1 and 1.x",
@@ -28,7 +28,10 @@ ONLY_THEIRS = {"kwargs": "swallows whatever is misspelt"}
 # mem0's default, and why ours is another value.
 OTHER_DEFAULTS = {
     ("search", "top_k"): "20, or 100 for ids as arguments",
-    ("search", "threshold"): "0.1, or none for ids as arguments",
+    (
+        "search",
+        "threshold",
+    ): "0.1 of a cosine; 0.002 of our scores, none for ids as arguments",
     ("search", "rerank"): "False, or True for ids as arguments",
     ("get_all", "top_k"): "20, or 100 for ids as arguments",
     ("add", "infer"): "True, but without a model texts are kept as they are",
@@ -96,10 +99,10 @@ def test_every_public_method_of_mem0_is_there(mem0):
         assert public - set(dir(getattr(commonplace_mem0, face))) == set()
 
 
-def test_the_blocking_face_is_made_from_the_awaited_one():
-    made = mem0_blocking_face.blocking(mem0_blocking_face.SOURCE.read_text("utf-8"))
+def test_the_awaited_face_is_made_from_the_blocking_one():
+    made = mem0_awaited_face.awaited(mem0_awaited_face.SOURCE.read_text("utf-8"))
 
-    assert made == mem0_blocking_face.TARGET.read_text("utf-8"), mem0_blocking_face.__doc__
+    assert made == mem0_awaited_face.TARGET.read_text("utf-8"), mem0_awaited_face.__doc__
 
 
 def test_the_places_of_the_first_version_are_kept():
