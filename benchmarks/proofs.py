@@ -1,10 +1,14 @@
 """Does the embedded engine lose, double or leak anything? The long forms of tests of the suite.
 
+    python benchmarks/proofs.py crashes [--engines embedded,edge,neo4j+folder,neo4j+qdrant]
+    python benchmarks/proofs.py faults [--engines embedded,edge]
     python benchmarks/proofs.py processes [--rounds 10] [--seconds 10]
+    python benchmarks/proofs.py hosts [--seconds 120]
     python benchmarks/proofs.py disk [--times 20]
     python benchmarks/proofs.py damage [--number 120]
     python benchmarks/proofs.py erasure [--times 20]
     python benchmarks/proofs.py workers [--rounds 10]
+    python benchmarks/proofs.py isolation [--operations 1000000]
 
 Each prints counts, and ends with 1 if anything is wrong. What it does with a seed, it does again
 with that seed, as far as the machine has the same speed. `disk` mounts a small file system, for
@@ -14,9 +18,11 @@ which it needs to be root.
 import dataclasses
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,15 +30,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+sys.path.append(str(Path(__file__).parents[1] / "integrations_tests"))
 sys.path.append(str(Path(__file__).parents[1] / "integrations_tests" / "crash"))
 import erased_bytes
 import file_damage
 import full_disk
 import many_processes
 import web_worker
+from isolation.play import play
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 console = Console()
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--timeout=0", "-p", "no:cacheprovider")
 Seed = Annotated[int, typer.Option(help="Of all random choices.")]
 
 
@@ -56,6 +65,45 @@ def numbers(counts: Any) -> dict[str, int]:
 
 
 @app.command()
+def crashes(engines: str = "embedded,edge,neo4j+folder,neo4j+qdrant", form: str = "long") -> None:
+    """Let processes die at every point of every action, and print what they left, by action."""
+    run_matrix("test_crash.py", "CRASHES", engines, form)
+
+
+@app.command()
+def faults(engines: str = "embedded,edge", form: str = "long") -> None:
+    """Let each call of each store fail in each way; print what that left, by kind of fault."""
+    run_matrix("test_port_faults.py", "PORT_FAULTS", engines, form)
+
+
+def run_matrix(tests: str, variable: str, engines: str, form: str) -> None:
+    """Run the test of a file that has a long form, on some engines, and print its counts.
+
+    Args:
+        variable: of the environment, that asks it for a form; with `_REPORT`, for its counts.
+    """
+    names = ("runs", "killed", "missed", "lost", "doubled", "diverged", "left", "failed")
+    total, examples = dict.fromkeys(names, 0), []
+    for one in engines.split(","):
+        with tempfile.TemporaryDirectory() as home:
+            report = Path(home) / "report.json"
+            subprocess.run(
+                [*PYTEST, f"integrations_tests/crash/{tests}", "-k", f"[{one}]"],
+                env={**os.environ, variable: form, f"{variable}_REPORT": str(report)},
+                cwd=Path(__file__).parents[1],
+                check=False,
+            )
+            found = json.loads(report.read_text())
+        table = Table("", *names, title=f"{one}: {found['seconds']:,.0f} s")
+        for action, counts in found["actions"].items():
+            table.add_row(action, *(f"{counts[name]:,}" for name in names))
+            examples += [f"{one}: {example}" for example in counts["examples"]]
+            total = {name: number + counts[name] for name, number in total.items()}
+        console.print(table)
+    show(total, len(examples), examples)
+
+
+@app.command()
 def processes(rounds: int = 10, seconds: float = 10.0, seed: Seed = 1) -> None:
     """Let eight processes read and write one folder while random ones are killed."""
     total, ledger = many_processes.Counts(), many_processes.Ledger()
@@ -65,6 +113,21 @@ def processes(rounds: int = 10, seconds: float = 10.0, seed: Seed = 1) -> None:
             total += one.run(seconds, kill_every=0.7)
             console.print(f"round {number + 1}: {total.accepted:,} accepted, {total.faults} faults")
     show(numbers(total), total.faults, total.examples)
+
+
+@app.command()
+def hosts(seconds: float = 120.0) -> None:
+    """Let hosts with clocks 5 s apart write to one pair of servers while random ones are killed."""
+    with tempfile.TemporaryDirectory() as home:
+        report = Path(home) / "report.json"
+        subprocess.run(
+            [*PYTEST, "integrations_tests/crash/test_many_processes.py", "-k", "hosts"],
+            env={**os.environ, "HOSTS_SECONDS": str(seconds), "HOSTS_REPORT": str(report)},
+            cwd=Path(__file__).parents[1],
+            check=False,
+        )
+        counts = many_processes.Counts(**json.loads(report.read_text()))
+    show(numbers(counts), counts.faults, counts.examples)
 
 
 @app.command()
@@ -161,6 +224,28 @@ def workers(rounds: int = 10, turns: int = 50) -> None:
             again.wait_for(accepted[-1], 15)
             counts["lost"] = sum(text not in again.ask("/recall", text) for text in accepted)
     show(counts, counts["unseen"] + counts["lost"], [])
+
+
+@app.command()
+def isolation(operations: int = 1_000_000, seed: Seed = 1) -> None:
+    """Call every function as owners with confusable ids; count rows of others that are seen."""
+    done: Counter[str] = Counter()
+    rows, foreign = 0, 0
+    examples: list[str] = []
+    while done.total() < operations:
+        left = operations - done.total()
+        seen = play(min(left, 50_000), seed)
+        done += seen.operations
+        rows += seen.rows.total()
+        foreign += seen.foreign
+        examples += seen.examples
+        console.print(f"{done.total():,} operations, {rows:,} rows, {foreign} foreign", style="dim")
+        seed += 1
+    table = Table("function", "operations")
+    for name, number in sorted(done.items()):
+        table.add_row(name, f"{number:,}")
+    console.print(table)
+    show({"operations": done.total(), "rows": rows, "foreign rows": foreign}, foreign, examples)
 
 
 if __name__ == "__main__":

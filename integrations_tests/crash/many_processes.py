@@ -17,18 +17,35 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from commonplace import Fact, Memory, Relation, Scope
-from commonplace.ports.checkpoints import Address, Blob, Checkpoint
+sys.path.append(str(Path(__file__).parents[1]))
+from engines import find as find_place
+
+from commonplace import Fact, Memory, Relation, Scope, model
+from commonplace.backends.sqlite.journal import SqliteJournal
+from commonplace.ports.checkpoints import Address, Blob, Checkpoint, Selection
 from commonplace.runtime import Runtime
+from commonplace.settings import Location
 from commonplace.testing.fakes import HashEmbedder
 
 PROCESSES = 8
 COMMON = "everyone"  # a user of whom every process writes
-KINDS = ("add", "later", "update", "update_later", "delete", "feedback", "batch", "put", "forget")
+KINDS = (
+    "add",
+    "later",
+    "update",
+    "update_later",
+    "delete",
+    "feedback",
+    "batch",
+    "put",
+    "append",
+    "forget",
+)
 _FOUND_SECONDS = 20.0  # until a process has answered
 
 
@@ -193,6 +210,15 @@ class Writer:
             lambda: put(checkpoint, values, scope_of(self._name)), thread=thread, text=text
         )
 
+    def _append(self) -> None:
+        """Append a row to a session, as adapters keep the messages of a conversation."""
+        thread, text = f"session of {self._name}", self._text()
+        row = Blob(type="text/json", data=text.encode())
+        address = Address(thread=thread, namespace="messages", id=f"{self._number:08}")
+        step = Checkpoint(address=address, body=row, metadata=row, versions={})
+        put = self._memory.checkpoints.put
+        self._announced(lambda: put(step, {}, scope_of(self._name)), session=thread, text=text)
+
     def _forget(self) -> None:
         """Forget a user of its own, of whom something is accepted and something is stored."""
         user = f"{self._name} {self._number} to be forgotten"
@@ -231,8 +257,24 @@ def find(memory: Memory, asked: dict[str, Any]) -> dict[str, Any]:
     return {"seen": record is not None and record.text == word and word in searched}
 
 
-def main(folder: str, name: str, seed: str) -> None:
+def shift_clock(seconds: float) -> None:
+    """Let all that asks for the time find this host's clock ahead."""
+    real = model.now
+
+    def shifted() -> datetime:
+        return real() + timedelta(seconds=seconds)
+
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("commonplace") and vars(module).get("now") is real:
+            vars(module)["now"] = shifted
+    SqliteJournal.__init__.__kwdefaults__["clock"] = shifted
+
+
+def main(folder: str, name: str, seed: str, ahead: str) -> None:
     """Write until the end of the input, or a signal."""
+    if float(ahead):
+        shift_clock(float(ahead))
+    Location.find = find_place  # type: ignore[method-assign,assignment]  # on the parent's servers
     memory = Memory.open(folder, embedder=HashEmbedder())
     say(at="open")
     reader = threading.Thread(target=answer, args=(memory,))
@@ -258,6 +300,7 @@ class Ledger:
     votes: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     batches: list[tuple[str, tuple[str, ...], bool]] = field(default_factory=list)
     threads: dict[str, set[str | None]] = field(default_factory=dict)
+    sessions: dict[str, list[tuple[str, bool]]] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
     passing: set[str] = field(default_factory=set)
 
@@ -275,6 +318,8 @@ class Ledger:
         elif "thread" in write:
             before = set() if is_done else self.threads.get(write["thread"], {None})
             self.threads[write["thread"]] = before | {write["text"]}
+        elif "session" in write:
+            self.sessions.setdefault(write["session"], []).append((write["text"], is_done))
         elif write.get("forgets") and is_done:
             self.forgotten.add(write["user"])
         elif "passing" in write:
@@ -295,9 +340,16 @@ class Ledger:
                 counts.fault("lost", f"{user} was forgotten")
         for thread, possible in self.threads.items():
             state = memory.checkpoints.read(thread, "")
-            found = None if state is None else state.values["messages"].data.decode()
-            if found not in possible:
-                counts.fault("lost", f"{thread}: {found} is none of {possible}")
+            latest = None if state is None else state.values["messages"].data.decode()
+            if latest not in possible:
+                counts.fault("lost", f"{thread}: {latest} is none of {possible}")
+
+        for thread, rows in self.sessions.items():
+            found = [one.body.data.decode() for one in list_steps(memory, thread)]
+            for text in {text for text, is_done in rows if is_done} - set(found):
+                counts.fault("lost", f"{thread}: {text}")
+            for text in set(found) - {text for text, _ in rows}:
+                counts.fault("doubled", f"{thread}: {text}")
 
     def _check_records(self, memory: Memory, counts: Counts) -> None:
         users = {user for user, _ in self.texts} | {user for user, _, _ in self.batches}
@@ -332,16 +384,27 @@ def list_all(memory: Memory, scope: Scope) -> Iterator[Any]:
             return
 
 
+def list_steps(memory: Memory, thread: str) -> Iterator[Checkpoint]:
+    """List every checkpoint of a thread."""
+    after = None
+    while page := memory.checkpoints.page(Selection(thread=thread), limit=1000, after=after):
+        yield from page
+        after = page[-1].address
+
+
 class Child:
     """A running process, and what it has announced."""
 
-    def __init__(self, folder: Path, name: str, seed: int, heard: "SimpleQueue[Any]") -> None:
+    def __init__(
+        self, folder: Path, name: str, seed: int, heard: "SimpleQueue[Any]", ahead: float = 0.0
+    ) -> None:
         self.name = name
+        self.folder, self.ahead = folder, ahead
         self.begun: dict[str, Any] | None = None
         self.is_open = threading.Event()
         self._heard = heard
         self.process = subprocess.Popen(
-            [sys.executable, __file__, str(folder), name, str(seed)],
+            [sys.executable, __file__, str(folder), name, str(seed), str(ahead)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -381,9 +444,15 @@ class Child:
 
 
 class Round:
-    """Some seconds of reading, writing and killing in one folder, and the check afterwards."""
+    """Some seconds of reading, writing and killing in one folder, and the check afterwards.
 
-    def __init__(self, folder: Path, ledger: Ledger, seed: int) -> None:
+    Args:
+        apart: seconds from the clock of one host to the next, if each process is a host with a
+            folder of its own, beside the servers that the environment names; 0 for one folder.
+    """
+
+    def __init__(self, folder: Path, ledger: Ledger, seed: int, *, apart: float = 0.0) -> None:
+        self._apart = apart
         self.counts = Counts(runs=1)
         self._folder = folder
         self._ledger = ledger
@@ -395,33 +464,45 @@ class Round:
         self._running = 0
         self._questions: dict[int, tuple[dict[str, Any], Child]] = {}
 
-    def run(self, seconds: float, *, kill_every: float, processes: int = PROCESSES) -> Counts:
-        """Run it; at the end half of the processes are killed, and half finish."""
-        for _ in range(processes):
-            self._start()
+    def run(
+        self, seconds: float, *, kill_every: float, processes: int = PROCESSES, fewest: int = 0
+    ) -> Counts:
+        """Run it; at the end half of the processes are killed, and half finish.
+
+        Args:
+            fewest: writes that must be acknowledged, for which it goes on up to a minute longer.
+        """
+        for number in range(processes):
+            host = self._folder / f"host {number}" if self._apart else self._folder
+            self._start(host, number * self._apart)
         for child in self._children:
             child.is_open.wait(30)
         until = time.monotonic() + seconds
         kill_at = time.monotonic() + kill_every
-        while (now := time.monotonic()) < until:
+        latest = until + 60.0
+        while (now := time.monotonic()) < until or (self.counts.accepted < fewest and now < latest):
             if now >= kill_at:
                 kill_at = now + kill_every
                 victim = self._random.choice(self._children)
                 if victim.is_open.is_set():
                     self._kill(victim)
-                    self._start()
-            self._listen(min(until, kill_at) - now)
+                    self._start(victim.folder, victim.ahead)
+            self._listen(min(until, kill_at) - now if now < until else 0.1)
         self._finish()
+        for host in sorted(self._folder.glob("host *")):  # what its journal has left
+            with Memory.open(str(host), embedder=HashEmbedder()) as memory:
+                left = memory.flush(60)
+                self.counts.left += left.pending + left.dead
         with Memory.open(str(self._folder), embedder=HashEmbedder()) as memory:
             self._ledger.check(memory, self.counts)
         return self.counts
 
-    def _start(self) -> None:
+    def _start(self, folder: Path, ahead: float) -> None:
         name = f"process {self._seed}-{self._started}"
         seed = self._random.getrandbits(32)
         self._started += 1
         self._running += 1
-        self._children.append(Child(self._folder, name, seed, self._heard))
+        self._children.append(Child(folder, name, seed, self._heard, ahead))
 
     def _kill(self, child: Child) -> None:
         child.kill()

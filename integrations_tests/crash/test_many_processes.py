@@ -1,5 +1,8 @@
 """Many processes in one folder: they see each other's writes, and lose none when killed."""
 
+import dataclasses
+import json
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,22 @@ def test_processes_that_are_killed_lose_nothing_and_see_each_other(tmp_path: Pat
     assert counts.killed >= 4
     assert counts.accepted > 20
     assert counts.asked > 5
+
+
+@pytest.mark.every_engine("neo4j+qdrant")
+def test_hosts_with_clocks_apart_that_are_killed_lose_nothing_on_shared_servers(
+    tmp_path: Path, engines: str
+):
+    # The long form is `benchmarks/proofs.py hosts`.
+    seconds = float(os.environ.get("HOSTS_SECONDS", "6"))
+    one = Round(tmp_path / "hosts", Ledger(), seed=1, apart=5.0)
+    counts = one.run(seconds, kill_every=3.0, processes=3, fewest=30)
+    if report := os.environ.get("HOSTS_REPORT"):
+        Path(report).write_text(json.dumps(dataclasses.asdict(counts)))
+
+    assert counts.faults == 0, counts.examples[:10]
+    assert counts.killed >= 2
+    assert counts.accepted >= 30
 
 
 def test_what_one_worker_of_a_web_server_learns_the_other_recalls_in_the_next_request(

@@ -1,0 +1,83 @@
+"""Every public function of `AgentMemory`, called for turns of owners who are after others'."""
+
+from functools import partial
+from typing import Any
+
+from commonplace.agents import ShownRecords
+
+from .calls import Calls
+from .owners import canary
+
+
+class AgentCalls(Calls):
+    """The cases, each named `do_agent_` and the function."""
+
+    def do_agent_recall(self) -> None:
+        """Recall for a turn, in whose words somebody else's stand."""
+        reader = self._owner()
+        query = f"What does {canary(self._owner())} drink?"
+        self.ask_agent("recall", reader.owner, reader, query)
+
+    def do_agent_write(self) -> None:
+        """Remember a turn."""
+        scope = self._owner()
+        self.ask_agent("write", scope, [self._message(scope)], scope)
+        self._note(scope)
+
+    def do_agent_write_later(self) -> None:
+        """Remember a turn in the background."""
+        scope = self._owner()
+        self._sightings.operations["agent_write_later"] += 1
+
+        async def write() -> None:
+            self._agent.write_later([self._message(scope)], scope)
+            await self._agent.wait_for_writes(30)
+
+        self._await(write())
+        self._note(scope)
+
+    def do_agent_wait_for_writes(self) -> None:
+        """Wait for turns."""
+        self._sightings.operations["agent_wait_for_writes"] += 1
+        self._await(self._agent.wait_for_writes(30))
+
+    def do_agent_call_tool(self) -> None:
+        """Call each tool, with the ids that somebody else was shown."""
+        reader, other, random = self._owner(), self._owner(), self._random
+        shown, his = ShownRecords(), ShownRecords()
+        call = partial(self.ask_agent, "call_tool", reader.owner)
+        arguments: dict[str, Any] = {"keywords": [canary(other), "tea"], "limit": 5}
+        call("search_memory", arguments, reader, shown)
+        self._agent.call_tool("search_memory", arguments, other, his)
+        text = f"{canary(reader.owner)} remembers tea, number {self._number}"
+        self._number += 1
+        call("add_memory", {"thinking": "", "content": [text]}, reader)
+        for one in random.sample(sorted(his.ids), min(2, len(his.ids))):
+            owner = self.memory.scope_of(one)
+            assert owner is not None
+            mine = reader.owner.covers(owner)
+            text = (
+                f"{canary(owner.owner if mine else reader.owner)} changed to number {self._number}"
+            )
+            for name, given in (
+                ("update_memory", {"memory_id": one, "text": text}),
+                ("forget_memory", {"memory_id": one}),
+            ):
+                # Also where an adapter mistook what somebody else was shown for the reader's.
+                done = call(name, given, reader, random.choice((shown, his)))
+                self._sightings.expect(name, mine or done is None, (reader, one, done))
+            self._note(owner)
+        self._note(reader)
+
+    def do_agent_counters(self) -> None:
+        """Read numbers."""
+        self.ask_agent("counters", self._owner())
+
+    def do_agent_report(self) -> None:
+        """Report an event, which is logged."""
+        scope = self._owner()
+        self.ask_agent("report", scope, "recalled", "recall", scope, 0.0)
+
+    def do_agent_raise_misconfiguration(self) -> None:
+        """Raise nothing, as the memory is open."""
+        self.ask_agent("raise_misconfiguration", self._owner())
