@@ -1,0 +1,192 @@
+"""Faults of the write path: acceptance, planning, application, and what failed."""
+
+from .fault import Fault
+
+_INGEST = "core/commonplace/ingest"
+_WORKER = f"{_INGEST}/worker.py"
+_TESTS = "integrations_tests"
+
+FAULTS = (
+    Fault(
+        name="embed-before-accept",
+        what="A slow embedder is asked before the write is accepted",
+        file=f"{_INGEST}/submission.py",
+        old="            urgent = wait is not False\n",
+        new="            urgent = wait is not False\n"
+        '            self._models.embedder.embed(["first"], purpose="document")\n',
+        tests=(f"{_TESTS}/test_accepting.py", "-k", "slow"),
+    ),
+    Fault(
+        name="overtakes-waiting-writes",
+        what="An awaited write is applied before an earlier one of its owner that waits",
+        file=f"{_INGEST}/direct.py",
+        old="if any(bound.journal.pending(one, limit=1) for one in partitions):",
+        new="if not partitions:",
+        tests=(f"{_TESTS}/test_accepting.py", "-k", "behind_one"),
+    ),
+    Fault(
+        name="refusal-retried",
+        what="A chat model that refuses for good is asked again",
+        file=_WORKER,
+        old="is_hopeless = isinstance(error, _PERMANENT) or (",
+        new="is_hopeless = isinstance(error, InvalidRecordError) or (",
+        tests=(f"{_TESTS}/test_model_failures.py", "-k", "refuses"),
+    ),
+    Fault(
+        name="dead-letter-dropped",
+        what="A write that cannot succeed is removed and not kept as a dead letter",
+        file=_WORKER,
+        old='self._engines.journal.dead_letter(op.seq, f"{type(error).__name__}: {error}")',
+        new="self._engines.journal.remove([op.seq])",
+        tests=(f"{_TESTS}/test_memory.py", "-k", "dead_letter"),
+    ),
+    Fault(
+        name="plan-not-kept",
+        what="A plan is not frozen, so that its messages are extracted twice",
+        file=_WORKER,
+        old="self._engines.journal.plan({op.seq: plan})",
+        new="del op, plan",
+        tests=(f"{_TESTS}/test_extraction.py", "-k", "(tried_again or survives) and not edge"),
+    ),
+    Fault(
+        name="applied-though-erased",
+        what="What an erasure dropped from the journal meanwhile is applied",
+        file=_WORKER,
+        old="            if bound.journal.remove(seqs) < len(seqs):\n"
+        "                raise _OvertakenError\n",
+        new="            bound.journal.remove(seqs)\n",
+        tests=(
+            f"{_TESTS}/test_processes.py",
+            f"{_TESTS}/test_extraction.py",
+            "-k",
+            "erasure and not edge",
+        ),
+    ),
+    Fault(
+        name="order-within-record",
+        what="A write passes an earlier one about the same record that backs off",
+        file=_WORKER,
+        old="if waits or not blocked.isdisjoint(ids):",
+        new="if waits:",
+        tests=(f"{_TESTS}/test_hazards.py", "-k", "keep_their_order or overtaken"),
+    ),
+    Fault(
+        name="failure-not-told",
+        what="Who follows a write is not told that it failed",
+        file=_WORKER,
+        old="if isinstance(error, Exception) and not isinstance(error, MemoryClosedError):",
+        new="if error is None:",
+        tests=(f"{_TESTS}/test_model_failures.py", "-k", "follows"),
+    ),
+    Fault(
+        name="erase-keeps-checkpoints",
+        what="An erasure leaves the states of runs",
+        file=f"{_INGEST}/erasure.py",
+        old="engines.checkpoints.erase(scope).items()",
+        new="engines.checkpoints.count(scope).items()",
+        tests=(
+            f"{_TESTS}/adapters/langgraph/agent/test_together.py",
+            f"{_TESTS}/adapters/langgraph/saver/test_saver.py",
+            "-k",
+            "forgetting and not neo4j",
+        ),
+    ),
+    Fault(
+        name="erase-keeps-points",
+        what="An erasure leaves the vectors",
+        file=f"{_INGEST}/erasure.py",
+        old="engines.index.erase(scope, op.version)",
+        new="engines.index.count(scope)",
+        tests=(f"{_TESTS}/test_memory.py", "-k", "forgetting"),
+    ),
+    Fault(
+        name="receipt-counts-nothing",
+        what="The receipt of an erasure says that nothing is left, whatever is",
+        file=f"{_INGEST}/erasure.py",
+        old="left = count_rows(engines, scope, before=op.seq)",
+        new="left = dict.fromkeys(count_rows(engines, scope, before=op.seq), 0)",
+        tests=(f"{_TESTS}/test_memory.py", "-k", "receipt"),
+    ),
+    Fault(
+        name="point-not-amended",
+        what="The index is not told of the records that a change ends",
+        file=f"{_INGEST}/applying.py",
+        old="batch.amended |= {one.id: one for one in outcome.touched}",
+        new="batch.amended |= {one.id: one for one in outcome.touched if not one.version}",
+        tests=(f"{_TESTS}/test_graph.py", "-k", "embedded and (changed or deleting)"),
+    ),
+    Fault(
+        name="point-not-updated",
+        what="The point of an updated record keeps the vector of the former text",
+        file=f"{_INGEST}/applying.py",
+        old="elif embedding is not None and _has_text_of(put.record, record):",
+        new="elif embedding is not None and not put.replace and _has_text_of(put.record, record):",
+        tests=(f"{_TESTS}/test_memory.py", "-k", "upsert or history or changed"),
+    ),
+    Fault(
+        name="point-left-by-delete",
+        what="The point of a deleted record stays in the index",
+        file=f"{_INGEST}/applying.py",
+        old="            index.delete(scope, some, version)\n",
+        new="            del some, version\n",
+        tests=(f"{_TESTS}/test_batch.py", "-k", "leaves_the_index"),
+    ),
+    Fault(
+        name="others-facts-in-prompt",
+        what="A model is shown facts of another agent of the user",
+        file=f"{_INGEST}/known_facts.py",
+        old="return None if ask.scope.agent_id else Predicate(lambda one: one.scope.owner == owner)",
+        new="return None",
+        tests=(f"{_TESTS}/test_extraction.py", "-k", "another_owners and embedded"),
+    ),
+    Fault(
+        name="facts-of-other-identity",
+        what="A model is shown, and may end, facts of another project",
+        file=f"{_INGEST}/known_facts.py",
+        old="one.scope.owner == owner and identity_of(one.metadata, identity) == wanted",
+        new="one.scope.owner == owner or identity_of(one.metadata, identity) == wanted",
+        tests=(f"{_TESTS}/test_identity.py", "-k", "shown_nothing"),
+    ),
+    Fault(
+        name="messages-lost-with-facts",
+        what="Messages are not stored when nothing can be extracted from them",
+        file=f"{_INGEST}/planning.py",
+        old="        if not how.keep_messages:\n            raise facts\n",
+        new="        raise facts\n",
+        tests=(f"{_TESTS}/test_hazards.py", "-k", "nonsense or hangs"),
+    ),
+    Fault(
+        name="key-given-twice",
+        what="A key names another text while the first is on its way",
+        file=f"{_INGEST}/operations.py",
+        old="                if put.record.id in texts:\n",
+        new="                if put.record.id in texts and not op.seq:\n",
+        tests=(f"{_TESTS}/test_hazards.py", "-k", "key"),
+    ),
+    Fault(
+        name="foreign-pending-changed",
+        what="A write that is on its way can be changed from another agent's scope",
+        file=f"{_INGEST}/operations.py",
+        old="if put.record.id == record_id and scope.covers(put.record.scope):",
+        new="if put.record.id == record_id:",
+        tests=(f"{_TESTS}/test_memory.py", "-k", "on_its_way"),
+    ),
+    Fault(
+        name="partly-accepted-batch",
+        what="A bad command of a batch does not keep the others from being accepted",
+        file="core/commonplace/memory.py",
+        old="        return self._submission.submit(make, wait=wait)",
+        new="        singly = [partial(self._operations.commands, [one]) for one in commands]\n"
+        "        each = [self._submission.submit(one, wait=wait) for one in singly]\n"
+        "        return [result for one in each for result in one]",
+        tests=(f"{_TESTS}/test_batch.py", "-k", "bad_command"),
+    ),
+    Fault(
+        name="dead-letters-of-all",
+        what="Dead letters are listed whoever asks",
+        file="core/commonplace/memory.py",
+        old="return self._runtime.engines.journal.dead(scope)",
+        new="return self._runtime.engines.journal.dead(None)",
+        tests=(f"{_TESTS}/test_model_failures.py", "-k", "scope_that_is_asked"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""Faults of the read path: what a search finds, and in which order."""
+
+from .fault import Fault
+
+_SEARCH = "core/commonplace/retrieval/search.py"
+_RANKING = "core/commonplace/retrieval/ranking.py"
+_TESTS = "integrations_tests"
+
+FAULTS = (
+    Fault(
+        name="threshold-after-top-k",
+        what="The threshold is compared after the best are chosen, so that fewer are found",
+        file=_SEARCH,
+        old="limit=None if request.threshold else limit,",
+        new="limit=limit,",
+        tests=(f"{_TESTS}/test_memory.py", "-k", "threshold"),
+    ),
+    Fault(
+        name="threshold-ignored",
+        what="A search by cosine ignores the threshold",
+        file=_SEARCH,
+        old="return [one for one in matches if one.relevance >= request.threshold]",
+        new="return list(matches)",
+        tests=(f"{_TESTS}/test_memory_scopes.py", f"{_TESTS}/test_memory.py",
+               "-k", "similarity or threshold"),
+    ),
+    Fault(
+        name="tie-order",
+        what="Records of equal score come in the order in which they are stored",
+        file=_RANKING,
+        old="    order = sorted(range(len(every)), key=lambda i: (-total[i], records[i].id))\n"
+        "    dates",
+        new="    order = sorted(range(len(every)), key=lambda i: -total[i])\n    dates",
+        tests=("core/tests/test_ranking.py",),
+    ),
+    Fault(
+        name="index-tie-order",
+        what="Points of equal cosine come in the order in which they were written",
+        file="core/commonplace/backends/sqlite/points.py",
+        old="ordered = sorted(zip((-scores[best]).tolist(), ids, best.tolist(), strict=True))",
+        new="ordered = sorted(zip((-scores[best]).tolist(), best.tolist(), best.tolist(),"
+        " strict=True))",
+        tests=(f"{_TESTS}/backends/test_sqlite_index.py", "-k", "ties or equal"),
+    ),
+    Fault(
+        name="rarity-of-others",
+        what="How rare a word is, is counted over all that the partition holds",
+        file="core/commonplace/backends/sqlite/points.py",
+        old="            inside = found.terms[covered[found.places]]\n",
+        new="            inside = found.terms\n",
+        tests=(f"{_TESTS}/backends/test_sqlite_index.py", "-k", "rarity"),
+    ),
+    Fault(
+        name="one-scope-searched",
+        what="Of several scopes only the first is searched",
+        file=_SEARCH,
+        old="        for one in request.scopes\n    ]\n    hits = _best(",
+        new="        for one in request.scopes[:1]\n    ]\n    hits = _best(",
+        tests=(f"{_TESTS}/test_memory_scopes.py",),
+    ),
+    Fault(
+        name="metadata-shared",
+        what="Changing the metadata of a match changes what others find",
+        file=_SEARCH,
+        old="        matches = _decayed(matches, request, access_log, settings)\n"
+        "    return [_with_copied_metadata(one) for one in matches]",
+        new="        matches = _decayed(matches, request, access_log, settings)\n"
+        "    return list(matches)",
+        tests=(f"{_TESTS}/test_hazards.py", "-k", "changing_what"),
+    ),
+    Fault(
+        name="time-ignored",
+        what="A search for what was true at a time finds what is true now",
+        file=_SEARCH,
+        old="        as_of=request.as_of,\n    )\n    if by_cosine:",
+        new="    )\n    if by_cosine:",
+        tests=(f"{_TESTS}/test_graph.py", "-k", "embedded and (past or now or late)"),
+    ),
+    Fault(
+        name="pinned-decays",
+        what="A pinned record loses by age",
+        file="core/commonplace/retrieval/decay.py",
+        old="        if match.record.pinned:\n            factor = max(1.0, factor)\n",
+        new="",
+        tests=("core/tests/test_decay.py",),
+    ),
+    Fault(
+        name="pinned-over-limit",
+        what="What is pinned is pruned when it is old",
+        file="core/commonplace/retrieval/decay.py",
+        old="all(exceeds) and not record.pinned)",
+        new="all(exceeds))",
+        tests=("core/tests/test_decay.py",),
+    ),
+    Fault(
+        name="access-not-logged",
+        what="A search where records decay logs no access",
+        file=_SEARCH,
+        old="        access_log.add(scope, ids, now())\n",
+        new="",
+        tests=(f"{_TESTS}/test_graph.py", "-k", "recalled and embedded"),
+    ),
+    Fault(
+        name="future-question-date",
+        what="Of equal turns the oldest is shown and not the newest",
+        file=_RANKING,
+        old="        standing.append(best if is_dated else newest)\n",
+        new="        standing.append(best)\n",
+        tests=("core/tests/test_ranking.py", f"{_TESTS}/test_memory.py", "-k", "newest or equal"),
+    ),
+)  # fmt: skip

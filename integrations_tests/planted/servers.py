@@ -1,0 +1,104 @@
+"""Faults of the engines that are servers, and of Edge.
+
+Qdrant's are caught by its own local mode, which needs no server; Neo4j's need one.
+"""
+
+from .fault import Fault
+
+_NEO4J = "core/commonplace/backends/neo4j"
+_QDRANT = "core/commonplace/backends/qdrant"
+_TESTS = "integrations_tests"
+_GRAPH = f"{_TESTS}/servers/test_neo4j.py"
+_INDEX = f"{_TESTS}/servers/test_qdrant.py"
+_EDGE = f"{_TESTS}/backends/test_edge.py"
+
+FAULTS = (
+    Fault(
+        name="qdrant-owner-dropped",
+        what="Counting and erasing takes what all owners have",
+        file=f"{_QDRANT}/query.py",
+        old='    return m.Filter(must=[equals("scopes", scope.key), *newest])',
+        new="    return m.Filter(must=[*newest])",
+        tests=(_INDEX, "-k", "InMemory and (erase or count)"),
+    ),
+    Fault(
+        name="qdrant-delete-crosses-owners",
+        what="A deletion by ids takes records of other owners",
+        file=f"{_QDRANT}/index.py",
+        old="conditions = [covered(scope, version)] if scope else []",
+        new='conditions = [within("version", lte=version)] if version is not None else []',
+        tests=(_INDEX, "-k", "InMemory and delete"),
+    ),
+    Fault(
+        name="qdrant-older-point-written",
+        what="An older version of a point replaces a newer one",
+        file=f"{_QDRANT}/query.py",
+        old='m.Filter(must=[has_id(ids), within("version", lt=version)])',
+        new="m.Filter(must=[has_id(ids)])",
+        tests=(_INDEX, "-k", "InMemory and older"),
+    ),
+    Fault(
+        name="qdrant-row-not-checked",
+        what="What the server finds is not compared with the query once more",
+        file=f"{_QDRANT}/query.py",
+        old="return {key: row for key, row in rows.items() if query.matches(row[0])}",
+        new="return rows",
+        tests=(_INDEX, "-k", "InMemory and (operator or predicate or end or true)"),
+    ),
+    Fault(
+        name="edge-owner-dropped",
+        what="Erasing in Edge takes what all owners have",
+        file="core/commonplace/backends/edge/index.py",
+        old='    conditions = [equals("scopes", scope.key)]\n',
+        new="    conditions: list[Any] = []\n",
+        tests=(_EDGE, "-k", "erase"),
+    ),
+    Fault(
+        name="neo4j-constraint-missing",
+        what="Ids of entities are not unique, so that concurrent writes make one twice",
+        file=f"{_NEO4J}/queries.py",
+        old='KEYS = ("Record", "Entity", "Pair",',
+        new='KEYS = ("Record", "Pair",',
+        tests=(_GRAPH, "-k", "same_entities or same_schema or goes_by_an_index"),
+    ),
+    Fault(
+        name="neo4j-partition-not-locked",
+        what="Two changes of an owner's memory interleave",
+        file=f"{_NEO4J}/queries.py",
+        old="SET l.turns = coalesce(l.turns, 0) + 1\n",
+        new="",
+        tests=(_GRAPH, "-k", "eight_threads"),
+    ),
+    Fault(
+        name="neo4j-get-without-owner",
+        what="A record is read by its id, whoever asks",
+        file=f"{_NEO4J}/graph.py",
+        old="one.id: one for one in rows.visible(scope, records, include_expired=include_expired)",
+        new="one.id: one for one in records",
+        tests=(_GRAPH, "-k", "Neo4jGraph and (leaves_out_others or alike or expired)"),
+    ),
+    Fault(
+        name="neo4j-history-without-owner",
+        what="The history of a record is read, whoever asks",
+        file=f"{_NEO4J}/graph.py",
+        old='text = queries.fill(queries.HISTORY, covered=queries.covered(scope, "r"))',
+        new='text = queries.fill(queries.HISTORY, covered="$user_id = $user_id")',
+        tests=(_GRAPH, "-k", "Neo4jGraph and history_of"),
+    ),
+    Fault(
+        name="neo4j-fence-not-loaded",
+        what="A write that was accepted before an erasure comes back after it",
+        file=f"{_NEO4J}/overlay.py",
+        old='        "fences": fence_keys(scopes),',
+        new='        "fences": [],',
+        tests=(_GRAPH, "-k", "Neo4jGraph and erasure"),
+    ),
+    Fault(
+        name="neo4j-accesses-in-tombstone",
+        what="A tombstone keeps the times of access",
+        file=f"{_NEO4J}/overlay.py",
+        old='return to_node(row) if row["live"] else to_node(row, recalls=None)',
+        new="return to_node(row)",
+        tests=(_GRAPH, "-k", "Neo4jGraph and accesses"),
+    ),
+)  # fmt: skip
