@@ -46,6 +46,7 @@ from agent_drivers import ADAPTERS, TOP_K, make_driver, without_speaker
 from agent_faults import FAULTS, Kept, play_faults
 from rich.console import Console
 from rich.table import Table
+from tables import TablesFile, save
 
 from commonplace import Kind, Memory, Message, Scope
 
@@ -459,6 +460,7 @@ def main(
     faults: Annotated[bool, typer.Option(help="Also play the faults.")] = True,
     misses: Annotated[int, typer.Option(help="Print that many of each figure in full.")] = 0,
     file: Annotated[Path | None, typer.Option("--json", help="Write the figures there.")] = None,
+    tables: TablesFile = None,
 ) -> None:
     """Measure what an agent sees of its memory, and what it loses."""
     start = time.monotonic()
@@ -472,9 +474,9 @@ def main(
     console = Console(width=None if Console().is_terminal else 170)
     own = [one for one in days if one.adapter in adapters]
     print_misses(console, measure(own, kept), misses)
-    console.print(summary(days, kept), details(days))
-    if kept:
-        console.print(turns_kept(kept))
+    laid = [summary(days, kept), details(days), *([turns_kept(kept)] if kept else [])]
+    console.print(*laid)
+    save(tables, laid)
     prompt = max(one.longest_prompt for one in days)
     seconds = time.monotonic() - start
     console.print(

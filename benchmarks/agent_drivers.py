@@ -112,7 +112,7 @@ class _AgentScope:
         self._agent = Agent(
             name=AGENT,
             system_prompt=_SYSTEM,
-            model=_agentscope_model()(self.script),
+            model=agentscope_model()(self.script),
             toolkit=Toolkit(tools=await self._middleware.list_tools()),
             middlewares=[self._middleware],
         )
@@ -127,7 +127,7 @@ class _AgentScope:
 
 
 @cache
-def _agentscope_model() -> type[Any]:
+def agentscope_model() -> type[Any]:
     from agentscope.credential import CredentialBase
     from agentscope.formatter import OpenAIChatFormatter
     from agentscope.message import TextBlock

@@ -29,6 +29,7 @@ import smalltalk
 import typer
 from rich.console import Console
 from rich.table import Table
+from tables import TablesFile, save
 
 from commonplace import Fact, Memory, Message, Record, Scope
 from commonplace.ingest.embedding import embed
@@ -244,9 +245,8 @@ def _share(values: Sequence[bool]) -> str:
     return f"{sum(values) / len(values):.2f}" if values else "-"
 
 
-def print_table(found: dict[tuple[str, Form], list[Answer]], threshold: float) -> None:
-    """Print one line for each language and form."""
-    console = Console(width=120)
+def laid_out(found: dict[tuple[str, Form], list[Answer]], threshold: float) -> Table:
+    """Lay out one line for each language and form."""
     table = Table(title=f"threshold {threshold}")
     table.add_column("stored")
     for name in (
@@ -269,12 +269,13 @@ def print_table(found: dict[tuple[str, Form], list[Answer]], threshold: float) -
         wrong = sum(value >= threshold for one in every for value in one.others)
         precision = f"{right / max(1, right + wrong):.2f}"
         table.add_row(f"{language} {form}", *map(_share, [*kept, *shown]), precision)
-    console.print(table)
+    return table
 
 
 def main(
     fits: Annotated[bool, typer.Option("--fit", help="Print constants to ship.")] = False,
     embedder: Annotated[str, typer.Option(help="default, minilm-tokens or hash.")] = "default",
+    file: TablesFile = None,
 ) -> None:
     """Print the constants that the even topics give, or the tables of the odd ones."""
     model = scoring.cached(scoring.embedder(embedder))
@@ -290,8 +291,9 @@ def main(
                     store = make_store(language, form, seed, held_out=True)
                     scope = Scope(user_id=f"{language} {form} {seed}")
                     rows += answers(memory, store, scope)
-    for threshold in THRESHOLDS:
-        print_table(found, threshold)
+    tables = [laid_out(found, threshold) for threshold in THRESHOLDS]
+    Console(width=120).print(*tables)
+    save(file, tables)
 
 
 if __name__ == "__main__":

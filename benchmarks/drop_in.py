@@ -4,7 +4,7 @@
 
 Each library runs in processes of its own, with the same embedder that costs nothing, its local
 engine and no telemetry. PYTHON has mem0ai installed; the one that runs this is asked when none is
-given. What one of them cannot do is a dash.
+given.
 """
 
 import asyncio
@@ -22,9 +22,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from tables import TablesFile, save
 
 SIZE = 384
-# What is measured, its unit, and the most it may be; rates and counts are the least.
+# What is measured, its unit, and the most it may be; of rates and of those found the least.
 BUDGETS: dict[str, tuple[str, float]] = {
     "1 added at 64 at once, found after reopening": ("of 1000", 1000),
     "4 search, one user of many rows, p50": ("ms", 2),
@@ -45,6 +46,8 @@ BUDGETS: dict[str, tuple[str, float]] = {
     "16 a single addition, p50": ("ms", 4.3),
     "17 extraction prompt": ("characters", 6000),
 }
+NO_CALL = "no such call"
+TITLE = "Calls of mem0"
 
 
 class CheapEmbedder:
@@ -255,6 +258,8 @@ def measured(python: str, which: str, rows: int) -> dict[str, float]:
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as home:
         env = {**os.environ, "MEM0_TELEMETRY": "False", "MEM0_DIR": home, "OPENAI_API_KEY": "-"}
+        if python != sys.executable:
+            env.pop("PYTHONPATH", None)  # it has packages of its own
         for part in ("importing", "blocking", "awaited"):
             command = [python, "-W", "ignore", __file__, "--child", f"{which}:{part}:{rows}"]
             run = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
@@ -269,6 +274,7 @@ def main(
     peer: Annotated[Path, typer.Option(help="an interpreter with mem0ai")] = Path(sys.executable),
     rows: int = 5000,
     task: Annotated[str, typer.Option("--child", hidden=True)] = "",
+    file: TablesFile = None,
 ) -> None:
     """Measure both and print them beside the budgets."""
     if task:
@@ -276,11 +282,27 @@ def main(
         return
     ours = measured(sys.executable, "ours", rows)
     theirs = measured(str(peer), "mem0", rows)
-    table = Table("what", "unit", "mem0 2.2.1", "commonplace_mem0", "budget")
+    table = Table(
+        "what", "unit", "commonplace_mem0", "mem0 2.2.1 (times ours)", "budget", title=TITLE
+    )
     for name, (unit, budget) in BUDGETS.items():
-        row = [f"{one[name]:,.1f}" if name in one else "-" for one in (theirs, ours)]
-        table.add_row(name, unit, *row, f"{budget:,.1f}")
+        row = [shown(one[name]) if name in one else missing(one) for one in (ours, theirs)]
+        if unit in {"ms", "s", "MB"} and name in ours and name in theirs:
+            row[1] += f" ({theirs[name] / max(ours[name], 1e-9):.2f})"
+        sign = {"of 1000": "≥", "rows/s": "≥", "rows": "="}.get(unit, "≤")
+        table.add_row(name.partition(" ")[2], unit, *row, f"{sign} {budget:g}")
     Console(width=110).print(table)
+    save(file, [table])
+    if not (ours and theirs):
+        sys.exit("Not both were measured.")
+
+
+def shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def missing(found: dict[str, float]) -> str:
+    return NO_CALL if found else "not measured"
 
 
 if __name__ == "__main__":

@@ -8,9 +8,8 @@ The state is a conversation of 50 messages, which every step changes. Needs
 langgraph-checkpoint-sqlite.
 """
 
-import statistics
 import tempfile
-import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,8 +19,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.sqlite import SqliteSaver
+from peers import OURS, Figure, in_turns, laid_out
 from rich.console import Console
-from rich.table import Table
+from tables import TablesFile, save
 
 from commonplace import Memory
 from commonplace.testing.fakes import HashEmbedder
@@ -69,47 +69,38 @@ class Thread:
             pass
 
 
+def size(place: Path) -> float:
+    """Sum up the files of a saver, in bytes."""
+    files = [place] if place.is_file() else place.rglob("memory.db*")
+    return float(sum(one.stat().st_size for one in files))
+
+
 def main(
     steps: Annotated[int, typer.Option(help="calls of each kind")] = 500,
+    file: TablesFile = None,
 ) -> None:
     """Measure both savers in turns and print a table."""
-    seconds: dict[tuple[str, str], list[float]] = {}
-    sizes: dict[str, int] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        opened = ExitStack()
-        places = {"LangGraph": Path(folder) / "theirs.db", "commonplace": Path(folder) / "ours"}
-        theirs = opened.enter_context(SqliteSaver.from_conn_string(str(places["LangGraph"])))
-        memory = opened.enter_context(
-            Memory.open(str(places["commonplace"]), embedder=HashEmbedder())
-        )
-        savers: dict[str, Saver] = {"LangGraph": theirs, "commonplace": CommonplaceSaver(memory)}
-        threads = {name: Thread(saver, "thread") for name, saver in savers.items()}
-        for kind, work, times in (
-            ("put", Thread.put, steps),
-            ("get_tuple", Thread.read, steps),
-            ("list of 100", Thread.walk, steps // 50),
-            ("put_writes", Thread.write, steps),
-        ):
-            for turn in range(times):
-                for name in sorted(savers, reverse=bool(turn % 2)):
-                    began = time.perf_counter()
-                    work(threads[name])
-                    seconds.setdefault((kind, name), []).append(time.perf_counter() - began)
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
+        places = {OURS: Path(folder) / "ours", "SqliteSaver": Path(folder) / "theirs.db"}
+        memory = opened.enter_context(Memory.open(str(places[OURS]), embedder=HashEmbedder()))
+        theirs = opened.enter_context(SqliteSaver.from_conn_string(str(places["SqliteSaver"])))
+        threads = {
+            OURS: Thread(CommonplaceSaver(memory), "thread"),
+            "SqliteSaver": Thread(theirs, "thread"),
+        }
+        calls: dict[str, tuple[int, Callable[[Thread, int], object]]] = {
+            "put": (steps, lambda thread, _: thread.put()),
+            "get_tuple": (steps, lambda thread, _: thread.read()),
+            "list of 100": (max(1, steps // 50), lambda thread, _: thread.walk()),
+            "put_writes": (steps, lambda thread, _: thread.write()),
+        }
+        figures = in_turns(threads, calls)
         opened.close()
-        for name, place in places.items():
-            files = [place] if place.is_file() else sorted(place.rglob("memory.db*"))
-            sizes[name] = sum(one.stat().st_size for one in files) // steps
-    table = Table("call", *(f"{name} {what}" for name in savers for what in ("/s", "p50 ms")))
-    for kind in dict.fromkeys(kind for kind, _ in seconds):
-        cells = []
-        for name in savers:
-            found = seconds[kind, name]
-            cells += [f"{1 / statistics.mean(found):,.0f}", f"{statistics.median(found) * 1e3:.2f}"]
-        table.add_row(kind, *cells)
-    table.add_row(
-        "bytes a checkpoint", *(one for name in savers for one in (f"{sizes[name]:,}", ""))
-    )
+        sizes = {name: [size(place) / steps / 1e3] for name, place in places.items()}
+    figures["disk, kB a checkpoint"] = Figure(sizes)
+    table = laid_out(figures, [*threads], "LangGraph's saver: a conversation of 50 messages")
     Console(width=100).print(table)
+    save(file, [table])
 
 
 if __name__ == "__main__":

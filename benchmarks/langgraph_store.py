@@ -15,7 +15,6 @@ import asyncio
 import importlib
 import random
 import sqlite3
-import statistics
 import sys
 import tempfile
 import threading
@@ -26,12 +25,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import peers
 import typer
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 from rich.console import Console
 from rich.table import Table
+from tables import TablesFile, save
 
 from commonplace_langgraph import CommonplaceStore
 
@@ -164,18 +165,26 @@ def race_item(number: int) -> dict[str, Any]:
     return {"text": text(number), "topic": f"t{number % 50}", "serial": number}
 
 
-def race_calls(size: int) -> dict[str, tuple[int, Callable[[BaseStore, int], object]]]:
-    """Name the calls of the race: how often each is made, and the call by its number."""
+def race_calls(
+    size: int, turn: int = 0
+) -> dict[str, tuple[int, Callable[[BaseStore, int], object]]]:
+    """Name the calls of the race: how often each is made, and the call by its number.
+
+    Args:
+        turn: which race on the same stores; what is put as new was not put by another.
+    """
     place = lambda n: ("docs", f"n{n % 500}")  # noqa: E731 -- one line
 
+    first = 2 * size + turn * 2_000
+
     def put(store: BaseStore, n: int) -> None:
-        store.put(place(n), f"new{n}", race_item(size + n))
+        store.put(place(n), f"new{turn} {n}", race_item(size + n))
 
     def replace(store: BaseStore, n: int) -> None:
         store.put(place(n), f"k{n}", race_item(n))
 
     def batch(store: BaseStore, n: int) -> None:
-        numbers = range(2 * size + n * 100, 2 * size + n * 100 + 100)
+        numbers = range(first + n * 100, first + n * 100 + 100)
         store.batch([PutOp(place(one), f"k{one}", race_item(one)) for one in numbers])
 
     return {
@@ -206,41 +215,23 @@ def race_calls(size: int) -> dict[str, tuple[int, Callable[[BaseStore, int], obj
     }
 
 
-def race(folder: Path, size: int) -> Table:
+def race(folder: Path, size: int) -> list[Table]:
     """Make each call on both stores in turn; tabulate the medians and their ratios."""
-    table = Table(title=f"{size:,} items in 500 namespaces, microseconds (medians of pairs)")
-    for name in ("call", "ours", "ours, CPU", "SqliteStore", "CPU", "ratio", "ratio of CPU"):
-        table.add_column(name, justify="left" if name == "call" else "right")
     with CommonplaceStore(folder / "race", index=INDEX) as ours:
-        theirs = peer(folder / "race.db")
+        stores: dict[str, BaseStore] = {peers.OURS: ours, "SqliteStore": peer(folder / "race.db")}
         for start in range(0, size, 500):
             numbers = range(start, min(start + 500, size))
             puts = [PutOp(("docs", f"n{n % 500}"), f"k{n}", race_item(n)) for n in numbers]
-            for store in (ours, theirs):
+            for store in stores.values():
                 store.batch(puts)
         MODEL.embed_documents([text(n) for n in range(3 * size)])
-        for name, (times, call) in race_calls(size).items():
-            found: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
-            for number in range(times):
-                for which, store in ((0, ours), (1, theirs))[:: 1 if number % 2 else -1]:
-                    wall, cpu = time.perf_counter(), time.process_time()
-                    call(store, number)
-                    spent = time.perf_counter() - wall, time.process_time() - cpu
-                    found[which].append(spent)
-            each = [
-                [statistics.median(one[kind] for one in found[which]) * 1e6 for kind in (0, 1)]
-                for which in (0, 1)
-            ]
-            ratios = [
-                statistics.median(
-                    ours_[kind] / theirs_[kind]
-                    for ours_, theirs_ in zip(found[0], found[1], strict=True)
-                )
-                for kind in (0, 1)
-            ]
-            numbers_ = [f"{one:,.0f}" for pair in each for one in pair]
-            table.add_row(name, *numbers_, *(f"{one:.2f}" for one in ratios))
-    return table
+        title = f"LangGraph's store: {size:,} items in 500 namespaces"
+        return [
+            peers.laid_out(peers.in_turns(stores, race_calls(size, turn), clock), [*stores], named)
+            for turn, (clock, named) in enumerate(
+                ((time.perf_counter, title), (time.process_time, f"{title}, CPU"))
+            )
+        ]
 
 
 def sync_stores(folder: Path) -> Iterator[tuple[str, Any]]:
@@ -356,13 +347,16 @@ def main(
     pairs: Annotated[int, typer.Option(help="items of the race in pairs; 0 for none")] = 10_000,
     sizes: Annotated[str, typer.Option(help="items, with commas between")] = "1000,10000",
     isolation: Annotated[int, typer.Option(help="random operations")] = 100_000,
+    file: TablesFile = None,
 ) -> None:
     """Measure, and say whether anything was lost or mixed."""
     console = Console(width=160)
+    tables = []
     if pairs and loading_sqlite() is not None:
-        console.print(race(Path(tempfile.mkdtemp()), pairs))
+        tables += race(Path(tempfile.mkdtemp()), pairs)
+        console.print(*tables)
     for size in (int(one) for one in sizes.split(",") if one):
-        table = Table(title=f"{size:,} items, milliseconds: min / p50 / p99")
+        table = Table(title=f"{size:,} items, ms: least / p50 / p99")
         for name in ("store", "batched puts/s", "put", "get", "top 10 of all but few",
                      "top 10 of a twentieth", "top 10 of both"):  # fmt: skip
             table.add_column(name)
@@ -374,8 +368,10 @@ def main(
             if kind == "commonplace" or hasattr(sqlite3.Connection, "enable_load_extension"):
                 row = asyncio.run(async_row(kind, Path(tempfile.mkdtemp()), size))
                 table.add_row(f"{kind}, async", *row)
+        tables.append(table)
         console.print(table)
     folder = Path(tempfile.mkdtemp())
+    save(file, tables)
     console.print("1,000 puts from 16 threads and 2 loops:", together(folder))
     if isolation:
         wrong = isolate(folder, isolation)

@@ -37,6 +37,7 @@ import scoring
 import typer
 from evidence import Question, Session
 from rich.console import Console
+from tables import TablesFile, save
 
 from commonplace import Fact, Memory, Message, Scope
 
@@ -220,6 +221,7 @@ def main(
     in_lists: Annotated[bool, typer.Option("--lists", help="Questions for several.")] = False,
     late_off: Annotated[bool, typer.Option("--late-off", help="Without token vectors.")] = False,
     fit: Annotated[bool, typer.Option("--fit", help="Other weights, leaving one out.")] = False,
+    file: TablesFile = None,
 ) -> None:
     """Measure how well the memory finds evidence."""
     made = {long_messages: long, chinese: in_chinese, lists: in_lists}
@@ -245,7 +247,9 @@ def main(
                 systems[ARMS], _ = evidence.measure(product, questions)
         recorded = fitting.record(memory, questions) if fit else None
     late = model.token_space if isinstance(model, scoring.CachedTokens) else "none"
-    console.print(evidence.table(f"{model.id}, token vectors: {late}", systems))
+    table = evidence.table(f"{model.id}, token vectors: {late}", systems)
+    console.print(table)
+    save(file, [table])
     turns = sum(len(session.contents) for session in sessions)
     middle, high = scoring.percentiles(seconds)
     console.print(

@@ -2,20 +2,23 @@
 
     python benchmarks/peer.py NAME FOLDER
 
-Runs in an environment where that memory is, and the others are not. The first answer holds
-versions; then each request is `{"call", "user", "first", "count", "size"}`: so many calls of one
-kind, each with `size` texts from number `first` on, and its answer the seconds of each call, none
-when the memory has no such call. `fill` adds however it can. Every memory gets the same texts and
-the same vectors, prepared before the clock starts.
+Runs in an environment where that memory is, and the others are not. The first answer is a `Start`;
+then each request is `{"call", "user", "first", "count", "size"}`: so many calls of one kind, each
+with `size` texts from number `first` on, and its answer the seconds of each call, none when the
+memory has no such call. `fill` adds however it can; `resident` answers the bytes of memory that the
+process holds, none where the system does not tell. Every memory gets the same texts and the same
+vectors, prepared before the clock starts.
 """
 
+import importlib
 import json
 import os
 import sqlite3
 import sys
 import time
 from importlib.metadata import version
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypedDict
 
 from sentences import DIMENSIONS, Sentences, Vectors
 
@@ -23,9 +26,25 @@ SENTENCES = Sentences()
 VECTORS = Vectors()
 
 
+class Start(TypedDict):
+    """What a process says first.
+
+    Keys:
+        versions: of the packages of the memory.
+        imported, opened: seconds to import its module, and then to open it.
+        size: bytes of memory that the import took; 0 where the system does not tell.
+    """
+
+    versions: dict[str, str]
+    imported: float
+    opened: float
+    size: int
+
+
 class Side(Protocol):
     """What is asked of every memory; some can `forget` a user, too."""
 
+    module: str  # where a program imports it from
     packages: tuple[str, ...]
     batches: bool
 
@@ -37,6 +56,7 @@ class Side(Protocol):
 class Commonplace:
     """Ours, by its public methods."""
 
+    module = "commonplace"
     packages = ("commonplace-memory", "numpy")
     batches = True
 
@@ -60,23 +80,26 @@ class Commonplace:
 class Mem0:
     """mem0 on its local engine, without a language model; its interface takes one text a call."""
 
+    module = "mem0"
     packages = ("mem0ai", "qdrant-client")
     batches = False
 
     def __init__(self, folder: str) -> None:
-        os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
         from mem0 import Memory
 
-        store = {"path": f"{folder}/qdrant", "embedding_model_dims": DIMENSIONS, "on_disk": True}
-        self._memory = Memory.from_config(
-            {
-                "vector_store": {"provider": "qdrant", "config": store},
-                "llm": {"provider": "openai", "config": {"api_key": "none"}},
-                "embedder": {"provider": "openai", "config": {"api_key": "none"}},
-                "history_db_path": f"{folder}/history.db",
-            }
-        )
+        self._memory = Memory.from_config(self.config(folder))
         self._memory.embedding_model = self
+
+    @staticmethod
+    def config(folder: str) -> dict[str, Any]:
+        """Configure the local engine in a folder; the models are replaced afterwards."""
+        store = {"path": f"{folder}/qdrant", "embedding_model_dims": DIMENSIONS, "on_disk": True}
+        return {
+            "vector_store": {"provider": "qdrant", "config": store},
+            "llm": {"provider": "openai", "config": {"api_key": "none"}},
+            "embedder": {"provider": "openai", "config": {"api_key": "none"}},
+            "history_db_path": f"{folder}/history.db",
+        }
 
     def embed(self, text: str, *_: object) -> list[float]:
         return VECTORS([text])[0]
@@ -97,14 +120,11 @@ class Mem0:
 class SqliteStore:
     """LangGraph's store in one SQLite file; users are namespaces."""
 
+    module = "langgraph.store.sqlite"
     packages = ("langgraph-checkpoint-sqlite", "sqlite-vec")
     batches = True
 
     def __init__(self, folder: str) -> None:
-        if not hasattr(sqlite3.Connection, "enable_load_extension"):
-            import pysqlite3  # the same module, with extensions
-
-            sys.modules["sqlite3"] = pysqlite3
         from langgraph.store.base import PutOp
         from langgraph.store.sqlite import SqliteStore as Store
 
@@ -131,6 +151,7 @@ class SqliteStore:
 class Chroma:
     """chromadb in a folder; users are a field of the metadata."""
 
+    module = "chromadb"
     packages = ("chromadb",)
     batches = True
 
@@ -139,7 +160,7 @@ class Chroma:
 
         settings = chromadb.Settings(anonymized_telemetry=False)
         client = chromadb.PersistentClient(folder, settings)
-        self._records = client.create_collection(
+        self._records = client.get_or_create_collection(
             "memories", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
         )
         self._count = 0
@@ -172,6 +193,8 @@ SIDES: dict[str, type[Any]] = {
 
 def measure(side: Side, call: str, user: str, first: int, count: int, size: int) -> list[float]:
     """Make the calls; answers the seconds of each, none when the side has no such call."""
+    if call == "resident":
+        return [float(size)] if (size := resident()) else []
     calls = {"add": side.add, "fill": side.add, "search": side.search}
     method = calls.get(call) or getattr(side, call, None)
     if method is None or (call == "add" and size > 1 and not side.batches):
@@ -191,11 +214,27 @@ def measure(side: Side, call: str, user: str, first: int, count: int, size: int)
 def main(name: str, folder: str) -> None:
     """Answer requests until the input ends."""
     answers, sys.stdout = sys.stdout, sys.stderr  # what a library prints is no answer
-    side = SIDES[name](folder)
+    os.environ |= {"MEM0_TELEMETRY": "False", "MEM0_DIR": folder}
+    made = SIDES[name]
+    if made is SqliteStore and not hasattr(sqlite3.Connection, "enable_load_extension"):
+        sys.modules["sqlite3"] = importlib.import_module("pysqlite3")  # the same, with extensions
+    began, before = time.perf_counter(), resident()
+    importlib.import_module(made.module)
+    imported, size = time.perf_counter() - began, resident() - before
+    began = time.perf_counter()
+    side = made(folder)
+    opened = time.perf_counter() - began
     versions = {package: _version(package) for package in side.packages}
-    print(json.dumps(versions), file=answers, flush=True)
+    start = Start(versions=versions, imported=imported, opened=opened, size=size)
+    print(json.dumps(start), file=answers, flush=True)
     for line in sys.stdin:
         print(json.dumps(measure(side, **json.loads(line))), file=answers, flush=True)
+
+
+def resident() -> int:
+    """Read the bytes of memory that this process holds; 0 where the system does not tell."""
+    statistics = Path("/proc/self/statm")
+    return int(statistics.read_text().split()[1]) * 4096 if statistics.exists() else 0
 
 
 def _version(package: str) -> str:

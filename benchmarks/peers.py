@@ -10,12 +10,16 @@ import sqlite3
 import statistics
 import subprocess
 import sys
+import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from peer import Start
+from rich.table import Table
 
 OURS = "commonplace"
 # SqliteStore needs extensions of SQLite, which not every Python is built with.
@@ -25,6 +29,8 @@ INSTALLED = {
     "SqliteStore": ["langgraph-checkpoint-sqlite", "numpy", *SQLITE],
     "chromadb": ["chromadb"],
 }
+Side = TypeVar("Side")
+NO_CALL = "no such call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class Work:
 
 @dataclass(slots=True)
 class Figure:
-    """Milliseconds of each memory, a median for each round; a memory may be missing."""
+    """A figure of each memory for each round, in milliseconds; a memory may be missing."""
 
     rounds: dict[str, list[float]] = field(default_factory=dict)
 
@@ -57,26 +63,26 @@ class Figure:
     def ratio(self, name: str) -> float:
         """How many times ours a memory takes: the median of the ratios of the rounds."""
         pairs = zip(self.rounds[name], self.rounds[OURS], strict=True)
-        return statistics.median(theirs / ours for theirs, ours in pairs)
+        return statistics.median(theirs / max(ours, 1e-9) for theirs, ours in pairs)
 
 
 class Child:
     """A memory in a process of its own."""
 
     def __init__(self, python: str, name: str, folder: Path) -> None:
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         script = Path(__file__).with_name("peer.py")
         self._log = folder / "stderr.log"
         self._process = subprocess.Popen(
             [python, script, name, folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._log.open("w"),
+            stderr=self._log.open("a"),
             text=True,
             env=environment(ours=name == OURS) | {"HOME": str(folder)},
         )
-        self.name = name
-        self.versions: dict[str, str] = self._answer()
+        self.name, self.python, self.folder = name, python, folder
+        self.start: Start = self._answer()
 
     def measure(self, work: Work, first: int) -> list[float]:
         """Make the calls of a round; answers the seconds of each."""
@@ -88,8 +94,9 @@ class Child:
         return seconds
 
     def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
+        """End the process, unless it has ended."""
+        if self._process.stdin and not self._process.stdin.closed:
+            self._process.communicate()
 
     def _answer(self) -> Any:
         assert self._process.stdout
@@ -125,17 +132,17 @@ def installed(home: Path, packages: list[str]) -> str:
 
 
 @contextmanager
-def opened(homes: Path, folder: Path, *, alone: bool) -> Iterator[list[Child]]:
+def opened(homes: Path, folder: Path, *, only: Sequence[str] = ()) -> Iterator[list[Child]]:
     """Start ours and every other memory that can be installed, which is said of those that cannot.
 
     Args:
         homes: the folder of the environments; what is there is used again.
         folder: the folder of their data.
-        alone: start only ours.
+        only: names of those beside ours; all when empty.
     """
     with ExitStack() as stack:
         children = []
-        for name in [OURS] if alone else [OURS, *INSTALLED]:
+        for name in [OURS, *(only or INSTALLED)]:
             try:
                 python = sys.executable
                 if name != OURS:
@@ -149,10 +156,15 @@ def opened(homes: Path, folder: Path, *, alone: bool) -> Iterator[list[Child]]:
         yield children
 
 
-def compare(children: list[Child], works: list[Work], rounds: int) -> dict[str, Figure]:
-    """Do every work once a round in every memory, in turns; answers figures by name."""
+def compare(
+    children: list[Child], works: list[Work], rounds: int, first: int = 0
+) -> dict[str, Figure]:
+    """Do every work once a round in every memory, in turns; answers figures by name.
+
+    Args:
+        first: number of the first text; each call has texts of its own.
+    """
     figures: dict[str, Figure] = {}
-    first = 0
     for turn in range(rounds):
         for work in works:
             # Who begins changes, so that nobody always follows the same neighbour.
@@ -164,3 +176,45 @@ def compare(children: list[Child], works: list[Work], rounds: int) -> dict[str, 
                     figure.rounds.setdefault(child.name, []).append(each)
             first += work.count * work.size
     return figures
+
+
+def in_turns(
+    sides: Mapping[str, Side],
+    calls: Mapping[str, tuple[int, Callable[[Side, int], object]]],
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Figure]:
+    """Make each call on every side of this process, in turns; answers figures by call.
+
+    Args:
+        calls: how often each is made, and the call by its side and its number.
+    """
+    figures: dict[str, Figure] = {}
+    for name, (times, call) in calls.items():
+        rounds = figures.setdefault(name, Figure()).rounds
+        for number in range(times):
+            for side in list(sides)[:: -1 if number % 2 else 1]:
+                start = clock()
+                call(sides[side], number)
+                rounds.setdefault(side, []).append((clock() - start) * 1e3)
+    return figures
+
+
+def laid_out(
+    figures: Mapping[str, Figure], names: Sequence[str], title: str, *, caption: str = ""
+) -> Table:
+    """Lay out the figures of every memory, with the median of its ratios to ours."""
+    table = Table("p50 in ms (times ours)", *names, title=title, caption=caption)
+    for what, figure in figures.items():
+        cells = (
+            NO_CALL if name not in figure.rounds
+            else short(figure.value(name)) if name == OURS
+            else f"{short(figure.value(name))} ({figure.ratio(name):.2f})"
+            for name in names
+        )  # fmt: skip
+        table.add_row(what, *cells)
+    return table
+
+
+def short(value: float) -> str:
+    """Write three digits that count, and no exponent."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

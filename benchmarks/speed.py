@@ -5,8 +5,7 @@
 
 Made-up sentences with a natural vocabulary, 512 dimensions as the default embedder has, a folder on
 a disk. The first table has every figure beside its budget, the second what grows with the number of
-records. The third compares with other memories on the same texts and vectors: each in an
-environment and a process of its own, all in turns, round by round.
+records. `others.py` compares with other memories.
 
 `--late` measures only what late interaction costs: the CPU of a search in small talk, with the
 default embedder, beside the same search in a memory without token vectors.
@@ -33,10 +32,10 @@ import peers
 import scoring
 import smalltalk
 import typer
-from peers import Child, Figure, Work
 from rich.console import Console
 from rich.table import Table
 from sentences import Sentences, Vectors
+from tables import TablesFile, save
 
 from commonplace import Fact, Memory, Message, Scope
 from commonplace.models.sentence_encoder import SentenceEncoder
@@ -68,7 +67,7 @@ class Row:
     def verdict(self) -> str:
         """Tell whether the figure keeps its budget."""
         if self.budget is None:
-            return ""
+            return "-"
         over = self.value < self.budget if self.at_least else self.value > self.budget
         return "OVER" if over else "ok"
 
@@ -412,55 +411,11 @@ def talk(memory: Memory, scope: Scope, count: int) -> None:
         memory.add(turns, session, infer=False)
 
 
-def compared(homes: Path, folder: Path, share: int, *, alone: bool) -> tuple[list[Row], Table]:
-    """Compare writes, searches and forgetting with other memories that hold the same records."""
-    middle = 5_000 // share
-    filling = [Work("", "fill", "light", 4, 50), Work("", "fill", "middle", middle // 50, 50)]
-    filling.append(Work("", "fill", "others", middle // 50, 50))
-    works = [
-        Work("add", "add", "writer", 20),
-        Work("add, batches of 64, each", "add", "batches", 4, 64),
-        Work("search, 200 in scope", "search", "light", 20),
-        Work(f"search, {middle} in scope", "search", "middle", 20),
-    ]
-    with peers.opened(homes, folder, alone=alone) as children:
-        peers.compare(children, filling, 1)
-        figures = peers.compare(children, works, 9 if share == 1 else 3)
-        figures |= peers.compare(children, [Work(f"forget {middle}", "forget", "middle")], 1)
-    faster = [
-        Row(name=f"{name}'s add / ours", value=figures["add"].ratio(name), unit="", budget=1,
-            at_least=True)
-        for name in figures["add"].rounds if name == "mem0ai"
-    ]  # fmt: skip
-    return faster, laid_out(figures, children, f"Beside others: {200 + 2 * middle} records each")
-
-
-def laid_out(figures: dict[str, Figure], children: list[Child], title: str) -> Table:
-    """Lay out the figures of every memory, with the median of its ratios to ours."""
-    releases = {name: one for child in children for name, one in child.versions.items()}
-    table = Table(
-        "p50 in ms (times ours)",
-        *(child.name for child in children),
-        title=title,
-        caption=", ".join(f"{name} {release}" for name, release in releases.items())
-        + ". LangGraph's interface is compared by benchmarks/langgraph_store.py.",
-    )
-    for name, figure in figures.items():
-        cells = (
-            f"{figure.value(child.name):.3g} ({figure.ratio(child.name):.2f})"
-            if child.name in figure.rounds
-            else ""
-            for child in children
-        )
-        table.add_row(name, *cells)
-    return table
-
-
 def budgeted(rows: list[Row]) -> Table:
     """Lay figures out beside their budgets."""
-    table = Table("what", "unit", "budget", "figure", "", title="Budgets")
+    table = Table("what", "unit", "budget", "figure", "kept", title="Budgets")
     for row in rows:
-        budget = "" if row.budget is None else f"{'≥' if row.at_least else '≤'} {row.budget:g}"
+        budget = "none" if row.budget is None else f"{'≥' if row.at_least else '≤'} {row.budget:g}"
         table.add_row(row.name, row.unit, budget, f"{row.value:.3g}", row.verdict)
     return table
 
@@ -510,6 +465,15 @@ def described(folder: Path) -> str:
     return about + busy * (load > 0.5)
 
 
+def check_disk(console: Console, folder: Path) -> None:
+    """End the program when a folder is in memory, where commits cost nothing."""
+    if file_system(folder) in {"tmpfs", "ramfs"}:
+        console.print(
+            f"{folder} is in memory, where commits cost nothing: name a --folder on disk."
+        )
+        raise typer.Exit(2)
+
+
 @contextmanager
 def empty(folder: Path) -> Iterator[str]:
     """Make an empty folder, and remove it at the end."""
@@ -518,21 +482,18 @@ def empty(folder: Path) -> Iterator[str]:
 
 
 def main(
-    no_peer: Annotated[bool, typer.Option("--no-peer", help="Install nothing, only ours.")] = False,
+    no_peer: Annotated[bool, typer.Option("--no-peer", help="Not beside scikit-learn.")] = False,
     small: Annotated[bool, typer.Option("--small", help="A tenth of everything.")] = False,
     folder: Annotated[Path, typer.Option(help="On a disk.")] = TEMPORARY,
     environments: Annotated[
-        Path | None, typer.Option(help="Where other memories stay installed.")
+        Path | None, typer.Option(help="Where scikit-learn stays installed.")
     ] = None,
     late: Annotated[bool, typer.Option("--late", help="Only late interaction.")] = False,
+    file: TablesFile = None,
 ) -> None:
-    """Print every figure with its budget, what grows, and the same work of other memories."""
+    """Print every figure with its budget, and what grows."""
     console = Console(width=110)
-    if file_system(folder) in {"tmpfs", "ramfs"}:
-        console.print(
-            f"{folder} is in memory, where commits cost nothing: name a --folder on disk."
-        )
-        raise typer.Exit(2)
+    check_disk(console, folder)
     console.print(described(folder))
     if late:
         with empty(folder) as place:
@@ -549,12 +510,12 @@ def main(
         rows += found + reopening(place, total)
     with empty(folder) as place, Memory.open(place, embedder=VECTORS) as memory:
         same = list(growing(memory, ALICE, ALICE, total))
-    with empty(folder) as place, empty(folder) as temporary:
-        homes = environments or Path(temporary)
-        faster, table = compared(homes, Path(place), share, alone=no_peer)
-        rows += faster + ([] if no_peer else beside_scikit_learn(homes))
-    for one in (budgeted(rows), grown(others, same), table):
-        console.print(one)
+    if not no_peer:
+        with empty(folder) as temporary:
+            rows += beside_scikit_learn(environments or Path(temporary))
+    tables = [budgeted(rows), grown(others, same)]
+    console.print(*tables)
+    save(file, tables)
 
 
 if __name__ == "__main__":

@@ -175,6 +175,18 @@ def expired(do):
     return run
 
 
+def quickstart(m):
+    said = "Hi, I'm Alex. I love basketball and gaming."
+    m.add([{"role": "user", "content": said}], user_id="alice", infer=False)
+    return texts(m.search("What do you know about me?", **ALICE))
+
+
+def changed(m):
+    shown = m.get_all(**ALICE, show_expired=True)["results"]
+    [old] = [one["id"] for one in shown if one["memory"] == "old"]
+    return m.update(old, text="older"), m.update(old, metadata={"n": 1}), m.get(old)
+
+
 def closed(m):
     m.close()
     return tried(m.get_all, **ALICE)
@@ -260,12 +272,14 @@ ONLY_2 = [
     Case("search(..., explain=True)", filled(lambda m, _: [sorted(one["score_details"]) for one in m.search("green tea", **ALICE, explain=True)["results"]][:1])),
     Case("search(..., limit=)", filled(lambda m, _: len(m.search("tea", **ALICE, threshold=0.0, limit=1)["results"]))),
     Case("search(..., treshold=), misspelt", find("tea", **ALICE, treshold=0.5)),
+    Case("search(a vague question, ...), no threshold=", quickstart),
     Case("search(..., threshold=2)", find("tea", **ALICE, threshold=2)),
     Case("search(..., reference_date=)", find("tea", **ALICE, reference_date="2026-01-01")),
     Case("add(..., timestamp=)", added("tea", timestamp=1_700_000_000)),
     Case("add(..., expiration_date=); get_all, search(..., show_expired=)", expired(lambda m: [texts(m.get_all(**ALICE)), texts(m.get_all(**ALICE, show_expired=True)), texts(m.search("old", **ALICE, threshold=0.0)), texts(m.search("old", **ALICE, threshold=0.0, show_expired=True))])),
     Case("add(..., expiration_date=no date)", added("tea", expiration_date="soon")),
     Case("update(memory_id, text=)", updated(text="white tea")),
+    Case("update(memory_id, text=); update(memory_id, metadata=) of an expired memory", expired(changed)),
     Case("update(memory_id, expiration_date=)", updated(expiration_date="2900-01-01")),
 ]  # fmt: skip
 ONLY_1 = [
