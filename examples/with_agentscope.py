@@ -19,39 +19,24 @@ import asyncio
 import subprocess
 import sys
 import tempfile
-from typing import Any
 
 from agentscope.agent import Agent
-from agentscope.credential import CredentialBase
 from agentscope.event import HintBlockEvent
-from agentscope.formatter import OpenAIChatFormatter
-from agentscope.message import TextBlock, UserMsg
-from agentscope.model import ChatModelBase, ChatResponse
+from agentscope.message import UserMsg
 from agentscope.tool import Toolkit
 
 from commonplace_agentscope import CommonplaceMiddleware
+from commonplace_agentscope.testing import ScriptedModel
 
 TOLD = {"I am allergic to peanuts.": "Noted.", "我住在杭州，最喜欢龙井茶。": "好的。"}
 ASKED = ["Which food am I allergic to?", "我最喜欢什么茶？"]
-
-
-class ScriptedModel(ChatModelBase):
-    """Stands in for a chat model: gives its answers in order."""
-
-    def __init__(self, answers: list[str]) -> None:
-        super().__init__(CredentialBase(), "scripted", self.Parameters(), stream=False)
-        self.formatter = OpenAIChatFormatter()
-        self.answers = answers
-
-    async def _call_api(self, *_: Any, **__: Any) -> ChatResponse:
-        return ChatResponse(content=[TextBlock(text=self.answers.pop(0))], is_last=True)
 
 
 async def make_agent(memory: CommonplaceMiddleware, answers: list[str]) -> Agent:
     return Agent(
         name="agent",
         system_prompt="You are a friendly assistant.",
-        model=ScriptedModel(answers),
+        model=ScriptedModel(*answers),
         toolkit=Toolkit(tools=await memory.list_tools()),
         middlewares=[memory],
     )

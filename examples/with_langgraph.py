@@ -13,9 +13,9 @@ Prints:
       agent: 好的。
     second process
       alice: Which food am I allergic to?
-      the model was shown: - user: I am allergic to peanuts.
+      the model was shown: user: I am allergic to peanuts.
       alice: 我最喜欢什么茶？
-      the model was shown: - user: 我住在杭州，最喜欢龙井茶。
+      the model was shown: user: 我住在杭州，最喜欢龙井茶。
       bob: Which food am I allergic to?
       the model was shown: nothing
       the store, asked for alice: I am allergic to peanuts.
@@ -31,11 +31,10 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 
 from commonplace import Memory, Policy, Scope
 from commonplace_langgraph import CommonplaceSaver, CommonplaceStore, MemoryMiddleware
+from commonplace_langgraph.testing import ScriptedModel
 
 TOLD = {"I am allergic to peanuts.": "Noted.", "我住在杭州，最喜欢龙井茶。": "好的。"}
 ASKED = [
@@ -50,25 +49,6 @@ class Asker:
     """Who asks; an application knows it from its login."""
 
     user_id: str
-
-
-class ScriptedModel(BaseChatModel):
-    """Stands in for a chat model: gives its answers in order and keeps what it was shown."""
-
-    answers: list[str]
-    shown: str = ""
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Any, **_: Any) -> Any:
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        self.shown = str(messages[-1].text)
-        message = AIMessage(self.answers.pop(0) if self.answers else "I remember.")
-        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def make_agent(memory: Memory, model: BaseChatModel) -> Any:
@@ -95,18 +75,19 @@ def turn(agent: Any, user: str, text: str, thread: str) -> str:
 
 
 def learn(memory: Memory) -> None:
-    agent = make_agent(memory, ScriptedModel(answers=list(TOLD.values())))
+    agent = make_agent(memory, ScriptedModel(*TOLD.values()))
     for number, text in enumerate(TOLD):
         print(f"  alice: {text}\n  agent: {turn(agent, 'alice', text, f'learn {number}')}")
 
 
 def ask(memory: Memory) -> None:
-    model = ScriptedModel(answers=[])
+    model = ScriptedModel()
     agent = make_agent(memory, model)
     for number, (user, text) in enumerate(ASKED):
         turn(agent, user, text, f"ask {number}")
-        lines = [line for line in model.shown.splitlines() if line.startswith("- ")]
-        print(f"  {user}: {text}\n  the model was shown: {'; '.join(lines) or 'nothing'}")
+        print(
+            f"  {user}: {text}\n  the model was shown: {'; '.join(model.remembered) or 'nothing'}"
+        )
     [best] = agent.store.search(("memories", "alice"), query="peanuts", limit=1)
     print(f"  the store, asked for alice: {best.value['content']}")
     first = thread_of("alice", "learn 0")

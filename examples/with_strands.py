@@ -8,9 +8,9 @@ Prints:
       bob: My sister Ann lives in Leeds.
     second process
       alice: Where does my sister live?
-      the agent was shown: - user: My sister Mei lives in Hangzhou.
+      the agent was shown: user: My sister Mei lives in Hangzhou.
       bob: Where does my sister live?
-      the agent was shown: - user: My sister Ann lives in Leeds.
+      the agent was shown: user: My sister Ann lives in Leeds.
       carol: Where does my sister live?
       the agent was shown nothing
 """
@@ -18,41 +18,15 @@ Prints:
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from typing import Any
 
 from strands import Agent
-from strands.models import Model
 
 from commonplace import Memory, Policy
 from commonplace_strands import MemoryPlugin
+from commonplace_strands.testing import ScriptedModel
 
 TOLD = {"alice": "My sister Mei lives in Hangzhou.", "bob": "My sister Ann lives in Leeds."}
 ASKED = "Where does my sister live?"
-
-
-class ScriptedModel(Model):
-    """Stands in for a chat model: always gives the same answer, and keeps what it was shown."""
-
-    def __init__(self) -> None:
-        self.shown = ""
-
-    def update_config(self, **_: Any) -> None:
-        pass
-
-    def get_config(self) -> dict[str, Any]:
-        return {"model_id": "scripted"}
-
-    def structured_output(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        self.shown = "\n".join(block["text"] for block in messages[-1]["content"])
-        yield {"messageStart": {"role": "assistant"}}
-        yield {"contentBlockStart": {"start": {}}}
-        yield {"contentBlockDelta": {"delta": {"text": "I see."}}}
-        yield {"contentBlockStop": {}}
-        yield {"messageStop": {"stopReason": "end_turn"}}
 
 
 def learn(folder: str) -> None:
@@ -72,10 +46,9 @@ def ask(folder: str) -> None:
         for user in ("alice", "bob", "carol"):
             print(f"  {user}: {ASKED}")
             agent(ASKED, invocation_state={"user_id": user})
-            notes = [line for line in model.shown.splitlines() if line.startswith("- ")]
-            for line in notes:
+            for line in model.remembered:
                 print(f"  the agent was shown: {line}")
-            if not notes:
+            if not model.remembered:
                 print("  the agent was shown nothing")
 
 

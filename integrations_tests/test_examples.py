@@ -1,13 +1,16 @@
-"""Every example prints what its docstring promises, and so does the code in documents."""
+"""Every example prints what its docstring promises."""
 
 import ast
-import re
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from .docs.pages import blocks_of
+from .servers.fixtures import empty_graph, empty_index
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -16,22 +19,17 @@ ALONE = {
     "with_agentscope_v1": "agentscope.memory",
     "with_agentscope_runtime": "agentscope_runtime",
 }
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "agents.md"]
-BLOCKS = [
-    block
-    for document in DOCUMENTS
-    for block in re.findall(r"^```python\n(.*?)^```$", document.read_text("utf-8"), re.M | re.S)
-]
 
 
-def printed(script: Path, folder: Path) -> list[str]:
+def printed(script: Path, folder: Path, **environment: str) -> list[str]:
     """Run a script inside a folder; answer its lines."""
     run = subprocess.run(
         [sys.executable, "-X", "utf8", script],
         cwd=folder,
+        env=os.environ | environment,
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert run.returncode == 0, run.stderr
@@ -45,6 +43,12 @@ def is_installed(package: str) -> bool:
         return False
 
 
+def promises(example: Path) -> list[str]:
+    """List the lines that an example says it prints."""
+    docstring = ast.get_docstring(ast.parse(example.read_text("utf-8"))) or ""
+    return trimmed(docstring.partition("Prints:\n")[2].splitlines())
+
+
 def trimmed(lines: list[str]) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
@@ -54,29 +58,29 @@ def test_an_example_prints_what_its_docstring_promises(example: Path, tmp_path: 
     package = ALONE.get(example.stem)
     if package is not None and not is_installed(package):
         pytest.skip(f"needs {package}: nox -s {example.stem.removeprefix('with_')}")
-    docstring = ast.get_docstring(ast.parse(example.read_text("utf-8"))) or ""
-    promised = docstring.partition("Prints:\n")[2]
+    promised = promises(example)
 
     assert promised, f"{example.name} promises nothing"
-    assert trimmed(promised.splitlines()) == trimmed(printed(example, tmp_path))
+    assert promised == trimmed(printed(example, tmp_path))
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_the_code_of_a_document_prints_what_its_comments_promise(number: int, tmp_path: Path):
-    script = tmp_path / "document.py"
-    script.write_text(BLOCKS[number], "utf-8")
-    promised = re.findall(r"^ *#> ?(.*)$", BLOCKS[number], re.MULTILINE)
+def test_one_memory_is_on_servers_when_they_are_named(neo4j_uri: str, qdrant_url: str, tmp_path):
+    example = ROOT / "examples" / "one_memory.py"
+    with empty_index(qdrant_url) as vectors:
+        servers = {"COMMONPLACE_GRAPH": empty_graph(neo4j_uri), "COMMONPLACE_VECTORS": vectors}
+        lines = printed(example, tmp_path, **servers)
 
-    assert promised, "a block that promises nothing"
-    assert trimmed(promised) == trimmed(printed(script, tmp_path))
+    assert trimmed(lines) == promises(example)
 
 
 def test_the_readme_shows_the_heart_of_the_quickstart():
     quickstart = (ROOT / "examples" / "quickstart.py").read_text("utf-8").splitlines()
+    readme = (ROOT / "README.md").read_text("utf-8")
+    first = next(block for block in blocks_of(readme) if block.runs)
     # The example's folder is a temporary one; what is printed stands elsewhere in the example.
     shown = [
         line
-        for line in trimmed(BLOCKS[0].splitlines())
+        for line in trimmed(first.code.splitlines())
         if not line.startswith(("with Memory.open", "#>"))
     ]
 
