@@ -35,7 +35,6 @@ from commonplace import (
     Revise,
     Scope,
     Settings,
-    StoreRefusedError,
     Upsert,
     WriteResult,
 )
@@ -323,10 +322,48 @@ def test_a_memory_is_not_opened_with_what_does_not_fit(tmp_path: Path, name: str
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
-    with pytest.raises(StoreRefusedError, match="file"):
-        Memory.open(str(tmp_path / "file"), embedder=HashEmbedder())
+    for where in ({"path": "file"}, {"journal": "file"}, {"vectors": "edge://file"}):
+        named = {
+            name: place.replace("file", str(tmp_path / "file")) for name, place in where.items()
+        }
+        with pytest.raises(InvalidRecordError, match="is a file and not a folder"):
+            Memory.open(embedder=HashEmbedder(), **named)
 
     assert (tmp_path / "file").read_text() == "x"
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_of_the_file_in_a_memory_the_folder_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Memory.open(str(tmp_path), embedder=HashEmbedder()).close()
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InvalidRecordError) as caught:
+        Memory.open("memory.db", embedder=HashEmbedder())
+
+    assert str(caught.value) == (
+        "path='memory.db' is a file and not a folder. It is inside a memory: give the folder "
+        f"{str(tmp_path)!r}."
+    )
+
+
+def test_facts_alone_are_not_asked_of_a_memory_without_a_chat_model(tmp_path: Path) -> None:
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        with pytest.raises(InvalidRecordError, match=r"infer=.*Open .* Memory.open\(chat="):
+            memory.add(Message(text="hi"), ALICE, infer=Extraction(keep_messages=False))
+
+        assert memory.flush().pending == 0
+        assert memory.list(ALICE).records == ()
+
+
+def test_an_extraction_without_a_chat_model_says_what_is_missing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        memory.add(Message(text="hi"), ALICE, infer=True)
+
+    assert "there is none; open the memory with Memory.open(chat=...)" in caplog.text
 
 
 CALLS: dict[str, tuple[Callable[[Memory], Any], str]] = {

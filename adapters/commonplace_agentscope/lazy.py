@@ -72,7 +72,7 @@ async def reopen_misconfigured(memory: AgentMemory) -> None:
     """Open a memory again that could not be opened as configured: somebody may have mended it.
 
     Raises:
-        SchemaMismatchError, StoreRefusedError, MissingExtraError: nobody has.
+        InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError: nobody has.
     """
     try:
         memory.raise_misconfiguration()

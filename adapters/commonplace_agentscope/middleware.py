@@ -154,8 +154,8 @@ class CommonplaceMiddleware(MiddlewareBase):
 
         Raises:
             InvalidScopeError: the user's id is one that no scope can hold; the agent has not begun.
-            SchemaMismatchError, StoreRefusedError, MissingExtraError: as `Memory.open`, if it
-                cannot be opened as it is configured.
+            InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError: as
+                `Memory.open`, if it cannot be opened as it is configured.
         """
         self._memory.lazy.holders.add(self)
         reply = await self._replies.begin(agent, self._memory.warn)

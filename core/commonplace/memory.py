@@ -164,6 +164,7 @@ class Memory:
                 must be quick and may be called on any thread. If it fails, the call does.
 
         Raises:
+            InvalidRecordError: an argument or a setting cannot be used, such as the path of a file.
             SchemaMismatchError: the store was made with another embedder.
             StoreLockedError: another process works on the whole of the folder.
             StoreUnavailableError: a server does not answer.
@@ -270,7 +271,7 @@ class Memory:
             scope: whose memory.
             infer: also extract facts from messages with the chat model; None does so when there
                 is one. Ignored for texts and facts, and without a chat model. The messages are kept
-                verbatim as well, unless an `Extraction` says otherwise.
+                verbatim as well, unless an `Extraction` says otherwise, which needs a chat model.
             kind: of each text; a `Fact` has its own, a `Message` is an `episode`.
             metadata: for texts and messages, and for facts that have none.
             key: idempotency key of a single text; a second write with it tells the text again.
@@ -1089,8 +1090,14 @@ class Memory:
     def _infers(self, infer: bool | Extraction | None) -> bool | Extraction:
         has_chat = self._models.chat is not None
         if isinstance(infer, Extraction):
-            # Messages that are not kept would be lost without a word.
-            return infer if has_chat or not infer.keep_messages else False
+            if not has_chat and not infer.keep_messages:
+                raise InvalidRecordError(
+                    field="infer",
+                    value=infer,
+                    reason="keeps no messages, and there is no chat model to extract facts from",
+                    hint="Open the memory with Memory.open(chat=...), or keep the messages.",
+                )
+            return infer if has_chat else False
         if infer is not None and type(infer) is not bool:
             raise InvalidRecordError(
                 field="infer", value=infer, reason="must be True, False, None or an Extraction"

@@ -116,7 +116,7 @@ class Settings:
                     raise InvalidRecordError(
                         field=f"COMMONPLACE_{one.name.upper()}",
                         value=raw,
-                        reason="must be a number or a switch",
+                        reason=_TAKES[type(one.default)],
                     ) from None
         return cls(**given)
 
@@ -132,6 +132,11 @@ def _switch(raw: str) -> bool:
 
 
 _READ = {"single_valued": _list, "decay": _switch}
+_TAKES: dict[type, str] = {
+    bool: "must be true or false, or 1 or 0",
+    int: "must be an integer",
+    float: "must be a number",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -277,7 +282,15 @@ def _place(field: str, path: object, *, hint: str = "") -> str:
             reason="must be the path of a folder, not a URL",
             hint="Give servers by vectors=URL and graph=URL.",
         )
-    return _folder(str(path))
+    folder = _folder(shown)
+    if os.path.exists(folder) and not os.path.isdir(folder):  # `Path` raises where it may not look
+        hint = "Give a folder; it is made if it is missing."
+        if os.path.basename(folder) == "memory.db":
+            hint = f"It is inside a memory: give the folder {os.path.dirname(folder)!r}."
+        raise InvalidRecordError(
+            field=field, value=path, reason="is a file and not a folder", hint=hint
+        )
+    return folder
 
 
 def _folder(path: str) -> str:

@@ -35,6 +35,23 @@ def test_the_same_folder_is_the_same_place_however_it_is_written(
     assert Location.find("./a/../a", Settings()) == Location.find(str(tmp_path / "a"), Settings())
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "takes"),
+    [
+        ("DECAY", "yes", "true or false, or 1 or 0"),
+        ("MAX_PENDING", "many", "an integer"),
+        ("RETRY_AFTER", "1 s", "a number"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_says_what_it_takes(
+    monkeypatch: pytest.MonkeyPatch, name: str, given: str, takes: str
+) -> None:
+    monkeypatch.setenv(f"COMMONPLACE_{name}", given)
+
+    with pytest.raises(InvalidRecordError, match=f"COMMONPLACE_{name}='{given}' must be {takes}"):
+        Settings.from_env()
+
+
 def test_a_path_that_is_set_to_nothing_is_not_set() -> None:
     assert Location.find(None, Settings(path="")) == Location.find(None, Settings())
 

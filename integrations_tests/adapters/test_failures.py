@@ -24,6 +24,7 @@ import pytest
 from agentscope.message import UserMsg
 
 from commonplace import (
+    InvalidRecordError,
     Memory,
     Policy,
     SchemaMismatchError,
@@ -360,9 +361,18 @@ def inside_a_file(folder: Path) -> str:
     return str(folder / "x")
 
 
+def the_file_of_a_memory(folder: Path) -> str:
+    Memory.open(str(folder), embedder=Embedder()).close()
+    return str(folder / "memory.db")
+
+
 @pytest.mark.parametrize(
     ("prepare", "error"),
-    [(of_another_embedder, SchemaMismatchError), (inside_a_file, StoreRefusedError)],
+    [
+        (of_another_embedder, SchemaMismatchError),
+        (inside_a_file, StoreRefusedError),
+        (the_file_of_a_memory, InvalidRecordError),
+    ],
 )
 async def test_a_folder_that_cannot_be_used_raises_at_once(tmp_path, prepare, error):
     place = prepare(tmp_path / "memory")

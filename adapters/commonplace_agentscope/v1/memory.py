@@ -136,8 +136,8 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
 
         Raises:
             InvalidScopeError: the user's id is one that no scope can hold.
-            SchemaMismatchError, StoreRefusedError, MissingExtraError: as `Memory.open`, if it
-                cannot be opened as it is configured.
+            InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError: as
+                `Memory.open`, if it cannot be opened as it is configured.
         """
         scope = await self._scope()
         await reopen_misconfigured(self._memory)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from ..errors import MissingExtraError, SchemaMismatchError, StoreRefusedError
+from ..errors import InvalidRecordError, MissingExtraError, SchemaMismatchError, StoreRefusedError
 from ..model import Scope, now
 
 EventName = Literal["recalled", "empty", "timed_out", "written", "late", "failed"]
 
-MISCONFIGURED = (SchemaMismatchError, StoreRefusedError, MissingExtraError)
+MISCONFIGURED = (InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError)
 """What an operator must mend; no agent should begin to work without knowing."""
 _SILENT = ("recall", "write")  # what a turn does by itself, and never raises
 

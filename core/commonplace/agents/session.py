@@ -90,7 +90,8 @@ class AgentMemory:
         """Raise what made opening the memory fail, if an operator must mend it.
 
         Raises:
-            SchemaMismatchError, StoreRefusedError, MissingExtraError: as `Memory.open`.
+            InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError: as
+                `Memory.open`.
         """
         error = self.lazy.opening_error
         if isinstance(error, MISCONFIGURED):

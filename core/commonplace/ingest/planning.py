@@ -345,7 +345,8 @@ async def _aembed(
 
 def _complete(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | ModelFailedError:
     if chat is None:
-        return _no_text("chat", None)
+        reason = "there is none; open the memory with Memory.open(chat=...), or leave infer out"
+        return ModelFailedError(model="chat", reason=reason)
     call = partial(chat.complete, ask.system, ask.user, schema=ask.schema)
     try:
         answer = call_within(seconds, "complete", call)
