@@ -38,7 +38,7 @@ def test_a_copy_answers_every_read_as_the_source_does(run, lived: Path, tmp_path
     done = run("copy", lived, tmp_path / "copy")
 
     assert done.exit_code == 0, done.output
-    assert "record: 90 identical" in done.stdout
+    assert "memories, deleted ones included: 90, identical" in done.stdout
     assert "vectors: 85 reused, 0 embedded" in done.stdout
     with opened(lived) as one, opened(tmp_path / "copy") as other:
         assert reads(other) == reads(one)
@@ -144,7 +144,7 @@ def test_a_copy_says_when_the_target_went_its_own_way(run, lived: Path, tmp_path
     done = run("copy", lived, tmp_path / "copy")
 
     assert done.exit_code == 1
-    assert "record: 91 DIFFERENT, the source has 90" in done.stdout
+    assert "memories, deleted ones included: 91, DIFFERENT, the source has 90" in done.stdout
     with opened(tmp_path / "copy") as memory:
         assert [one.text for one in memory.list(ALICE).records] == ["written in the copy"]
 
@@ -268,7 +268,10 @@ def test_doctor_is_content_with_a_sound_memory(run, lived: Path):
     done = run("doctor", lived)
 
     assert done.exit_code == 0
-    assert "record: 90\nlive: 85\nindexed: 85\npending: 0\nAll is well.\n" in done.stdout
+    assert done.stdout.endswith(
+        "memories, deleted ones included: 90\nmemories: 85\nmemories in the index: 85\n"
+        "pending writes: 0\nAll is well.\n"
+    )
 
 
 @pytest.mark.parametrize("what", ["missing", "outdated", "orphans"])
@@ -300,12 +303,17 @@ def test_doctor_shows_dead_letters_and_retry_brings_them_back(run, lived: Path):
     ill = run("doctor", lived)
 
     assert ill.exit_code == 1
-    assert f"dead: {operation} (add, " in ill.stdout
+    assert f"dead letter: {operation} (add, " in ill.stdout
     assert "attempts): the disk was full\n" in ill.stdout
     assert "`commonplace retry`" in ill.stderr
-    assert run("retry", lived, "unknown").exit_code == 1
+    unknown = run("retry", lived, "unknown")
+    assert (unknown.exit_code, unknown.stdout) == (
+        1,
+        "0 retried, 1 dead letter, 0 pending writes.\n",
+    )
+    assert unknown.stderr == "No dead letter is 'unknown'.\n"
     done = run("retry", lived)
-    assert (done.exit_code, done.stdout) == (0, "1 retried, 0 dead, 0 pending.\n")
+    assert (done.exit_code, done.stdout) == (0, "1 retried, 0 dead letters, 0 pending writes.\n")
     with opened(lived) as memory:
         assert "waits" in [one.text for one in memory.list(ALICE).records]
 

@@ -234,7 +234,7 @@ def test_of_a_sound_memory_all_is_salvaged(run, lived: Path, tmp_path: Path):
     done = run("salvage", lived, tmp_path / "new")
 
     assert done.exit_code == 0, done.output
-    assert "record: 90 all" in done.stdout
+    assert "memories, deleted ones included: 90, all" in done.stdout
     assert rows_of(tmp_path / "new" / "memory.db") == before
     assert [one.name for one in (tmp_path / "new").iterdir()] == ["memory.db"]
     assert (tmp_path / "new" / "memory.db").stat().st_mode & 0o777 == 0o600
@@ -346,7 +346,7 @@ def test_a_point_that_no_search_could_read_is_lost_alone(run, lived: Path, chang
         connection.execute(f"{sql} (SELECT min(rowid) FROM point WHERE user_id = 'user 0')")
     done = run("salvage", lived, "new")
 
-    assert "point: 84 1 lost" in done.stdout
+    assert "vectors: 84, 1 lost" in done.stdout
     with opened(Path("new")) as memory:
         for user in users(2):
             assert {one.record.scope.user_id for one in memory.search("thing", user)} == {

@@ -1,6 +1,7 @@
 """How commands end: help, version, completion, exit codes, and what Ctrl-C leaves."""
 
 import importlib
+import json
 import os
 import signal
 import subprocess
@@ -20,8 +21,8 @@ from .populated import SMALL
 from .test_output import command
 
 NAMES = [
-    "add", "search", "list", "show", "history", "graph", "forget", "stats", "doctor", "retry",
-    "copy", "export", "backup", "salvage", "reindex", "reembed", "import",
+    "add", "search", "list", "show", "history", "update", "delete", "graph", "forget", "stats",
+    "doctor", "retry", "copy", "export", "backup", "salvage", "reindex", "reembed", "import",
 ]  # fmt: skip
 
 
@@ -165,13 +166,17 @@ def test_ctrl_c_says_how_to_go_on_and_that_is_true(
         (["add", "text", "--user", "u"], "is counted once more, and not stored twice"),
         (["search", "text", "--user", "u"], "Nothing was changed"),
         (["forget", "--user", "u", "--yes"], "it removes what is left"),
+        (["update", "ID", "other", "--user", "u"], "`commonplace history` tells whether it was"),
+        (["delete", "ID", "--user", "u"], "`commonplace history` tells whether it was"),
         (["retry", "memory"], "is not lost"),
     ],
 )
 def test_ctrl_c_in_a_call_of_the_memory(
     run, words: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch
 ):
-    assert run("add", "text", "--user", "u").exit_code == 0
+    added = run("add", "text", "--user", "u", "--json")
+    record_id = json.loads(added.stdout)["changes"][0]["id"]
+    words = [record_id if one == "ID" else one for one in words]
 
     def interrupt(*_args: object, **_options: object):
         raise KeyboardInterrupt

@@ -60,6 +60,8 @@ def test_no_command_prints_what_is_of_another_user(run: Callable[..., Result], t
         "list": case("list", where),
         "show": case("show", record),
         "history": case("history", record),
+        "update": case("update", lambda asker: [*record(asker), asker.text]),
+        "delete": case("delete", lambda asker: record(asker) if asker.number % 3 == 0 else ["f"]),
         "graph": case("graph", lambda asker: [f"--entity=me {word_of(asker.other)}"]),
         "forget": case(
             "forget", lambda asker: ["--yes"] if asker.number % 5 == 0 else ["--dry-run"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from commonplace import Fact, Relation, Scope
+from commonplace import Fact, InvalidRecordError, Relation, Scope
+from commonplace.cli import arguments
 from commonplace.cli import memories as commands
 
 from .populated import MONDAY, opened
@@ -80,7 +81,7 @@ def test_add_takes_the_whole_scope_a_kind_and_metadata(run, tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "TEXT=None is missing"),
+        ((), "TEXT is missing"),
         (("a text",), "Give --user, --agent or --session"),
         (("a text", "--user", "*"), "must not be a wildcard"),
         (("a text", "--user", "alice", "--kind", "joke"), "kind='joke'"),
@@ -102,8 +103,36 @@ def test_a_memory_without_the_text_is_not_taken_for_the_text(run, ids, tmp_path:
     named = run("search", "graph=a,vectors=b", "--user", "alice")
 
     assert (done.exit_code, named.exit_code) == (2, 2)
-    assert "TEXT=None is missing" in done.stderr
-    assert "QUESTION=None is missing" in named.stderr
+    assert "TEXT is missing" in done.stderr
+    assert "QUESTION is missing" in named.stderr
+
+
+def test_add_says_that_it_makes_a_memory_and_only_then(run, tmp_path: Path):
+    first, second = (run("add", text, "--user", "alice") for text in ("tea", "rye"))
+    named = run("add", "./other", "tea", "--user", "alice", "--json")
+
+    assert first.stderr == f"Made a new memory in {tmp_path / 'memory'}.\n"
+    assert (second.exit_code, second.stderr) == (0, "")
+    assert named.stderr == f"Made a new memory in {tmp_path / 'other'}.\n"
+    assert named.stdout.startswith("{")
+
+
+@pytest.mark.parametrize("word", ["alice", "I like tea", "爱丽丝"])
+def test_a_word_that_names_no_folder_is_no_place_for_a_new_memory(run, tmp_path: Path, word: str):
+    done = run("add", word, "likes tea", "--user", "alice")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"no memory in a folder {word!r}. Give './{word}'" in done.stderr
+    assert "--user says whose memory it is" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_there_is_a_place_for_a_new_memory(run, tmp_path: Path):
+    (tmp_path / "notes").mkdir()
+
+    assert run("add", "notes", "likes tea", "--user", "alice").exit_code == 0
+    assert run("add", "notes", "likes rye", "--user", "alice").stderr == ""
+    assert len(rows(run("list", "notes", "--user", "alice"))) == 3
 
 
 # -- search and list -------------------------------------------------------------------------------
@@ -161,7 +190,23 @@ def test_nothing_found_is_said_on_stderr_and_no_failure(run, ids):
         done = run(*words, "--user", "carol")
 
         assert (done.exit_code, done.stdout) == (0, "")
-        assert "othing" in done.stderr or "no relations" in done.stderr
+        assert "othing" in done.stderr or "no relations of user 'carol'" in done.stderr
+        assert "--user" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["search", "tea"], ["list"], ["graph"], ["forget", "--yes"], ["forget", "--dry-run"]],
+    ids="-".join,
+)
+def test_nothing_of_no_user_suggests_a_user(run, ids, words: list[str]):
+    done = run(*words, "--session", "talk")
+
+    assert done.exit_code == 0
+    assert done.stderr.endswith("What belongs to a user is only found with --user.\n")
+    if words[0] != "search":
+        assert "session 'talk' of no user" in done.stderr
+    assert "is erased" not in done.stderr
 
 
 @pytest.mark.parametrize("given", ["{", "[]", "1", '{"a": {"is": 1}}', '{"user_id": "bob"}', ""])
@@ -177,7 +222,8 @@ def test_a_filter_that_is_none_is_bad_usage(run, ids, command: list[str], given:
     "words",
     [
         ["search", "tea"], ["list"], ["show", "0000"], ["history", "0000"], ["graph"],
-        ["forget", "--yes"], ["forget", "--dry-run"],
+        ["update", "0000", "text"], ["delete", "0000"], ["forget", "--yes"],
+        ["forget", "--dry-run"],
     ],
 )  # fmt: skip
 def test_every_command_of_a_scope_asks_whose_memory_it_is(run, ids, words: list[str]):
@@ -203,11 +249,16 @@ def test_show_takes_the_beginning_of_an_id(run, ids):
 
 
 def test_show_of_what_another_has_finds_nothing(run, ids):
-    for words in (["show", ids[0]], ["history", ids[0]], ["show", ids[0][:8]], ["history", "f"]):
+    for words in (
+        ["show", ids[0]], ["history", ids[0]], ["show", ids[0][:8]], ["history", "f"],
+        ["update", ids[0], "mine"], ["update", ids[0][:8], "mine"], ["delete", ids[0]],
+        ["delete", ids[0][:8]],
+    ):  # fmt: skip
         done = run(*words, "--user", "carol")
 
         assert (done.exit_code, done.stdout) == (1, "")
         assert "No record" in done.stderr
+    assert dict(rows(run("show", ids[0], "--user", "alice")))["text"] == "Alice likes green tea"
 
 
 def test_a_beginning_of_several_ids_is_bad_usage(run, tmp_path: Path):
@@ -231,6 +282,57 @@ def test_history_is_oldest_first_and_also_of_what_was_deleted(run, ids, tmp_path
         ["UPDATE", "Alice likes green tea"],
     ]
     assert [one["event"] for one in data["versions"]] == ["ADD", "UPDATE", "DELETE"]
+
+
+def test_update_replaces_a_text_and_keeps_the_former(run, ids, tmp_path: Path):
+    done = run("update", ids[0][:8], "Alice likes rye", "--user", "alice")
+    again = run("update", tmp_path / "memory", ids[0], "Alice likes rye", "--user", "alice")
+    data = parsed(run("update", ids[0], "Alice likes oats", "--user", "alice", "--json"))
+
+    assert (done.exit_code, done.stdout) == (0, f"Updated: {ids[0]} Alice likes rye\n")
+    assert again.exit_code == 0
+    assert (data["changes"][0]["event"], data["pending"]) == ("UPDATE", False)
+    assert [one[2] for one in rows(run("history", ids[0], "--user", "alice"))][-2:] == [
+        "Alice likes rye",
+        "Alice likes oats",
+    ]
+    assert dict(rows(run("show", ids[0], "--user", "alice")))["metadata.n"] == "1"
+
+
+def test_delete_removes_one_memory_and_keeps_its_history(run, ids):
+    done = run("delete", ids[0][:8], "--user", "alice")
+    data = parsed(run("delete", ids[1], "--user", "alice", "--json"))
+    again = run("delete", ids[0], "--user", "alice")
+
+    assert (done.exit_code, done.stdout) == (0, f"Deleted: {ids[0]} Alice likes green tea\n")
+    assert data["changes"][0]["event"] == "DELETE"
+    assert (again.exit_code, again.stdout) == (1, "")
+    assert ids[0] in again.stderr
+    assert len(rows(run("list", "--user", "alice"))) == 3
+    assert rows(run("history", ids[0], "--user", "alice"))[-1][1] == "DELETE"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["update"], "ID is missing"),
+        (["update", "0000"], "TEXT is missing"),
+        (["update", "MEMORY"], "ID is missing"),
+        (["update", "MEMORY", "0000"], "TEXT is missing"),
+        (["update", "WHOLE", " "], "text=' '"),
+        (["delete"], "ID is missing"),
+        (["delete", "MEMORY"], "ID is missing"),
+    ],
+)
+def test_a_change_that_lacks_a_word_is_bad_usage(
+    run, ids, tmp_path: Path, words: list[str], said: str
+):
+    named = {"MEMORY": str(tmp_path / "memory"), "WHOLE": ids[0]}
+    done = run(*(named.get(one, one) for one in words), "--user", "alice")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(rows(run("list", "--user", "alice"))) == 4
 
 
 def test_a_graph_is_text_a_flowchart_or_data(run, ids):
@@ -258,22 +360,43 @@ def test_forget_counts_first_and_erases_only_when_told(run, ids, tmp_path: Path)
     data = parsed(run("forget", "--user", "alice", "--dry-run", "--json"))
     refused = run("forget", "--user", "alice")
 
-    assert ["graph.records", "4"] in dry
+    assert dry[0] == ["what", "number"]
+    assert ["memories", "4"] in dry
+    assert {one[0] for one in dry}.isdisjoint(data["rows"])
     assert data["rows"]["graph.records"] == 4
     assert refused.exit_code == 2
-    assert "must be given where nobody can be asked" in refused.stderr
+    assert refused.stderr.startswith("Nobody can be asked here: give --yes to erase for good.")
     assert left(tmp_path) == 4
 
 
 def test_forget_prints_the_receipt(run, ids, tmp_path: Path):
     done = run("forget", "--user", "alice", "--yes")
 
-    assert ["graph.records", "4", "0"] in rows(done)
+    assert ["memories", "4", "0"] in rows(done)
     assert done.stderr == "All of user 'alice' is erased.\n"
     receipt = parsed(run("forget", "--user", "bob", "--yes", "--json"))
     assert (receipt["removed"]["graph.records"], receipt["complete"]) == (1, True)
     assert set(receipt["left"].values()) == {0}
     assert left(tmp_path) == 0
+
+
+def test_forget_of_no_user_names_what_was_erased(run, ids, tmp_path: Path):
+    with opened(tmp_path / "memory") as memory:
+        memory.add("of no user", Scope(session_id="talk"))
+    done = run("forget", "--session", "talk", "--yes")
+
+    assert ["memories", "1", "0"] in rows(done)
+    assert done.stderr == "All of session 'talk' of no user is erased.\n"
+    assert left(tmp_path) == 4
+
+
+def test_nothing_to_forget_is_not_asked_about(run, ids, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(commands, "can_ask", lambda: True)
+    done = run("forget", "--session", "talk")
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert done.stderr.startswith("There is nothing of session 'talk' of no user in ")
+    assert "Erase for good?" not in done.output
 
 
 def test_a_dry_run_counts_what_the_receipt_says(run, ids):
@@ -296,7 +419,7 @@ def test_forget_asks_on_a_terminal(
     done = CliRunner().invoke(app, ["forget", "--user", "alice"], input=answer)
 
     assert done.exit_code == code, done.output
-    assert "4 records of user 'alice' in " in done.stderr
+    assert "4 memories of user 'alice' in " in done.stderr
     assert ("Nothing was erased." in done.stderr) is bool(number)
     assert "half done" not in done.stderr
     assert left(tmp_path) == number
@@ -320,6 +443,7 @@ def test_what_is_left_of_an_erasure_is_a_failure(run, ids, monkeypatch: pytest.M
 READS = [
     ["search", "tea", "--user", "alice"], ["list", "--user", "alice"],
     ["show", "0000", "--user", "alice"], ["history", "0000", "--user", "alice"],
+    ["update", "0000", "text", "--user", "alice"], ["delete", "0000", "--user", "alice"],
     ["graph", "--user", "alice"], ["forget", "--user", "alice", "--yes"],
     ["forget", "--user", "alice", "--dry-run"], ["stats"], ["doctor"], ["reindex"],
     ["reembed", "--embedder", "sentence-encoder"],
@@ -335,6 +459,37 @@ def test_a_missing_memory_is_never_made_by_a_read(run, tmp_path: Path, words: li
         assert (done.exit_code, done.stdout) == (1, "")
         assert "has no memory" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", READS, ids=lambda words: "-".join(words[:1]))
+def test_the_file_of_a_memory_is_not_its_folder(run, ids, tmp_path: Path, words: list[str]):
+    done = run(words[0], tmp_path / "memory" / "memory.db", *words[1:])
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"give the folder {str(tmp_path / 'memory')!r}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["backup", "memory", "no/all.db"], "no/all.db cannot be written, as there is no folder"),
+        (["export", "memory", "no/all.jsonl"], "there is no folder 'no'. Make the folder first"),
+        (["import", "file", "no.jsonl", "new"], "no.jsonl is not there. Give a file that"),
+    ],
+    ids=["backup", "export", "import"],
+)
+def test_what_is_not_there_is_named_with_a_way_out(run, ids, words: list[str], said: str):
+    done = run(*words)
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert "Errno" not in done.stderr
+
+
+def test_a_model_that_fastembed_lacks_is_bad_usage():
+    pytest.importorskip("fastembed", reason="pip install 'commonplace-memory[local]'")
+    with pytest.raises(InvalidRecordError, match=r"'fastembed:no' is no model of fastembed. Give"):
+        arguments.embedder_of("fastembed:no")
 
 
 def test_the_environment_names_the_memory_that_is_left_out(

@@ -59,7 +59,7 @@ def harmful(text: str) -> list[str]:
 
 COMMANDS = [
     ["search", "plain red"], ["search", "plain red", "--explain"], ["list"], ["show"], ["history"],
-    ["graph"], ["graph", "--mermaid"], ["forget", "--dry-run"],
+    ["graph"], ["graph", "--mermaid"], ["forget", "--dry-run"], ["delete"],
 ]  # fmt: skip
 
 
@@ -70,12 +70,12 @@ def test_stored_text_cannot_steer_a_terminal(
 ):
     if columns:
         terminal(columns)
-    record = [hostile] if words[0] in ("show", "history") else []
+    record = [hostile] if words[0] in ("show", "history", "delete") else []
     done = run(*words, *record, "--user", "alice")
 
     assert (done.exit_code, harmful(done.output)) == (0, [])
     assert not any(line.startswith("All is well") for line in done.stdout.splitlines())
-    if words[0] in ("search", "list", "show", "history") and columns != 20:
+    if words[0] in ("search", "list", "show", "history", "delete") and columns != 20:
         assert r"\x1b[31mred" in done.stdout
         assert r"\u202egnp.exe" in done.stdout
 
@@ -278,7 +278,7 @@ def test_stats_count_every_user_and_kind(run, lived: Path):
     assert lines[1] == "user 0\t3\t14\t17"
     assert lines[6] == "all users\t15\t70\t85"
     assert lines[7].startswith(f"{lived / 'memory.db'}: ")
-    assert lines[8:] == ["pending: 1", "dead: 0"]
+    assert lines[8:] == ["pending writes: 1", "dead letters: 0"]
     assert data["users"][0] == {"user_id": "user 0", "records": {"episode": 3, "fact": 14}}
     assert (data["pending"], data["dead"]) == (1, 0)
     assert data["files"][str(lived / "memory.db")] >= (lived / "memory.db").stat().st_size

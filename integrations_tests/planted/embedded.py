@@ -530,7 +530,7 @@ FAULTS = (
         name="erased-without-asking",
         what="`forget` erases without `--yes` and without asking",
         file="core/commonplace/cli/memories.py",
-        old="        if not yes:\n            _confirm(memory, scope)\n",
+        old="        if not yes and not _confirm(memory, scope):\n            return\n",
         new="",
         tests=(f"{_TESTS}/cli/test_memories.py", "-k", "forget"),
     ),

@@ -68,11 +68,17 @@ def drafted(file: Path) -> Iterator[Path]:
     It is readable for its owner only. One of an earlier attempt is replaced.
 
     Raises:
-        CannotMoveError: there is a folder of that name.
+        CannotMoveError: there is a folder of that name, or no folder for it.
     """
     if file.is_dir():
         raise CannotMoveError(
             store=str(file), reason="is a folder", hint="Give the name of a file."
+        )
+    if not file.parent.is_dir():
+        raise CannotMoveError(
+            store=str(file),
+            reason=f"cannot be written, as there is no folder {str(file.parent)!r}",
+            hint="Make the folder first, or give another one.",
         )
     draft = file.with_name(f"{file.name}.part")
     draft.unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from ..errors import InvalidRecordError
+from ..errors import CannotMoveError, InvalidRecordError
 from ..memory import Memory
 from ..ports.snapshot import SnapshotRow
 from .backfill import Progress, count_records, is_indexed
@@ -97,11 +97,15 @@ class ExportFile:
         Raises:
             InvalidRecordError: the file is no export, or one of another format; it is cut short or
                 was changed; or it is none that can be read again, such as a pipe.
+            CannotMoveError: there is no such file.
             OSError: it cannot be read.
         """
         if str(path) == "-" or (path.exists() and not path.is_file()):
             hint = "Save what it gives to a file, and give that."
             raise _invalid(path, "must be a file on a disk, which is read more than once", hint)
+        if not path.exists():
+            hint = "Give a file that `commonplace export` wrote."
+            raise CannotMoveError(store=str(path), reason="is not there", hint=hint)
         with path.open("rb") as content:
             _check_header(path, content.readline(len(_HEADER) + 64))
             return cls._check(path, content, progress)

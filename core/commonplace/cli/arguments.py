@@ -13,7 +13,8 @@ from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..model import Scope
 from ..ports.models import Embedder
-from ..settings import Location, Settings
+from ..settings import Location, Settings, is_url
+from .output import refuse
 
 _CLOSE_SECONDS = 1.0  # each command has waited for the writes that it needs
 _PARTS = ("graph", "vectors", "journal")
@@ -81,7 +82,13 @@ def embedder_of(name: str) -> Embedder:
     if family == "fastembed" and model:
         from ..models.fastembed import FastEmbed
 
-        return FastEmbed(model)
+        try:
+            return FastEmbed(model)
+        except ValueError as error:
+            hint = "Give one of fastembed's, such as fastembed:BAAI/bge-small-en-v1.5."
+            raise InvalidRecordError(
+                field="embedder", value=name, reason="is no model of fastembed", hint=hint
+            ) from error
     if family == "openai" and model:
         from ..models.openai import OpenAIEmbedder
 
@@ -108,38 +115,54 @@ def settings_of(given: str | None) -> Settings:
     return _settings(_parse(given)) or Settings()
 
 
-def split_words(place: str | None, word: str | None, name: str) -> tuple[str | None, str]:
-    """Tell the place, which may be left out, from the word that follows it.
+def split_words(place: str | None, **words: str | None) -> tuple[str | None, list[str]]:
+    """Tell the place, which may be left out, from the words that follow it.
 
     Args:
-        name: of the word, for errors.
+        words: by their names, for the message; the last are None where the place was left out.
 
     Raises:
-        InvalidRecordError: the word is missing.
+        typer.Exit: a word is missing.
     """
-    if word is not None:
-        return place, word
-    if place is None or (Path(place) / DATABASE).exists() or place.startswith(_NAMED):
-        raise InvalidRecordError(
-            field=name, value=word, reason="is missing", hint="`--help` shows how it is given."
+    given = [one for one in (place, *words.values()) if one is not None]
+    if len(given) > len(words):
+        return place, given[1:]
+    has_place = bool(given) and _is_memory(given[0])
+    if has_place or len(given) < len(words):
+        missing = [*words][len(given) - has_place].upper()
+        refuse(f"{missing} is missing. `--help` shows how it is given.")
+    return None, given
+
+
+def check_new(place: str | None) -> Path | None:
+    """Return the folder of a memory that is yet to be made, if it is.
+
+    Raises:
+        typer.Exit: the place is a word that is more likely a text or a user.
+    """
+    location = find(place)
+    if is_url(location.graph) or (Path(location.graph) / DATABASE).exists():
+        return None
+    folder = Path(location.graph)
+    is_word = place is not None and not place.startswith((".", "~", *_NAMED))
+    if is_word and place == Path(str(place)).name and not folder.exists():
+        refuse(
+            f"There is no memory in a folder {place!r}. Give './{place}' to make one there; leave "
+            "LOCATION out for ./memory; --user says whose memory it is; a text of several words "
+            "stands in quotes."
         )
-    return None, place
+    return folder
 
 
 def scope_from(user: str | None, agent: str | None, session: str | None) -> Scope:
     """Make the scope of a command.
 
     Raises:
-        InvalidRecordError: there is no id.
+        typer.Exit: there is no id.
         InvalidScopeError: an id cannot be one.
     """
     if user is None and agent is None and session is None:
-        raise InvalidRecordError(
-            field="scope",
-            value=None,
-            reason="is missing: whose memory is it",
-            hint="Give --user, --agent or --session, or several of them.",
-        )
+        refuse("Whose memory is it? Give --user, --agent or --session, or several of them.")
     return Scope(user_id=user, agent_id=agent, session_id=session)
 
 
@@ -190,6 +213,10 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
                 field="metadata", value=one, reason=f"must be KEY:=JSON ({error})"
             ) from None
     return found
+
+
+def _is_memory(place: str) -> bool:
+    return (Path(place) / DATABASE).exists() or place.startswith(_NAMED)
 
 
 def _parse(given: str | None) -> dict[str, Any]:

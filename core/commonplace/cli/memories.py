@@ -1,7 +1,7 @@
-"""Commands for the memories of one scope: add, search, list, show, history, graph, forget."""
+"""Commands for the memories of one scope, from `add` to `forget`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, cast
 
 from .. import admin
@@ -15,6 +15,7 @@ except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
 from . import arguments
+from .labels import receipt_label
 from .options import (
     SENTENCE,
     Agent,
@@ -39,6 +40,7 @@ from .output import (
     fields,
     moment,
     printable,
+    refuse,
     say,
     short_id,
     table,
@@ -51,11 +53,17 @@ _UNFINISHED = (
     "What was accepted is not lost; run the same command again: a text that is stored is counted "
     "once more, and not stored twice."
 )
+_CHANGING = "What was accepted is not lost; `commonplace history` tells whether it was."
+_ADDED = {"ADD": "Remembered", "UPDATE": "Known; what is new was added", "NONE": "Known"}
+_CHANGED = {"UPDATE": "Updated", "DELETE": "Deleted", "NONE": "Unchanged"}
 _ERASING = "The erasure may be half done; run the same command again: it removes what is left."
 
 RecordId = Annotated[
     str | None,
-    typer.Argument(metavar="ID", help="Of a record, or how it begins.", show_default=False),
+    typer.Argument(metavar="ID", help="Of a memory, or how it begins.", show_default=False),
+]
+Text = Annotated[
+    str | None, typer.Argument(metavar="TEXT", help="What to remember.", show_default=False)
 ]
 memories = typer.Typer()
 
@@ -64,9 +72,7 @@ memories = typer.Typer()
 @exit_on_error(_UNFINISHED)
 def add(
     location: OptionalPlaceName = None,
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="What to remember.", show_default=False)
-    ] = None,
+    text: Text = None,
     user: User = None,
     agent: Agent = None,
     session: Session = None,
@@ -82,16 +88,19 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Remember a text; makes the memory if there is none."""
-    location, text = arguments.split_words(location, text, "TEXT")
+    location, [text] = arguments.split_words(location, text=text)
     scope = arguments.scope_from(user, agent, session)
     given = arguments.parse_metadata(metadata)
     model = arguments.embedder_of(embedder)
+    new = arguments.check_new(location)
     with arguments.opened(location, model) as memory:
+        if new is not None:
+            say(f"Made a new memory in {new}.")
         done = memory.add(text, scope, kind=cast(Kind, kind), metadata=given)
     if as_json:
         document(done)
     else:
-        _show_write(done)
+        _show_write(done, _ADDED)
 
 
 @memories.command(rich_help_panel="Memories")
@@ -120,7 +129,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Find what answers a question, best first."""
-    location, question = arguments.split_words(location, question, "QUESTION")
+    location, [question] = arguments.split_words(location, question=question)
     scope = arguments.scope_from(user, agent, session)
     conditions = arguments.parse_json("filter", where)
     model = arguments.embedder_of(embedder)
@@ -135,7 +144,7 @@ def search(
     elif found:
         _show_matches(found, explain=explain)
     else:
-        say("Nothing answers that.")
+        say(f"Nothing answers that.{_no_user(scope)}")
 
 
 @memories.command("list", rich_help_panel="Memories")
@@ -177,7 +186,7 @@ def list_records(
     if found:
         _show_records(found, superseded=superseded)
     else:
-        say("Nothing is remembered.")
+        say(f"Nothing is remembered of {_name(scope)}.{_no_user(scope)}")
     if cursor is not None:
         say(f"There are more: give a --limit above {limit}.")
 
@@ -194,8 +203,8 @@ def show(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show all of a record, and the relations that it states."""
-    location, record_id = arguments.split_words(location, record_id, "ID")
+    """Show all of a memory, and the relations that it states."""
+    location, [record_id] = arguments.split_words(location, id=record_id)
     scope = arguments.scope_from(user, agent, session)
     model = arguments.embedder_of(embedder)
     with arguments.opened(location, model, create=False) as memory:
@@ -223,8 +232,8 @@ def history(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show every version of a record, oldest first; of a deleted one by its whole id."""
-    location, record_id = arguments.split_words(location, record_id, "ID")
+    """Show every version of a memory, oldest first; of a deleted one by its whole id."""
+    location, [record_id] = arguments.split_words(location, id=record_id)
     scope = arguments.scope_from(user, agent, session)
     model = arguments.embedder_of(embedder)
     with arguments.opened(location, model, create=False) as memory:
@@ -237,6 +246,55 @@ def history(
     table(
         ("at", "event", "text"), [(moment(one.at), one.event, one.text or "") for one in versions]
     )
+
+
+@memories.command(rich_help_panel="Memories")
+@exit_on_error(_CHANGING)
+def update(
+    location: OptionalPlaceName = None,
+    record_id: RecordId = None,
+    text: Text = None,
+    user: User = None,
+    agent: Agent = None,
+    session: Session = None,
+    embedder: EmbedderName = SENTENCE,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Replace the text of a memory; its history keeps the former, and its relations end."""
+    location, [record_id, text] = arguments.split_words(location, id=record_id, text=text)
+    scope = arguments.scope_from(user, agent, session)
+    model = arguments.embedder_of(embedder)
+    with arguments.opened(location, model, create=False) as memory:
+        done = memory.update(_full_id(memory, record_id, scope), text, scope)
+    if as_json:
+        document(done)
+    else:
+        _show_write(done, _CHANGED)
+
+
+@memories.command(rich_help_panel="Memories")
+@exit_on_error(_CHANGING)
+def delete(
+    location: OptionalPlaceName = None,
+    record_id: RecordId = None,
+    user: User = None,
+    agent: Agent = None,
+    session: Session = None,
+    embedder: EmbedderName = SENTENCE,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a memory; its history stays until its user, agent or session is forgotten."""
+    location, [record_id] = arguments.split_words(location, id=record_id)
+    scope = arguments.scope_from(user, agent, session)
+    model = arguments.embedder_of(embedder)
+    with arguments.opened(location, model, create=False) as memory:
+        done = memory.delete(_full_id(memory, record_id, scope), scope)
+    if as_json:
+        document(done)
+    else:
+        _show_write(done, _CHANGED)
 
 
 @memories.command(rich_help_panel="Memories")
@@ -277,7 +335,7 @@ def graph(
         for line in lines.split("\n"):
             write(printable(line))
     else:
-        say("There are no relations.")
+        say(f"There are no relations of {_name(scope)}.{_no_user(scope)}")
 
 
 @memories.command(rich_help_panel="Memories")
@@ -297,7 +355,8 @@ def forget(
 ) -> None:
     """Erase all of a user, agent or session for good, history and waiting writes included.
 
-    A user's scope covers all agents and sessions of that user.
+    A user's scope covers all agents and sessions of that user. Without --user only what belongs to
+    no user is erased.
     """
     scope = arguments.scope_from(user, agent, session)
     model = arguments.embedder_of(embedder)
@@ -305,8 +364,8 @@ def forget(
         if dry_run:
             _show_rows(scope, admin.count_rows(memory, scope), as_json=as_json)
             return
-        if not yes:
-            _confirm(memory, scope)
+        if not yes and not _confirm(memory, scope):
+            return
         receipt = memory.forget(scope)
     _show_receipt(receipt, as_json=as_json)
 
@@ -337,23 +396,23 @@ def _full_id(memory: Memory, given: str, scope: Scope) -> str:
     return found[0] if found else given
 
 
-def _confirm(memory: Memory, scope: Scope) -> None:
-    """Ask before an erasure.
+def _confirm(memory: Memory, scope: Scope) -> bool:
+    """Ask before an erasure, if there is anything to erase.
 
     Raises:
-        InvalidRecordError: nobody can be asked.
-        Exit: the answer is no.
+        Exit: nobody can be asked, or the answer is no.
     """
     if not can_ask():
-        raise InvalidRecordError(
-            field="--yes",
-            value=False,
-            reason="must be given where nobody can be asked",
-            hint="`--dry-run` shows what would be erased.",
+        refuse(
+            "Nobody can be asked here: give --yes to erase for good. `--dry-run` shows what would "
+            "be erased."
         )
     rows = admin.count_rows(memory, scope)
+    if not any(rows.values()):
+        say(f"There is nothing of {_name(scope)} in {memory.location}.{_no_user(scope)}")
+        return False
     number = rows["graph.records"]
-    records = "1 record" if number == 1 else f"{number} records"
+    records = "1 memory" if number == 1 else f"{number} memories"
     say(f"{records} of {_name(scope)} in {memory.location}, with all that belongs to them.")
     try:
         is_sure, code = typer.confirm("Erase for good?", err=True), FAILURE
@@ -363,12 +422,13 @@ def _confirm(memory: Memory, scope: Scope) -> None:
     if not is_sure:
         say("Nothing was erased.")
         raise typer.Exit(code)
+    return True
 
 
-def _show_write(done: WriteResult) -> None:
-    words = {"ADD": "Remembered", "UPDATE": "Known; what is new was added", "NONE": "Known"}
+def _show_write(done: WriteResult, words: Mapping[str, str]) -> None:
     for one in done.changes:
-        answer(f"{words.get(one.event, one.event)}: {short_id(one.id)} {one.text or ''}")
+        text = one.previous if one.text is None else one.text
+        answer(f"{words[one.event]}: {short_id(one.id)} {text or ''}")
     if done.pending:
         answer("Accepted; it is stored in the background.")
 
@@ -422,8 +482,11 @@ def _show_rows(scope: Scope, rows: dict[str, int], *, as_json: bool) -> None:
     if as_json:
         document({"scope": scope, "rows": rows})
         return
-    table(("store", "rows"), [(name, str(number)) for name, number in rows.items()])
-    say(f"Nothing was erased. Without --dry-run, all of {_name(scope)} would be.")
+    table(("what", "number"), [(receipt_label(name), str(rows[name])) for name in rows])
+    if any(rows.values()):
+        say(f"Nothing was erased. Without --dry-run, all of {_name(scope)} would be.")
+    else:
+        say(f"There is nothing of {_name(scope)}.{_no_user(scope)}")
 
 
 def _show_receipt(receipt: EraseReceipt, *, as_json: bool) -> None:
@@ -440,18 +503,32 @@ def _show_receipt(receipt: EraseReceipt, *, as_json: bool) -> None:
     else:
         names = dict.fromkeys((*receipt.removed, *receipt.left))
         rows = [
-            (name, str(receipt.removed.get(name, 0)), str(receipt.left.get(name, 0)))
+            (receipt_label(name), str(receipt.removed.get(name, 0)), str(receipt.left.get(name, 0)))
             for name in names
         ]
-        table(("store", "removed", "left"), rows)
+        table(("what", "removed", "left"), rows)
     if not receipt.complete:
         say("Something is left: run the same command again.", style="red")
         raise typer.Exit(FAILURE)
-    if not as_json:
+    if as_json:
+        return
+    if any(receipt.removed.values()):
         say(f"All of {_name(receipt.scope)} is erased.")
+    else:
+        say(f"There was nothing of {_name(receipt.scope)}.{_no_user(receipt.scope)}")
 
 
 def _name(scope: Scope) -> str:
     """Name a scope in a sentence."""
-    parts = {"user": scope.user_id, "agent": scope.agent_id, "session": scope.session_id}
-    return ", ".join(f"{name} {value!r}" for name, value in parts.items() if value is not None)
+    parts = {"agent": scope.agent_id, "session": scope.session_id}
+    given = [f"{name} {value!r}" for name, value in parts.items() if value is not None]
+    if scope.user_id is None:
+        return f"{', '.join(given)} of no user"
+    return ", ".join((f"user {scope.user_id!r}", *given))
+
+
+def _no_user(scope: Scope) -> str:
+    """Say what a scope without a user leaves out, as a second sentence."""
+    if scope.user_id is not None:
+        return ""
+    return " What belongs to a user is only found with --user."

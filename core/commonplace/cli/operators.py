@@ -17,6 +17,7 @@ except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
 from . import arguments
+from .labels import contents_label, table_label
 from .options import SENTENCE, AsJson, EmbedderName, OptionalPlaceName, PlaceName
 from .output import FAILURE, answer, document, exit_on_error, say, size, table
 from .progress_bars import progress
@@ -86,13 +87,17 @@ def retry(
     """Retry dead letters."""
     model = arguments.embedder_of(embedder)
     with arguments.opened(place, model, create=False) as memory:
-        chosen = operations or [one.operation for one in memory.dead_letters()]
+        known = [one.operation for one in memory.dead_letters()]
+        for unknown in set(operations or ()).difference(known):
+            say(f"No dead letter is {unknown!r}.", style="red")
+        chosen = operations or known
         retried = memory.retry(chosen)
         left = memory.flush()
     if as_json:
         document({"retried": retried, "dead": left.dead, "pending": left.pending})
     else:
-        answer(f"{retried} retried, {left.dead} dead, {left.pending} pending.")
+        dead, pending = _count(left.dead, "dead letter"), _count(left.pending, "pending write")
+        answer(f"{retried} retried, {dead}, {pending}.")
     if left.dead or left.pending or retried < len(set(chosen)):
         raise typer.Exit(FAILURE)
 
@@ -186,7 +191,8 @@ def salvage(
         for name, number in done.read.items():
             lost = done.lost.get(name)
             outcome = "all" if lost is None else f"{lost or 'an unknown number'} lost"
-            answer(f"{name}: {number} {outcome}")
+            if number or lost is not None:
+                answer(f"{table_label(name)}: {number}, {outcome}")
         answer(f"`commonplace doctor {target}` tells whether `commonplace reindex` has work to do.")
     if not done.is_complete:
         say("Some rows could not be read. The damaged file is as it was.", style="red")
@@ -248,13 +254,17 @@ def _check_files(location: Location, *, as_json: bool) -> None:
         raise typer.Exit(FAILURE)
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def _show_health(found: admin.Health) -> None:
     for name, number in found.counts.items():
-        answer(f"{name}: {number}")
-    answer(f"indexed: {found.indexed}")
-    answer(f"pending: {found.pending}")
+        answer(f"{contents_label(name)}: {number}")
+    answer(f"memories in the index: {found.indexed}")
+    answer(f"pending writes: {found.pending}")
     for one in found.dead:
-        answer(f"dead: {one.operation} ({one.kind}, {one.attempts} attempts): {one.reason}")
+        answer(f"dead letter: {one.operation} ({one.kind}, {one.attempts} attempts): {one.reason}")
     for fault in ("missing", "outdated", "orphans"):
         if ids := getattr(found, fault):
             answer(f"{fault} in the index: {len(ids)}, such as {ids[0]}")
@@ -288,8 +298,8 @@ def _show_contents(found: admin.Contents) -> None:
         say(f"{len(ordered) - _MAX_USERS} users with fewer records are left out; see --json.")
     for file, number in found.files.items():
         answer(f"{file}: {size(number)}")
-    answer(f"pending: {found.pending}")
-    answer(f"dead: {found.dead}")
+    answer(f"pending writes: {found.pending}")
+    answer(f"dead letters: {found.dead}")
 
 
 def _show_rebuild(done: admin.BackfillReport, *, as_json: bool) -> None:
@@ -307,7 +317,7 @@ def _show_copy(done: admin.CopyReport, *, as_json: bool) -> None:
             equal = done.source.hashes[name] == done.target.hashes[name]
             source = done.source.counts[name]
             verdict = "identical" if equal else f"DIFFERENT, the source has {source}"
-            answer(f"{name}: {number} {verdict}")
+            answer(f"{contents_label(name)}: {number}, {verdict}")
         answer(f"vectors: {done.backfill.reused} reused, {done.backfill.embedded} embedded")
     if done.dead:
         say(f"{done.dead} dead letters stay with the source.", style="yellow")

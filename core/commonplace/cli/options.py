@@ -30,7 +30,12 @@ EmbedderName = Annotated[
         help=r"sentence-encoder, minilm-tokens, fastembed:MODEL or openai:MODEL\[@DIMENSIONS].",
     ),
 ]
-User = Annotated[str | None, typer.Option("--user", help="Whose memory: the id of a user.")]
+User = Annotated[
+    str | None,
+    typer.Option(
+        "--user", help="Whose memory: the id of a user. Without it, only what belongs to no user."
+    ),
+]
 Agent = Annotated[str | None, typer.Option("--agent", help="Only of this agent.")]
 Session = Annotated[str | None, typer.Option("--session", help="Only of this session.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]

@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import msgspec
 
@@ -57,6 +57,12 @@ def say(sentence: str, *, style: str = "") -> None:
     """Print a message to stderr, on one line."""
     text = Text(printable(sentence), style=style)
     _Console(stderr=True).print(text, soft_wrap=True)
+
+
+def refuse(sentence: str) -> NoReturn:
+    """End a command that is not given as it must be."""
+    say(sentence, style="red")
+    raise typer.Exit(USAGE)
 
 
 def answer(sentence: str) -> None:
@@ -197,7 +203,8 @@ def exit_on_error(again: str = NOTHING_CHANGED) -> Callable[[Callable[P, T]], Ca
                 _abandon_stdout()
                 code = READER_GONE
             except OSError as error:
-                say(str(error), style="red")
+                where = f"{error.filename}: " if error.filename else ""
+                say(f"{where}{error.strerror or error}.", style="red")
                 code = FAILURE
             else:
                 return result
