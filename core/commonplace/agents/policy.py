@@ -63,7 +63,8 @@ class Policy:
             record, and stays as it is here.
         scope_search_by_agent: False also recalls what the user's other agents wrote.
         await_write: True returns from a turn when its memory is searchable, after 10 seconds at
-            most; False when it is accepted, which is safe too. What takes longer goes on.
+            most; False when it is accepted, which is safe too, after 2 seconds at most. What takes
+            longer goes on.
         recall_timeout: seconds that a turn waits for its memories, opening them included.
         instructions: True keeps what the user asks for once and for all ("always answer in French")
             as a preference, and shows it in every note; it is found by its form, in English and
