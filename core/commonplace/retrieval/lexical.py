@@ -13,8 +13,6 @@ import unicodedata
 import zlib
 from collections import Counter
 
-import snowballstemmer
-
 from ..model import fold
 from ..models.stop_words import STOP_WORDS
 from ..ports.stores import Terms
@@ -120,6 +118,8 @@ def _stem(word: str) -> str:
 def _english_stem(word: str) -> str:
     # A stemmer is not thread-safe, so each thread has its own.
     if not hasattr(_thread, "stemmer"):
+        import snowballstemmer  # it brings the stemmers of all languages, which takes long
+
         _thread.stemmer = snowballstemmer.stemmer("english")
     stem: str = _thread.stemmer.stemWord(word)
     return stem
