@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from . import FAULTS
@@ -24,27 +25,61 @@ ROOT = Path(__file__).parents[2]
 _TEST_SECONDS = 90  # a test that hangs has caught the fault
 _RUN_SECONDS = 1200
 _NONE_SELECTED = 5
+_WIDTH = 90
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[.*\])?(?: - .*)?$", re.MULTILINE)
 
 
 def main(names: list[str]) -> int:
-    """Plant the chosen faults one after the other; print a line for each as it is done."""
+    """Plant the chosen faults one after the other; print a row for each as it is done."""
     chosen = [one for one in FAULTS if not names or any(name in one.name for name in names)]
     caught: dict[str, str] = {}
+    began = time.monotonic()
+    print(" seconds  fault, where, and by which test it is caught")
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Path(folder).resolve() / "copy"
         copy_checkout(copy)
         for fault in chosen:
-            began = time.monotonic()
+            start = time.monotonic()
             is_caught, by = try_fault(copy, fault)
             if is_caught:
                 caught[fault.name] = by
-            mark = "caught  " if is_caught else "SURVIVED"
-            seconds = time.monotonic() - began
-            print(f"{mark} {seconds:5.1f} s  {fault.name}: {fault.what}. {by}", flush=True)
+            print(to_row(fault, time.monotonic() - start, is_caught, by), flush=True)
         is_sound = not caught or are_sound(copy, sorted(set(caught.values())))
-    print(f"{len(chosen)} faults, {len(caught)} caught, {len(chosen) - len(caught)} survived")
+    print(to_counts(chosen, caught))
+    minutes = (time.monotonic() - began) / 60
+    survived = len(chosen) - len(caught)
+    print(f"{len(chosen)} faults, {len(caught)} caught, {survived} survived, {minutes:.0f} minutes")
     return 0 if is_sound and len(caught) == len(chosen) else 1
+
+
+def to_row(fault: Fault, seconds: float, is_caught: bool, by: str) -> str:
+    """Write what became of a fault in three lines, or more of one that survived."""
+    first = f"{seconds:8.1f}  {fault.name:<36}  {fault.file.removeprefix('core/commonplace/')}"
+    if not is_caught:
+        return f"{first}\n{'':10}{fault.what}\n{'':10}SURVIVED: {by}"
+    path, _, test = by.partition("::")
+    return f"{first}\n{'':10}{fault.what}\n{'':10}{clip(f'{Path(path).name}::{test}')}"
+
+
+def clip(text: str) -> str:
+    """Shorten what is too wide for the table."""
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def to_counts(chosen: Sequence[Fault], caught: Collection[str]) -> str:
+    """Count the faults of each folder, and how many of them are caught."""
+    of_folder = Counter(folder_of(one) for one in chosen)
+    of_caught = Counter(folder_of(one) for one in chosen if one.name in caught)
+    rows = [
+        f"{folder:<40}{number:>8}{of_caught[folder]:>8}"
+        for folder, number in sorted(of_folder.items())
+    ]
+    return "\n".join(["", f"{'folder':<40}{'faults':>8}{'caught':>8}", *rows, ""])
+
+
+def folder_of(fault: Fault) -> str:
+    """Name the folder that a fault is counted in."""
+    return str(Path(fault.file).parent)
 
 
 def copy_checkout(target: Path) -> None:
