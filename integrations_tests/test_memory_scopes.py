@@ -58,6 +58,17 @@ def test_similarity_leaves_out_no_repeats(memory: Memory) -> None:
     assert len(memory.search("green tea", ALICE, ranking="similarity")) == 5
 
 
+def test_similarity_leaves_out_what_is_below_the_threshold(filled: Memory) -> None:
+    every = filled.search("green tea", [ALICE, BOB], ranking="similarity")
+    [best, *others] = [one.record.id for one in every]
+    found = filled.search(
+        "green tea", [ALICE, BOB], ranking="similarity", threshold=every[0].relevance
+    )
+
+    assert len(others) > 0
+    assert [one.record.id for one in found] == [best]
+
+
 @pytest.mark.parametrize("scope", [[], "alice", ["alice"], [ALICE, None], None])
 def test_what_is_no_scope_is_refused(filled: Memory, scope: object) -> None:
     with pytest.raises(InvalidRecordError, match="scope"):

@@ -320,6 +320,33 @@ async def test_agents_that_share_a_state_show_no_note_of_the_other_ones_user(sec
     assert texts(secrets) == ["The secret of alice is walrus."]
 
 
+@pytest.mark.parametrize("inject", ["replace", "persist"])
+async def test_a_conversation_that_two_users_shared_keeps_the_notes_of_neither(secrets, inject):
+    who = ["alice"]
+    middleware = CommonplaceMiddleware(
+        user_id=lambda agent: who[0],
+        client=secrets,
+        mode="static_control",
+        inject=inject,
+        recall_timeout=60,
+    )
+    agent = await make(middleware)
+    alice = agent.reply_stream(UserMsg("alice", "what is the secret of alice"))
+    await until(alice, ModelCallStartEvent)
+    who[0] = "bob"
+    bob = agent.reply_stream(UserMsg("bob", "what is the secret of bob"))
+    await until(bob, ModelCallStartEvent)
+    [note] = notes(agent)
+    assert "quince" in note.content[0].hint
+    async for _ in alice:
+        pass
+
+    assert notes(agent) == []
+    async for _ in bob:
+        pass
+    assert notes(agent) == []
+
+
 async def test_a_reply_whose_agent_is_given_another_state_sees_no_note_in_it(secrets):
     who = ["bob"]
     middleware = CommonplaceMiddleware(

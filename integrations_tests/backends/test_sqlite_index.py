@@ -731,6 +731,16 @@ def test_a_search_sees_one_committed_state_while_others_write(tmp_path: Path, ca
     written.close()
 
 
+def test_a_words_rarity_is_that_of_its_agent_and_not_of_the_user(index: SqliteIndex):
+    one, two = (replace(ANNA, agent_id=name) for name in ("one", "two"))
+    mine = [make_point(f"mine {n}", one, terms={1: 1.0} if n == 0 else {2: 1.0}) for n in range(6)]
+    index.upsert([*mine, *[make_point(f"hers {n}", two, terms={1: 1.0}) for n in range(40)]])
+
+    scores = [hit.lexical for hit in index.search(make_query(one, terms=(1,)), 10)]
+
+    assert max(scores) == pytest.approx(np.log(1 + 5.5 / 1.5), rel=1e-4)
+
+
 def test_no_terms_are_no_words_in_common(index: SqliteIndex):
     index.upsert([replace(make_point("bare"), terms=Terms())])
 

@@ -143,6 +143,15 @@ def test_a_change_here_wins_over_one_that_claims_to_come_from_the_future(memory:
     assert [one.text for one in memory.list(ALICE).records] == ["likes coffee"]
 
 
+def test_forgetting_takes_what_claims_to_come_from_the_future(memory: Memory):
+    import_records(memory, [imported("a", "likes tea", at=datetime(2150, 1, 1, tzinfo=UTC))])
+    receipt = memory.forget(ALICE)
+
+    assert sum(receipt.left.values()) == 0
+    assert memory.list(ALICE).records == ()
+    assert memory.search("tea", ALICE) == []
+
+
 @pytest.mark.parametrize(
     "spoilt",
     [

@@ -78,6 +78,24 @@ FAULTS = (
                "-k", "user and (note or another or other)"),
     ),
     Fault(
+        name="agentscope-notes-while-shared",
+        what="Notes stay in a conversation that two users share at once",
+        file=f"{_AGENTSCOPE}/turn.py",
+        old="        drop_notes(self.state, self.key, lambda _reply_id, _owner: True)\n",
+        new="",
+        tests=(f"{_TESTS}/test_agentscope_hazards.py", "-k", "keeps_the_notes_of_neither"),
+    ),
+    Fault(
+        name="agentscope-isolated-reads",
+        what="A tool reads a user's memory in a conversation that another has joined",
+        file=f"{_AGENTSCOPE}/scope.py",
+        old="        if reply is not None and reply.owner is not None:\n"
+        "            return reply.owner, reply.shown\n",
+        new="        if reply is not None and reply.scope is not None:\n"
+        "            return reply.scope, reply.shown\n",
+        tests=(f"{_TESTS}/test_agentscope_hazards.py", "-k", "two_users_at_once"),
+    ),
+    Fault(
         name="agentscope-foreign-note-shown",
         what="A model is shown the note of a user whom it does not answer",
         file=f"{_AGENTSCOPE}/scope.py",
@@ -212,6 +230,22 @@ FAULTS = (
         tests=(f"{_TESTS}/langgraph/saver/test_saver.py", "-k", "of_another or forgetting"),
     ),
     Fault(
+        name="saver-thread-of-nobody",
+        what="A thread is stored as nobody's, so that forgetting its user leaves it",
+        file=f"{_LANGGRAPH}/checkpoints.py",
+        old="self._memory.checkpoints.put(row, values, self._owner_of(config))",
+        new="self._memory.checkpoints.put(row, values, None)",
+        tests=(f"{_TESTS}/langgraph/saver/test_saver.py", "-k", "of_another or forgetting"),
+    ),
+    Fault(
+        name="saver-lists-other-frameworks",
+        what="A listing of all threads shows what another framework keeps",
+        file=f"{_LANGGRAPH}/checkpoints.py",
+        old='ours = (one for one in rows if "/" not in one.metadata.type)',
+        new="ours = iter(rows)",
+        tests=(f"{_TESTS}/langgraph/saver/test_saver.py", "-k", "another_framework"),
+    ),
+    Fault(
         name="saver-thread-prefix",
         what="Listing a thread without a checkpoint lists those of all threads",
         file=f"{_LANGGRAPH}/checkpoints.py",
@@ -268,6 +302,30 @@ FAULTS = (
         file=f"{_STRANDS}/sessions.py",
         old="            after, offset = page[-1].address, 0\n",
         new="            after, offset = page[-1].address, 1\n",
+        tests=(f"{_TESTS}/strands/test_strands_sessions.py",),
+    ),
+    Fault(
+        name="strands-numbers-as-text",
+        what="The tenth message of a session comes before the second",
+        file=f"{_STRANDS}/sessions.py",
+        old='    return f"{message_id:0{_DIGITS}}"\n',
+        new="    return str(message_id)\n",
+        tests=(f"{_TESTS}/strands/test_strands_sessions.py",),
+    ),
+    Fault(
+        name="strands-messages-of-all-agents",
+        what="The agents of a session have each other's messages",
+        file=f"{_STRANDS}/sessions.py",
+        old='    return f"messages of {agent_id}"\n',
+        new='    return f"messages of {bool(agent_id)}"\n',
+        tests=(f"{_TESTS}/strands/test_strands_sessions.py",),
+    ),
+    Fault(
+        name="strands-message-dated-anew",
+        what="A message that is replaced, as by a redaction, loses when it was made",
+        file=f"{_STRANDS}/sessions.py",
+        old='session_message.created_at = rows.get(_messages(agent_id), number)["created_at"]',
+        new='rows.get(_messages(agent_id), number)["created_at"]',
         tests=(f"{_TESTS}/strands/test_strands_sessions.py",),
     ),
     Fault(
@@ -354,6 +412,14 @@ FAULTS = (
         old='    scopes = [scope] if settings.compat == "auto" else [scope, *users]\n',
         new="    scopes = [scope, *users]\n",
         tests=(f"{_TESTS}/test_mem0.py", "-k", "without_a_user or delete_all"),
+    ),
+    Fault(
+        name="mem0-deletes-no-users",
+        what="`delete_all` of an agent, as mem0 1.x has it, leaves what users have of it",
+        file=f"{_MEM0}/operations.py",
+        old='    scopes = [scope] if settings.compat == "auto" else [scope, *users]\n',
+        new="    scopes = [scope]\n",
+        tests=(f"{_TESTS}/test_mem0.py", "-k", "without_a_user or delete_all or era"),
     ),
     Fault(
         name="mem0-lists-all-users",

@@ -86,6 +86,14 @@ FAULTS = (
                "-k", "in_no_file or no_byte"),
     ),
     Fault(
+        name="log-thought-empty",
+        what="Erased text stays in the log that another process still read",
+        file=f"{SQLITE}/erased_bytes.py",
+        old='return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]',
+        new='return bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())',
+        tests=(f"{_TESTS}/crash/test_erased_bytes.py", "-k", "still_reads"),
+    ),
+    Fault(
         name="lease-ignored",
         what="A process works on what another one that lives has accepted",
         file=f"{SQLITE}/journal.py",
@@ -517,6 +525,14 @@ FAULTS = (
         old="(min(at, now()) - _YEAR_2020)",
         new="(at - _YEAR_2020)",
         tests=(f"{_TESTS}/cli/test_import_records.py", "-k", "future"),
+    ),
+    Fault(
+        name="cli-session-dropped",
+        what="A command for one session is about all of the user",
+        file="core/commonplace/cli/arguments.py",
+        old="    return Scope(user_id=user, agent_id=agent, session_id=session)\n",
+        new="    return Scope(user_id=user, agent_id=agent)\n",
+        tests=(f"{_TESTS}/cli/test_memories.py", "-k", "session or scope or agent"),
     ),
     Fault(
         name="dry-run-erases",

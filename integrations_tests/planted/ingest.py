@@ -17,6 +17,23 @@ FAULTS = (
         tests=(f"{_TESTS}/test_accepting.py", "-k", "slow"),
     ),
     Fault(
+        name="speaker-not-redacted",
+        what="The name of who says something is stored as given, with a key in it",
+        file=f"{_INGEST}/redaction.py",
+        old="replace(item, text=self.text(item.text), name=self.text(item.name))",
+        new="replace(item, text=self.text(item.text))",
+        tests=(f"{_TESTS}/test_redaction_hook.py",),
+    ),
+    Fault(
+        name="update-not-redacted",
+        what="The new text of a record is stored with the keys in it",
+        file=f"{_INGEST}/operations.py",
+        old="        text = self._redaction.text(text)\n        metadata = self._redaction"
+        ".metadata(metadata)\n        relations",
+        new="        metadata = self._redaction.metadata(metadata)\n        relations",
+        tests=(f"{_TESTS}/test_redaction_hook.py",),
+    ),
+    Fault(
         name="overtakes-waiting-writes",
         what="An awaited write is applied before an earlier one of its owner that waits",
         file=f"{_INGEST}/direct.py",

@@ -22,7 +22,7 @@ FAULTS = (
         old="return [one for one in matches if one.relevance >= request.threshold]",
         new="return list(matches)",
         tests=(f"{_TESTS}/test_memory_scopes.py", f"{_TESTS}/test_memory.py",
-               "-k", "similarity or threshold"),
+               "-k", "below_the_threshold or threshold"),
     ),
     Fault(
         name="tie-order",
@@ -48,7 +48,7 @@ FAULTS = (
         file="core/commonplace/backends/sqlite/points.py",
         old="            inside = found.terms[covered[found.places]]\n",
         new="            inside = found.terms\n",
-        tests=(f"{_TESTS}/backends/test_sqlite_index.py", "-k", "rarity"),
+        tests=(f"{_TESTS}/backends/test_sqlite_index.py", "-k", "rarity_is_that_of_its_agent"),
     ),
     Fault(
         name="one-scope-searched",
@@ -101,11 +101,11 @@ FAULTS = (
         tests=(f"{_TESTS}/test_graph.py", "-k", "recalled and embedded"),
     ),
     Fault(
-        name="future-question-date",
+        name="oldest-of-equal-turns",
         what="Of equal turns the oldest is shown and not the newest",
         file=_RANKING,
         old="        standing.append(best if is_dated else newest)\n",
         new="        standing.append(best)\n",
-        tests=("core/tests/test_ranking.py", f"{_TESTS}/test_memory.py", "-k", "newest or equal"),
+        tests=("core/tests/test_repeats.py", "-k", "equal_turns"),
     ),
 )  # fmt: skip

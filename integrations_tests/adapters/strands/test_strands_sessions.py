@@ -76,6 +76,14 @@ class SessionContract:
         assert sessions.read_message("s", "cook", 10).message["content"] == [{"text": "text 10"}]
         assert sessions.read_message("s", "cook", 11) is None
 
+    def test_agents_of_one_session_have_their_own_messages(self, sessions):
+        sessions.create_agent("s", state_of("waiter"))
+        sessions.create_message("s", "cook", said("of the cook"))
+        sessions.create_message("s", "waiter", said("of the waiter"))
+
+        assert sessions.list_messages("s", "cook")[0].message == said("of the cook").message
+        assert sessions.read_message("s", "waiter", 0).message == said("of the waiter").message
+
     def test_a_page_reads_no_more_than_it_lists(self, sessions, kept, monkeypatch):
         for number in range(30):
             sessions.create_message("s", "cook", said(f"text {number}", number))
