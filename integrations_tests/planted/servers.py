@@ -38,6 +38,22 @@ FAULTS = (
         tests=(_INDEX, "-k", "InMemory and older"),
     ),
     Fault(
+        name="qdrant-older-amendment",
+        what="The end of an older version of a record is written over a newer one",
+        file=f"{_QDRANT}/index.py",
+        old='m.Filter(must=[has_id([record.id]), within("version", lte=record.version)])',
+        new="m.Filter(must=[has_id([record.id])])",
+        tests=(_INDEX, "-k", "InMemory and (amend or older or newer)"),
+    ),
+    Fault(
+        name="qdrant-newer-erased",
+        what="An erasure takes what was written after it",
+        file=f"{_QDRANT}/index.py",
+        old="        self._remove(scope, covered(scope, version))\n",
+        new="        self._remove(scope, covered(scope))\n",
+        tests=(_INDEX, "-k", "InMemory and newer"),
+    ),
+    Fault(
         name="qdrant-row-not-checked",
         what="What the server finds is not compared with the query once more",
         file=f"{_QDRANT}/query.py",
@@ -67,7 +83,7 @@ FAULTS = (
         file=f"{_NEO4J}/queries.py",
         old="SET l.turns = coalesce(l.turns, 0) + 1\n",
         new="",
-        tests=(_GRAPH, "-k", "eight_threads"),
+        tests=(_GRAPH, "-k", "wait_for_each_other"),
     ),
     Fault(
         name="neo4j-get-without-owner",
@@ -92,6 +108,14 @@ FAULTS = (
         old='        "fences": fence_keys(scopes),',
         new='        "fences": [],',
         tests=(_GRAPH, "-k", "Neo4jGraph and erasure"),
+    ),
+    Fault(
+        name="neo4j-newer-erased",
+        what="An erasure takes the earlier texts of what was written after it",
+        file=f"{_NEO4J}/queries.py",
+        old="MATCH (r)-[:BECAME]->(v:Version) WHERE v.version <= $version",
+        new="MATCH (r)-[:BECAME]->(v:Version) WHERE v.version > $version",
+        tests=(_GRAPH, "-k", "Neo4jGraph and (erasure or newer)"),
     ),
     Fault(
         name="neo4j-accesses-in-tombstone",

@@ -135,6 +135,26 @@ def test_eight_threads_that_name_the_same_entities_make_each_once(connect):
     assert {len(one.supports) for one in first.relations(ALICE)} == {8}
 
 
+def test_changes_of_one_owner_wait_for_each_other(connect, monkeypatch):
+    stores = [connect() for _ in range(3)]
+    # Making its partition, or looking for a fence that is not there, would lock something too.
+    stores[0].erase(ALICE, 1)
+    stores[0].apply([put("first", 2)])
+    save, at_work, most = transactions._save, [], []
+
+    def slowly(run, parameters):
+        at_work.append(run)
+        most.append(len(at_work))
+        time.sleep(0.3)
+        at_work.remove(run)
+        return save(run, parameters)
+
+    monkeypatch.setattr(transactions, "_save", slowly)
+    at_once(3, lambda thread: stores[thread].apply([put(f"of {thread}", 3)]))
+
+    assert most == [1, 1, 1]
+
+
 def test_two_stores_on_one_database_see_each_others_writes(connect):
     one, two = connect(), connect()
     one.apply([put("a", 1, relations=[lives("Ann", "Rome")])])
