@@ -3,16 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from commonplace import CommonplaceError, InvalidRecordError
-
-
-class WrongTypeError(InvalidRecordError, TypeError):
-    """A client or a model is of another library."""
-
-    def __init__(self, *, field: str, value: object, takes: str, hint: str) -> None:
-        kind = type(value)  # its values may be secret
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        super().__init__(field=field, value=name, reason=f"must be {takes}", hint=hint)
+from commonplace import CommonplaceError, WrongTypeError
 
 
 def wrong_model(field: str, model: object, theirs: str, ours: str) -> WrongTypeError:

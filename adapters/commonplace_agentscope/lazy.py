@@ -5,20 +5,19 @@ Apart from the middleware, as it knows no AgentScope: those of 1.x and 2.x open 
 
 import contextlib
 import logging
-from pathlib import Path
 
 from commonplace import ChatModel, CommonplaceError, Embedder, Memory
-from commonplace.agents import AgentMemory, LazyMemory, MemoryPool, await_within, warm
-
-from .errors import WrongTypeError
+from commonplace.agents import (
+    AgentMemory,
+    LazyMemory,
+    MemoryPool,
+    await_within,
+    check_memory,
+    warm,
+)
 
 LOG = "commonplace_agentscope"
 _pool = MemoryPool()
-
-
-def to_folder(path: str | None) -> str | None:
-    """Write a folder's path in full; None, which is the environment's, as it is."""
-    return None if path is None else str(Path(path).expanduser().resolve())
 
 
 def share(
@@ -33,20 +32,15 @@ def share(
     """Find or make the memory of all holders with the same client, or folder and models.
 
     Args:
-        folder: from `to_folder`.
+        folder: its path in full; None for the environment's.
         models: the chat and the embedding model as they were given.
         chat, embedder: the same models, wrapped for the core.
 
     Raises:
-        WrongTypeError: the client is of another library.
+        WrongTypeError, MemoryClosedError: the client is of another library, or closed.
     """
-    if client is not None and not isinstance(client, Memory):
-        raise WrongTypeError(
-            field="client",
-            value=client,
-            takes="an open commonplace Memory",
-            hint="Pass Memory.open(...), or leave it out and pass path=.",
-        )
+    if client is not None:
+        check_memory(client, "client", otherwise=", or leave it out and pass path=")
     given = {"path": folder, "chat_model": models[0], "embedding_model": models[1]}
     ignored = [name for name, value in given.items() if value is not None]
     if client is not None and ignored:

@@ -26,11 +26,16 @@ from commonplace.agents import (
     Mode,
     OnEvent,
     ToolName,
+    check_function,
+    check_id_source,
+    check_prefix,
+    hinting_init,
     instructions,
+    to_folder,
     to_scope,
 )
 
-from .lazy import LOG, close, reopen_misconfigured, share, to_folder
+from .lazy import LOG, close, reopen_misconfigured, share
 from .models import to_chat, to_embedder
 from .scope import ReplyTracker, UserId
 from .tools import memory_tools
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
 _STATE_KEY = "MemoryMiddleware"
 
 
+@hinting_init
 class CommonplaceMiddleware(MiddlewareBase):
     """Long-term memory for an AgentScope agent; one instance serves many users at once.
 
@@ -103,7 +109,11 @@ class CommonplaceMiddleware(MiddlewareBase):
                 reason="must be None: it configures mem0",
                 hint="Leave it out; pass path=, or client=Memory.open(...) with its settings.",
             )
-        to_scope("anybody" if callable(user_id) else user_id, agent_id)
+        is_read = check_id_source("user_id", user_id, may_be_async=True)
+        to_scope("anybody" if is_read else user_id, agent_id)
+        check_prefix("tool_prefix", tool_prefix)
+        if on_event is not None:
+            check_function("on_event", on_event)
         policy = Policy(
             mode=mode,
             top_k=top_k,
@@ -117,7 +127,7 @@ class CommonplaceMiddleware(MiddlewareBase):
             tools=tools,
             tool_instructions=tool_instructions,
         )
-        folder = to_folder(path)
+        folder = None if path is None else to_folder("path", path)
         lazy = share(
             self,
             client=client,

@@ -13,11 +13,13 @@ from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.model import FinishedReason as Finished
 
 from commonplace import ChatModel, Embedder, InvalidRecordError, ModelFailedError
+from commonplace.agents import hinting_init
 
 from .errors import wrong_model
 from .json_answers import with_schema, without_fence
 
 
+@hinting_init
 class AgentScopeChat:
     """Extraction with an AgentScope chat model, streaming or not; one call per answer."""
 
@@ -63,6 +65,7 @@ class AgentScopeChat:
         raise ModelFailedError(model=self.id, reason="the call was interrupted")
 
 
+@hinting_init
 class AgentScopeEmbedder:
     """Embedding with an AgentScope embedding model.
 

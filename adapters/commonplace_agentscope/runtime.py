@@ -29,14 +29,16 @@ from commonplace.agents import (
     OnEvent,
     await_within,
     clean,
+    hinting_init,
     in_session,
+    to_folder,
     to_messages,
     to_query,
     to_scope,
 )
 
 from .errors import importing
-from .lazy import LOG, close, share, to_folder
+from .lazy import LOG, close, share
 
 with importing("agentscope-runtime>=1.0.5,<1.1"):
     from agentscope_runtime.engine.schemas.agent_schemas import Message, TextContent
@@ -59,6 +61,7 @@ _BATCH = 500
 
 
 # agentscope-runtime is not there where types are checked.
+@hinting_init
 class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
     """Memory service of agentscope-runtime on a commonplace memory; serves any number of users.
 
@@ -95,7 +98,7 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
         lazy = share(
             self,
             client=client,
-            folder=to_folder(path),
+            folder=None if path is None else to_folder("path", path),
             models=(chat_model, embedding_model),
             chat=to_chat(chat_model),
             embedder=to_embedder(embedding_model),

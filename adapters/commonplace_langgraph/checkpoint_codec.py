@@ -27,9 +27,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 
 from commonplace import InvalidRecordError, Scope
-from commonplace.agents import is_sound
+from commonplace.agents import check_list, check_mapping, is_sound
 from commonplace.ports import Address, Blob, Checkpoint, State, Step, TaskWrite
 
+_CONFIG = "{'configurable': {'thread_id': '...'}}"
 _NAMESPACE_SEPARATOR, _TASK_SEPARATOR = "|", ":"  # between parts; in front of the task's id
 
 
@@ -42,17 +43,29 @@ def to_address(config: RunnableConfig) -> tuple[str, str, str | None]:
     Raises:
         InvalidRecordError: there is no thread id, or a store cannot hold it.
     """
+    check_mapping("config", config, _CONFIG)
     configurable = config.get("configurable") or {}
-    thread = configurable.get("thread_id")
-    if thread is None or not str(thread) or not is_sound(str(thread)):
+    check_mapping("config['configurable']", configurable, "{'thread_id': '...'}")
+    namespace = configurable.get("checkpoint_ns") or ""
+    checkpoint = configurable.get("checkpoint_id") or None
+    return to_thread(configurable.get("thread_id")), namespace, checkpoint
+
+
+def to_thread(given: object) -> str:
+    """Write the id of a thread as text.
+
+    Raises:
+        InvalidRecordError: it is none, or a store cannot hold it.
+    """
+    is_id = given is not None and not isinstance(given, Mapping | list | tuple)
+    if not is_id or not str(given) or not is_sound(str(given)):
         raise InvalidRecordError(
             field="thread_id",
-            value=thread,
+            value=given,
             reason="must name a thread",
-            hint="Give the config {'configurable': {'thread_id': '...'}}.",
+            hint=f"Give the config {_CONFIG}.",
         )
-    namespace = configurable.get("checkpoint_ns") or ""
-    return str(thread), namespace, configurable.get("checkpoint_id") or None
+    return str(given)
 
 
 def to_config(address: Address) -> RunnableConfig:
@@ -76,7 +89,14 @@ def encode_checkpoint(
     new_versions: ChannelVersions,
     serde: SerializerProtocol,
 ) -> tuple[Checkpoint, dict[tuple[str, str], Blob | None]]:
-    """Turn a checkpoint into a row and the values of its new versions, None for emptied ones."""
+    """Turn a checkpoint into a row and the values of its new versions, None for emptied ones.
+
+    Raises:
+        InvalidRecordError: one of them is not what LangGraph gives.
+    """
+    _check_checkpoint(given)
+    check_mapping("metadata", metadata, "{}")
+    check_mapping("new_versions", new_versions, "{}")
     thread, namespace, parent = to_address(config)
     completed = cast("dict[str, Any]", get_checkpoint_metadata(config, metadata))
     values = given["channel_values"]
@@ -98,10 +118,34 @@ def encode_checkpoint(
     }
 
 
+def _check_checkpoint(given: GraphCheckpoint) -> None:
+    check_mapping("checkpoint", given, "empty_checkpoint()")
+    for name in ("id", "channel_values", "channel_versions"):
+        if name not in given:
+            raise InvalidRecordError(
+                field="checkpoint",
+                value=given,
+                reason=f"must have {name!r}",
+                hint="Give one such as empty_checkpoint().",
+            )
+
+
 def encode_writes(
     writes: Sequence[tuple[str, Any]], task: str, path: str, serde: SerializerProtocol
 ) -> list[TaskWrite]:
-    """Turn what a task wrote into rows, in their order; errors and the like have own slots."""
+    """Turn what a task wrote into rows, in their order; errors and the like have own slots.
+
+    Raises:
+        InvalidRecordError: they are no pairs of a channel and a value, or the task has no id.
+    """
+    check_list("writes", writes, "pairs of a channel and a value")
+    for one in writes:
+        if not isinstance(one, tuple | list) or len(one) != 2 or type(one[0]) is not str:
+            raise InvalidRecordError(
+                field="writes", value=one, reason="must be a pair of a channel and a value"
+            )
+    if type(task) is not str:
+        raise InvalidRecordError(field="task_id", value=task, reason="must be a string")
     return [
         TaskWrite(
             task=task,

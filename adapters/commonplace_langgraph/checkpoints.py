@@ -23,7 +23,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from commonplace import InvalidRecordError, Memory, Scope
-from commonplace.agents import to_scope
+from commonplace.agents import check_function, check_list, check_mapping, hinting_init, to_scope
 from commonplace.ports import Address, Selection, State
 
 from .checkpoint_codec import (
@@ -35,8 +35,9 @@ from .checkpoint_codec import (
     has_metadata,
     to_address,
     to_config,
+    to_thread,
 )
-from .scope import attribute
+from .scope import attribute, to_memory
 
 ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
 # Aliases, as the class below has a method `list`.
@@ -46,6 +47,7 @@ _PAGE_SIZE = 64
 _RUNTIME = "__pregel_runtime"  # where LangGraph's config has a run's context
 
 
+@hinting_init
 class CommonplaceSaver(BaseCheckpointSaver[str]):
     """Keeps LangGraph's checkpoints in the record of truth of a memory, never in its index.
 
@@ -65,6 +67,10 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             another's thread. A call without what the function looks for, such as `get_state` with
             a thread alone, names no owner: it is a call of the program itself, and may read any
             thread. A thread without an owner is kept until it is deleted.
+
+    Raises:
+        WrongTypeError, MemoryClosedError: `memory` is neither open nor a folder.
+        InvalidRecordError: the serializer or the function cannot be used.
     """
 
     def __init__(
@@ -74,9 +80,13 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         serde: SerializerProtocol | None = None,
         owner: ThreadOwner | None = None,
     ) -> None:
+        if serde is not None:
+            _check_serde(serde)
+        if owner is not None:
+            check_function("owner", owner)
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
         self._closes = not isinstance(memory, Memory)
-        self._memory = memory if isinstance(memory, Memory) else Memory.open(memory)
+        self._memory = Memory.open() if memory is None else to_memory(memory)
         self._owner = owner
 
     @classmethod
@@ -183,6 +193,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             before: only what is older than the checkpoint that it names.
             limit: none for 0.
         """
+        _check_listing(filter, limit)
         owner = self._owner_of(config)
         for page in self._pages(config, filter, before, limit):
             for state in page:
@@ -197,6 +208,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, as `list`."""
+        _check_listing(filter, limit)
         pages, owner = self._pages(config, filter, before, limit), self._owner_of(config)
         while (page := await self._memory.run(self._next, pages, owner)) is not None:
             for one in page:
@@ -229,7 +241,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove all of a thread, its subgraphs and writes too."""
-        self._memory.checkpoints.delete([str(thread_id)])
+        self._memory.checkpoints.delete([to_thread(thread_id)])
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove all of a thread, as `delete_thread`."""
@@ -237,6 +249,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints of runs; those that later ones take a `DeltaChannel` from stay."""
+        check_list("run_ids", run_ids, "ids of runs")
         self._memory.checkpoints.delete_runs([str(one) for one in run_ids])
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -245,7 +258,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all of a thread, whole chains and its owner, into another."""
-        self._memory.checkpoints.copy(str(source_thread_id), str(target_thread_id))
+        self._memory.checkpoints.copy(to_thread(source_thread_id), to_thread(target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all of a thread, as `copy_thread`."""
@@ -258,7 +271,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         with the checkpoint that its task started from.
 
         Raises:
-            InvalidRecordError: there is no such strategy.
+            InvalidRecordError: there is no such strategy, or the ids are no list.
         """
         calls = {
             "keep_latest": self._memory.checkpoints.prune,
@@ -268,7 +281,8 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             raise InvalidRecordError(
                 field="strategy", value=strategy, reason="must be 'keep_latest' or 'delete'"
             )
-        calls[strategy]([str(one) for one in thread_ids])
+        check_list("thread_ids", thread_ids, "ids of threads")
+        calls[strategy]([to_thread(one) for one in thread_ids])
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the latest checkpoint of each namespace, as `prune`."""
@@ -358,6 +372,24 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         return owner if owner is None or isinstance(owner, Scope) else to_scope(owner)
 
 
+def _check_serde(serde: object) -> None:
+    is_serializer = hasattr(serde, "loads_typed") or hasattr(serde, "loads")
+    if isinstance(serde, type) or not is_serializer:
+        raise InvalidRecordError(
+            field="serde",
+            value=serde,
+            reason="must be a serializer",
+            hint="Give an instance, such as JsonPlusSerializer().",
+        )
+
+
+def _check_listing(expected: object, limit: object) -> None:
+    if expected is not None:
+        check_mapping("filter", expected, "{'source': 'loop'}")
+    if limit is not None and type(limit) is not int:
+        raise InvalidRecordError(field="limit", value=limit, reason="must be a whole number")
+
+
 class _NotGivenError(KeyError):
     """What a function looks for is not in the config of a call."""
 
@@ -387,6 +419,7 @@ class _Given(Mapping[str, Any]):
 
 def _to_selection(config: RunnableConfig | None, before: RunnableConfig | None) -> Selection:
     """Make the selection of a listing: without a namespace those of all namespaces."""
+    check_mapping("before", before or {}, "{'configurable': {'checkpoint_id': '...'}}")
     below = ((before or {}).get("configurable") or {}).get("checkpoint_id") or None
     if config is None:
         return Selection(before=below)

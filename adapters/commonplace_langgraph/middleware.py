@@ -21,6 +21,7 @@ from commonplace.agents import (
     Conversation,
     MemoryCounters,
     OnEvent,
+    hinting_init,
     instructions,
     render,
     shown,
@@ -71,6 +72,7 @@ class _Current:
     scope: Scope
 
 
+@hinting_init
 class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     """Long-term memory for an agent of `create_agent`; one instance serves many users at once.
 
@@ -92,8 +94,9 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         on_event: is called with what becomes of each recall, write and tool call.
 
     Raises:
-        TypeError: `memory` is not a `Memory`.
-        InvalidScopeError, InvalidRecordError: an id cannot be used, or the policy keeps notes.
+        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
+        InvalidScopeError, InvalidRecordError: an id or another argument cannot be used, or the
+            policy keeps notes.
     """
 
     state_schema: type[TurnState] = TurnState

@@ -15,16 +15,20 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import Runnable
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
-from commonplace import Embedder, InvalidRecordError, Memory
+from commonplace import Embedder, InvalidRecordError, Memory, WrongTypeError
+from commonplace.agents import check_name, hinting_init
 
 _NAMES = ("model", "model_name", "model_id", "azure_deployment", "deployment_name", "repo_id")
 _REFUSED = (400, 422)
 
 
+@hinting_init
 class _ChatAdapter:
     def __init__(self, model: BaseChatModel, *, id: str | None = None) -> None:
         if not isinstance(model, BaseChatModel):
-            raise TypeError(_wrong_type(model, "BaseChatModel"))
+            raise _wrong_type(model, "BaseChatModel")
+        if id is not None:
+            check_name("id", id)
         self.model = model
         self.id: str = id or f"langchain/{type(model).__name__}/{name_of(model) or '?'}"
         self._takes_schemas = True
@@ -51,7 +55,7 @@ class LangChainChat(_ChatAdapter):
     in its prompt.
 
     Raises:
-        TypeError: `model` is not a chat model.
+        WrongTypeError: `model` is not a chat model.
     """
 
     def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
@@ -85,6 +89,7 @@ class AsyncLangChainChat(_ChatAdapter):
         return str(answer.text)
 
 
+@hinting_init
 class _EmbedderAdapter:
     def __init__(
         self,
@@ -94,7 +99,7 @@ class _EmbedderAdapter:
         id: str | None = None,
     ) -> None:
         if not isinstance(model, Embeddings):
-            raise TypeError(_wrong_type(model, "Embeddings"))
+            raise _wrong_type(model, "Embeddings")
         found = getattr(model, "dimensions", None) if dimensions is None else dimensions
         if type(found) is not int or found <= 0:
             raise InvalidRecordError(
@@ -111,6 +116,8 @@ class _EmbedderAdapter:
                 reason="must be given, as the model has no name",
                 hint="Pass id=: a name for the model and its revision, always the same.",
             )
+        if id is not None:
+            check_name("id", id)
         self.model = model
         self.dimensions = found
         self.id: str = id or f"langchain/{type(model).__name__}/{name}/{found}"
@@ -124,7 +131,7 @@ class LangChainEmbedder(_EmbedderAdapter):
         id: of the model and the dimensions, the same in every process, unless given.
 
     Raises:
-        TypeError: `model` is not an embedding model.
+        WrongTypeError: `model` is not an embedding model.
         InvalidRecordError: neither the model nor the caller gives its dimensions or its name.
     """
 
@@ -207,8 +214,13 @@ def _qualified_name(model: Embeddings) -> str:
     return named or type(function or model).__qualname__
 
 
-def _wrong_type(model: object, wanted: str) -> str:
-    return f"model={model!r} must be a LangChain {wanted}."
+def _wrong_type(model: object, wanted: str) -> WrongTypeError:
+    return WrongTypeError(
+        field="model",
+        value=model,
+        takes=f"a LangChain {wanted}",
+        hint="Pass an instance, such as one of langchain_openai.",
+    )
 
 
 def _prompt(system: str, user: str) -> list[BaseMessage]:

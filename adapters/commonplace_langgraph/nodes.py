@@ -12,18 +12,20 @@ from langchain_core.documents import Document
 from langchain_core.messages import AnyMessage, convert_to_messages
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from pydantic import PrivateAttr, SkipValidation
+from pydantic import ConfigDict, PrivateAttr, SkipValidation
 
-from commonplace import Match, Memory, Message, Policy, Scope
+from commonplace import InvalidRecordError, Match, Memory, Message, Policy, Scope
 from commonplace.agents import (
     AgentMemory,
     MemoryCounters,
     OnEvent,
+    hinting_call,
     render,
     search_scope,
     shown,
     to_query,
 )
+from commonplace.filters import parse_filter
 
 from .convert import (
     to_conversation,
@@ -57,6 +59,7 @@ class MemoryStep(RunnableLambda[Any, Any]):
         return self._agent.counters()
 
 
+@hinting_call
 def recall_hook(
     memory: Memory,
     *,
@@ -97,6 +100,7 @@ def recall_hook(
     return MemoryStep(agent, recall, arecall, "recall")
 
 
+@hinting_call
 def remember_node(
     memory: Memory,
     *,
@@ -158,10 +162,13 @@ class MemoryRetriever(BaseRetriever):
     where: Mapping[str, Any] | None = None
     _scopes: ScopeResolver = PrivateAttr()
 
+    model_config = ConfigDict(extra="forbid")  # a misspelt field would have no effect
+
     def model_post_init(self, context: Any, /) -> None:
         """Check the fields together."""
         super().model_post_init(context)
         agent = agent_memory(self.memory, self.policy)
+        parse_filter(self.where)
         self._scopes = ScopeResolver(self.user_id, self.agent_id, agent.warn)
 
     def invoke(
@@ -219,9 +226,16 @@ class MemoryRetriever(BaseRetriever):
 def _messages(given: Any) -> list[Any]:
     if hasattr(given, "to_messages"):
         return list(given.to_messages())
-    if isinstance(given, Mapping):
-        given = given["messages"]
-    return convert_to_messages(given if isinstance(given, list | tuple) else given.messages)
+    found = given.get("messages") if isinstance(given, Mapping) else given
+    found = getattr(found, "messages", found)
+    if not isinstance(found, list | tuple):
+        raise InvalidRecordError(
+            field="messages",
+            value=found,
+            reason="must be a list of messages",
+            hint="Give a list, a prompt, or a state with `messages`.",
+        )
+    return convert_to_messages(found)
 
 
 def _question(messages: Sequence[AnyMessage]) -> str:

@@ -8,23 +8,33 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
+from os import PathLike, fspath
 from typing import Any
 
 from langchain_core.runnables.config import RunnableConfig, ensure_config
 from langgraph.runtime import get_runtime
 
-from commonplace import InvalidRecordError, InvalidScopeError, Memory, Policy, Scope
+from commonplace import (
+    Embedder,
+    InvalidRecordError,
+    InvalidScopeError,
+    Memory,
+    Policy,
+    Scope,
+    WrongTypeError,
+)
 from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
     OnEvent,
     WarnOnce,
+    check_id_source,
+    check_memory,
     in_session,
     to_scope,
 )
 
 DEFAULT_POLICY = Policy()
-_NOT_A_MEMORY = "memory={!r} must be a commonplace Memory. Pass Memory.open(...)."
 _TOOL_NODE = "tools"  # as `create_agent` calls it, and `ToolNode` itself
 _in_tool: ContextVar[bool] = ContextVar("commonplace_in_tool", default=False)
 
@@ -143,8 +153,8 @@ class ScopeResolver:
     """
 
     def __init__(self, user_id: IdSource, agent_id: IdSource | None, warn: WarnOnce) -> None:
-        any_user = "anybody" if callable(user_id) else user_id
-        to_scope(any_user, None if callable(agent_id) else agent_id)
+        any_user = "anybody" if check_id_source("user_id", user_id) else user_id
+        to_scope(any_user, None if check_id_source("agent_id", agent_id) else agent_id)
         self._user_id = user_id
         self._agent_id = agent_id
         self._warn = warn
@@ -193,11 +203,16 @@ def agent_memory(memory: Memory, policy: Policy, on_event: OnEvent | None = None
     """Wrap a memory for agents; its first recall gets more time, as it may load a model.
 
     Raises:
-        TypeError: `memory` is not a `Memory`.
-        InvalidRecordError: the policy keeps notes in the conversation.
+        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
+        InvalidRecordError: the policy is none, or keeps notes in the conversation.
     """
-    if not isinstance(memory, Memory):
-        raise TypeError(_NOT_A_MEMORY.format(memory))
+    agent = AgentMemory(
+        memory,
+        policy,
+        log="commonplace_langgraph",
+        first_recall_timeout=WRITE_PATIENCE,
+        on_event=on_event,
+    )
     if policy.inject == "persist":
         raise InvalidRecordError(
             field="inject",
@@ -205,13 +220,27 @@ def agent_memory(memory: Memory, policy: Policy, on_event: OnEvent | None = None
             reason="would put notes into checkpoints",
             hint="A note here lives for one request; leave `inject` as it is.",
         )
-    return AgentMemory(
-        memory,
-        policy,
-        log="commonplace_langgraph",
-        first_recall_timeout=WRITE_PATIENCE,
-        on_event=on_event,
-    )
+    return agent
+
+
+def to_memory(given: object, embedder: Embedder | None = None) -> Memory:
+    """Return an open memory as it is, and open the folder of one.
+
+    Raises:
+        WrongTypeError, MemoryClosedError: it is neither, or closed.
+        InvalidRecordError: the path is none.
+    """
+    if isinstance(given, str | PathLike):
+        return Memory.open(fspath(given), embedder=embedder)
+    if not isinstance(given, Memory):
+        raise WrongTypeError(
+            field="memory",
+            value=given,
+            takes="an open commonplace Memory, or the folder of one",
+            hint="Pass Memory.open('./memory').",
+        )
+    check_memory(given)
+    return given
 
 
 def _read_id(name: str, source: IdSource, run: Run) -> object:

@@ -6,9 +6,9 @@ A batch is checked whole; then come its reads, then all its writes at once.
 import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from os import PathLike, fspath
+from os import PathLike
 from types import TracebackType
-from typing import Any, Self, get_args
+from typing import Any, Self, cast, get_args
 
 from langgraph.store.base import (
     BaseStore,
@@ -23,9 +23,22 @@ from langgraph.store.base import (
 )
 
 from commonplace import Command, InvalidRecordError, Memory, Ranking, Record, Scope, WriteResult
-from commonplace.agents import Plan, aon, arun_plan, call, on, run_plan
+from commonplace.agents import (
+    Plan,
+    aon,
+    arun_plan,
+    call,
+    check_choice,
+    check_flag,
+    check_list,
+    check_mapping,
+    hinting_init,
+    on,
+    run_plan,
+)
 
 from .models import check_index, to_embedder
+from .scope import to_memory
 from .store_items import NamespaceTemplate, StoredItem, StoreOptions, find_item
 from .store_queries import (
     ItemGet,
@@ -42,7 +55,9 @@ from .store_writes import (
     ItemPut,
     Sweeper,
     Sweeping,
+    check_minutes,
     check_put,
+    check_ttl,
     put_commands,
     refresh_commands,
     restart_commands,
@@ -53,6 +68,7 @@ from .store_writes import (
 _CheckedOp = ItemGet | ItemPut | ItemSearch | NamespaceListing
 
 
+@hinting_init
 class CommonplaceStore(BaseStore):
     """A LangGraph store on a memory: other agents recall what is put here, and vice versa.
 
@@ -83,7 +99,9 @@ class CommonplaceStore(BaseStore):
             lower score.
 
     Raises:
-        InvalidRecordError: `index` is not what the given memory has, or the template names no user.
+        WrongTypeError, MemoryClosedError: `memory` is neither open nor a folder.
+        InvalidRecordError: `index` is not what the given memory has, the template names no user, or
+            another argument cannot be used.
     """
 
     supports_ttl = True
@@ -99,20 +117,17 @@ class CommonplaceStore(BaseStore):
         ranking: Ranking = "calibrated",
         threshold: float | None = None,
     ) -> None:
-        if ranking not in get_args(Ranking):
-            raise InvalidRecordError(
-                field="ranking", value=ranking, reason="must be 'calibrated' or 'similarity'"
-            )
+        check_choice("ranking", ranking, get_args(Ranking))
+        _check_threshold(threshold, ranking)
+        _check_index(index)
+        _check_ttl(ttl)
         self.template: NamespaceTemplate = NamespaceTemplate(template, agent_id)
         self.ttl_config = ttl
         self.index_config = index
         self._is_own = not isinstance(memory, Memory)
-        self.memory: Memory
         if isinstance(memory, Memory):
             check_index(index, memory)
-            self.memory = memory
-        else:
-            self.memory = Memory.open(fspath(memory), embedder=to_embedder(index))
+        self.memory: Memory = to_memory(memory, to_embedder(index) if self._is_own else None)
         self._options = StoreOptions(
             template=self.template,
             fields=tuple((index or {}).get("fields") or ("$",)),
@@ -152,12 +167,12 @@ class CommonplaceStore(BaseStore):
         Raises:
             ValueError: an op cannot be carried out; then none had an effect.
         """
-        checked = [_check(op, self._options) for op in ops]
+        checked = _check_ops(ops, self._options)
         return run_plan(_batch(checked, self._options), on(self.memory))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out ops, as `batch`, on the running loop."""
-        checked = [_check(op, self._options) for op in ops]
+        checked = _check_ops(ops, self._options)
         # A caller who stops waiting must not leave half a batch.
         plan = _batch(checked, self._options)
         work = asyncio.ensure_future(arun_plan(plan, aon(self.memory)))
@@ -226,6 +241,46 @@ class CommonplaceStore(BaseStore):
     ) -> None:
         """Close."""
         await self.aclose()
+
+
+def _check_threshold(threshold: object, ranking: Ranking) -> None:
+    least = -1 if ranking == "similarity" else 0
+    is_number = type(threshold) in (int, float)
+    if threshold is not None and not (is_number and least <= cast("float", threshold) <= 1):
+        raise InvalidRecordError(
+            field="threshold", value=threshold, reason=f"must be a number in {least}..1"
+        )
+
+
+def _check_index(index: object) -> None:
+    if index is None:
+        return
+    check_mapping("index", index, "{'fields': ['text']}")
+    given = cast("dict[str, Any]", index)
+    if given.get("fields") is not None:
+        check_list("index['fields']", given["fields"], "paths")
+        for one in given["fields"]:
+            if type(one) is not str:
+                raise InvalidRecordError(
+                    field="index['fields']", value=one, reason="must be a path, such as 'text'"
+                )
+
+
+def _check_ttl(ttl: object) -> None:
+    if ttl is None:
+        return
+    check_mapping("ttl", ttl, "{'default_ttl': 60}")
+    given = cast("dict[str, Any]", ttl)
+    check_flag("ttl['refresh_on_read']", given.get("refresh_on_read", True))
+    check_ttl("ttl['default_ttl']", given.get("default_ttl"))
+    if given.get("sweep_interval_minutes") is not None:
+        check_minutes("ttl['sweep_interval_minutes']", given["sweep_interval_minutes"])
+
+
+def _check_ops(ops: Iterable[Op], options: StoreOptions) -> list[_CheckedOp]:
+    if not isinstance(ops, Iterable):
+        raise InvalidRecordError(field="ops", value=ops, reason="must be a list of ops of a store")
+    return [_check(op, options) for op in ops]
 
 
 def _check(op: Op, options: StoreOptions) -> _CheckedOp:

@@ -44,7 +44,7 @@ from commonplace import (
     Record,
     Scope,
 )
-from commonplace.agents import SCOPE_FIELDS, is_sound
+from commonplace.agents import SCOPE_FIELDS, check_list, check_name, is_sound, to_id
 from commonplace.filters import FIELDS, FOLDERS
 
 Namespace = tuple[str, ...]
@@ -79,10 +79,16 @@ class NamespaceTemplate:
         agent_id: of a user's namespaces, when the template does not name it.
 
     Raises:
-        InvalidRecordError: the labels do not name `{user_id}`, or name a field twice.
+        InvalidRecordError: the labels are no list of texts, do not name `{user_id}`, or name a
+            field twice.
+        InvalidScopeError: the agent's id cannot be used.
     """
 
     def __init__(self, labels: Sequence[str] | None, agent_id: str | None = None) -> None:
+        if labels is not None:
+            check_list("template", labels, "labels, such as ('memories', '{user_id}'), or None")
+            for label in labels:
+                check_name("template", label)
         self.labels: tuple[str, ...] = tuple(labels or ())
         self._fields = [_scope_field(label) for label in self.labels]
         named = [one for one in self._fields if one]
@@ -93,7 +99,8 @@ class NamespaceTemplate:
                 reason="must name '{user_id}', and every field of a scope once",
                 hint="Give labels such as ('memories', '{user_id}'), or None.",
             )
-        self._agent = {"agent_id": agent_id} if agent_id and "agent_id" not in named else {}
+        agent = None if agent_id is None else to_id("agent_id", agent_id)
+        self._agent = {"agent_id": agent} if agent and "agent_id" not in named else {}
         self._bind = lru_cache(4096)(self._bind_uncached)
         self.scope_of: Callable[[Namespace], Scope] = lru_cache(4096)(self._scope_of)
 

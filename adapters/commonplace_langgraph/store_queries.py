@@ -17,7 +17,7 @@ from typing import Any
 from langgraph.store.base import GetOp, ListNamespacesOp, SearchOp, validate_op_namespace
 
 from commonplace import InvalidFilterError, InvalidRecordError, Match, Record, Scope
-from commonplace.agents import Plan, call
+from commonplace.agents import Plan, call, check_list
 from commonplace.filters import FOLDERS, folder_order
 
 from .store_items import (
@@ -171,7 +171,10 @@ def _refreshes(given: bool | None, options: StoreOptions) -> bool:  # the op's v
 
 
 def _path(given: Any) -> Namespace:
-    return (given,) if isinstance(given, str) else tuple(given)
+    if isinstance(given, str):
+        return (given,)
+    check_list("path", given, "labels")
+    return tuple(given)
 
 
 def _check_count(name: str, value: object, least: int = 0) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 from langgraph.store.base import PutOp
 
@@ -35,6 +36,7 @@ from .store_queries import IS_ITEM, scopes_of
 _MAX_FACTS = 1000  # in one command
 _SWEEP_PAGE_SIZE = 1000
 _DEFAULT_SWEEP_MINUTES = 5.0
+_MAX_SWEEP_MINUTES = 1e7  # a thread waits for no longer
 _SLACK = 0.01  # of its minutes that an item may end too early, so that not every read is a write
 
 _log = logging.getLogger("commonplace_langgraph")
@@ -68,7 +70,7 @@ def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
         why = "must not be empty" if not namespace else "must not begin with 'langgraph'"
         raise ItemNamespaceError(namespace, why)
     value = options.redacted(to_plain(op.value))
-    ttl = _check_ttl(op.ttl)
+    ttl = check_ttl("ttl", op.ttl)
     facts = item_facts(
         address,
         value,
@@ -210,13 +212,18 @@ def _part_of(fact: Fact, record_id: str) -> Fact:
     return replace(fact, metadata={**fact.metadata, "langgraph": {**entry, "of": record_id}})
 
 
-def _check_ttl(ttl: object) -> float | None:
+def check_ttl(field: str, ttl: object) -> float | None:
+    """Return a number of minutes; None is for ever.
+
+    Raises:
+        InvalidRecordError: it is none.
+    """
     if ttl is None:
         return None
     if isinstance(ttl, int | float) and not isinstance(ttl, bool) and 0 <= ttl < 1e9:
         return float(ttl)
     raise InvalidRecordError(
-        field="ttl", value=ttl, reason="must be a number of minutes, or None for ever"
+        field=field, value=ttl, reason="must be a number of minutes, or None for ever"
     )
 
 
@@ -268,6 +275,15 @@ class Count(int):
         return int(self)
 
 
+def check_minutes(field: str, value: object) -> None:
+    """Refuse what is not a number of minutes above zero."""
+    is_number = type(value) in (int, float)
+    if not (is_number and 0 < cast("float", value) <= _MAX_SWEEP_MINUTES):
+        raise InvalidRecordError(
+            field=field, value=value, reason="must be a number of minutes above zero"
+        )
+
+
 class Sweeping(Future[None]):
     """The future of a sweeper; awaiting it does not wait for its end, as with async stores."""
 
@@ -289,6 +305,8 @@ class Sweeper:
 
     def start(self, minutes: float | None = None) -> Sweeping:
         """Start, unless it runs already; the future ends with it, and cancelling that stops it."""
+        if minutes is not None:
+            check_minutes("sweep_interval_minutes", minutes)
         future = Sweeping()
         with self._lock:
             if self._thread is None or not self._thread.is_alive():

@@ -7,7 +7,15 @@ from langgraph.prebuilt.tool_node import ToolRuntime
 from pydantic import PrivateAttr
 
 from commonplace import InvalidScopeError, Memory, Policy, Scope
-from commonplace.agents import AgentMemory, MemoryCounters, OnEvent, ShownRecords, Tool, tools
+from commonplace.agents import (
+    AgentMemory,
+    MemoryCounters,
+    OnEvent,
+    ShownRecords,
+    Tool,
+    hinting_call,
+    tools,
+)
 
 from .scope import (
     DEFAULT_POLICY,
@@ -51,6 +59,7 @@ class MemoryTool(StructuredTool):
         return await self.coroutine(**arguments)
 
 
+@hinting_call
 def memory_tools(
     memory: Memory,
     *,
@@ -68,9 +77,9 @@ def memory_tools(
     same thread. Each tool has `counters()`, which count all that were made together.
 
     Raises:
-        TypeError: `memory` is not a `Memory`.
+        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
         InvalidScopeError: a fixed id cannot be used; of a run's id, when a tool is called.
-        InvalidRecordError: the policy keeps notes in the conversation.
+        InvalidRecordError: the policy is none, or keeps notes in the conversation.
     """
     agent = agent_memory(memory, policy, on_event)
     return make_tools(agent, ScopeResolver(user_id, agent_id, agent.warn), shown_cache(memory))

@@ -42,6 +42,7 @@ _SEARCH_ARGUMENTS = (
     "show_expired", "cursor",
 )  # fmt: skip
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
+_NO_TEXT = {"tool_calls", "function_call", "audio", "refusal"}  # of a message without content
 _logged_kinds: set[str] = set()
 
 
@@ -141,6 +142,11 @@ def add_request(
     Raises:
         ValidationError: no id is given, or something cannot be stored.
     """
+    if not isinstance(infer, bool | str | Unset | None):
+        raise ValidationError(f"infer={infer!r} must be True or False.")
+    if prompt is not None and not isinstance(prompt, str):
+        raise ValidationError(f"prompt={prompt!r} must be a text. Give the model's instructions.")
+    _check_flag("wait", wait)
     if isinstance(infer, str):  # before there was `infer`, the prompt stood in its place
         prompt, infer = infer, True
     if memory_type not in (None, PROCEDURAL):
@@ -194,6 +200,11 @@ def _message(given: object) -> InputMessage | None:
     if not isinstance(given, Mapping):
         raise ValidationError(
             f"The message {given!r} must be a text or a dict with role and content.",
+            BAD_MESSAGES,
+        )
+    if "content" not in given and _NO_TEXT.isdisjoint(given):
+        raise ValidationError(
+            f"The message {given!r} has no content. Give {{'role': 'user', 'content': '...'}}.",
             BAD_MESSAGES,
         )
     text = _text(given.get("content"))
@@ -266,6 +277,8 @@ def read_request(
         ValidationError: no id is given, the two ways give different ids, or a number is out of
             its range.
     """
+    if rerank is not None:
+        _check_flag("rerank", rerank)
     filter_ids, argument_ids = top_ids(filters), _given(ids)
     era: Era = ("v1" if argument_ids else "v2") if compat == "auto" else compat
     if compat == "v2" and argument_ids:
@@ -335,6 +348,11 @@ def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"{method}() got an unexpected keyword argument {name!r}.{hint}"
         raise TypeError(message)
+
+
+def _check_flag(name: str, value: object) -> None:
+    if type(value) is not bool:
+        raise ValidationError(f"{name}={value!r} must be True or False.")
 
 
 def _limit(limit: int | None, top_k: int | None, default: int) -> int:

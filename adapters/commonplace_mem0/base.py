@@ -23,6 +23,8 @@ from commonplace.agents import (
     Policy,
     aon,
     arun_plan,
+    check_memory,
+    hinting_init,
     on,
     run_plan,
 )
@@ -74,6 +76,7 @@ _INSIDES = {
 }
 
 
+@hinting_init
 class Mem0Base:
     """Construction that `Memory` and `AsyncMemory` share.
 
@@ -106,6 +109,7 @@ class Mem0Base:
 
         Raises:
             ConfigurationError: it contradicts itself, or names something that does not exist.
+            ValidationError, ClosedError: `core` is no memory, or closed; or `on_event` no function.
         """
         check_compat(compat)
         unknown = UnknownKeys()
@@ -138,7 +142,10 @@ class Mem0Base:
         unknown.report(strict=read.strict)
         self._is_closed = False
         self._lazy = LazyMemory(self._open if core is None else core)
-        self._health = AgentMemory(self._lazy, Policy(), log=logger.name, on_event=on_event)
+        with as_mem0(self._lazy):
+            if core is not None:
+                check_memory(core, "core")
+            self._health = AgentMemory(self._lazy, Policy(), log=logger.name, on_event=on_event)
 
     @classmethod
     def from_config(

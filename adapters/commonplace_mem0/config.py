@@ -9,6 +9,7 @@ import logging
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
@@ -21,6 +22,10 @@ from .exceptions import ConfigurationError
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
 _SECTIONS = ("vector_store", "llm", "embedder", "graph_store", "reranker")
 _PROMPTS = ("custom_instructions", "custom_fact_extraction_prompt", "custom_prompt")
+_TYPES: Mapping[str, type] = {
+    **dict.fromkeys((*_PROMPTS, "custom_update_memory_prompt", "version"), str),
+    **dict.fromkeys(("enable_graph", "strict"), bool),
+}
 _QDRANT = (
     "collection_name", "embedding_model_dims", "client", "host", "port", "path", "url", "api_key",
     "https", "on_disk",
@@ -172,9 +177,14 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
         return MemoryConfig()
     if isinstance(given, MemoryConfig):
         return given
+    if callable(getattr(given, "search", None)):
+        raise ConfigurationError(
+            f"config must be a dict or a MemoryConfig, not {type(given).__name__}. To use an open "
+            "commonplace Memory, pass it by name: Memory(core=...)."
+        )
     if isinstance(given, Mapping):
-        values = dict(given)
-    elif any(hasattr(given, name) for name in _SECTIONS):
+        values = {str(name): value for name, value in given.items()}
+    elif any(hasattr(given, name) for name in _SECTIONS) and not isinstance(given, type):
         values = _values(given) or {}
     else:
         raise ConfigurationError(
@@ -189,6 +199,12 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
         )
     unknown.add("", [name for name in values if name not in known])
     found = {name: value for name, value in values.items() if name in known and value is not None}
+    for name, value in found.items():
+        wanted = _TYPES.get(name, object)
+        if not isinstance(value, wanted):
+            raise ConfigurationError(
+                f"config[{name!r}]={value!r} must be of the type {wanted.__name__}."
+            )
     return MemoryConfig(**found)
 
 
@@ -295,6 +311,10 @@ def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[
     if wrong := sorted(set(values) - set(_QDRANT)):
         raise ConfigurationError(
             f"vector_store.config has unknown keys {wrong}. There are: {', '.join(_QDRANT)}."
+        )
+    if not isinstance(values.get("path", ""), str | PathLike):
+        raise ConfigurationError(
+            f"vector_store.config.path={values['path']!r} must be the path of a folder."
         )
     if values.get("path") == str(Path(tempfile.gettempdir()) / "qdrant"):
         del values["path"]  # mem0's own default

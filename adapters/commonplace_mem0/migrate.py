@@ -28,8 +28,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from commonplace import CommonplaceError, Memory, MissingExtraError, Record, Relation, Scope
+from commonplace import (
+    CommonplaceError,
+    Memory,
+    MissingExtraError,
+    Record,
+    Relation,
+    Scope,
+    WrongTypeError,
+)
 from commonplace.admin import ImportedRecord, find_existing, import_records
+from commonplace.agents import check_memory
 
 from .convert import expiry_of, parse_date, parse_time, promoted_key, to_stored
 from .exceptions import ConfigurationError
@@ -128,6 +137,14 @@ def import_mem0(
         ConfigurationError: the source does not exist, or cannot be read.
         MissingExtraError: the driver of the source is not installed.
     """
+    check_memory(memory)
+    if not isinstance(source, Source):
+        raise WrongTypeError(
+            field="source",
+            value=source,
+            takes="a Source",
+            hint="Give Source(folder=...) or one with url=.",
+        )
     history = read_history(source)
     records, reasons = convert_points(read_points(source), history, read_relations(source))
     records.sort(key=_owner_order)

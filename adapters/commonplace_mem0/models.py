@@ -184,6 +184,8 @@ def as_model(given: Any) -> ModelFunction:
     Raises:
         ConfigurationError: it is none of them.
     """
+    if isinstance(given, type):
+        raise ConfigurationError(f"llm is the class {given.__name__}. Give an instance of it.")
     if hasattr(given, "complete"):
         return _awaiting(
             given.complete, lambda system, user, schema: ((system, user), {"schema": schema})
@@ -374,6 +376,10 @@ def to_embedder(given: ConfigSection | None, unknown: UnknownKeys) -> Embedder |
     if provider == "commonplace":
         return None
     wanted = values.get("embedding_dims")
+    if wanted is not None and (type(wanted) is not int or wanted < 1):
+        raise ConfigurationError(
+            f"embedder.config.embedding_dims={wanted!r} must be a whole number above zero."
+        )
     if provider == "langchain":
         return _as_embedder(values.get("model"), wanted)
     is_local = provider == "huggingface" and "huggingface_base_url" not in values
@@ -395,6 +401,8 @@ def _of_openai(provider: str, values: Mapping[str, Any], wanted: int | None) -> 
 
 
 def _as_embedder(given: Any, wanted: int | None) -> Embedder:
+    if isinstance(given, type):
+        raise ConfigurationError(f"embedder is the class {given.__name__}. Give an instance of it.")
     if isinstance(given, Embedder):
         return given
     if hasattr(given, "embed_documents"):
@@ -469,8 +477,15 @@ class CrossEncoderReranker:
 
 def to_reranker(given: ConfigSection | None) -> Any:
     """Make the configured reranker; None for none."""
-    if given is None or given.model is not None:
-        return given and given.model
+    if given is None:
+        return None
+    if given.model is not None:
+        if isinstance(given.model, type) or not hasattr(given.model, "rerank"):
+            raise ConfigurationError(
+                f"reranker={given.model!r} must be a reranker. Give a provider, or an object with "
+                "rerank(query, documents, top_k)."
+            )
+        return given.model
     if given.provider == "sentence_transformer":
         return CrossEncoderReranker(given.values)
     return _mem0_provider("reranker", given, ("sentence_transformer",))

@@ -21,7 +21,8 @@ from strands.memory import (
 )
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import Memory, Scope
+from commonplace import InvalidRecordError, Memory, Scope, WrongTypeError
+from commonplace.agents import check_mapping
 
 from .multiagent import caller_of
 from .scope import is_agents, mark_as_agents, read_tag
@@ -122,9 +123,16 @@ def is_extracted(agent: Any, memory: Memory, scope: Scope | None) -> bool:
 def extraction_config(
     given: "ExtractionConfig | bool | None", memory: Memory, scope: Scope | None
 ) -> "ExtractionConfig | bool | None":
-    """Make the settings that a memory manager gets; its defaults stay what they are."""
+    """Make the settings that a memory manager gets; its defaults stay what they are.
+
+    Raises:
+        InvalidRecordError: they are none.
+    """
     if given is None or given is False:
         return given
+    if given is not True:
+        check_mapping("extraction", given, "{'trigger': IntervalTrigger(turns=5)}")
+        _check_config(given)
     config = ExtractionConfig() if given is True else ExtractionConfig(**given)
     triggers = config.get("trigger")
     triggers = IntervalTrigger(turns=DEFAULT_INTERVAL) if triggers is None else triggers
@@ -135,3 +143,26 @@ def extraction_config(
     if config.get("extractor") is not None:
         config["extractor"] = PerOwnerExtractor(config["extractor"], memory, scope)
     return config
+
+
+def _check_config(given: ExtractionConfig) -> None:
+    known = ExtractionConfig.__annotations__
+    for name in given:
+        if name not in known:
+            raise InvalidRecordError(
+                field="extraction",
+                value=name,
+                reason="is no key of it",
+                hint=f"There are {', '.join(known)}.",
+            )
+    triggers = given.get("trigger")
+    for one in triggers if isinstance(triggers, list) else [triggers]:
+        if one is not None and not isinstance(one, ExtractionTrigger):
+            raise WrongTypeError(
+                field="trigger", value=one, takes="a trigger of Strands", hint="Pass an instance."
+            )
+    extractor = given.get("extractor")
+    if extractor is not None and (isinstance(extractor, type) or not hasattr(extractor, "extract")):
+        raise WrongTypeError(
+            field="extractor", value=extractor, takes="an Extractor", hint="Pass an instance."
+        )

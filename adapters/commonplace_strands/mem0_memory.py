@@ -13,13 +13,13 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from strands.tools.tools import PythonAgentTool
 from strands.types.tools import ToolResult, ToolSpec, ToolUse
 
 from commonplace import InvalidRecordError, Memory, Record, Relation, Scope, Version
-from commonplace.agents import SCOPE_FIELDS, clean, to_query
+from commonplace.agents import SCOPE_FIELDS, check_mapping, check_memory, clean, to_query
 
 from .convert import changes_of, scores_of
 from .scope import Id, owner_scope
@@ -92,7 +92,9 @@ class Mem0Tool(PythonAgentTool):
 
     def __call__(self, /, *tool: ToolUse, **state: Any) -> ToolResult:
         """Run the tool, given first or as `tool`; a failure is a result too."""
-        return self._call(tool[0] if tool else state["tool"])
+        given = tool[0] if tool else state.get("tool")
+        check_mapping("tool", given, "{'toolUseId': '1', 'input': {'action': 'list'}}")
+        return self._call(cast("ToolUse", given))
 
 
 class Mem0MemoryTool:
@@ -106,6 +108,7 @@ class Mem0MemoryTool:
 
     Raises:
         InvalidScopeError, InvalidRecordError: an argument cannot be used.
+        MemoryClosedError: the memory is closed.
         ValueError: there is no owner.
     """
 
@@ -124,12 +127,16 @@ class Mem0MemoryTool:
                 reason="configures mem0, which is not used here",
                 hint=NO_CONFIG,
             )
+        if memory is not None:
+            check_memory(memory)
         is_user = user_id is not None and user_id != ""
         scope = owner_scope(user_id, None) if is_user else owner_scope(None, agent_id or None)
         if scope is None:
             raise ValueError(NO_IDENTITY_GIVEN)
         self.mem0_memory: Mem0Tool = Mem0Tool(
-            lambda tool: _run(tool, lambda: memory or _memory_from_env(), lambda: scope)
+            lambda tool: _run(
+                tool, lambda: _memory_from_env() if memory is None else memory, lambda: scope
+            )
         )
 
 
@@ -171,6 +178,7 @@ def _run(tool: ToolUse, memory: Callable[[], Memory], scope: Callable[[], Scope]
     use_id = tool.get("toolUseId", "default_id")
     try:
         arguments = tool.get("input") or {}
+        check_mapping("input", arguments, "{'action': 'list'}")
         action = _check_arguments(arguments)
         owner = scope()
         text = _ACTIONS[action](memory(), owner, arguments)

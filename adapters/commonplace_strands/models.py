@@ -7,12 +7,13 @@ from typing import Any
 
 from strands.models import Model
 
-from commonplace import ModelFailedError
+from commonplace import ModelFailedError, WrongTypeError
+from commonplace.agents import hinting_init
 
-NO_MODEL = "model={!r} must be a strands.models.Model. Pass one."
 CUT_OFF = ("max_tokens", "content_filtered", "guardrail_intervened")
 
 
+@hinting_init
 class StrandsChat:
     """Extracts with a Strands model; one call for one answer.
 
@@ -21,12 +22,17 @@ class StrandsChat:
     belongs to one loop should not be the agent's own object: make another.
 
     Raises:
-        TypeError: `model` is not a Strands model.
+        WrongTypeError: `model` is not a Strands model.
     """
 
     def __init__(self, model: Model) -> None:
         if not isinstance(model, Model):
-            raise TypeError(NO_MODEL.format(model))
+            raise WrongTypeError(
+                field="model",
+                value=model,
+                takes="a strands.models.Model",
+                hint="Pass an instance, such as BedrockModel().",
+            )
         self.model = model
 
     @property

@@ -34,6 +34,9 @@ from commonplace.agents import (
     MemoryCounters,
     OnEvent,
     await_until_warm,
+    check_policy,
+    check_prefix,
+    hinting_init,
     instructions,
     render,
     shown,
@@ -108,6 +111,7 @@ def _never_raises(hook: "Callable[[MemoryPlugin, AnyEvent], None]") -> Any:
     return logged
 
 
+@hinting_init
 class MemoryPlugin(Plugin):
     """Long-term memory for Strands agents; one instance serves many agents and users at once.
 
@@ -137,7 +141,7 @@ class MemoryPlugin(Plugin):
 
     Raises:
         InvalidScopeError, InvalidRecordError: an argument cannot be used.
-        TypeError: `memory` is not a `Memory`.
+        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
     """
 
     name: str = NAME
@@ -154,10 +158,12 @@ class MemoryPlugin(Plugin):
         consent: bool = True,
         on_event: OnEvent | None = None,
     ) -> None:
+        check_prefix("tool_prefix", tool_prefix)
         self.name = f"{NAME}:{tool_prefix}" if tool_prefix else NAME
         super().__init__()
         owner_scope(user_id, agent_id)
-        policy = policy or Policy()
+        policy = Policy() if policy is None else policy
+        check_policy(policy)
         wanted: Sequence[ToolName] = policy.tools if tools is None else tools
         check_tools(wanted)
         self.policy: Policy = replace(policy, tools=policy_tools(wanted))

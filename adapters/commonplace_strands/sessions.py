@@ -11,8 +11,8 @@ from strands.session.session_repository import SessionRepository
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
-from commonplace import InvalidRecordError, InvalidScopeError, Memory, Scope
-from commonplace.agents import in_session
+from commonplace import InvalidRecordError, InvalidScopeError, Memory, Scope, WrongTypeError
+from commonplace.agents import check_memory, check_scope, hinting_init, in_session
 from commonplace.ports import Address, Blob, Checkpoint, Selection
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _BLOB_TYPE = "strands/json"
 _PAGE_SIZE = 256
 
 
+@hinting_init
 class CommonplaceSessionRepository(SessionRepository):
     """Keeps the sessions of one user or agent beside a memory, in its record of truth.
 
@@ -37,10 +38,14 @@ class CommonplaceSessionRepository(SessionRepository):
         scope: the owner of the sessions.
 
     Raises:
+        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
+        InvalidRecordError: `scope` is not a `Scope`.
         InvalidScopeError: the scope names a session; each call names its own.
     """
 
     def __init__(self, memory: Memory, scope: Scope) -> None:
+        check_memory(memory)
+        check_scope(scope)
         if scope.session_id is not None:
             raise InvalidScopeError(
                 field="session_id", value=scope.session_id, reason="is named by each call"
@@ -56,6 +61,7 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is one of this name.
         """
+        _check_type("session", session, Session)
         rows = self._rows(session.session_id)
         if rows.find(*_SESSION) is not None:
             message = f"Session {session.session_id} already exists"
@@ -86,6 +92,7 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such session.
         """
+        _check_type("session_agent", session_agent, SessionAgent)
         rows = self._rows(session_id)
         rows.get(*_SESSION)
         rows.put("agents", session_agent.agent_id, session_agent.to_dict())
@@ -101,6 +108,7 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such agent.
         """
+        _check_type("session_agent", session_agent, SessionAgent)
         rows, name = self._rows(session_id), session_agent.agent_id
         session_agent.created_at = rows.get("agents", name)["created_at"]
         rows.put("agents", name, session_agent.to_dict())
@@ -115,6 +123,7 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such agent.
         """
+        _check_type("session_message", session_message, SessionMessage)
         rows, number = self._rows(session_id), _number(session_message.message_id)
         rows.get("agents", agent_id)
         rows.put(_messages(agent_id), number, session_message.to_dict())
@@ -134,6 +143,7 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such message.
         """
+        _check_type("session_message", session_message, SessionMessage)
         rows, number = self._rows(session_id), _number(session_message.message_id)
         session_message.created_at = rows.get(_messages(agent_id), number)["created_at"]
         rows.put(_messages(agent_id), number, session_message.to_dict())
@@ -146,6 +156,11 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such agent.
         """
+        for name, value in (("limit", limit), ("offset", offset)):
+            if value is not None and (type(value) is not int or value < 0):
+                raise InvalidRecordError(
+                    field=name, value=value, reason="must be a whole number from 0"
+                )
         rows = self._rows(session_id)
         rows.get("agents", agent_id)
         found = rows.list(_messages(agent_id), offset=offset, limit=limit)
@@ -182,7 +197,21 @@ class CommonplaceSessionRepository(SessionRepository):
     # -- wiring --------------------------------------------------------------------------------
 
     def _rows(self, session_id: str) -> "SessionRows":
+        if type(session_id) is not str or not session_id:
+            raise InvalidScopeError(
+                field="session_id", value=session_id, reason="must name a session"
+            )
         return SessionRows(self._memory, in_session(self._scope, session_id))
+
+
+def _check_type(field: str, given: object, wanted: type) -> None:
+    if not isinstance(given, wanted):
+        raise WrongTypeError(
+            field=field,
+            value=given,
+            takes=f"a {wanted.__name__} of Strands",
+            hint="RepositorySessionManager(session_id=..., session_repository=...) makes it.",
+        )
 
 
 def _messages(agent_id: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from strands.types.exceptions import StorageError
 
 from commonplace import CommonplaceError, Memory, Scope
-from commonplace.agents import check_scope, in_session
+from commonplace.agents import check_memory, check_scope, hinting_init, in_session
 from commonplace.ports import Address, Blob, Checkpoint, Selection
 
 _NAMESPACE = "strands-storage"
@@ -25,6 +25,7 @@ _OF_SESSION = re.compile(r"(?:^|/)([^/]+)/scopes/(?:agent|multiAgent)/")
 T = TypeVar("T")
 
 
+@hinting_init
 class CommonplaceStorage:
     """Keeps what Strands stores of one user or agent beside a memory, in its record of truth.
 
@@ -39,10 +40,12 @@ class CommonplaceStorage:
         scope: the owner; with a `session_id` everything belongs to that session.
 
     Raises:
+        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
         InvalidRecordError: `scope` is not a `Scope`.
     """
 
     def __init__(self, memory: Memory, scope: Scope) -> None:
+        check_memory(memory)
         check_scope(scope)
         self._memory = memory
         self._scope = scope
@@ -52,8 +55,10 @@ class CommonplaceStorage:
         """Store a value, in place of what the key had.
 
         Raises:
-            StorageError: the key is empty or no Unicode text, or the memory fails.
+            StorageError: the key is empty or no Unicode text, the value is no bytes, or the memory
+                fails.
         """
+        _check_value(data)
         scope, address = self._locate(key)
         checkpoint = Checkpoint(
             address=address,
@@ -104,6 +109,7 @@ class CommonplaceStorage:
             KeywordSearchStrategy,
         )
 
+        _check(query)
         found: builtins.list[Any] = await KeywordSearchStrategy().search(self, query)
         return found
 
@@ -134,7 +140,16 @@ class CommonplaceStorage:
         return sorted(key for key in keys if key.startswith(prefix))
 
 
-def _check(key: str) -> None:
+def _check_value(data: object) -> None:
+    if not isinstance(data, bytes | bytearray | memoryview):  # an int would be as many zeros
+        message = f"A stored value must be bytes, not {type(data).__name__}. Encode it first."
+        raise StorageError(message)
+
+
+def _check(key: object) -> None:
+    if not isinstance(key, str):
+        message = f"The storage key {key!r} must be a text. Give a string."
+        raise StorageError(message)
     try:
         key.encode()
     except UnicodeEncodeError as error:

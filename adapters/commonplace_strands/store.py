@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from strands import Agent, ToolContext
 from strands.memory import (
@@ -46,8 +46,15 @@ from commonplace.agents import (
     OnEvent,
     await_until_warm,
     await_within,
+    check_flag,
+    check_list,
+    check_mapping,
+    check_memory,
+    check_name,
+    check_prefix,
     check_scope,
     choose,
+    hinting_init,
     start_call,
     start_warming,
     to_messages,
@@ -78,6 +85,7 @@ _LEAST_FETCHED = 30
 _GRACE = 2.0  # seconds that a cancelled caller waits
 
 
+@hinting_init
 class CommonplaceMemoryStore:
     """A store of Strands' `MemoryManager` on a commonplace memory.
 
@@ -103,7 +111,7 @@ class CommonplaceMemoryStore:
 
     Raises:
         InvalidScopeError, InvalidRecordError, InvalidFilterError: an argument cannot be used.
-        TypeError: `memory` is not a `Memory`.
+        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
     """
 
     def __init__(
@@ -123,9 +131,16 @@ class CommonplaceMemoryStore:
         tools: Sequence[ToolName] = (),
         on_event: OnEvent | None = None,
     ) -> None:
+        check_memory(memory)
         if scope is not None:
             check_scope(scope)
         check_tools(tools)
+        check_name("name", name)
+        if tools:
+            check_prefix("name", f"{name}_")
+        if description is not None:
+            check_name("description", description)
+        check_flag("writable", writable)
         top_k = Policy().top_k if max_search_results is None else max_search_results
         self.name = name
         self.description = description
@@ -163,16 +178,18 @@ class CommonplaceMemoryStore:
 
         Raises:
             InvalidScopeError: the store follows the turn's user, and there is none.
+            InvalidRecordError: the query is no text, or the options are none.
             MemoryTimeoutError: it took longer than 2 seconds.
         """
+        limit = _limit(options)
         scope = self._scope().owner
         model_call = active_model_call(self._memory)
         note = "" if model_call is None else model_call.note
         # The manager reads the note as a part of what the user said.
-        text = to_query(query.replace(note, "") if note else query)
+        text = to_query(query)
+        text = to_query(text.replace(note, "")) if note else text
         if not text or (note and not self._is_part):
             return []
-        limit = (options or {}).get("max_search_results")
         top_k = self._policy.top_k if limit is None else max(1, min(limit, MAX_RESULTS))
         start = time.monotonic()
         try:
@@ -226,6 +243,8 @@ class CommonplaceMemoryStore:
             InvalidRecordError: the text or its metadata cannot be stored.
             MemoryTimeoutError: it takes longer than 10 seconds; it goes on.
         """
+        if metadata is not None:
+            check_mapping("metadata", metadata, "{'source': 'chat'}")
         is_extracted = isinstance(metadata, OwnedMetadata)
         scope = metadata.scope if isinstance(metadata, OwnedMetadata) else self._scope()
         given = {name: one for name, one in (metadata or {}).items() if name not in SCOPE_FIELDS}
@@ -265,8 +284,10 @@ class CommonplaceMemoryStore:
             How many messages were accepted; those without an owner are not.
 
         Raises:
+            InvalidRecordError: they are no messages of Strands; none was accepted.
             BackpressureError, StoreUnavailableError: not all were; retrying does no harm.
         """
+        _check_messages(messages)
         numbers = context.sequence_numbers if context is not None else None
         if numbers is None:
             converted = [self._convert(one, uuid.uuid4().hex) for one in messages]
@@ -345,6 +366,31 @@ class CommonplaceMemoryStore:
             key += ":" + hashlib.sha256(f"{message['role']} {text}".encode()).hexdigest()[:16]
         parts = to_messages(text, message["role"], "", key)
         return (scope, parts) if scope is not None and parts else None
+
+
+def _limit(options: object) -> int | None:
+    if options is not None:
+        check_mapping("options", options, "{'max_search_results': 5}")
+    limit = cast("SearchOptions", options or {}).get("max_search_results")
+    if limit is not None and type(limit) is not int:
+        raise InvalidRecordError(
+            field="max_search_results", value=limit, reason="must be a whole number"
+        )
+    return limit
+
+
+def _check_messages(messages: object) -> None:
+    check_list("messages", messages, "messages")
+    for one in cast("list[object]", messages):
+        is_message = isinstance(one, Mapping) and isinstance(one.get("role"), str)
+        content = one.get("content") if isinstance(one, Mapping) else None
+        if not is_message or not isinstance(content, list):
+            raise InvalidRecordError(
+                field="message",
+                value=one,
+                reason="must be a message of Strands",
+                hint="Give {'role': 'user', 'content': [{'text': '...'}]}.",
+            )
 
 
 def _beginning_agent() -> Agent | None:

@@ -22,7 +22,12 @@ from commonplace.agents import (
     await_until_warm,
     await_within,
     check_choice,
+    check_flag,
+    check_list,
+    check_policy,
+    check_prefix,
     check_scope,
+    hinting_call,
     search_scope,
 )
 from commonplace.agents import ToolName as SharedToolName
@@ -38,7 +43,6 @@ ToolName = Literal[
 ]  # fmt: skip
 ALL_TOOLS: tuple[ToolName, ...] = get_args(ToolName)
 SHARED_TOOLS: tuple[SharedToolName, ...] = get_args(SharedToolName)
-NO_MEMORY = "memory={!r} must be a commonplace Memory. Pass Memory.open(...)."
 MAX_LISTED = 100
 CONSENT = frozenset({"y", "yes", "true", "ok", "approve", "approved"})
 ACTIONS = {"update_memory": "update", "forget_memory": "forget"}
@@ -50,6 +54,7 @@ REFUSED = "The user did not allow this. Nothing was changed."
 T = TypeVar("T")
 
 
+@hinting_call
 def memory_tools(
     memory: Memory,
     *,
@@ -78,11 +83,13 @@ def memory_tools(
 
     Raises:
         InvalidScopeError, InvalidRecordError: an argument cannot be used.
-        TypeError: `memory` is not a `Memory`.
+        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
     """
     if scope is not None:
         check_scope(scope)
-    given = policy or Policy()
+    given = Policy() if policy is None else policy
+    check_policy(given)
+    check_prefix("tool_prefix", tool_prefix)
     wanted: Sequence[ToolName] = given.tools if tools is None else tools
     check_tools(wanted)
     given = replace(given, mode="agent_control", tools=policy_tools(wanted))
@@ -128,8 +135,9 @@ def check_tools(names: Sequence[ToolName]) -> None:
     """Check names of tools.
 
     Raises:
-        InvalidRecordError: there is no tool of a name.
+        InvalidRecordError: they are no list, or there is no tool of a name.
     """
+    check_list("tools", names, "names of tools")
     for name in names:
         check_choice("tools", name, ALL_TOOLS)
 
@@ -150,7 +158,7 @@ class MemoryTools:
         consent: ask the person behind the agent before a memory is changed or deleted.
 
     Raises:
-        TypeError: `memory` is not a `Memory`.
+        InvalidRecordError: `consent` is neither True nor False.
     """
 
     def __init__(
@@ -161,8 +169,7 @@ class MemoryTools:
         *,
         consent: bool = True,
     ) -> None:
-        if not isinstance(memory, Memory):
-            raise TypeError(NO_MEMORY.format(memory))
+        check_flag("consent", consent)
         self._memory = memory
         self._agent_memory = agent_memory
         self._turn = turn

@@ -28,6 +28,7 @@ from .errors import (
     StoreLockedError,
     StoreRefusedError,
     StoreUnavailableError,
+    WrongTypeError,
 )
 from .model import (
     Backlog,
@@ -122,6 +123,7 @@ __all__ = [
     "Version",
     "Wait",
     "WriteResult",
+    "WrongTypeError",
 ]
 
 _LAZY = {"Memory": ".memory", "Policy": ".agents"}

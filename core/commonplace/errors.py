@@ -4,6 +4,7 @@
     ├── InvalidScopeError          (also ValueError)         fix the call
     ├── InvalidFilterError         (also ValueError)         fix the call
     ├── InvalidRecordError         (also ValueError)         fix the call
+    │   ├── WrongTypeError         (also TypeError)          an object of another kind was given
     │   ├── IdempotencyConflictError                         one key, two texts
     │   └── InvalidVectorError                               the embedder returned a wrong vector
     ├── RecordNotFoundError        (also LookupError)        fix the call
@@ -62,6 +63,22 @@ class InvalidRecordError(CommonplaceError, ValueError):
         self.field = field
         self.value = value
         super().__init__(f"{field}={short_repr(value)} {reason}.{' ' + hint if hint else ''}")
+
+
+class WrongTypeError(InvalidRecordError, TypeError):
+    """A memory, a model or the like is of another kind, such as one of another library."""
+
+    def __init__(self, *, field: str, value: object, takes: str, hint: str) -> None:
+        if value is None or isinstance(value, bool | int | float):
+            shown = repr(value)
+        elif isinstance(value, type):
+            shown = f"the class {value.__qualname__}"
+        else:  # its values may be secret
+            kind = type(value)
+            shown = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        self.field: str = field
+        self.value: object = value
+        CommonplaceError.__init__(self, f"{field}={shown} must be {takes}. {hint}")
 
 
 class IdempotencyConflictError(InvalidRecordError):

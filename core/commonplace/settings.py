@@ -180,11 +180,13 @@ class Location:
                     hint="Give a URL or a folder, such as str(path).",
                 )
         beside = graph if path is None and graph and not is_url(graph) else None
-        folder = _place("path", path or beside or settings.path or Settings().path)
+        if path is None:
+            path = beside or settings.path or Settings().path
+        folder = to_folder("path", path)
         return cls(
             vectors=_engine("vectors", vectors or settings.vectors, VECTOR_URLS) or folder,
             graph=_engine("graph", graph or settings.graph, GRAPH_URLS) or folder,
-            journal=_place("journal", journal or settings.journal or folder),
+            journal=to_folder("journal", journal or settings.journal or folder),
         )
 
     @property
@@ -219,7 +221,7 @@ def without_secret(where: str) -> str:
 def _engine(field: str, where: str, schemes: tuple[str, ...]) -> str:
     scheme = _SCHEME.match(where)
     if scheme is None:
-        return where and _place(field, where, hint=f"Give a folder, or {_schemes(schemes)}")
+        return where and to_folder(field, where, hint=f"Give a folder, or {_schemes(schemes)}")
     if scheme[1] not in schemes:
         shown = without_secret(where)
         raise InvalidRecordError(
@@ -229,7 +231,7 @@ def _engine(field: str, where: str, schemes: tuple[str, ...]) -> str:
             hint=f"Give a folder, or {_schemes(schemes)}",
         )
     if where.startswith(EDGE):
-        return EDGE + _place(field, where.removeprefix(EDGE))
+        return EDGE + to_folder(field, where.removeprefix(EDGE))
     if not _is_clear(where):
         raise InvalidRecordError(
             field=field,
@@ -254,8 +256,8 @@ def _schemes(schemes: tuple[str, ...]) -> str:
     return f"a URL that begins with {', '.join(f'{one}://' for one in schemes)}."
 
 
-def _place(field: str, path: object, *, hint: str = "") -> str:
-    """Return the absolute path of a folder.
+def to_folder(field: str, path: object, *, hint: str = "") -> str:
+    """Write the path of a folder in full.
 
     Args:
         field: the argument that it was given as, for errors.

@@ -26,12 +26,15 @@ from commonplace.agents import (
     MemoryCounters,
     OnEvent,
     await_within,
+    check_id_source,
+    hinting_init,
     in_session,
     render,
+    to_folder,
     to_scope,
 )
 
-from ..lazy import LOG, close, reopen_misconfigured, share, to_folder
+from ..lazy import LOG, close, reopen_misconfigured, share
 from .convert import to_history, to_query, to_shown
 from .models import to_chat, to_embedder
 
@@ -48,6 +51,7 @@ _BATCH = 500  # messages of a write; a history that was restored may have any nu
 
 
 # AgentScope 1.x is not there where types are checked.
+@hinting_init
 class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
     """Long-term memory for agents of AgentScope 1.x, in every `long_term_memory_mode`.
 
@@ -95,7 +99,9 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         on_event: OnEvent | None = None,
     ) -> None:
         super().__init__()
-        to_scope("anybody" if callable(user_id) else user_id, agent_id)
+        is_read = check_id_source("user_id", user_id, may_be_async=True)
+        to_scope("anybody" if is_read else user_id, agent_id)
+        check_id_source("session_id", session_id)
         policy = Policy(
             top_k=top_k,
             threshold=threshold,
@@ -108,7 +114,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         lazy = share(
             self,
             client=client,
-            folder=to_folder(path),
+            folder=None if path is None else to_folder("path", path),
             models=(chat_model, embedding_model),
             chat=to_chat(chat_model),
             embedder=to_embedder(embedding_model),

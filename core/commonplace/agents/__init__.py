@@ -4,10 +4,28 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 `commonplace.admin`, and from nothing deeper.
 """
 
+from ..call_hints import hinting_call, hinting_init
 from ..concurrency import await_within, call_within, start_call
 from ..model import check_kinds, check_scope
 from ..retrieval.utterances import is_small_talk
-from ..validation import SCOPE_FIELDS, check_choice, is_sound
+from ..settings import to_folder
+from ..validation import (
+    SCOPE_FIELDS,
+    check_choice,
+    check_flag,
+    check_metadata,
+    check_name,
+    check_share,
+    is_sound,
+)
+from .arguments import (
+    check_function,
+    check_id_source,
+    check_list,
+    check_mapping,
+    check_memory,
+    check_prefix,
+)
 from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
     LazyMemory,
@@ -29,6 +47,7 @@ from .policy import (
     Policy,
     Tool,
     ToolName,
+    check_policy,
     instructions,
     tools,
 )
@@ -71,11 +90,24 @@ __all__ = [
     "call",
     "call_within",
     "check_choice",
+    "check_flag",
+    "check_function",
+    "check_id_source",
     "check_kinds",
+    "check_list",
+    "check_mapping",
+    "check_memory",
+    "check_metadata",
+    "check_name",
+    "check_policy",
+    "check_prefix",
     "check_scope",
+    "check_share",
     "choose",
     "clean",
     "find_instructions",
+    "hinting_call",
+    "hinting_init",
     "in_session",
     "instructions",
     "is_note",
@@ -93,6 +125,7 @@ __all__ = [
     "shown",
     "start_call",
     "start_warming",
+    "to_folder",
     "to_id",
     "to_messages",
     "to_query",

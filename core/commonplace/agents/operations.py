@@ -247,7 +247,14 @@ def to_query(text: str) -> str:
     """Make a text searchable; empty if nothing in it is visible.
 
     A query is not stored: what a store refuses is left out of it, not refused.
+
+    Raises:
+        InvalidRecordError: it is not a text.
     """
+    if not isinstance(text, str):
+        raise InvalidRecordError(
+            field="query", value=text, reason="must be a text", hint="Give what to look for."
+        )
     text = shorten(text.replace("\x00", " ")).encode("utf-8", "replace").decode()
     return text if is_visible(text) else ""
 

@@ -11,6 +11,7 @@ from ..errors import InvalidRecordError
 from ..filters import parse_filter
 from ..model import Kind, check_kinds
 from ..validation import check_choice, check_flag, check_metadata, check_seconds, is_sound
+from .arguments import check_list
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
@@ -122,11 +123,7 @@ class Policy:
             )
         for name in ("scope_search_by_agent", "await_write", "instructions"):
             check_flag(name, getattr(self, name))
-        names: object = self.tools
-        if isinstance(names, str) or not isinstance(names, Sequence):
-            raise InvalidRecordError(
-                field="tools", value=self.tools, reason="must be a list of names of tools"
-            )
+        check_list("tools", self.tools, "names of tools")
         for tool in self.tools:
             check_choice("tools", tool, TOOL_NAMES)
         object.__setattr__(self, "tools", tuple(one for one in TOOL_NAMES if one in self.tools))
@@ -160,6 +157,17 @@ class Policy:
     def shows_ids(self) -> bool:
         """Each memory that the agent is shown has an id, as its tools can change it."""
         return self.has_tools and not CHANGE_INSTRUCTIONS.keys().isdisjoint(self.tools)
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is not a policy."""
+    if type(policy) is not Policy:
+        raise InvalidRecordError(
+            field="policy",
+            value=policy,
+            reason="must be a Policy",
+            hint="Give Policy(mode='both').",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

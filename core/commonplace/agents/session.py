@@ -24,6 +24,7 @@ from ..errors import (
 )
 from ..model import Extraction, Fact, Match, Message, Scope, WriteResult
 from ..retrieval.utterances import asks_to_forget
+from .arguments import check_function, check_memory
 from .health import (
     MISCONFIGURED,
     EventName,
@@ -34,7 +35,7 @@ from .health import (
 )
 from .lazy import LazyMemory
 from .operations import recall, run_tool
-from .policy import WRITE_PATIENCE, Policy
+from .policy import WRITE_PATIENCE, Policy, check_policy
 from .prompt import ShownRecords
 from .sansio import Plan, aon, arun_plan, on, run_plan
 from .selection import Conversation
@@ -60,6 +61,10 @@ class AgentMemory:
             first may load a model; `policy.recall_timeout` when None.
         on_event: is called with each event.
 
+    Raises:
+        WrongTypeError, MemoryClosedError: the memory is none, or closed.
+        InvalidRecordError: the policy or the function is none.
+
     Attributes:
         warn: logs a condition once, such as a turn that names no user.
     """
@@ -73,6 +78,11 @@ class AgentMemory:
         first_recall_timeout: float | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
+        if not isinstance(memory, LazyMemory):
+            check_memory(memory)
+        check_policy(policy)
+        if on_event is not None:
+            check_function("on_event", on_event)
         self.lazy: LazyMemory = memory if isinstance(memory, LazyMemory) else LazyMemory(memory)
         self.policy = policy
         self.warn: WarnOnce = WarnOnce(log, self.lazy.health.warned)

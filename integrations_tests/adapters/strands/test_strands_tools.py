@@ -281,7 +281,7 @@ class TestWithoutAPlugin:
             memory_tools(memory, tools=["burn"])
         with pytest.raises(InvalidRecordError, match="scope"):
             memory_tools(memory, scope="alice")
-        with pytest.raises(TypeError, match="must be a commonplace Memory"):
+        with pytest.raises(TypeError, match="must be an open commonplace Memory"):
             memory_tools("memory")
 
 

@@ -1,0 +1,89 @@
+"""Checks of the arguments that adapters take, so that a wrong one is refused by all alike."""
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+
+from ..errors import InvalidRecordError, WrongTypeError
+
+MAX_PREFIX = 40
+_PREFIX = re.compile(rf"[A-Za-z0-9_-]{{0,{MAX_PREFIX}}}")
+
+
+def check_memory(memory: object, field: str = "memory", *, otherwise: str = "") -> None:
+    """Refuse what is not an open memory.
+
+    Args:
+        field: the parameter, for the error.
+        otherwise: what else may be done, for the error.
+
+    Raises:
+        WrongTypeError: it is something else, such as a path.
+        MemoryClosedError: it is closed.
+    """
+    from ..memory import Memory  # it loads the engines
+
+    if not isinstance(memory, Memory):
+        raise WrongTypeError(
+            field=field,
+            value=memory,
+            takes="an open commonplace Memory",
+            hint=f"Pass Memory.open('./memory'){otherwise}.",
+        )
+    _ = memory.checkpoints  # raises if it is closed
+
+
+def check_function(field: str, given: object, *, may_be_async: bool = False) -> None:
+    """Refuse what is not a function that is called, and awaited only if it may be asynchronous.
+
+    A class is refused too: to call it makes an object, whatever it is given.
+    """
+    if not callable(given) or isinstance(given, type):
+        raise InvalidRecordError(
+            field=field, value=given, reason="must be a function", hint="Give the function itself."
+        )
+    if inspect.iscoroutinefunction(given) and not may_be_async:
+        raise InvalidRecordError(
+            field=field,
+            value=given,
+            reason="must be a plain function, as nobody would await it",
+            hint="Use `def` instead of `async def`.",
+        )
+
+
+def check_id_source(field: str, given: object, *, may_be_async: bool = False) -> bool:
+    """Tell whether an id is read by a function, for each turn; refuse one that cannot be."""
+    if callable(given):
+        check_function(field, given, may_be_async=may_be_async)
+    return callable(given)
+
+
+def check_prefix(field: str, prefix: object) -> None:
+    """Refuse a prefix that models do not take in a tool's name."""
+    if type(prefix) is not str or not _PREFIX.fullmatch(prefix):
+        raise InvalidRecordError(
+            field=field,
+            value=prefix,
+            reason=f"must be at most {MAX_PREFIX} letters, digits, '_' and '-'",
+            hint="Give one such as 'work_', or leave it out.",
+        )
+
+
+def check_list(field: str, given: object, of: str) -> None:
+    """Refuse what is not a list; a text is none, and neither is a dict."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
+        raise InvalidRecordError(
+            field=field, value=given, reason=f"must be a list of {of}", hint="Give one in [ ]."
+        )
+
+
+def check_mapping(field: str, given: object, example: str) -> None:
+    """Refuse what is not a mapping.
+
+    Args:
+        example: one that is right, for the error.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidRecordError(
+            field=field, value=given, reason="must be a dict", hint=f"Give one such as {example}."
+        )

@@ -1,0 +1,233 @@
+"""Misuses of the Strands adapter by a newcomer."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from strands.models import BedrockModel
+from strands.types.exceptions import SessionException, StorageError
+from strands.types.session import Session
+
+from commonplace import (
+    InvalidFilterError,
+    InvalidRecordError,
+    InvalidScopeError,
+    Memory,
+    MemoryClosedError,
+    Message,
+    Policy,
+    Scope,
+    WrongTypeError,
+)
+from commonplace.testing.fakes import ScriptedChat
+from commonplace_strands import (
+    CommonplaceMemoryStore,
+    CommonplaceSessionRepository,
+    CommonplaceStorage,
+    MemoryPlugin,
+    StrandsChat,
+    memory_tools,
+)
+from commonplace_strands.mem0_memory import Mem0MemoryTool
+
+from .misuses import ALICE, NAN, Row, acoroutine, check, closed, shared
+
+__all__ = ["shared"]
+
+MAKERS: dict[str, Callable[..., Any]] = {
+    "plugin": MemoryPlugin, "tools": memory_tools, "store": CommonplaceMemoryStore,
+    "sessions": lambda *args: CommonplaceSessionRepository(*(args or (None,)), ALICE),
+    "storage": lambda *args: CommonplaceStorage(*(args or (None,)), ALICE),
+    "mem0 tool": lambda given: Mem0MemoryTool("bob", memory=given),
+}  # fmt: skip
+NO_MEMORIES: dict[str, tuple[Any, str]] = {
+    "path": ("./memory", r"memory=str must be an open commonplace Memory.*Memory\.open"),
+    "class": (Memory, "memory=the class Memory"),
+    "dict": ({"path": "x"}, "memory=dict"),
+    "scope": (ALICE, "memory=.*Scope"),
+}
+
+
+def no_memory(make: Callable[..., Any], name: str) -> Row:
+    """Write what is no memory as a row for one of the makers."""
+    given, words = NO_MEMORIES[name]
+    return lambda _: make(given), WrongTypeError, words
+
+
+def plugin(**given: Any) -> Callable[[Memory], Any]:
+    """Make a plugin of a memory and these arguments."""
+    return lambda memory: MemoryPlugin(memory, **given)
+
+
+def tools(**given: Any) -> Callable[[Memory], Any]:
+    """Make tools of a memory and these arguments."""
+    return lambda memory: memory_tools(memory, **given)
+
+
+def store(**given: Any) -> Callable[[Memory], Any]:
+    """Make a memory store of a memory and these arguments."""
+    return lambda memory: CommonplaceMemoryStore(memory, **{"scope": ALICE, **given})
+
+
+def on_store(call: Callable[[CommonplaceMemoryStore], Any]) -> Callable[[Memory], Any]:
+    """Call a memory store of one user."""
+    return lambda memory: call(CommonplaceMemoryStore(memory, scope=ALICE))
+
+
+def on_sessions(call: Callable[[CommonplaceSessionRepository], Any]) -> Callable[[Memory], Any]:
+    """Call a session repository of one user."""
+    return lambda memory: call(CommonplaceSessionRepository(memory, ALICE))
+
+
+def on_storage(call: Callable[[CommonplaceStorage], Any]) -> Callable[[Memory], Any]:
+    """Call a storage of one user."""
+    return lambda memory: call(CommonplaceStorage(memory, ALICE))
+
+
+MESSAGE = "must be a message of Strands.*'content': "
+ROWS: dict[str, Row] = {
+    **{f"{kind} {name}": no_memory(make, name) for kind, make in MAKERS.items() for name in NO_MEMORIES},
+    **{f"{kind} closed": (lambda m, make=make: make(closed(m)), MemoryClosedError, "Open it again") for kind, make in MAKERS.items()},
+    # -- the plugin and the tools
+    "plugin of nothing": (lambda _: MemoryPlugin(), TypeError, "'memory'.*Its parameters are memory"),
+    "plugin positional": (lambda m: MemoryPlugin(m, "bob"), TypeError, "Its parameters are memory, policy, user_id"),
+    "plugin mode=": (plugin(mode="both"), TypeError, r"Give policy=Policy\(mode="),
+    "plugin client=": (lambda m: MemoryPlugin(client=m), TypeError, "Did you mean 'memory'"),
+    "plugin policy": (plugin(policy="both"), InvalidRecordError, r"policy='both' must be a Policy.*Policy\(mode="),
+    "plugin policy dict": (plugin(policy={}), InvalidRecordError, "policy={} must be a Policy"),
+    "plugin policy class": (plugin(policy=Policy), InvalidRecordError, "policy=.*must be a Policy"),
+    "plugin user": (plugin(user_id="a\n"), InvalidScopeError, "user_id='a"),
+    "plugin user empty": (plugin(user_id=""), InvalidScopeError, "user_id=''"),
+    "plugin user list": (plugin(user_id=["a"]), InvalidScopeError, "user_id="),
+    "plugin user function": (plugin(user_id=acoroutine), InvalidScopeError, "user_id=.*string"),
+    "plugin agent": (plugin(agent_id=1.5), InvalidScopeError, "agent_id=1.5"),
+    "plugin tools": (plugin(tools="search_memory"), InvalidRecordError, "tools='search_memory' must be a list"),
+    "plugin tools int": (plugin(tools=3), InvalidRecordError, "tools=3 must be a list"),
+    "plugin tools dict": (plugin(tools={"search_memory": 1}), InvalidRecordError, "must be a list"),
+    "plugin tools unknown": (plugin(tools=["search"]), InvalidRecordError, "tools='search'.*search_memory"),
+    "plugin prefix": (plugin(tool_prefix=None), InvalidRecordError, "tool_prefix=None.*'work_'"),
+    "plugin prefix space": (plugin(tool_prefix="a b"), InvalidRecordError, "letters, digits"),
+    "plugin consent": (plugin(consent="no"), InvalidRecordError, "consent='no' must be True or False"),
+    "plugin event": (plugin(on_event="print"), InvalidRecordError, "on_event='print'"),
+    "plugin event async": (plugin(on_event=acoroutine), InvalidRecordError, "on_event=.*async def"),
+    "tools of nothing": (lambda _: memory_tools(), TypeError, "Its parameters are memory, scope"),
+    "tools user_id=": (tools(user_id="bob"), TypeError, r"Give scope=Scope\(user_id="),
+    "tools scope": (tools(scope="bob"), InvalidRecordError, r"scope='bob' must be a Scope.*Scope\(user_id"),
+    "tools scope class": (tools(scope=Scope), InvalidRecordError, "must be a Scope"),
+    "tools policy": (tools(policy="both"), InvalidRecordError, "policy='both'"),
+    "tools names": (tools(tools="list_memories"), InvalidRecordError, "tools='list_memories'"),
+    "tools prefix": (tools(tool_prefix=3), InvalidRecordError, "tool_prefix=3"),
+    "tools consent": (tools(consent=None), InvalidRecordError, "consent=None"),
+    # -- the memory store
+    "store positional": (lambda m: CommonplaceMemoryStore(m, ALICE), TypeError, "Its parameters are memory, scope"),
+    "store user_id=": (store(user_id="bob"), TypeError, r"Give scope=Scope\(user_id="),
+    "store top_k=": (store(top_k=3), TypeError, "Did you mean 'max_search_results'"),
+    "store scope": (store(scope="bob"), InvalidRecordError, "scope='bob' must be a Scope"),
+    "store scope dict": (store(scope={"user_id": "bob"}), InvalidRecordError, "must be a Scope"),
+    "store name": (store(name=None), InvalidRecordError, "name=None"),
+    "store name empty": (store(name=""), InvalidRecordError, "name=''"),
+    "store name of tools": (store(name="a b", tools=["search_memory"]), InvalidRecordError, "name='a b_'"),
+    "store description": (store(description=3), InvalidRecordError, "description=3"),
+    "store kinds": (store(kinds="fact"), InvalidRecordError, "kinds='fact' must be a list"),
+    "store kind": (store(kinds=["facts"]), InvalidRecordError, "kind='facts'.*preference"),
+    "store where": (store(where={"a": {"$ne": 1}}), InvalidFilterError, r"\$ne"),
+    "store metadata": (store(metadata={"a": {1}}), InvalidRecordError, r"metadata\['a'\]"),
+    "store threshold": (store(threshold=2), InvalidRecordError, "threshold=2"),
+    "store threshold NaN": (store(threshold=NAN), InvalidRecordError, "threshold=nan"),
+    "store results": (store(max_search_results="5"), InvalidRecordError, "'5' must be an integer"),
+    "store writable": (store(writable="no"), InvalidRecordError, "writable='no'"),
+    "store extraction": (store(extraction="always"), InvalidRecordError, "extraction='always' must be a dict"),
+    "store extraction key": (store(extraction={"model": 1}), InvalidRecordError, "extraction='model'.*extractor"),
+    "store trigger": (store(extraction={"trigger": "always"}), WrongTypeError, "trigger=str.*instance"),
+    "store extractor": (store(extraction={"extractor": 3}), WrongTypeError, "extractor=3"),
+    "store tools": (store(tools="search_memory"), InvalidRecordError, "tools='search_memory'"),
+    "store tools None": (store(tools=None), InvalidRecordError, "tools=None must be a list"),
+    "search int": (on_store(lambda s: s.search(3)), InvalidRecordError, "query=3 must be a text"),
+    "search None": (on_store(lambda s: s.search(None)), InvalidRecordError, "query=None"),
+    "search list": (on_store(lambda s: s.search(["tea"])), InvalidRecordError, "query="),
+    "search options": (on_store(lambda s: s.search("tea", 5)), InvalidRecordError, "options=5.*max_search_results"),
+    "search results": (on_store(lambda s: s.search("tea", {"max_search_results": "5"})), InvalidRecordError, "='5' must be a whole"),
+    "add int": (on_store(lambda s: s.add(3)), InvalidRecordError, "text=3"),
+    "add empty": (on_store(lambda s: s.add("")), InvalidRecordError, "visible"),
+    "add a message": (on_store(lambda s: s.add({"role": "user"})), InvalidRecordError, "text="),
+    "add metadata": (on_store(lambda s: s.add("x", "y")), InvalidRecordError, "metadata='y' must be a dict"),
+    "add NUL": (on_store(lambda s: s.add("a\0")), InvalidRecordError, "NUL"),
+    "messages None": (on_store(lambda s: s.add_messages(None)), InvalidRecordError, "messages=None must be a list"),
+    "messages text": (on_store(lambda s: s.add_messages("hi")), InvalidRecordError, "messages='hi'"),
+    "messages texts": (on_store(lambda s: s.add_messages(["hi"])), InvalidRecordError, f"message='hi' {MESSAGE}"),
+    "messages of OpenAI": (on_store(lambda s: s.add_messages([{"role": "user", "content": "hi"}])), InvalidRecordError, MESSAGE),
+    "messages without a role": (on_store(lambda s: s.add_messages([{"content": [{"text": "hi"}]}])), InvalidRecordError, MESSAGE),
+    "one message": (on_store(lambda s: s.add_messages({"role": "user"})), InvalidRecordError, "must be a list"),
+    "our message": (on_store(lambda s: s.add_messages([Message(text="hi")])), InvalidRecordError, MESSAGE),
+    # -- sessions
+    "sessions text": (lambda m: CommonplaceSessionRepository(m, "alice"), InvalidRecordError, r"scope='alice' must be a Scope.*Scope\(user_id"),
+    "sessions None": (lambda m: CommonplaceSessionRepository(m, None), InvalidRecordError, "scope=None"),
+    "sessions no scope": (lambda m: CommonplaceSessionRepository(m), TypeError, r"scope=Scope\(user_id="),
+    "sessions user_id": (lambda m: CommonplaceSessionRepository(m, user_id="a"), TypeError, r"scope=Scope\(user_id="),
+    "sessions swapped": (lambda m: CommonplaceSessionRepository(ALICE, m), WrongTypeError, "memory=.*Scope"),
+    "sessions of one": (lambda m: CommonplaceSessionRepository(m, Scope(user_id="a", session_id="s")), InvalidScopeError, "named by each call"),
+    "create a text": (on_sessions(lambda s: s.create_session("s")), WrongTypeError, "session=str must be a Session"),
+    "create a dict": (on_sessions(lambda s: s.create_session({})), WrongTypeError, "session=dict.*RepositorySessionManager"),
+    "create unnamed": (on_sessions(lambda s: s.create_session(Session(session_id="", session_type="AGENT"))), InvalidScopeError, "session_id=''"),
+    "read None": (on_sessions(lambda s: s.read_session(None)), InvalidScopeError, "session_id=None must name"),
+    "read list": (on_sessions(lambda s: s.read_session(["s"])), InvalidScopeError, "session_id="),
+    "delete unknown": (on_sessions(lambda s: s.delete_session("zz")), SessionException, "zz does not exist"),
+    "delete None": (on_sessions(lambda s: s.delete_session(None)), InvalidScopeError, "session_id=None"),
+    "agent text": (on_sessions(lambda s: s.create_agent("s", "agent")), WrongTypeError, "a SessionAgent"),
+    "message text": (on_sessions(lambda s: s.create_message("s", "a", "hi")), WrongTypeError, "a SessionMessage"),
+    "message dict": (on_sessions(lambda s: s.update_message("s", "a", {})), WrongTypeError, "session_message=dict"),
+    "message number": (on_sessions(lambda s: s.read_message("s", "a", "1")), InvalidRecordError, "message_id='1'"),
+    "messages limit": (on_sessions(lambda s: s.list_messages("s", "a", limit="3")), InvalidRecordError, "limit='3'"),
+    "messages offset": (on_sessions(lambda s: s.list_messages("s", "a", offset=-1)), InvalidRecordError, "offset=-1"),
+    # -- storage
+    "storage text": (lambda m: CommonplaceStorage(m, "alice"), InvalidRecordError, "scope='alice' must be a Scope"),
+    "storage no scope": (lambda m: CommonplaceStorage(m), TypeError, r"scope=Scope\(user_id="),
+    "write a text": (on_storage(lambda s: s.write("k", "text")), StorageError, "must be bytes, not str"),
+    "write a number": (on_storage(lambda s: s.write("k", 5)), StorageError, "must be bytes, not int"),
+    "write None": (on_storage(lambda s: s.write("k", None)), StorageError, "not NoneType"),
+    "write no key": (on_storage(lambda s: s.write("", b"x")), StorageError, "must not be empty"),
+    "write key int": (on_storage(lambda s: s.write(3, b"x")), StorageError, "key 3 must be a text"),
+    "write key surrogate": (on_storage(lambda s: s.write("\ud800", b"x")), StorageError, "not Unicode"),
+    "read key None": (on_storage(lambda s: s.read(None)), StorageError, "key None"),
+    "delete key int": (on_storage(lambda s: s.delete(3)), StorageError, "key 3"),
+    "list key int": (on_storage(lambda s: s.list(3)), StorageError, "key 3"),
+    "search key int": (on_storage(lambda s: s.search(3)), StorageError, "key 3"),
+    # -- the model, and the tool of mem0's name
+    "chat name": (lambda _: StrandsChat("claude"), WrongTypeError, r"model=str must be a strands\.models\.Model"),
+    "chat class": (lambda _: StrandsChat(BedrockModel), WrongTypeError, "model=the class BedrockModel"),
+    "chat ours": (lambda _: StrandsChat(ScriptedChat([])), WrongTypeError, "model=.*ScriptedChat"),
+    "mem0 nobody": (lambda m: Mem0MemoryTool(memory=m), ValueError, "Either user_id or agent_id"),
+    "mem0 user": (lambda m: Mem0MemoryTool("a\n", memory=m), InvalidScopeError, "user_id='a"),
+    "mem0 config": (lambda m: Mem0MemoryTool("a", config={}, memory=m), InvalidRecordError, "config=.*memory=Memory.open"),
+    "mem0 text": (lambda m: Mem0MemoryTool("a", memory=m).mem0_memory("list"), InvalidRecordError, "tool='list' must be a dict"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_misuse_is_refused_with_the_way_out(shared: Memory, name: str) -> None:
+    check(ROWS[name], shared)
+
+
+MEM0_INPUTS: dict[str, tuple[Any, str]] = {
+    "nothing": ({}, "action parameter is required"),
+    "text": ("list", "input='list' must be a dict"),
+    "unknown": ({"action": "search"}, "Invalid action: search"),
+    "no content": ({"action": "store"}, "content is required"),
+    "content": ({"action": "store", "content": {"role": "user"}}, "content="),
+    "metadata": ({"action": "store", "content": "x", "metadata": "y"}, "metadata='y'"),
+    "query": ({"action": "retrieve", "query": 3}, "query=3 must be a text"),
+    "id": ({"action": "get", "memory_id": ["x"]}, "record_id="),
+    "foreign id": ({"action": "delete", "memory_id": "zz"}, "Access denied"),
+}
+
+
+@pytest.mark.parametrize("name", MEM0_INPUTS)
+def test_a_wrong_input_of_a_model_is_a_result_that_it_can_read(shared: Memory, name: str) -> None:
+    given, words = MEM0_INPUTS[name]
+    before = shared.list_scopes()
+
+    result = Mem0MemoryTool("alice", memory=shared).mem0_memory({"toolUseId": "1", "input": given})
+
+    assert result["status"] == "error"
+    assert words in result["content"][0]["text"]
+    assert shared.list_scopes() == before
