@@ -1,5 +1,6 @@
 """Dates in questions, and how well a moment fits them."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -70,3 +71,9 @@ def test_a_moment_fits(question, day, fit) -> None:
 
 def test_nothing_asked_is_no_fit() -> None:
     assert time_fit([], NOW) == 0.0
+
+
+def test_a_question_of_blanks_is_read_in_time():
+    started = time.process_time()
+    assert asked_times(" " * 32 * 1024 + "x", datetime.now(UTC)) == []
+    assert time.process_time() - started < 0.5
