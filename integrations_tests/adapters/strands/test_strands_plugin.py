@@ -476,13 +476,15 @@ class TestWhose:
         assert told("alice") == ["My cat is called Miso.", "All right."]
 
     async def test_no_user_outlives_a_stream_that_is_left(self, memory, make, told):
-        agent = make(MemoryPlugin(memory))
+        plugin = MemoryPlugin(memory)
+        agent = make(plugin)
         stream = agent.stream_async("My cat is called Miso.", **of("alice"))
         async for event in stream:
             if "data" in event:
                 break
         await stream.aclose()
         await agent.invoke_async("And I am nobody.")
+        await plugin._agent_memory.wait_for_writes(10)  # who leaves a stream waits for nothing
         await memory.aflush()
 
         assert told("alice") == ["My cat is called Miso."]
