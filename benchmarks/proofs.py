@@ -41,7 +41,7 @@ from isolation.play import play
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 console = Console()
-PYTEST = (sys.executable, "-m", "pytest", "-q", "--timeout=0", "-p", "no:cacheprovider")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-s", "--timeout=0", "-p", "no:cacheprovider")
 Seed = Annotated[int, typer.Option(help="Of all random choices.")]
 
 

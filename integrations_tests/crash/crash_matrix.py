@@ -187,9 +187,9 @@ class Matrix:
         place = self._place()
         ended = self._act(place, kills[0])
         self._count_end(ended, kills[0])
-        for kill in kills[1:]:
+        for number, kill in enumerate(kills[1:]):
             recovered = self._recover(place, kill)
-            if recovered.code or kill is kills[1]:  # a third may find all done
+            if recovered.code or number == 0:  # a third may find all done
                 self._count_end(recovered, kill)
         is_accepted = ended.find(ACKNOWLEDGED) is not None or "after_journal" in ended.passed
         where = f"{self.name} {' '.join(f'{one.point}#{one.hit}' for one in kills)}"
@@ -315,23 +315,30 @@ def kills_of(hits: Counter[str], form: str) -> Iterator[Kill]:
 def run(engines: str, form: str, home: Path) -> dict[str, Counts]:
     """Run the matrix on some engines; return the counts by action."""
     reset = reset_for(engines)
-    results: dict[str, Counts] = {}
+    matrices: dict[str, Matrix] = {}
     number = 0
     chosen = _SAMPLED.get(engines, ACTIONS) if form == "short" else ACTIONS
     for name in chosen:
         action = ACTIONS[name]
         if action.engines and engines not in action.engines:
             continue
-        matrix = Matrix(name, home, reset)
+        matrix = matrices[name] = Matrix(name, home, reset)
         matrix.prepare()
         for kill in kills_of(matrix.hits, form):
             number += 1
             if form == "long" or engines == "embedded" or number % _SAMPLE == 0:
                 matrix.run(kill)
-        if name in _JOURNALED:
-            _run_recoveries(matrix, engines, form)
-        results[name] = matrix.counts
-    return results
+        _say_progress(engines, matrix)
+    for name in _JOURNALED:
+        if name in matrices:
+            _run_recoveries(matrices[name], engines, form)
+            _say_progress(f"{engines}, recovery", matrices[name])
+    return {name: matrix.counts for name, matrix in matrices.items()}
+
+
+def _say_progress(where: str, matrix: Matrix) -> None:
+    """Tell whoever waits for a long form, or ends it before its time, what there is so far."""
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {where}: {matrix.name}: {matrix.counts}\n")
 
 
 def _run_recoveries(matrix: Matrix, engines: str, form: str) -> None:
