@@ -1,7 +1,7 @@
 """Does the embedded engine lose, double or leak anything? The long forms of tests of the suite.
 
     python benchmarks/proofs.py crashes [--engines embedded,edge,neo4j+folder,neo4j+qdrant]
-    python benchmarks/proofs.py faults [--engines embedded,edge]
+    python benchmarks/proofs.py faults [--engines embedded,edge,neo4j+folder,neo4j+qdrant]
     python benchmarks/proofs.py processes [--rounds 10] [--seconds 10]
     python benchmarks/proofs.py hosts [--seconds 120]
     python benchmarks/proofs.py disk [--times 20]
@@ -42,6 +42,7 @@ from isolation.play import play
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 console = Console()
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-s", "--timeout=0", "-p", "no:cacheprovider")
+ALL_ENGINES = "embedded,edge,neo4j+folder,neo4j+qdrant"
 Seed = Annotated[int, typer.Option(help="Of all random choices.")]
 
 
@@ -65,13 +66,13 @@ def numbers(counts: Any) -> dict[str, int]:
 
 
 @app.command()
-def crashes(engines: str = "embedded,edge,neo4j+folder,neo4j+qdrant", form: str = "long") -> None:
+def crashes(engines: str = ALL_ENGINES, form: str = "long") -> None:
     """Let processes die at every point of every action, and print what they left, by action."""
     run_matrix("test_crash.py", "CRASHES", engines, form)
 
 
 @app.command()
-def faults(engines: str = "embedded,edge", form: str = "long") -> None:
+def faults(engines: str = ALL_ENGINES, form: str = "long") -> None:
     """Let each call of each store fail in each way; print what that left, by kind of fault."""
     run_matrix("test_port_faults.py", "PORT_FAULTS", engines, form)
 

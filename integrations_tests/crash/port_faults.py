@@ -31,7 +31,7 @@ from commonplace.settings import Location
 
 KINDS = ("error", "timeout", "unknown", "refused", "cancel")
 _LATE_SECONDS = 0.02
-_SHORT_RUNS = 40
+_SHORT_RUNS, _SHORT_RUNS_ON_SERVERS = 40, 20
 
 
 # -- faults ----------------------------------------------------------------------------------------
@@ -329,9 +329,17 @@ def main(engines: str, form: str, folder: str) -> None:
     started = time.monotonic()
     sessions = Sessions(engines, Path(folder))
     pairs = [(at, kind) for at in range(1, len(sessions.calls) + 1) for kind in KINDS]
-    step = 1 if form == "long" else max(1, len(pairs) // _SHORT_RUNS) | 1
-    for at, kind in pairs[::step]:
+    fewest = _SHORT_RUNS_ON_SERVERS if "+" in engines else _SHORT_RUNS
+    step = 1 if form == "long" else max(1, len(pairs) // fewest)
+    if step % len(KINDS) == 0:
+        step += 1  # else all would be of one kind
+    chosen = pairs[::step]
+    for number, (at, kind) in enumerate(chosen, 1):
         sessions.run(at, kind)
+        if number % _SHORT_RUNS == 0:
+            faults = sum(one.faults for one in sessions.counts.values())
+            progress = f"{engines}: {number} of {len(chosen)}, {faults} faults"
+            sys.stderr.write(f"{time.strftime('%H:%M:%S')} {progress}\n")
     actions = {kind: dataclasses.asdict(one) for kind, one in sessions.counts.items()}
     seconds = time.monotonic() - started
     sys.stdout.write(json.dumps({"actions": actions, "seconds": seconds}))
