@@ -226,6 +226,23 @@ def test_an_erasure_of_one_process_resolves_the_waiting_writes_of_another(
         assert memory.search("Alice rows", ALICE) == []
 
 
+def test_an_erasure_that_another_process_has_overtaken_tells_what_is_left(folder: str) -> None:
+    embedder = StuckEmbedder()
+    with Memory.open(folder, embedder=embedder) as memory, ThreadPoolExecutor(2) as threads:
+        journal = memory._runtime.engines.journal
+        threads.submit(memory.add, "Alice rows", ALICE)
+        embedder.entered.wait(10)
+        erasing = threads.submit(memory.forget, ALICE)
+        wait_until(lambda: journal.count().pending == 2)
+        with child(_FORGET, folder) as other:
+            erased = told(other)
+        embedder.gate.set()
+        receipt = erasing.result(10)
+
+        assert erased == "True"
+        assert (receipt.scope, receipt.complete, dict(receipt.removed)) == (ALICE, True, {})
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_and_its_parent_both_write_and_read(folder: str) -> None:
     with child(_FORK, folder) as other:

@@ -28,14 +28,14 @@ from ..errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from ..model import Backlog, EraseReceipt, WriteResult
+from ..model import Backlog, EraseReceipt, Scope, WriteResult
 from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
 from .applying import Describe, Planned, apply_to, described
 from .async_models import AsyncModelRunner, LoopTurns, is_on_loop
 from .codec import Write, record_ids
 from .embedding import EmbedderPace
-from .erasure import erase
+from .erasure import count_rows, erase
 from .known_facts import KnownFactsLookup
 from .planning import Models, PlanContext, PlannedChanges, RunInThread, plan_async, plan_batch
 
@@ -60,10 +60,15 @@ class _OvertakenError(Exception):
 
 @dataclass(slots=True)
 class _Waiter:
-    """A caller's future, and whether the journal has accepted the operation that it is for."""
+    """A caller's future, and whether the journal has accepted the operation that it is for.
+
+    Attributes:
+        erases: the scope that the operation erases, if it is an erasure.
+    """
 
     future: "Future[OperationResult]"
     partition: str
+    erases: Scope | None
     is_accepted: bool = False
 
 
@@ -216,7 +221,8 @@ class IngestWorker:
         """
         ops = [one.encoded() for one in writes]
         for op in ops:
-            self._waiting[op.id] = _Waiter(Future(), op.scope.partition)
+            erases = op.scope if op.kind == "forget" else None
+            self._waiting[op.id] = _Waiter(Future(), op.scope.partition, erases)
             self._models[op.id] = models
         futures = [self._waiting[op.id].future for op in ops]
         crash_point("before_journal")
@@ -422,10 +428,10 @@ class IngestWorker:
         except Exception as error:  # whatever it was, the caller gets it
             return self._retry_or_give_up([op], error)
         crash_point("after_remove")
+        self._resolve(op.id, receipt)
         for one in pending:
             if one.seq < op.seq and op.scope.covers(one.scope):
                 self._resolve_as_overtaken(one.id)
-        self._resolve(op.id, receipt)
         return 0.0
 
     # -- failures and results ------------------------------------------------------------------
@@ -480,7 +486,14 @@ class IngestWorker:
             waiter.future.set_result(result)
 
     def _resolve_as_overtaken(self, operation: str) -> None:
-        self._resolve(operation, WriteResult(operation=operation))
+        waiter = self._waiting.get(operation)
+        scope = None if waiter is None else waiter.erases
+        if scope is None:
+            self._resolve(operation, WriteResult(operation=operation))
+            return
+        left = count_rows(self._engines, scope)
+        receipt = EraseReceipt(scope=scope, removed={}, left=left, at=datetime.now(UTC))
+        self._resolve(operation, receipt)
 
     def _resolve_overtaken(self, partition: str) -> None:
         """Resolve writes of a partition that an erasure of another process has overtaken."""
