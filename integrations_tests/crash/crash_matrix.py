@@ -351,8 +351,7 @@ def _run_recoveries(matrix: Matrix, engines: str, form: str) -> None:
         for second in kills_of(passed, form):
             if second.point != ACKNOWLEDGED:
                 matrix.run(first, second)
-                if form == "long":
-                    matrix.run(first, second, second)
+                matrix.run(first, second, second)
 
 
 def reset_for(engines: str) -> Callable[[], None] | None:
