@@ -361,17 +361,11 @@ def inside_a_file(folder: Path) -> str:
     return str(folder / "x")
 
 
-def the_file_of_a_memory(folder: Path) -> str:
-    Memory.open(str(folder), embedder=Embedder()).close()
-    return str(folder / "memory.db")
-
-
 @pytest.mark.parametrize(
     ("prepare", "error"),
     [
         (of_another_embedder, SchemaMismatchError),
         (inside_a_file, StoreRefusedError),
-        (the_file_of_a_memory, InvalidRecordError),
     ],
 )
 async def test_a_folder_that_cannot_be_used_raises_at_once(tmp_path, prepare, error):
@@ -379,6 +373,12 @@ async def test_a_folder_that_cannot_be_used_raises_at_once(tmp_path, prepare, er
     with pytest.raises(error):
         Memory.open(place, embedder=Embedder())
     await check_first_reply(error, path=place)
+
+
+def test_the_file_of_a_memory_is_refused_for_its_folder(tmp_path):
+    Memory.open(str(tmp_path), embedder=Embedder()).close()
+    with pytest.raises(InvalidRecordError, match="give the folder"):
+        CommonplaceMiddleware(user_id="alice", path=str(tmp_path / "memory.db"))
 
 
 async def test_refused_credentials_raise_at_once(tmp_path, neo4j_place, monkeypatch):
