@@ -1,11 +1,17 @@
 """Bytes of a forgotten user: in no file of the folder, whoever has it open, and in no backup."""
 
+import random
 import signal
 from pathlib import Path
 
 import pytest
 
+from commonplace import Fact, Memory
+from commonplace.testing.fakes import HashEmbedder
+
 from .erased_bytes import (
+    CANARY,
+    OTHER,
     USER,
     Other,
     fill,
@@ -29,6 +35,21 @@ def test_no_byte_of_a_forgotten_user_is_left(tmp_path: Path, records: int):
         assert wait_until_gone(folder, 10) == []
         assert found_in_backup(folder) == []
     assert found_in(folder) == []
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_byte_is_left_where_a_row_moved_to_another_page(tmp_path: Path, seed: int):
+    chance = random.Random(seed)
+    rows = [(scope, number) for scope in (USER, OTHER) for number in range(100)]
+    chance.shuffle(rows)  # rows that do not come in their order split pages
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        for scope, number in rows:
+            name = f"{CANARY if scope is USER else 'nothing'} {number}"
+            text = f"{name} " + "x" * chance.randint(10, 900)
+            memory.add(Fact(text=text, key=name, metadata={"folders": [f"in {name}"]}), scope)
+        memory.forget(USER)
+
+        assert wait_until_gone(tmp_path, 10) == []
 
 
 def test_a_memory_that_is_closed_at_once_leaves_no_byte_either(tmp_path: Path):

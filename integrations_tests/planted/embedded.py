@@ -82,8 +82,7 @@ FAULTS = (
         file=f"{SQLITE}/erased_bytes.py",
         old="    set_mark(connection, PAGES)\n\n\ndef set_mark",
         new="\n\ndef set_mark",
-        tests=(f"{_TESTS}/test_memory.py", f"{_TESTS}/crash/test_erased_bytes.py",
-               "-k", "in_no_file or no_byte"),
+        tests=(f"{_TESTS}/crash/test_erased_bytes.py", "-k", "moved"),
     ),
     Fault(
         name="log-thought-empty",
