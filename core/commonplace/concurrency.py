@@ -80,8 +80,22 @@ def start_call(name: str, call: Callable[[], T]) -> "Future[T]":
     except IndexError:
         jobs: SimpleQueue[_BoundedCall] = SimpleQueue()
         jobs.put(job)
-        threading.Thread(target=_work, args=(jobs,), name=job.name, daemon=True).start()
+        thread = threading.Thread(target=_work, args=(jobs,), name=job.name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            if not _is_ending(error):
+                raise
+            _make(job)()
     return done
+
+
+def _is_ending(error: RuntimeError) -> bool:
+    """Tell whether no thread can be started because the interpreter ends.
+
+    Python 3.12 starts none while what was accepted is finished; the caller's must do.
+    """
+    return "new thread at interpreter shutdown" in str(error)
 
 
 class _BoundedCall(NamedTuple):
@@ -89,6 +103,15 @@ class _BoundedCall(NamedTuple):
     context: contextvars.Context
     call: Callable[[], Any]
     done: "Future[Any]"
+
+
+def _make(job: _BoundedCall) -> Callable[[], None]:
+    """Make a call; return what tells its outcome to who waits for it."""
+    try:
+        answer = job.context.run(job.call)
+    except BaseException as error:  # noqa: BLE001 -- passed to the waiting caller
+        return partial(job.done.set_exception, error)
+    return partial(job.done.set_result, answer)
 
 
 def _work(jobs: "SimpleQueue[_BoundedCall]") -> None:
@@ -103,19 +126,13 @@ def _work(jobs: "SimpleQueue[_BoundedCall]") -> None:
             except ValueError:  # a call is on its way
                 continue
             return
-        thread.name, answer, error = job.name, None, None
-        try:
-            answer = job.context.run(job.call)
-        except BaseException as raised:  # noqa: BLE001 -- passed to the waiting caller
-            error = raised
+        thread.name = job.name
+        tell = _make(job)
         is_needed = len(_idle) < _MAX_IDLE
         if is_needed:
             _idle.append(jobs)  # first, so that who waits for this finds the thread free
-        if error is None:
-            job.done.set_result(answer)
-        else:
-            job.done.set_exception(error)
-        del job, answer, error  # a waiting thread keeps nothing alive
+        tell()
+        del job, tell  # a waiting thread keeps nothing alive
         if not is_needed:
             return
 
@@ -176,6 +193,7 @@ class KeyedExecutor:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="commonplace-ingest")
         self._changed = threading.Condition()
         self._running: set[str] = set()
+        self._queued: set[str] = set()  # of the running ones, those that no thread has begun
         self._again: set[str] = set()
         self._delayed: dict[str, tuple[float, float]] = {}  # since when, and scheduled last
         self._timers: set[threading.Timer] = set()
@@ -210,11 +228,16 @@ class KeyedExecutor:
             if key in self._running:
                 return
             self._running.add(key)
+            self._queued.add(key)
         try:
             self._pool.submit(self._run, key)
-        except RuntimeError:  # the interpreter is shutting down; the journal has everything
-            with self._changed:
+        except RuntimeError as error:
+            if _is_ending(error):
+                self._run(key)
+                return
+            with self._changed:  # the pool is closed; the journal has everything
                 self._running.discard(key)
+                self._queued.discard(key)
 
     def _wake_later(self, key: str, after: float) -> None:
         """Run a delayed key when it has not been scheduled again for `after` seconds."""
@@ -307,6 +330,10 @@ class KeyedExecutor:
             self._changed.wait_for(lambda: not self._stepping, timeout)
 
     def _run(self, key: str) -> None:
+        with self._changed:
+            if key not in self._queued:
+                return
+            self._queued.discard(key)
         pause: float | None = 0.0
         while pause == 0.0 and not self.closed:
             with self._changed:
