@@ -31,7 +31,7 @@ _SEVERAL = 0.02  # the same where the question is in the plural
 _CACHED_CHARACTERS = 2_000
 _ABOVE = 1 + 1e-9  # so that what stands before scores more
 
-_END = re.compile(r"[\s.,;:!?。，；：！？…~～]+$")
+_END = " .,;:!?。，；：！？…~～"
 _SELF = re.compile(r"\b(?:i|me|my|mine|we|us|our|ours)\b|[我咱]", re.IGNORECASE)
 _CHANGED = re.compile(
     r"\b(?:now|nowadays|these days|currently|new|newly|instead|no longer|any ?more|from now on"
@@ -208,7 +208,7 @@ def _plain(text: str) -> str:
 
 def _folded(text: str) -> str:
     folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    return _END.sub("", " ".join(folded.casefold().split()))
+    return " ".join(folded.casefold().split()).rstrip(_END)
 
 
 _cached_plain = lru_cache(maxsize=4_096)(_folded)
