@@ -98,6 +98,14 @@ def test_a_wrong_add_is_bad_usage(run, tmp_path: Path, words: tuple[str, ...], s
     assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize("text", [" ", "a text"])
+def test_a_wrong_add_makes_no_memory(run, tmp_path: Path, text: str):
+    done = run("add", tmp_path / "new", text, "--user", "alice", "--kind", "joke")
+
+    assert done.exit_code == 2
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_memory_without_the_text_is_not_taken_for_the_text(run, ids, tmp_path: Path):
     done = run("add", tmp_path / "memory", "--user", "alice")
     named = run("search", "graph=a,vectors=b", "--user", "alice")

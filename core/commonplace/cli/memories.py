@@ -7,7 +7,7 @@ from typing import Annotated, cast
 from .. import admin
 from ..errors import InvalidRecordError, MissingExtraError, RecordNotFoundError
 from ..memory import Memory
-from ..model import KINDS, EraseReceipt, Kind, Match, Record, Relation, Scope, WriteResult
+from ..model import KINDS, EraseReceipt, Fact, Kind, Match, Record, Relation, Scope, WriteResult
 
 try:
     import typer
@@ -90,13 +90,13 @@ def add(
     """Remember a text; makes the memory if there is none."""
     location, [text] = arguments.split_words(location, text=text)
     scope = arguments.scope_from(user, agent, session)
-    given = arguments.parse_metadata(metadata)
+    fact = Fact(text=text, kind=cast(Kind, kind), metadata=arguments.parse_metadata(metadata))
     model = arguments.embedder_of(embedder)
     new = arguments.check_new(location)
     with arguments.opened(location, model) as memory:
         if new is not None:
             say(f"Made a new memory in {new}.")
-        done = memory.add(text, scope, kind=cast(Kind, kind), metadata=given)
+        done = memory.add(fact, scope)
     if as_json:
         document(done)
     else:
