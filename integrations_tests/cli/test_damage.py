@@ -83,6 +83,16 @@ def test_an_export_with_other_lines_is_refused(exported: Path, change: str):
         ExportFile.check(exported)
 
 
+@pytest.mark.parametrize("saved", ["with a BOM", "with CRLF"])
+def test_an_export_that_an_editor_saved_is_refused(exported: Path, saved: str):
+    whole = exported.read_bytes()
+    exported.write_bytes(
+        b"\xef\xbb\xbf" + whole if saved == "with a BOM" else whole.replace(b"\n", b"\r\n")
+    )
+    with pytest.raises(InvalidRecordError, match="must be an export"):
+        ExportFile.check(exported)
+
+
 def test_what_cannot_be_read_twice_is_no_file_to_import(run, tmp_path: Path):
     for name in ("-", "/dev/stdin"):
         done = run("import", "file", name, tmp_path / "back")

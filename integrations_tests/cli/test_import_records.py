@@ -152,6 +152,16 @@ def test_forgetting_takes_what_claims_to_come_from_the_future(memory: Memory):
     assert memory.search("tea", ALICE) == []
 
 
+def test_what_claims_to_come_from_the_future_stays_forgotten_too(memory: Memory):
+    one = imported("a", "likes tea", at=datetime(2150, 1, 1, tzinfo=UTC))
+    assert import_records(memory, [one]) == ImportReport(added=1)
+    assert import_records(memory, [one]) == ImportReport(existing=1)
+    memory.forget(ALICE)
+
+    assert import_records(memory, [one]) == ImportReport(refused=1)
+    assert memory.list(ALICE).records == ()
+
+
 @pytest.mark.parametrize(
     "spoilt",
     [

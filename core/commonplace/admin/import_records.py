@@ -199,5 +199,7 @@ def _changes(one: ImportedRecord, settings: Settings) -> list[Put | Remove]:
 
 
 def _version(at: datetime) -> int:
-    """Compute the journal's version of a time, never in the future: a later change must win."""
-    return max(1, (min(at, now()) - _YEAR_2020) // timedelta(milliseconds=1) << _COUNTER_BITS)
+    """Compute the journal's version of a time; of one to come the least: whatever is done wins."""
+    if at > now():
+        return 1
+    return max(1, (at - _YEAR_2020) // timedelta(milliseconds=1) << _COUNTER_BITS)
