@@ -65,6 +65,15 @@ def numbers(counts: Any) -> dict[str, int]:
     return {name: value for name, value in found.items() if isinstance(value, int)}
 
 
+def load_report(file: Path) -> dict[str, Any]:
+    """Read what a test has counted; without it, end with 1."""
+    if not file.exists():
+        console.print("It did not get to its end: see what pytest says above.")
+        raise typer.Exit(1)
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
 @app.command()
 def crashes(engines: str = ALL_ENGINES, form: str = "long") -> None:
     """Let processes die at every point of every action, and print what they left, by action."""
@@ -94,7 +103,7 @@ def run_matrix(tests: str, variable: str, engines: str, form: str) -> None:
                 cwd=Path(__file__).parents[1],
                 check=False,
             )
-            found = json.loads(report.read_text())
+            found = load_report(report)
         table = Table("", *names, title=f"{one}: {found['seconds']:,.0f} s")
         for action, counts in found["actions"].items():
             table.add_row(action, *(f"{counts[name]:,}" for name in names))
@@ -127,7 +136,7 @@ def hosts(seconds: float = 120.0) -> None:
             cwd=Path(__file__).parents[1],
             check=False,
         )
-        counts = many_processes.Counts(**json.loads(report.read_text()))
+        counts = many_processes.Counts(**load_report(report))
     show(numbers(counts), counts.faults, counts.examples)
 
 
