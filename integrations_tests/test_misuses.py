@@ -35,6 +35,7 @@ from commonplace import (
     Revise,
     Scope,
     Settings,
+    StoreRefusedError,
     Upsert,
     WriteResult,
 )
@@ -331,6 +332,13 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
     assert (tmp_path / "file").read_text() == "x"
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_of_a_folder_that_cannot_be_made_the_error_speaks_of_folders(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(StoreRefusedError, match=r"Not a directory.* give a folder that this"):
+        Memory.open(str(tmp_path / "file" / "memory"), embedder=HashEmbedder())
 
 
 def test_of_the_file_in_a_memory_the_folder_is_named(

@@ -199,10 +199,13 @@ class StoreUnavailableError(CommonplaceError, ConnectionError):
 class StoreRefusedError(CommonplaceError, PermissionError):
     """A store answers and refuses access; only its operator can change that."""
 
-    def __init__(self, *, store: str, reason: str) -> None:
+    def __init__(
+        self, *, store: str, reason: str,
+        hint: str = "give the right user, password, key or permission",
+    ) -> None:  # fmt: skip
         super().__init__(
-            f"The store {store!r} refuses access: {reason}. Accepted writes are kept: give the "
-            "right user, password, key or permission, then open again or flush()."
+            f"The store {store!r} refuses access: {reason}. Accepted writes are kept: {hint}, then "
+            "open again or flush()."
         )
 
 

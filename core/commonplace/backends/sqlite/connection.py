@@ -515,6 +515,7 @@ def _check_schema(connection: Connection) -> None:
 
 _LITTLE_SPACE = 2**20  # of a full disk; a failed write may have given back what it took
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_PERMIT = "give a folder that this process may make and write to"
 _NOT_ALLOWED = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR,
 )  # fmt: skip
@@ -550,13 +551,13 @@ def translated(path: str) -> Iterator[None]:
         if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and _is_full(path):
             code = sqlite3.SQLITE_FULL  # a file beside the database could not grow
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-            raise StoreRefusedError(store=path, reason=str(error)) from error
+            raise StoreRefusedError(store=path, reason=str(error), hint=_PERMIT) from error
         known = _REASONS.get(code)
         reason = f"{known} ({error})" if known else str(error)
         raise StoreUnavailableError(store=path, reason=reason) from error
     except OSError as error:
         if error.errno in _NOT_ALLOWED:
-            raise StoreRefusedError(store=path, reason=str(error)) from error
+            raise StoreRefusedError(store=path, reason=str(error), hint=_PERMIT) from error
         known = _REASONS[sqlite3.SQLITE_FULL] if error.errno in _NO_SPACE else None
         reason = f"{known} ({error})" if known else str(error)
         raise StoreUnavailableError(store=path, reason=reason) from error
