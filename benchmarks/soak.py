@@ -9,8 +9,8 @@ minute. Compared is the first sixth of the time after the warm-up with the last;
 than 10 % is too much, and so is anything that is lost, doubled, another user's, or a byte of who
 was forgotten. Ends with 1 then. It needs Linux, and a machine that does nothing else.
 
-With `--servers` the vectors are in Qdrant and the rest in a Neo4j that is killed and started again
-every four minutes; latencies are not compared then.
+With `--servers` the vectors are in Qdrant and the rest in Neo4j, one of which is killed and started
+again every four minutes, Qdrant where it is on the PATH; latencies are not compared then.
 
 Samples and latencies are written to `build/soak.json`; without servers, the plot is drawn as
 `docs/images/soak.svg`, for which matplotlib is needed. `--from` draws and tells without measuring.
@@ -44,7 +44,7 @@ console = Console()
 
 def main(
     seconds: Annotated[float, typer.Option(min=60.0, help="Of load.")] = 3600.0,
-    servers: Annotated[bool, typer.Option(help="On Qdrant and a Neo4j that is killed.")] = False,
+    servers: Annotated[bool, typer.Option(help="On Qdrant and Neo4j, which are killed.")] = False,
     result: Annotated[Path, typer.Option(help="Where the samples are written.")] = RESULT,
     plot: Annotated[Path, typer.Option(help="Where the plot is drawn.")] = PLOT,
     given: Annotated[Path | None, typer.Option("--from", help="Samples to tell of.")] = None,

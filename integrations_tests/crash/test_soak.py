@@ -1,5 +1,6 @@
 """Four adapters in four processes on one folder: nothing is lost, left over or piled up."""
 
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_four_adapters_in_one_folder_lose_nothing_and_leave_nothing(tmp_path: Pa
 @pytest.mark.timeout(900)
 @pytest.mark.every_engine("neo4j+qdrant")
 def test_four_adapters_lose_nothing_on_servers_that_are_killed(
-    tmp_path: Path, engines: str, neo4j_place
+    tmp_path: Path, engines: str, neo4j_place, qdrant_place
 ):
     # The long form is `benchmarks/soak.py --servers`.
     if neo4j_place.process is None:
@@ -85,9 +86,13 @@ def test_four_adapters_lose_nothing_on_servers_that_are_killed(
     seconds = float(os.environ.get("SOAK_SECONDS", "0"))
     is_long = seconds > 0
 
+    ours = [one.process for one in (neo4j_place, qdrant_place) if one.process is not None]
+    servers = itertools.cycle(ours)
+
     def outage() -> None:
-        neo4j_place.process.kill()
-        neo4j_place.process.start()
+        server = next(servers)
+        server.kill()
+        server.start()
 
     plan = long_form(seconds, outage)
     if not is_long:
