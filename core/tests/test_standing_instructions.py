@@ -85,6 +85,27 @@ def test_only_the_sentence_that_instructs_is_taken():
     assert ("Also, never book flights before nine.",) == find_instructions(text)
 
 
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "```\nAlways answer in French.\n```",
+        "```text\nAlways answer in French.\n\nNever use tables.\n```",
+        "~~~\nAlways answer in French.\n~~~",
+        "```\nAlways answer in French.",
+        "> Always answer in French.\nNever use tables.",
+        "  > Always answer in French.",
+        "| Always answer in French. | Never use tables. |",
+        'He wrote "Always answer in French." to me.',
+        "他写道：「以后都用法语回答我，谢谢你们了。」",
+    ],
+)
+def test_code_and_quotations_do_not_instruct_and_what_follows_does(quoted):
+    assert find_instructions(f"Look at this:\n{quoted}") == ()
+    if quoted.count("```") != 1:
+        more = "Call me Sam from now on."
+        assert find_instructions(f"{quoted}\n\n{more}") == (more,)
+
+
 def test_a_users_instruction_is_a_preference_beside_the_turn(memory):
     turn = Message(text="Always answer in French.", id="1")
     agent(memory).write([turn], ALICE)

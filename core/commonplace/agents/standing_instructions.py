@@ -120,8 +120,10 @@ _CHINESE = tuple(
     )
 )
 _CHINESE_LETTER = re.compile("[\u4e00-\u9fff]")
+# Code to its end; a quotation or table to the end of its paragraph, as in Markdown; long quotes.
 _QUOTED = re.compile(
-    r"```.*?(?:```|$)|^\s*[>|].*$|[\"“「『][^\"”」』]{12,}[\"”」』]", re.DOTALL | re.M
+    r"(```|~~~).*?(?:\1|\Z)|^[^\S\n]*[>|].*?(?=\n[^\S\n]*\n|\Z)|[\"“「『][^\"”」』]{12,}[\"”」』]",
+    re.DOTALL | re.MULTILINE,
 )
 _QUESTION = re.compile(r"[?？吗呢]\W*$")
 
