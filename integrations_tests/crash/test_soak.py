@@ -15,6 +15,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="processes are measured in /proc"),
 ]
+SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))  # of the long form
 _FEW = 3  # threads or files: a pool may still fill; a leak is one a user, and there are dozens
 
 
@@ -75,7 +76,7 @@ def test_four_adapters_in_one_folder_lose_nothing_and_leave_nothing(tmp_path: Pa
     assert grown(report) == []
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(SECONDS + 900)
 @pytest.mark.every_engine("neo4j+qdrant")
 def test_four_adapters_lose_nothing_on_servers_that_are_killed(
     tmp_path: Path, engines: str, neo4j_place, qdrant_place
@@ -83,9 +84,6 @@ def test_four_adapters_lose_nothing_on_servers_that_are_killed(
     # The long form is `benchmarks/soak.py --servers`.
     if neo4j_place.process is None:
         pytest.skip("this Neo4j is not ours to kill")
-    seconds = float(os.environ.get("SOAK_SECONDS", "0"))
-    is_long = seconds > 0
-
     ours = [one.process for one in (neo4j_place, qdrant_place) if one.process is not None]
     servers = itertools.cycle(ours)
 
@@ -94,14 +92,14 @@ def test_four_adapters_lose_nothing_on_servers_that_are_killed(
         server.kill()
         server.start()
 
-    plan = long_form(seconds, outage)
-    if not is_long:
-        plan = Plan(
-            seconds=30, warm_up=6, rate=2, users=3, steps=12, sample_every=1, outage=outage,
-            outage_every=20,
-        )  # fmt: skip
+    plan = Plan(
+        seconds=30, warm_up=6, rate=2, users=3, steps=12, sample_every=1, outage=outage,
+        outage_every=20,
+    )  # fmt: skip
+    if SECONDS:
+        plan = long_form(SECONDS, outage)
     report = run(tmp_path / "memory", plan)
-    if is_long:
+    if SECONDS:
         save(report, Path(os.environ["SOAK_REPORT"]))
 
     assert report.counts.faults == 0, report.counts.examples[:10]
