@@ -1,6 +1,7 @@
 """What a user of `Memory` relies on, on the real embedded engines."""
 
 import asyncio
+import gc
 import json
 import threading
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from commonplace import (
     Memory,
     MemoryClosedError,
     Message,
+    Record,
     RecordNotFoundError,
     Relation,
     SchemaMismatchError,
@@ -559,6 +561,23 @@ def test_what_is_forgotten_is_in_no_file_once_that_is_answered(tmp_path: Path) -
     assert before
     assert receipt.complete
     assert after == []
+
+
+def test_what_is_forgotten_is_in_the_memory_of_the_process_no_longer(memory: Memory) -> None:
+    def loaded() -> list[str]:
+        records = [one for one in gc.get_objects() if type(one) is Record]
+        return [one.text for one in records if "canary" in one.text]
+
+    for user in ("alice", "bob"):
+        memory.add([f"{user} has canary {n}" for n in range(9)], Scope(user_id=user))
+        memory.search("who has a canary?", Scope(user_id=user))
+    gc.collect()
+    assert len(loaded()) >= 18
+    memory.forget(ALICE)
+    gc.collect()
+
+    assert {one.split()[0] for one in loaded()} == {"bob"}
+    assert memory.search("who has a canary?", ALICE) == []
 
 
 def test_a_receipt_tells_what_an_engine_has_left(

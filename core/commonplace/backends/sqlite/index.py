@@ -245,7 +245,9 @@ class SqliteIndex:
     def erase(self, scope: Scope, version: int | None = None) -> int:
         """Remove every record that the scope covers, newer ones excepted; return how many."""
         source = f"{self._table} INDEXED BY {self._table}_by_partition WHERE TRUE"
-        return self._remove(source, [], scope, version)
+        removed = self._remove(source, [], scope, version)
+        self._cache.drop(scope.partition)
+        return removed
 
     def count(self, scope: Scope) -> int:
         """Count the records that the scope covers, superseded and expired ones included."""

@@ -1,8 +1,8 @@
 """Cache of the points of an SQLite file in memory, by partition.
 
-Writes do not touch it. A search brings a partition up to date by the counters of its changes, as
-they are in the transaction that it reads in: so the cache is right after changes of other
-processes and after those that were rolled back.
+Writes do not touch it, except that an erasure drops what it is about. A search brings a partition
+up to date by the counters of its changes, as they are in the transaction that it reads in: so the
+cache is right after changes of other processes and after those that were rolled back.
 """
 
 import json
@@ -125,6 +125,13 @@ class PointCache:
         if reading.points is not None:
             with self._lock:
                 reading.points.keep_records(records)
+
+    def drop(self, key: str) -> None:
+        """Drop what is loaded of a partition: what was erased is in memory no longer."""
+        if os.getpid() == self._pid:
+            with self._lock:
+                if (found := self._partitions.pop(key, None)) is not None:
+                    self._bytes -= found.bytes
 
     def clear(self) -> None:
         """Drop all that is loaded."""
