@@ -66,6 +66,17 @@ def test_add_makes_a_memory_and_tells_what_became_of_the_text(run, tmp_path: Pat
     assert record.times_told == 2
 
 
+def test_a_long_text_is_no_place(run, tmp_path: Path):
+    text = "很长的话" * 100
+    done = run("add", text, "--user", "alice")
+    found = run("search", f"{text}?", "--user", "alice")
+    longer = run("add", text * 30, "--user", "alice")
+
+    assert (done.exit_code, found.exit_code, longer.exit_code) == (0, 0, 2)
+    assert text in found.stdout
+    assert "32768 bytes" in longer.stderr
+
+
 def test_add_takes_the_whole_scope_a_kind_and_metadata(run, tmp_path: Path):
     words = ("--user", "alice", "--agent", "helper", "--session", "talk", "--kind", "preference")
     more = ("--metadata", "city=Lyon=2", "--metadata", "year:=2026", "--metadata", "a:b=c")

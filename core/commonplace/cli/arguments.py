@@ -1,6 +1,7 @@
 """Parsing of the commands' arguments: location, embedder, scope, metadata and filter."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -216,7 +217,8 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _is_memory(place: str) -> bool:
-    return (Path(place) / DATABASE).exists() or place.startswith(_NAMED)
+    # A text may be too long for the name of a file, which `Path.exists` raises.
+    return os.path.exists(Path(place) / DATABASE) or place.startswith(_NAMED)
 
 
 def _parse(given: str | None) -> dict[str, Any]:
