@@ -320,6 +320,23 @@ def test_what_is_written_later_is_an_event_too(memory):
     assert 1 == mine.counters().written
 
 
+def test_what_is_written_later_is_accepted_when_the_caller_goes_on(tmp_path):
+    texts = [f"I like tea number {number}." for number in range(20)]
+    for text in texts:
+        memory = Memory.open(str(tmp_path), embedder=HashEmbedder())
+        AgentMemory(memory, Policy(), log="tests").write_later([Message(text=text)], ALICE)
+        memory.close()
+
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        assert sorted(texts) == sorted(one.text for one in memory.list(ALICE).records)
+
+
+@pytest.mark.parametrize("given", [lambda: 1, lambda one, two: 1, 3, "f"])
+def test_what_takes_no_event_is_no_function_of_events(memory, given):
+    with pytest.raises(InvalidRecordError, match="on_event="):
+        AgentMemory(memory, Policy(), log="tests", on_event=given)
+
+
 def test_a_model_that_calls_a_tool_wrongly_is_no_failure_of_the_memory(mine, caplog):
     for arguments in ({}, {"keywords": "tea"}, {"words": ["tea"]}):
         with pytest.raises(InvalidRecordError):

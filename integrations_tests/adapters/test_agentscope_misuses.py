@@ -35,6 +35,8 @@ ROWS: dict[str, Row] = {
     "positional memory": (lambda m: CommonplaceMiddleware(m), TypeError, r"Middleware\(client=\.\.\.\)"),
     "positional user": (lambda _: CommonplaceMiddleware("bob"), TypeError, r"'bob' alone.*user_id="),
     "nobody": (lambda m: CommonplaceMiddleware(client=m), TypeError, "user_id"),
+    "user of nobody": (made(user_id=lambda: "bob"), InvalidRecordError, "user_id=.*must take 1 argument"),
+    "event of nobody": (made(on_event=lambda: 1), InvalidRecordError, "on_event=.*must take 1 argument"),
     "memory=": (lambda m: CommonplaceMiddleware(user_id="bob", memory=m), TypeError, "Did you mean 'client'"),
     "policy=": (made(policy=Policy()), TypeError, "'policy'.*mode"),
     "limit=": (made(limit=3), TypeError, "Did you mean 'top_k'"),

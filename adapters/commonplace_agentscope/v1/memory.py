@@ -99,9 +99,9 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         on_event: OnEvent | None = None,
     ) -> None:
         super().__init__()
-        is_read = check_id_source("user_id", user_id, may_be_async=True)
+        is_read = check_id_source("user_id", user_id, may_be_async=True, arguments=0)
         to_scope("anybody" if is_read else user_id, agent_id)
-        check_id_source("session_id", session_id)
+        check_id_source("session_id", session_id, arguments=0)
         policy = Policy(
             top_k=top_k,
             threshold=threshold,

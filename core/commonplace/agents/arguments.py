@@ -33,10 +33,15 @@ def check_memory(memory: object, field: str = "memory", *, otherwise: str = "") 
     _ = memory.checkpoints  # raises if it is closed
 
 
-def check_function(field: str, given: object, *, may_be_async: bool = False) -> None:
+def check_function(
+    field: str, given: object, *, may_be_async: bool = False, arguments: int = 1
+) -> None:
     """Refuse what is not a function that is called, and awaited only if it may be asynchronous.
 
     A class is refused too: to call it makes an object, whatever it is given.
+
+    Args:
+        arguments: that it is called with, by position.
     """
     if not callable(given) or isinstance(given, type):
         raise InvalidRecordError(
@@ -49,12 +54,23 @@ def check_function(field: str, given: object, *, may_be_async: bool = False) -> 
             reason="must be a plain function, as nobody would await it",
             hint="Use `def` instead of `async def`.",
         )
+    try:
+        signature = inspect.signature(given)
+    except (TypeError, ValueError):  # of a function in C
+        return
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError as error:
+        reason = f"must take {arguments} argument{'s' * (arguments != 1)}: {error}"
+        raise InvalidRecordError(field=field, value=given, reason=reason) from error
 
 
-def check_id_source(field: str, given: object, *, may_be_async: bool = False) -> bool:
+def check_id_source(
+    field: str, given: object, *, may_be_async: bool = False, arguments: int = 1
+) -> bool:
     """Tell whether an id is read by a function, for each turn; refuse one that cannot be."""
     if callable(given):
-        check_function(field, given, may_be_async=may_be_async)
+        check_function(field, given, may_be_async=may_be_async, arguments=arguments)
     return callable(given)
 
 

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -174,13 +175,19 @@ class AgentMemory:
         return write.is_written
 
     def write_later(self, messages: Sequence[Message], scope: Scope) -> None:
-        """Remember what was said without waiting, for a turn that is cancelled or torn down."""
+        """Remember what was said, for a turn that is cancelled or torn down.
+
+        Waits a quarter of a second at most, so that it is accepted before the caller goes on and
+        perhaps closes the memory.
+        """
         if messages:
             write = self._new_write(messages, scope)
             add = partial(self._add, list(messages), scope, False)
             done = start_call("write", partial(write.run, add))
             self.lazy.accepting.add(done)
             done.add_done_callback(self.lazy.accepting.discard)
+            if self.lazy.opened is not None:
+                wait([done], _ACCEPT_SECONDS)
 
     async def wait_for_writes(self, timeout: float) -> None:
         """Wait for the writes of the running loop and those of `write_later` until accepted.
