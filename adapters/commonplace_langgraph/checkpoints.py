@@ -83,7 +83,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         if serde is not None:
             _check_serde(serde)
         if owner is not None:
-            check_function("owner", owner)
+            check_function("owner", owner, arguments=2)
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
         self._closes = not isinstance(memory, Memory)
         self._memory = Memory.open() if memory is None else to_memory(memory)
