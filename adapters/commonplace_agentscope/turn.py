@@ -45,6 +45,8 @@ from .scope import ActiveReply
 
 _ANSWERED = (ReplyFinishedReason.COMPLETED, ReplyFinishedReason.EXCEED_MAX_ITERS)
 _MESSAGE_FIELDS = ("name", "text", "at")
+_ASKERS = ":askers"
+_NOBODY = ""  # the asker where a reply's user is not known
 
 
 class StreamedText:
@@ -85,6 +87,7 @@ class AgentScopeTurn:
     streamed: StreamedText = field(default_factory=StreamedText)
     _id: str | None = None
     _query: str = ""
+    _asked: list[str] = field(default_factory=list)
     _pending: list[dict[str, str]] = field(default_factory=list)
     _answers: int = 0
     _is_written: bool = False
@@ -109,7 +112,7 @@ class AgentScopeTurn:
         """Take the messages to answer: of the input, or of the reply that goes on after a pause."""
         try:
             # Without an input the agent goes on with what nobody answered: observed, or failed.
-            observed = unanswered(self.state.context, self.reply.name) if inputs is None else inputs
+            observed = self._own_unanswered() if inputs is None else inputs
             self._take(input_messages(observed))
             is_message = isinstance(inputs, Msg | list)  # refused while a reply is parked
             if is_message or not self.state.has_awaiting_tool_calls(self.reply.name):
@@ -213,12 +216,37 @@ class AgentScopeTurn:
                 return
             if self.memory.policy.inject == "transient":
                 drop_notes(self.state, self.key, lambda reply_id, _: reply_id == self._id)
+            self._save_askers()
             if self.reply.scope is not None:
                 _drop_pending(self.state, self.key, self.reply.scope, self._id)
         except Exception as error:
             self.memory.warn("state", error)
 
+    @property
+    def _asker(self) -> str:
+        return _NOBODY if self.reply.scope is None else self.reply.scope.key
+
+    def _own_unanswered(self) -> list[Msg]:
+        """List what nobody answered, without what is known to be asked by another user."""
+        askers = _load_askers(self.state, self.key)
+        return [
+            one
+            for one in unanswered(self.state.context, self.reply.name)
+            if askers.get(one.id, self._asker) == self._asker
+        ]
+
+    def _save_askers(self) -> None:
+        """Save who asked what is still unanswered, as after a reply that failed."""
+        askers = dict.fromkeys(self._asked, self._asker) | _load_askers(self.state, self.key)
+        left = {one.id for one in unanswered(self.state.context, self.reply.name)}
+        _put_entries(
+            self.state,
+            f"{self.key}{_ASKERS}",
+            {one: asker for one, asker in askers.items() if one in left},
+        )
+
     def _take(self, messages: Sequence[Msg]) -> None:
+        self._asked = [one.id for one in messages]
         self._query = "\n".join(to_text(one) for one in messages)
         kept = [one for one in messages if self._is_kept(one)]
         self._pending = to_pending(kept, self.state.context, self.reply.name)
@@ -308,6 +336,8 @@ class AgentScopeTurn:
 #
 # `state.middle_context[key] = {scope key: {"reply_id": ..., "said": [{name, text, at, id, role},
 # ...], "shown": [record id, ...]}}`, the latter only of a reply that is parked.
+# `state.middle_context[key + ":askers"] = {message id: scope key}`, of what a failed reply left
+# unanswered; the scope key is empty where its user was not known.
 # States are saved, loaded and edited by others: a damaged entry is ignored.
 
 
@@ -340,6 +370,21 @@ def _load_pending(state: AgentState, key: str, owner: Scope) -> list[dict[str, s
         for one in (pending if isinstance(pending, list) else [])
         if isinstance(one, dict) and all(type(one.get(name)) is str for name in _MESSAGE_FIELDS)
     ]
+
+
+def _load_askers(state: AgentState, key: str) -> dict[str, str]:
+    """Read who asked what of the messages that nobody answered, as far as it is known."""
+    found = {
+        message_id: asker
+        for message_id, asker in _entries(state, f"{key}{_ASKERS}").items()
+        if type(asker) is str
+    }
+    for asker, entry in _entries(state, key).items():
+        said = entry.get("said") if isinstance(entry, dict) else None
+        for one in said if isinstance(said, list) else []:
+            if isinstance(one, dict) and type(one.get("id")) is str:
+                found.setdefault(one["id"], asker)
+    return found
 
 
 def _load_shown(state: AgentState, key: str, owner: Scope) -> list[str]:

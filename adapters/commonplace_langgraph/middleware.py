@@ -51,6 +51,7 @@ from .turn import (
     LangGraphTurn,
     TurnCache,
     TurnState,
+    asker_cache,
     begin_turn,
     shown_cache,
     turn_in,
@@ -115,6 +116,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         self._memory = agent_memory(memory, policy, on_event)
         self._scopes = ScopeResolver(user_id, agent_id, self._memory.warn)
         self._turns = TurnCache()
+        self._askers = asker_cache(memory)
         self._shown = shown_cache(memory)
         self.tools = make_tools(self._memory, self._scopes, self._shown) if policy.has_tools else []
 
@@ -130,17 +132,18 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     # -- hooks ---------------------------------------------------------------------------------
 
     def before_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
-        """Begin a turn: keep who asks and what.
+        """Begin a turn: keep who asks and what; what others left unanswered is not asked by him.
 
         Raises:
             InvalidScopeError: the run names somebody by an id that cannot be used.
         """
         scope = self._scopes.find(runtime)
-        if scope is None:
-            return {TURN_KEY: None}
         texts = self._read(user_texts, state["messages"])
-        turn = begin_turn(scope, texts, by_agent=is_called_by_agent())
-        self._end_left(state, scope, turn)
+        turn = begin_turn(scope, texts, turn_in(state), by_agent=is_called_by_agent())
+        turn["said"] = self._askers.own(turn["said"], scope, self._scopes.place(runtime))
+        turn["others"] += [one["id"] for one in _without(texts, turn["said"])]
+        if scope is not None:
+            self._end_left(state, scope, turn)
         return {TURN_KEY: turn}
 
     async def abefore_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:

@@ -42,7 +42,7 @@ from .scope import (
     is_called_by_agent,
     user_of,
 )
-from .turn import shown_cache, shown_key
+from .turn import asker_cache, shown_cache, shown_key
 
 _config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
 
@@ -77,6 +77,11 @@ def recall_hook(
     """
     agent = agent_memory(memory, policy, on_event)
     scopes, cache = ScopeResolver(user_id, agent_id, agent.warn), shown_cache(memory)
+    askers = asker_cache(memory)
+
+    def question(messages: list[Any], scope: Scope | None) -> str:
+        texts = askers.own(user_texts(messages), scope, scopes.place())
+        return "\n".join(one["text"] for one in texts)
 
     def with_memories(messages: list[Any], scope: Scope, found: Sequence[Match]) -> list[Any]:
         cache.of(shown_key(messages, scope)).add(shown(found, policy))
@@ -85,16 +90,18 @@ def recall_hook(
 
     def recall(given: Any) -> list[AnyMessage]:
         messages, scope = _messages(given), scopes.find()
+        query = question(messages, scope)
         if scope is None:
             return messages
-        found = agent.recall(scope, _question(messages), to_conversation(messages))
+        found = agent.recall(scope, query, to_conversation(messages))
         return with_memories(messages, scope, found)
 
     async def arecall(given: Any) -> list[AnyMessage]:
         messages, scope = _messages(given), scopes.find()
+        query = question(messages, scope)
         if scope is None:
             return messages
-        found = await agent.arecall(scope, _question(messages), to_conversation(messages))
+        found = await agent.arecall(scope, query, to_conversation(messages))
         return with_memories(messages, scope, found)
 
     return MemoryStep(agent, recall, arecall, "recall")
@@ -112,18 +119,21 @@ def remember_node(
     """Make a node that writes the last turn of a state's `messages`; it changes no state.
 
     A turn that is written again, as after a retry, is known. A memory that fails fails no graph.
+    What a turn of another user left unanswered is not written, where that turn's `recall_hook` or
+    this node ran in this process and reads the user by the same function.
     In a graph that a tool of an agent runs it writes nothing. The arguments and errors are those
     of `MemoryMiddleware`; an id of a run that cannot be used raises when the node runs. Its
     `counters()` count what this node did.
     """
     agent = agent_memory(memory, policy, on_event)
-    scopes = ScopeResolver(user_id, agent_id, agent.warn)
+    scopes, askers = ScopeResolver(user_id, agent_id, agent.warn), asker_cache(memory)
 
     def last_turn(given: Any) -> tuple[Scope | None, Sequence[Message]]:
         messages, scope = _messages(given), scopes.find()
+        texts = askers.own(user_texts(messages), scope, scopes.place())
         if scope is None or is_called_by_agent():
             return None, []
-        return scope, turn_messages(user_texts(messages), {"messages": messages})
+        return scope, turn_messages(texts, {"messages": messages})
 
     def remember(given: Any) -> dict[str, Any]:
         scope, messages = last_turn(given)
@@ -236,7 +246,3 @@ def _messages(given: Any) -> list[Any]:
             hint="Give a list, a prompt, or a state with `messages`.",
         )
     return convert_to_messages(found)
-
-
-def _question(messages: Sequence[AnyMessage]) -> str:
-    return "\n".join(one["text"] for one in user_texts(messages))

@@ -4,7 +4,7 @@ The scope comes from the run's login, its context or its config, never from what
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
@@ -70,6 +70,8 @@ class Run:
 
 IdSource = str | int | Enum | Callable[[Run], str | int | Enum | None]
 """An id, or what reads it from a run; None if the run has none."""
+Place = tuple[Hashable, str]
+"""Who tells a run's user, and the run's thread."""
 
 
 def user_of(run: Run) -> Any:
@@ -183,6 +185,16 @@ class ScopeResolver:
                 field="user_id", value=None, reason="is not who asked in this turn"
             )
         return scope
+
+    def place(self, runtime: object = None) -> Place | None:
+        """Name the thread of a run, as seen by who tells its user; None outside a thread.
+
+        Two sources may well name two users in one run; one of them, never.
+        """
+        thread = current_run(runtime).configurable.get("thread_id")
+        source = self._user_id
+        known = source if isinstance(source, Hashable) else id(source)
+        return None if thread is None else (known, str(thread))
 
     def find(self, runtime: object = None, *, asker: str | None = None) -> Scope | None:
         """Resolve the scope, as `resolve`; None where nobody, or somebody else, is named.

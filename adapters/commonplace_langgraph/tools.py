@@ -96,7 +96,7 @@ def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver, shown: ShownCac
         trusted = runtime if isinstance(runtime, ToolRuntime) else None
         state = trusted.state if trusted else None
         turn = turn_in(state)
-        scope = scopes.resolve(trusted, asker=turn["owner"] if turn else None)
+        scope = scopes.resolve(trusted, asker=(turn["owner"] or None) if turn else None)
         return scope, shown.of(shown_key(state, scope))
 
     def call(runtime: ToolRuntime | None = None, **arguments: Any) -> str:

@@ -1,5 +1,6 @@
 """A user's turn as an agent's state holds it, and its note, which no state ever holds."""
 
+import hashlib
 import threading
 import uuid
 from collections import OrderedDict
@@ -17,11 +18,14 @@ from commonplace import Memory, Scope
 from commonplace.agents import ShownRecords
 
 from .convert import UserText, current_texts, last_question_id, messages_in
+from .scope import Place
 
 TURN_KEY = "commonplace_turn"
 MAX_TURNS = 1_000
+MAX_TEXTS = 10_000
+_askers: "WeakKeyDictionary[Memory, AskerCache]" = WeakKeyDictionary()
 _shown: "WeakKeyDictionary[Memory, ShownCache]" = WeakKeyDictionary()
-_shown_lock = threading.Lock()
+_caches_lock = threading.Lock()
 
 
 class LangGraphTurn(TypedDict):
@@ -35,14 +39,17 @@ class LangGraphTurn(TypedDict):
         said: what the user wrote since the last answer; a summary may have replaced it in the
             conversation.
         by_agent: another agent's model wrote that, not the user.
+        others: ids of what stands there unanswered, too, and another user wrote, or nobody known.
     """
 
     id: str
     owner: str
     said: list[UserText]
     by_agent: bool
+    others: list[str]
 
 
+NOBODY = ""  # the owner of a turn whose run named nobody
 _IDS = ("id", "owner")
 _PARTS = ("text", "name", "id")
 
@@ -59,9 +66,29 @@ class TurnState(AgentState[Any]):
     commonplace_steps: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
 
 
-def begin_turn(scope: Scope, texts: list[UserText], *, by_agent: bool) -> LangGraphTurn:
-    """Begin a turn of the user that the scope names."""
-    return LangGraphTurn(id=uuid.uuid4().hex, owner=scope.key, said=texts, by_agent=by_agent)
+def begin_turn(
+    scope: Scope | None, texts: list[UserText], left: LangGraphTurn | None, *, by_agent: bool
+) -> LangGraphTurn:
+    """Begin a turn of the user that the scope names; None is nobody.
+
+    Args:
+        texts: what is unanswered; what others wrote of it is not the user's.
+        left: the turn before, if it came to no end.
+    """
+    owner = NOBODY if scope is None else scope.key
+    others: set[str] = set()
+    if left is not None:
+        others.update(left["others"])
+        if left["owner"] != owner:
+            others.update(one["id"] for one in left["said"])
+    others.discard("")  # no id at all
+    return LangGraphTurn(
+        id=uuid.uuid4().hex,
+        owner=owner,
+        said=[one for one in texts if one["id"] not in others],
+        by_agent=by_agent,
+        others=[one["id"] for one in texts if one["id"] in others],
+    )
 
 
 def turn_in(state: object) -> LangGraphTurn | None:
@@ -72,7 +99,7 @@ def turn_in(state: object) -> LangGraphTurn | None:
     found = state.get(TURN_KEY) if isinstance(state, Mapping) else getattr(state, TURN_KEY, None)
     if not isinstance(found, dict) or not all(type(found.get(one)) is str for one in _IDS):
         return None
-    texts = found.get("said")
+    texts, others = found.get("said"), found.get("others")
     return LangGraphTurn(
         id=found["id"],
         owner=found["owner"],
@@ -82,6 +109,7 @@ def turn_in(state: object) -> LangGraphTurn | None:
             if isinstance(one, dict) and all(type(one.get(part)) is str for part in _PARTS)
         ],
         by_agent=found.get("by_agent") is True,
+        others=[one for one in (others if isinstance(others, list) else []) if type(one) is str],
     )
 
 
@@ -142,6 +170,41 @@ class TurnCache:
         return known
 
 
+class AskerCache:
+    """Who was the first to ask what in a thread, by this process: the 10,000 latest texts.
+
+    A turn that failed leaves its question in the thread, and often no word of who asked.
+    """
+
+    def __init__(self) -> None:
+        self._askers: OrderedDict[tuple[Place, str, str], str | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def own(
+        self, texts: list[UserText], scope: Scope | None, place: Place | None
+    ) -> list[UserText]:
+        """Return what nobody else asked before the scope's user; None is nobody.
+
+        Args:
+            place: where it is asked, of `ScopeResolver.place`; None outside a thread, where
+                nothing is left over.
+        """
+        if place is None:
+            return texts
+        asker = NOBODY if scope is None else scope.user_id
+        with self._lock:
+            return [one for one in texts if self._first(place, one, asker) == asker]
+
+    def _first(self, place: Place, one: UserText, asker: str | None) -> str | None:
+        digest = hashlib.sha256(one["text"].encode("utf-8", "surrogatepass")).hexdigest()
+        key = (place, one["id"], digest)
+        first = self._askers.setdefault(key, asker)
+        self._askers.move_to_end(key)
+        while len(self._askers) > MAX_TEXTS:
+            self._askers.popitem(last=False)
+        return first
+
+
 class ShownCache:
     """The records that models were shown, for the tools of the same turns: the 1,000 latest."""
 
@@ -166,8 +229,14 @@ class ShownCache:
 
 def shown_cache(memory: Memory) -> ShownCache:
     """Find what models were shown of a memory: one for all that is made on it."""
-    with _shown_lock:
+    with _caches_lock:
         return _shown.setdefault(memory, ShownCache())
+
+
+def asker_cache(memory: Memory) -> AskerCache:
+    """Find who asked what of a memory: one for all that is made on it."""
+    with _caches_lock:
+        return _askers.setdefault(memory, AskerCache())
 
 
 def shown_key(state: object, scope: Scope) -> str:

@@ -3,12 +3,13 @@
 import json
 from typing import Any
 
+import pytest
 from agentscope.agent import Agent
 from agentscope.message import UserMsg
 from agentscope.state import AgentState
 from agentscope.tool import Toolkit
 
-from commonplace import Memory
+from commonplace import Memory, Scope
 from commonplace_agentscope import CommonplaceMiddleware
 from commonplace_agentscope.testing import ScriptedModel as ShownModel
 
@@ -74,6 +75,53 @@ def test_no_reply_or_tool_shows_what_is_of_another_user(memory: Memory) -> None:
     for user in ("a%", "Bob", "bob"):
         mine = memory.list(scope_of(user), limit=1000).records
         assert all(word_of(user) in one.text for one in mine if "number" in one.text)
+
+
+class Failing(ShownModel):
+    """A model that fails."""
+
+    async def _call_api(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError("no model")
+
+
+@pytest.mark.parametrize("first", ["alice", None])
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_what_a_failed_reply_left_is_not_the_next_users(
+    memory: Memory, first: str | None, is_loaded: bool
+) -> None:
+    user = first
+    middleware = CommonplaceMiddleware(user_id=lambda _: user, client=memory)
+    agent = Agent("Friday", "sys", Failing(), middlewares=[middleware])
+    with pytest.raises(RuntimeError, match="no model"):
+        await agent.reply(UserMsg("somebody", "My salary is 5000."))
+    state = agent.state
+    if is_loaded:
+        state = AgentState.model_validate_json(state.model_dump_json())
+    model = ShownModel("Noted.")
+    agent = Agent("Friday", "sys", model, middlewares=[middleware], state=state)
+    user = "bob"
+
+    await agent.observe(UserMsg("somebody", "I like tea."))
+    await agent.reply()
+
+    memory.flush()
+    said = [one.text for one in memory.list(Scope(user_id="bob")).records if one.role == "user"]
+    assert said == ["I like tea."]
+    assert list(state.middle_context) == []
+
+
+async def test_what_a_failed_reply_left_stays_its_users(memory: Memory) -> None:
+    middleware = CommonplaceMiddleware(user_id="alice", client=memory)
+    agent = Agent("Friday", "sys", Failing(), middlewares=[middleware])
+    with pytest.raises(RuntimeError, match="no model"):
+        await agent.reply(UserMsg("somebody", "My salary is 5000."))
+    agent.model = ShownModel("Noted.")
+
+    await agent.reply()
+
+    memory.flush()
+    said = [(one.role, one.text) for one in memory.list(Scope(user_id="alice")).records]
+    assert sorted(said) == [("assistant", "Noted."), ("user", "My salary is 5000.")]
 
 
 async def test_a_note_of_hostile_memories_is_one_block(memory: Memory) -> None:
