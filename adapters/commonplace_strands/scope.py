@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from strands.types.content import Message as StrandsMessage
 
 from commonplace import InvalidScopeError, Memory, Scope
-from commonplace.agents import in_session, to_scope
+from commonplace.agents import in_session, to_id, to_scope
 
 from .convert import custom_metadata
 
@@ -52,7 +52,8 @@ def resolve_scope(
 ) -> Scope | None:
     """Return the scope of an invocation; None if nobody owns it.
 
-    Ids in the invocation's state win, also a `user_id` of `None`: that turn has no owner.
+    Ids in the invocation's state win, also a `user_id` of `None`: that turn has no owner. What is
+    no text becomes text, or is refused, by the rule of `to_scope`.
 
     Args:
         state: the `invocation_state`; only `user_id`, `agent_id` and `session_id` are read.
@@ -67,7 +68,12 @@ def resolve_scope(
     user_id = given.get("user_id", user_id)
     is_nobody = user_id is None and ("user_id" in given or "agent_id" not in given)
     owner = None if is_nobody else owner_scope(user_id, given.get("agent_id", agent_id))
-    return None if owner is None else in_session(owner, given.get("session_id") or session_id)
+    session = given.get("session_id")
+    if session is None:
+        session = session_id
+    elif not isinstance(session, str) or not session:
+        session = to_id("session_id", session)
+    return None if owner is None else in_session(owner, session)
 
 
 def _unnest(state: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -115,6 +115,24 @@ class TestSessions:
     def sessions(self, memory):
         return {one.scope.session_id for one in memory.list(ALICE).records}
 
+    @pytest.mark.parametrize(
+        ("given", "session"), [(7, "7"), (0, "0"), (Numbers.SEVEN, "7"), ("chat 1", "chat 1")]
+    )
+    def test_what_a_caller_names_is_found_by_its_name(self, memory, make, given, session):
+        make(MemoryPlugin(memory))(CAT, **of("alice", session_id=given))
+        memory.flush()
+
+        assert self.sessions(memory) == {session}
+        memory.forget(Scope(user_id="alice", session_id=session))
+        assert self.sessions(memory) == set()
+
+    @pytest.mark.parametrize("given", ["", [], False, 1.5, b"chat"])
+    def test_what_is_no_id_is_refused(self, memory, make, given):
+        with pytest.raises(InvalidScopeError, match="session_id="):
+            make(MemoryPlugin(memory))(CAT, **of("alice", session_id=given))
+
+        assert self.sessions(memory) == set()
+
     def test_the_session_manager_s_id_is_the_conversation_s(self, memory, make, tmp_path):
         for _ in range(2):
             manager = FileSessionManager(session_id="chat-7", storage_dir=str(tmp_path / "s"))
