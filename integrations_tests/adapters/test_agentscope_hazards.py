@@ -785,7 +785,9 @@ async def test_the_question_of_a_failed_reply_does_not_stay_in_the_state(memory)
         with pytest.raises(RuntimeError):
             await agent.reply(UserMsg(who[0], f"private words of {who[0]}"))
 
-    assert state.middle_context == {}
+    (askers,) = state.middle_context.values()  # by whom each message in the context is
+    assert {*askers} <= {one.id for one in state.context}
+    assert "private words" not in str(state.middle_context)
 
 
 async def test_a_question_that_a_dead_process_left_goes_with_the_next_reply(memory):
