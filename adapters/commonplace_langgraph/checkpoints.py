@@ -66,8 +66,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             threads of a user too, and with a session the thread of that id; and nobody goes on with
             another's thread. A call without what the function looks for, such as `get_state` with
             a thread alone, names no owner: it is a call of the program itself, and may read any
-            thread, but not write. When missing, no thread has an owner: each is kept until it is
-            deleted.
+            thread. A thread without an owner is kept until it is deleted.
 
     Raises:
         WrongTypeError, MemoryClosedError: `memory` is neither open nor a folder.
@@ -113,11 +112,10 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         """Store a checkpoint and the values of its new versions; return its config.
 
         Raises:
-            InvalidRecordError: the thread belongs to another owner, or the owner function names
-                nobody.
+            InvalidRecordError: the thread belongs to another owner.
         """
         row, values = encode_checkpoint(config, checkpoint, metadata, new_versions, self.serde)
-        self._memory.checkpoints.put(row, values, self._writer_of(config))
+        self._memory.checkpoints.put(row, values, self._owner_of(config))
         return to_config(row.address)
 
     async def aput(
@@ -141,7 +139,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
 
         Raises:
             InvalidRecordError: the config names no checkpoint, or the thread belongs to another
-                owner, or the owner function names nobody.
+                owner.
         """
         thread, namespace, checkpoint = to_address(config)
         if checkpoint is None:
@@ -150,7 +148,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             )
         rows = encode_writes(writes, task_id, task_path, self.serde)
         address = Address(thread=thread, namespace=namespace, id=checkpoint)
-        self._memory.checkpoints.write(address, rows, self._writer_of(config))
+        self._memory.checkpoints.write(address, rows, self._owner_of(config))
 
     async def aput_writes(
         self,
@@ -363,23 +361,6 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         """Read the next page, away from the loop; None after the last."""
         page = next(pages, None)
         return None if page is None else [decode_state(one, self.serde, owner) for one in page]
-
-    def _writer_of(self, config: RunnableConfig) -> Scope | None:
-        """Name the owner of what is written; None without an owner function.
-
-        Raises:
-            InvalidRecordError: the function names nobody, as one with a typo does.
-        """
-        owner = self._owner_of(config)
-        if owner is None and self._owner is not None:
-            raise InvalidRecordError(
-                field="thread_id",
-                value=to_address(config)[0],
-                reason="would be written for nobody, as `owner` finds no owner in this run",
-                hint="Give the run what the function reads, such as 'user_id' in its context or in "
-                "config['configurable']; or give a saver without `owner`.",
-            )
-        return owner
 
     def _owner_of(self, config: RunnableConfig | None) -> Scope | None:
         if self._owner is None or config is None:
