@@ -4,6 +4,7 @@ Each awaitable method runs the blocking method on the memory's threads, so the l
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -44,6 +45,7 @@ ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None
 _States = list[State]
 _Tuples = list[CheckpointTuple]
 _PAGE_SIZE = 64
+_log = logging.getLogger("commonplace_langgraph")
 _RUNTIME = "__pregel_runtime"  # where LangGraph's config has a run's context
 
 
@@ -88,6 +90,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         self._closes = not isinstance(memory, Memory)
         self._memory = Memory.open() if memory is None else to_memory(memory)
         self._owner = owner
+        self._is_nobody_told = False
 
     @classmethod
     def open(
@@ -115,7 +118,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             InvalidRecordError: the thread belongs to another owner.
         """
         row, values = encode_checkpoint(config, checkpoint, metadata, new_versions, self.serde)
-        self._memory.checkpoints.put(row, values, self._owner_of(config))
+        self._memory.checkpoints.put(row, values, self._writer_of(config))
         return to_config(row.address)
 
     async def aput(
@@ -361,6 +364,19 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         """Read the next page, away from the loop; None after the last."""
         page = next(pages, None)
         return None if page is None else [decode_state(one, self.serde, owner) for one in page]
+
+    def _writer_of(self, config: RunnableConfig) -> Scope | None:
+        """Name the owner of what is written; tell once that there is none, as after a typo."""
+        owner = self._owner_of(config)
+        if owner is None and self._owner is not None and not self._is_nobody_told:
+            self._is_nobody_told = True
+            _log.warning(
+                "The thread %r is written for nobody, as `owner` finds no owner in this run: it is "
+                "not forgotten with a user, and any user may go on with it. Give the run what "
+                "`owner` reads.",
+                to_address(config)[0],
+            )
+        return owner
 
     def _owner_of(self, config: RunnableConfig | None) -> Scope | None:
         if self._owner is None or config is None:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import operator
+import time
 from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
 
@@ -54,6 +55,14 @@ def asking(saver: Any, name: str = "ask") -> Any:
     graph.add_edge(START, "first")
     graph.add_edge("first", name)
     return graph.compile(checkpointer=saver)
+
+
+def wait_for_writes(saver: CommonplaceSaver) -> None:
+    """Wait until the thread's newest checkpoint has the writes of a task."""
+    until = time.monotonic() + 10
+    while not (found := saver.get_tuple(thread())) or not found.pending_writes:
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def namespaces(saver: CommonplaceSaver, name: str = "t") -> set[str]:
@@ -110,6 +119,7 @@ class RunContract:
         def fails(state: Log) -> Log:
             ran.append("fails")
             if ran.count("fails") == 1:
+                wait_for_writes(saver)  # LangGraph drops what ends after the run has failed
                 raise ConnectionError("away")
             return {"log": ["works"]}
 
@@ -128,6 +138,14 @@ class RunContract:
 
         assert compiled.invoke(None, thread()) == {"log": ["counted", "works"]}
         assert sorted(ran) == ["counts", "fails", "fails"]
+
+    def test_a_run_whose_owner_is_not_found_is_told_once(self, memory: Memory, caplog):
+        saver = CommonplaceSaver(memory, owner=lambda _, run: run["userid"])  # a typo
+        for name in ("t", "u"):
+            line(saver, "a").invoke({"log": []}, thread(name, user_id="alice"))
+
+        [told] = [one for one in caplog.messages if "for nobody" in one]
+        assert "thread 't'" in told
 
     def test_one_may_go_back_and_take_another_way(self, saver: CommonplaceSaver):
         graph = line(saver, "a", "b")
