@@ -48,6 +48,13 @@ def to_address(config: RunnableConfig) -> tuple[str, str, str | None]:
     check_mapping("config['configurable']", configurable, "{'thread_id': '...'}")
     namespace = configurable.get("checkpoint_ns") or ""
     checkpoint = configurable.get("checkpoint_id") or None
+    if not isinstance(checkpoint, str | None):
+        raise InvalidRecordError(
+            field="checkpoint_id",
+            value=checkpoint,
+            reason="must be a text",
+            hint="Give the id of a checkpoint, or none for the latest.",
+        )
     return to_thread(configurable.get("thread_id")), namespace, checkpoint
 
 

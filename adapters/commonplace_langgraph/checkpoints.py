@@ -280,7 +280,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             "keep_latest": self._memory.checkpoints.prune,
             "delete": self._memory.checkpoints.delete,
         }
-        if strategy not in calls:
+        if not isinstance(strategy, str) or strategy not in calls:
             raise InvalidRecordError(
                 field="strategy", value=strategy, reason="must be 'keep_latest' or 'delete'"
             )
@@ -436,7 +436,9 @@ class _Given(Mapping[str, Any]):
 def _to_selection(config: RunnableConfig | None, before: RunnableConfig | None) -> Selection:
     """Make the selection of a listing: without a namespace those of all namespaces."""
     check_mapping("before", before or {}, "{'configurable': {'checkpoint_id': '...'}}")
-    below = ((before or {}).get("configurable") or {}).get("checkpoint_id") or None
+    place = (before or {}).get("configurable") or {}
+    check_mapping("before['configurable']", place, "{'checkpoint_id': '...'}")
+    below = place.get("checkpoint_id") or None
     if config is None:
         return Selection(before=below)
     thread, namespace, checkpoint = to_address(config)
