@@ -53,8 +53,9 @@ PLAIN_SCOPE = Scope(agent_id="langgraph")  # of namespaces that are no user's me
 
 _encode = json.JSONEncoder().encode
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PLAIN_TYPES = frozenset((str, int, bool, type(None)))
+_PLAIN_TYPES = frozenset((str, bool, type(None)))
 _MAX_DEPTH = 128
+_MAX_INTEGER = 10**4000  # of more than 4,300 digits Python writes and reads no text
 _MAX_TEXTS = 256
 _MAX_TEXT_BYTES = 32 * 1024
 _MAX_INDEXED_FIELDS = 24
@@ -259,9 +260,13 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
     """
     if paths is False:
         return ()
-    if isinstance(paths, str) or not isinstance(paths, Sequence):
+    if (
+        isinstance(paths, str)
+        or not isinstance(paths, Sequence)
+        or not all(isinstance(one, str) for one in paths)
+    ):
         raise InvalidRecordError(
-            field="index", value=paths, reason="must be False or a list of paths"
+            field="index", value=paths, reason="must be False or a list of paths, such as 'text'"
         )
     found: list[str] = []
     for path in paths:
@@ -350,7 +355,7 @@ def plain_scalar(path: str, value: object) -> Any:
         return float(value)
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int):
+    if isinstance(value, int) and abs(value) < _MAX_INTEGER:
         return int(value)
     if isinstance(value, date | time):  # a datetime is a date
         return value.isoformat()

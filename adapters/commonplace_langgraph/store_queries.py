@@ -14,7 +14,13 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from langgraph.store.base import GetOp, ListNamespacesOp, SearchOp, validate_op_namespace
+from langgraph.store.base import (
+    GetOp,
+    ListNamespacesOp,
+    MatchCondition,
+    SearchOp,
+    validate_op_namespace,
+)
 
 from commonplace import InvalidFilterError, InvalidRecordError, Match, Record, Scope
 from commonplace.agents import Plan, call, check_list
@@ -151,7 +157,7 @@ def check_listing(op: ListNamespacesOp) -> NamespaceListing:
     Raises:
         ValueError: it cannot be carried out.
     """
-    conditions = [one._replace(path=_path(one.path)) for one in op.match_conditions or ()]
+    conditions = [_condition_of(one) for one in op.match_conditions or ()]
     validate_op_namespace(op._replace(match_conditions=tuple(conditions)))
     for one in conditions:
         if one.match_type not in ("prefix", "suffix"):
@@ -168,6 +174,17 @@ def check_listing(op: ListNamespacesOp) -> NamespaceListing:
 
 def _refreshes(given: bool | None, options: StoreOptions) -> bool:  # the op's value
     return options.refreshes if given is None else bool(given)
+
+
+def _condition_of(given: Any) -> MatchCondition:
+    if not isinstance(given, MatchCondition):
+        raise InvalidRecordError(
+            field="match_conditions",
+            value=given,
+            reason="must be a MatchCondition",
+            hint="Give MatchCondition(match_type='prefix', path=('memories',)).",
+        )
+    return given._replace(path=_path(given.path))
 
 
 def _path(given: Any) -> Namespace:
@@ -465,11 +482,12 @@ def check_filter(given: Mapping[str, Any] | None) -> ItemFilter:
     threshold = given.get("$threshold")
     if threshold is not None and not (_is_number(threshold) and 0 <= threshold <= 1):
         raise _StoreFilterError({"$threshold": threshold}, "must be in 0..1")
+    predicate = _all(plain, 0) if plain else None
     narrowing = [(key, _engine_condition(key, one)) for key, one in plain.items()]
     where = {key: one for key, one in narrowing if one is not None}
     first = dict([*where.items()][:_MAX_ENGINE_CONDITIONS])
     return ItemFilter(
-        predicate=_all(plain, 0) if plain else None,
+        predicate=predicate,
         threshold=threshold,
         where={"OR": [first, {"spill": True}]} if where else None,
     )

@@ -9,7 +9,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.store.base import GetOp, InvalidNamespaceError
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp
 from pydantic import ValidationError
 
 from commonplace import (
@@ -169,6 +169,8 @@ ROWS: dict[str, Row] = {
     "value object": (on_store(lambda s: s.put(NS, "k", {"a": object()})), InvalidRecordError, r"value\.a="),
     "value key": (on_store(lambda s: s.put(NS, "k", {1: 2})), InvalidRecordError, "string as a key"),
     "put index": (on_store(lambda s: s.put(NS, "k", {"a": "x"}, index="a")), InvalidRecordError, "list of paths"),
+    "put index of numbers": (on_store(lambda s: s.put(NS, "k", {"a": "x"}, index=[1])), InvalidRecordError, r"index=\[1\]"),
+    "put a long number": (on_store(lambda s: s.put(NS, "k", {"a": 10**5000})), InvalidRecordError, r"value\.a=<int>"),
     "put ttl": (on_store(lambda s: s.put(NS, "k", {"a": 1}, ttl="5")), InvalidRecordError, "ttl='5'"),
     "put ttl NaN": (on_store(lambda s: s.put(NS, "k", {"a": 1}, ttl=NAN)), InvalidRecordError, "ttl=nan"),
     "get namespace": (on_store(lambda s: s.get("memories", "k")), InvalidNamespaceError, "a tuple"),
@@ -178,6 +180,8 @@ ROWS: dict[str, Row] = {
     "search top_k": (on_store(lambda s: s.search(NS, top_k=3)), TypeError, "top_k"),
     "search filter": (on_store(lambda s: s.search(NS, filter={"a": {"$x": 1}})), InvalidFilterError, r"\$x.*\$eq"),
     "search filter text": (on_store(lambda s: s.search(NS, filter="a")), InvalidFilterError, "mapping"),
+    "search filter number": (on_store(lambda s: s.search(NS, filter={1: 2})), InvalidFilterError, "part 1 must be a field"),
+    "list by tuples": (on_store(lambda s: s.batch([ListNamespacesOp(match_conditions=(("prefix", ("a",)),))])), InvalidRecordError, "must be a MatchCondition"),
     "list depth": (on_store(lambda s: s.list_namespaces(max_depth=0)), InvalidRecordError, "max_depth=0"),
     "batch of dicts": (on_store(lambda s: s.batch([{"key": "k"}])), InvalidRecordError, "an op of a store"),
     "batch of one": (on_store(lambda s: s.batch(GetOp(NS, "k"))), InvalidRecordError, "an op of a store"),
