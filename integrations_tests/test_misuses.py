@@ -258,6 +258,9 @@ class AsyncAnswering(Answering):
 
 OPENINGS: dict[str, tuple[dict[str, Any], str]] = {
     "int": ({"path": 3}, "path=3 must be the path"),
+    "line end": ({"path": "memory\n"}, r"path='memory\\n' must be the path"),
+    "in RAM": ({"path": ":memory:"}, "every memory is on disk.*TemporaryDirectory"),
+    "variable": ({"path": "$HOME/memory"}, "not of a variable.*expandvars"),
     "bytes": ({"path": b"x"}, "must be the path"),
     "config": ({"path": {"path": "x"}}, "must be the path"),
     "url": ({"path": "http://localhost:6333"}, "vectors=URL"),

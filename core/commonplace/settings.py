@@ -266,9 +266,23 @@ def to_folder(field: str, path: object, *, hint: str = "") -> str:
         InvalidRecordError: it is no path, or a URL.
     """
     shown = str(path) if isinstance(path, str | os.PathLike) else ""
-    if not shown.strip() or "\0" in shown or not is_sound(shown):
+    if not shown.strip() or any(one < " " for one in shown) or not is_sound(shown):
         raise InvalidRecordError(
             field=field, value=path, reason="must be the path of a folder", hint=hint
+        )
+    if shown == ":memory:":
+        raise InvalidRecordError(
+            field=field,
+            value=path,
+            reason="must be the path of a folder, as every memory is on disk",
+            hint="For one that is not kept, give a tempfile.TemporaryDirectory().name.",
+        )
+    if shown.startswith("$"):
+        raise InvalidRecordError(
+            field=field,
+            value=path,
+            reason="must be the path of a folder, not of a variable",
+            hint="Give os.path.expandvars(path), or ./ before the name of such a folder.",
         )
     if _HOST.fullmatch(shown):
         raise InvalidRecordError(
