@@ -5,8 +5,10 @@ name what is not found in this way.
 """
 
 import asyncio
+import copy
 import inspect
 import os
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -525,6 +527,13 @@ async def test_a_blocking_call_works_in_a_running_loop(shared: Memory) -> None:
     assert shared.search("tea", ALICE)
     with pytest.raises(TypeError, match="await"):
         await shared.search("tea", ALICE)  # type: ignore[misc]
+
+
+def test_an_open_memory_is_neither_pickled_nor_copied(tmp_path: Path) -> None:
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        for call in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="Open it again in each process"):
+                call(memory)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

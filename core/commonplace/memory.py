@@ -1168,6 +1168,10 @@ class Memory:
             if os.getpid() != parent.pid:
                 self._connect(Runtime.open(parent.location, self._settings, self._models))
 
+    def __reduce__(self) -> str:
+        """Refuse to be pickled or copied."""
+        raise TypeError("A Memory cannot be pickled or copied. Open it again in each process.")
+
     def __enter__(self) -> Self:
         """Return self."""
         return self
