@@ -1,8 +1,8 @@
 """Mapping between Strands' messages, entries and model calls and ours.
 
-- `text` blocks → `Message.text`, joined by line breaks; the text in `citationsContent` counts too.
-  More than a record holds becomes several messages. Tool traffic, images, documents, reasoning and
-  cache points are dropped.
+- `text` blocks → `Message.text`, joined by line breaks; the text in `citationsContent` counts too,
+  and a plain string in place of the blocks is one. More than a record holds becomes several
+  messages. Tool traffic, images, documents, reasoning and cache points are dropped.
 - `role` `user` and `assistant` → `Message.role`; Strands has no names and no times.
 - the id of our owner tag, or what the caller gives → `Message.id`; `tracking_id` → dropped, for
   the framework itself drops it on the way to a memory store.
@@ -17,7 +17,7 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -44,15 +44,29 @@ def custom_metadata(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return custom if isinstance(custom, Mapping) else {}
 
 
+def blocks_of(message: Mapping[str, Any]) -> list[Any]:
+    """Return a message's content blocks; a plain string is one, as agents take it too."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"text": content}]
+    return [*content] if isinstance(content, list | tuple) else []
+
+
+def in_blocks(message: StrandsMessage) -> StrandsMessage:
+    """Return a message with blocks in place of a plain string; the message itself without one."""
+    content: object = message.get("content")
+    return {**message, "content": blocks_of(message)} if isinstance(content, str) else message
+
+
 def text_of(message: Mapping[str, Any]) -> str:
     """Return a message's text; empty for a note, tool traffic and a recorded direct tool call."""
     if is_note(custom_metadata(message)):
         return ""
     texts = []
-    for block in message.get("content") or ():
+    for block in _mappings(blocks_of(message)):
         cited = block.get("citationsContent")
-        parts = cited.get("content") or () if isinstance(cited, Mapping) else (block,)
-        texts += [part["text"] for part in parts if type(part.get("text")) is str]
+        parts = _mappings(blocks_of(cited)) if isinstance(cited, Mapping) else [block]
+        texts += [part["text"] for part in parts if isinstance(part.get("text"), str)]
     text = clean("\n".join(texts))
     return "" if _DIRECT_CALL.search(text) else text
 
@@ -83,15 +97,19 @@ def answer_of(result: AgentResult) -> str:
 
 def tool_results(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the texts of the tools' results in messages."""
-    results = [block.get("toolResult") for one in messages for block in one.get("content") or ()]
-    contents = [one.get("content") or () for one in results if isinstance(one, Mapping)]
-    return [text_of({"content": content}) for content in contents]
+    blocks = [block for one in messages for block in _mappings(blocks_of(one))]
+    results = _mappings(block.get("toolResult") for block in blocks)
+    return [text_of({"content": one.get("content")}) for one in results]
 
 
 def conversation_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return all texts that a model is shown of a conversation, without notes."""
     texts = [*map(text_of, messages), *tool_results(messages)]
     return [text for text in texts if text]
+
+
+def _mappings(given: Iterable[object]) -> list[Mapping[str, Any]]:
+    return [one for one in given if isinstance(one, Mapping)]
 
 
 # -- entries and tool results --------------------------------------------------------------------
@@ -153,7 +171,7 @@ def add_note(call: ModelCallContext, matches: Sequence[Match], policy: Policy) -
     marked = {**custom_metadata(last), **mark(shown(matches, policy))}
     with_note = {
         **last,
-        "content": [*last["content"], {"text": f"\n\n{note}"}],
+        "content": [*blocks_of(last), {"text": f"\n\n{note}"}],
         "metadata": {**last.get("metadata", {}), "custom": marked},
     }
     messages = [*call.messages[:at], with_note, *call.messages[at + 1 :]]

@@ -24,6 +24,7 @@ from strands.types.content import Message as StrandsMessage
 from commonplace import InvalidRecordError, Memory, Scope, WrongTypeError
 from commonplace.agents import check_mapping
 
+from .convert import in_blocks
 from .multiagent import caller_of
 from .scope import is_agents, mark_as_agents, read_tag
 
@@ -91,9 +92,18 @@ class ExtractionRegistration(ExtractionTrigger):
         memories = _extracted.setdefault(context.agent, WeakKeyDictionary())
         if not memories:
             order = HookOrder.SDK_LAST
+            context.agent.add_hook(_use_blocks, BeforeInvocationEvent, order=order)
             context.agent.add_hook(_mark_question, BeforeInvocationEvent, order=order)
             context.agent.add_hook(_mark_answer, AfterModelCallEvent)
         memories.setdefault(self._memory, set()).add(self._scope)
+
+
+def _use_blocks(event: BeforeInvocationEvent) -> None:
+    """Put blocks in place of plain strings, at which the manager fails for all that it has."""
+    given = event.messages or []
+    in_place = [in_blocks(one) for one in given]
+    if any(one is not other for one, other in zip(given, in_place, strict=True)):
+        event.messages = in_place
 
 
 def _mark_question(event: BeforeInvocationEvent) -> None:

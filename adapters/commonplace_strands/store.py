@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from strands import Agent, ToolContext
 from strands.memory import (
@@ -61,7 +61,7 @@ from commonplace.agents import (
     to_query,
 )
 
-from .convert import changes_of, conversation_texts, text_of, to_entries
+from .convert import blocks_of, changes_of, conversation_texts, text_of, to_entries
 from .extraction import OwnedMetadata, extraction_config
 from .plugin import TurnFollower
 from .scope import is_agents, read_tag
@@ -284,16 +284,23 @@ class CommonplaceMemoryStore:
             How many messages were accepted; those without an owner are not.
 
         Raises:
-            InvalidRecordError: they are no messages of Strands; none was accepted.
+            InvalidRecordError: they are no messages of Strands; none was accepted. One that a
+                manager gives is left out instead, and logged.
             BackpressureError, StoreUnavailableError: not all were; retrying does no harm.
         """
-        _check_messages(messages)
+        check_list("messages", messages, "messages")
         numbers = context.sequence_numbers if context is not None else None
         if numbers is None:
+            for one in messages:
+                _check_message(one)
             converted = [self._convert(one, uuid.uuid4().hex) for one in messages]
         else:
             pairs = zip(messages, numbers, strict=True)
-            converted = [self._convert(one, f"{self._run_id}:{number}") for one, number in pairs]
+            converted = [
+                self._convert(one, f"{self._run_id}:{number}")
+                for one, number in pairs
+                if self._is_readable(one)
+            ]
         owned = [one for one in converted if one is not None]
         extra = self._policy.metadata
         extraction = Extraction(metadata=extra) if extra else None
@@ -351,6 +358,15 @@ class CommonplaceMemoryStore:
         scope = self._scope()
         return scope, self._shown.of(context, scope)
 
+    def _is_readable(self, message: StrandsMessage) -> bool:
+        try:
+            _check_message(message)
+        except InvalidRecordError as error:
+            # The framework would give the whole batch again and again because of one message.
+            self._agent_memory.warn("extraction", error)
+            return False
+        return True
+
     def _convert(self, message: StrandsMessage, key: str) -> tuple[Scope, list[Message]] | None:
         """Return a message's owner and parts; None if it has no owner or no text."""
         text = "" if is_agents(message) else text_of(message)
@@ -379,18 +395,21 @@ def _limit(options: object) -> int | None:
     return limit
 
 
-def _check_messages(messages: object) -> None:
-    check_list("messages", messages, "messages")
-    for one in cast("list[object]", messages):
-        is_message = isinstance(one, Mapping) and isinstance(one.get("role"), str)
-        content = one.get("content") if isinstance(one, Mapping) else None
-        if not is_message or not isinstance(content, list):
-            raise InvalidRecordError(
-                field="message",
-                value=one,
-                reason="must be a message of Strands",
-                hint="Give {'role': 'user', 'content': [{'text': '...'}]}.",
-            )
+def _check_message(given: object) -> None:
+    message: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or not isinstance(content, str | list):
+        _refuse("message", given, "must be a message of Strands")
+    for block in blocks_of(message):
+        if not isinstance(block, Mapping):
+            _refuse("content", block, "must be a content block of Strands")
+        if not isinstance(block.get("text", ""), str):
+            _refuse("text", block["text"], "must be a string")
+
+
+def _refuse(field: str, value: object, reason: str) -> NoReturn:
+    hint = "Give {'role': 'user', 'content': [{'text': '...'}]}."
+    raise InvalidRecordError(field=field, value=value, reason=reason, hint=hint)
 
 
 def _beginning_agent() -> Agent | None:

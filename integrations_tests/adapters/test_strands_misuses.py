@@ -74,6 +74,11 @@ def on_store(call: Callable[[CommonplaceMemoryStore], Any]) -> Callable[[Memory]
     return lambda memory: call(CommonplaceMemoryStore(memory, scope=ALICE))
 
 
+def on_messages(content: Any, role: str = "user") -> Callable[[Memory], Any]:
+    """Add a message of this content to a memory store."""
+    return on_store(lambda store: store.add_messages([{"role": role, "content": content}]))
+
+
 def on_sessions(call: Callable[[CommonplaceSessionRepository], Any]) -> Callable[[Memory], Any]:
     """Call a session repository of one user."""
     return lambda memory: call(CommonplaceSessionRepository(memory, ALICE))
@@ -84,6 +89,7 @@ def on_storage(call: Callable[[CommonplaceStorage], Any]) -> Callable[[Memory], 
     return lambda memory: call(CommonplaceStorage(memory, ALICE))
 
 
+HI: Any = {"role": "user", "content": [{"text": "hi"}]}
 MESSAGE = "must be a message of Strands.*'content': "
 ROWS: dict[str, Row] = {
     **{f"{kind} {name}": no_memory(make, name) for kind, make in MAKERS.items() for name in NO_MEMORIES},
@@ -155,7 +161,15 @@ ROWS: dict[str, Row] = {
     "messages None": (on_store(lambda s: s.add_messages(None)), InvalidRecordError, "messages=None must be a list"),
     "messages text": (on_store(lambda s: s.add_messages("hi")), InvalidRecordError, "messages='hi'"),
     "messages texts": (on_store(lambda s: s.add_messages(["hi"])), InvalidRecordError, f"message='hi' {MESSAGE}"),
-    "messages of OpenAI": (on_store(lambda s: s.add_messages([{"role": "user", "content": "hi"}])), InvalidRecordError, MESSAGE),
+    "message of no content": (on_messages(None), InvalidRecordError, MESSAGE),
+    "message of bytes": (on_messages(b"hi"), InvalidRecordError, f"b'hi'.*{MESSAGE}"),
+    "message of texts": (on_messages(["hi", "you"]), InvalidRecordError, "content='hi' must be a content block.*'content': "),
+    "message of a block": (on_messages([{"text": "hi"}, 3]), InvalidRecordError, "content=3 must be a content block"),
+    "message of an int": (on_messages([{"text": 3}]), InvalidRecordError, "text=3 must be a string.*'content': "),
+    "message of None": (on_messages([{"text": None}]), InvalidRecordError, "text=None must be a string"),
+    "message of a list": (on_messages([{"type": "text", "text": ["hi"]}]), InvalidRecordError, r"text=\['hi'\]"),
+    "message of a developer": (on_messages("hi", role="developer"), InvalidRecordError, "role='developer'"),
+    "second message": (on_store(lambda s: s.add_messages([HI, {"role": "user"}])), InvalidRecordError, MESSAGE),
     "messages without a role": (on_store(lambda s: s.add_messages([{"content": [{"text": "hi"}]}])), InvalidRecordError, MESSAGE),
     "one message": (on_store(lambda s: s.add_messages({"role": "user"})), InvalidRecordError, "must be a list"),
     "our message": (on_store(lambda s: s.add_messages([Message(text="hi")])), InvalidRecordError, MESSAGE),

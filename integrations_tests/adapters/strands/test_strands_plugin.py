@@ -653,6 +653,26 @@ class TestHazards:
 
         assert told("alice") == ["All right."]
 
+    def test_a_plain_string_is_read_as_a_text_block(self, memory, make, told):
+        memory.add("Miso is a black cat.", Scope(user_id="alice"), infer=False)
+        agent = make(MemoryPlugin(memory))
+        said = {"role": "user", "content": "What colour is Miso the cat?"}
+        agent([dict(said)], **of("alice"))
+
+        assert told("alice")[1:] == ["What colour is Miso the cat?", "All right."]
+        shown = agent.model.seen[0][0]["content"]
+        assert shown[0] == {"text": "What colour is Miso the cat?"}
+        assert "Miso is a black cat." in shown[1]["text"]
+        assert agent.messages[0]["content"] == said["content"]
+
+    @pytest.mark.parametrize("content", [[{"text": 3}], ["one", "two"]])
+    def test_blocks_of_another_shape_say_nothing(self, memory, make, told, caplog, content):
+        agent = make(MemoryPlugin(memory))
+        agent([{"role": "user", "content": content}], **of("alice"))
+
+        assert told("alice") == ["All right."]
+        assert not caplog.records
+
     def test_what_no_record_holds_is_cleaned_or_cut(self, memory, make, told):
         agent = make(MemoryPlugin(memory))
         agent("A\x00B" + "ü" * 20_000, **of("alice"))

@@ -288,6 +288,21 @@ class TestMessages:
 
         assert told("alice") == ["Let me see."]
 
+    @pytest.mark.parametrize("text", ["猫 is a cat.", "x", "a" * 40_000])
+    async def test_a_plain_string_is_one_text_block(self, store, memory, told, text):
+        count = await store.add_messages([{"role": "user", "content": text}])
+        memory.flush()
+
+        assert count == 1
+        assert "".join(told("alice")) == text
+
+    async def test_a_message_that_is_none_does_not_stop_the_manager(self, store, memory, told):
+        broken = [{"role": "user", "content": [{"text": 3}]}, "hi", {"role": "user"}]
+        count = await store.add_messages([*broken, said("One.")], numbered(0, 1, 2, 3))
+        memory.flush()
+
+        assert (count, told("alice")) == (1, ["One."])
+
     async def test_a_message_that_is_marked_as_a_note_is_never_kept(self, store, memory, told):
         marked = {**said("A note."), "metadata": {"custom": {"commonplace.note": {}}}}
         await store.add_messages([marked], numbered(0))
@@ -384,6 +399,20 @@ class TestExtraction:
         await agent.memory_manager.flush()
 
         assert extractor.batches == [["I am alice."] * 2, ["I am bob."], ["I am alice."]]
+
+    @pytest.mark.parametrize("extractor", [None, EachIsAFact()])
+    async def test_a_plain_string_is_extracted_as_one_text(self, memory, make, told, extractor):
+        config = ExtractionConfig(trigger=InvocationTrigger())
+        if extractor is not None:
+            config["extractor"] = extractor
+        manager = MemoryManager(stores=[CommonplaceMemoryStore(memory, extraction=config)])
+        agent = make(MemoryPlugin(memory), memory_manager=manager)
+        await agent.invoke_async([{"role": "user", "content": "Miso is a cat."}], **of("alice"))
+        await manager.flush()
+        memory.flush()
+
+        kept = ["Fact: Miso is a cat."] if extractor else ["Miso is a cat.", "All right."]
+        assert sorted(told("alice")) == sorted(kept)
 
     async def test_a_text_no_record_holds_does_not_stop_the_others(
         self, memory, make, told, caplog
