@@ -4,15 +4,23 @@ Sessions are rows of JSON in the memory's checkpoints, one thread for each sessi
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from strands.session.session_repository import SessionRepository
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
 from commonplace import InvalidRecordError, InvalidScopeError, Memory, Scope, WrongTypeError
-from commonplace.agents import check_memory, check_scope, hinting_init, in_session
+from commonplace.agents import (
+    check_mapping,
+    check_memory,
+    check_name,
+    check_scope,
+    hinting_init,
+    in_session,
+)
 from commonplace.ports import Address, Blob, Checkpoint, Selection
 
 if TYPE_CHECKING:
@@ -22,6 +30,8 @@ _SESSION = "session", "session"  # the one row of its table
 _DIGITS = 20
 _BLOB_TYPE = "strands/json"
 _PAGE_SIZE = 256
+_MOST = 2**63 - 1
+_MESSAGE = "{'role': 'user', 'content': [{'text': '...'}]}"
 
 
 @hinting_init
@@ -66,7 +76,7 @@ class CommonplaceSessionRepository(SessionRepository):
         if rows.find(*_SESSION) is not None:
             message = f"Session {session.session_id} already exists"
             raise SessionException(message)
-        rows.put(*_SESSION, session.to_dict())
+        rows.put(*_SESSION, _encode("session", session, session.to_dict))
         return session
 
     def read_session(self, session_id: str, **_: Any) -> Session | None:
@@ -92,14 +102,15 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such session.
         """
-        _check_type("session_agent", session_agent, SessionAgent)
-        rows = self._rows(session_id)
+        _check_agent(session_agent)
+        name = session_agent.agent_id
+        rows = self._rows(session_id, agent_id=name)
         rows.get(*_SESSION)
-        rows.put("agents", session_agent.agent_id, session_agent.to_dict())
+        rows.put("agents", name, _encode("session_agent", session_agent, session_agent.to_dict))
 
     def read_agent(self, session_id: str, agent_id: str, **_: Any) -> SessionAgent | None:
         """Read an agent; None if the session has none of this name."""
-        row = self._rows(session_id).find("agents", agent_id)
+        row = self._rows(session_id, agent_id=agent_id).find("agents", agent_id)
         return None if row is None else SessionAgent.from_dict(row)
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
@@ -108,10 +119,11 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such agent.
         """
-        _check_type("session_agent", session_agent, SessionAgent)
-        rows, name = self._rows(session_id), session_agent.agent_id
+        _check_agent(session_agent)
+        name = session_agent.agent_id
+        rows = self._rows(session_id, agent_id=name)
         session_agent.created_at = rows.get("agents", name)["created_at"]
-        rows.put("agents", name, session_agent.to_dict())
+        rows.put("agents", name, _encode("session_agent", session_agent, session_agent.to_dict))
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -123,16 +135,18 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such agent.
         """
-        _check_type("session_message", session_message, SessionMessage)
-        rows, number = self._rows(session_id), _number(session_message.message_id)
+        number = _number_of(session_message)
+        rows = self._rows(session_id, agent_id=agent_id)
         rows.get("agents", agent_id)
-        rows.put(_messages(agent_id), number, session_message.to_dict())
+        data = _encode("session_message", session_message, session_message.to_dict)
+        rows.put(_messages(agent_id), number, data)
 
     def read_message(
         self, session_id: str, agent_id: str, message_id: int, **_: Any
     ) -> SessionMessage | None:
         """Read a message; None if the agent has none of this number."""
-        row = self._rows(session_id).find(_messages(agent_id), _number(message_id))
+        rows = self._rows(session_id, agent_id=agent_id)
+        row = rows.find(_messages(agent_id), _number(message_id))
         return None if row is None else SessionMessage.from_dict(row)
 
     def update_message(
@@ -143,10 +157,11 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such message.
         """
-        _check_type("session_message", session_message, SessionMessage)
-        rows, number = self._rows(session_id), _number(session_message.message_id)
+        number = _number_of(session_message)
+        rows = self._rows(session_id, agent_id=agent_id)
         session_message.created_at = rows.get(_messages(agent_id), number)["created_at"]
-        rows.put(_messages(agent_id), number, session_message.to_dict())
+        data = _encode("session_message", session_message, session_message.to_dict)
+        rows.put(_messages(agent_id), number, data)
 
     def list_messages(
         self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **_: Any
@@ -156,12 +171,10 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such agent.
         """
-        for name, value in (("limit", limit), ("offset", offset)):
-            if value is not None and (type(value) is not int or value < 0):
-                raise InvalidRecordError(
-                    field=name, value=value, reason="must be a whole number from 0"
-                )
-        rows = self._rows(session_id)
+        _check_count("offset", offset)
+        if limit is not None:
+            _check_count("limit", limit)
+        rows = self._rows(session_id, agent_id=agent_id)
         rows.get("agents", agent_id)
         found = rows.list(_messages(agent_id), offset=offset, limit=limit)
         return [SessionMessage.from_dict(one) for one in found]
@@ -174,15 +187,17 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such session.
         """
-        rows = self._rows(session_id)
+        rows = self._multi_agent_rows(session_id, multi_agent)
         rows.get(*_SESSION)
-        rows.put("multi_agents", multi_agent.id, multi_agent.serialize_state())
+        data = _encode("multi_agent", multi_agent, multi_agent.serialize_state)
+        rows.put("multi_agents", multi_agent.id, data)
 
     def read_multi_agent(
         self, session_id: str, multi_agent_id: str, **_: Any
     ) -> dict[str, Any] | None:
         """Read the state of a graph or swarm; None if the session has none of this name."""
-        return self._rows(session_id).find("multi_agents", multi_agent_id)
+        rows = self._rows(session_id, multi_agent_id=multi_agent_id)
+        return rows.find("multi_agents", multi_agent_id)
 
     def update_multi_agent(self, session_id: str, multi_agent: "MultiAgentBase", **_: Any) -> None:
         """Replace the state of a graph or swarm.
@@ -190,13 +205,31 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is none of this name.
         """
-        rows = self._rows(session_id)
+        rows = self._multi_agent_rows(session_id, multi_agent)
         rows.get("multi_agents", multi_agent.id)
-        rows.put("multi_agents", multi_agent.id, multi_agent.serialize_state())
+        data = _encode("multi_agent", multi_agent, multi_agent.serialize_state)
+        rows.put("multi_agents", multi_agent.id, data)
 
     # -- wiring --------------------------------------------------------------------------------
 
-    def _rows(self, session_id: str) -> "SessionRows":
+    def _multi_agent_rows(self, session_id: str, multi_agent: "MultiAgentBase") -> "SessionRows":
+        if not hasattr(multi_agent, "id") or not hasattr(multi_agent, "serialize_state"):
+            raise WrongTypeError(
+                field="multi_agent",
+                value=multi_agent,
+                takes="a MultiAgentBase of Strands",
+                hint="Pass the graph or swarm itself.",
+            )
+        return self._rows(session_id, multi_agent_id=multi_agent.id)
+
+    def _rows(self, session_id: str, **names: object) -> "SessionRows":
+        """Return the rows of a session.
+
+        Args:
+            names: what is read or written in it, by the parameter that names it.
+        """
+        for field, name in names.items():
+            check_name(field, name)
         if type(session_id) is not str or not session_id:
             raise InvalidScopeError(
                 field="session_id", value=session_id, reason="must name a session"
@@ -214,17 +247,59 @@ def _check_type(field: str, given: object, wanted: type) -> None:
         )
 
 
+def _check_agent(given: SessionAgent) -> None:
+    _check_type("session_agent", given, SessionAgent)
+    check_mapping("state", given.state, "{'turns': 1}")
+
+
+def _check_count(field: str, value: object) -> None:
+    if type(value) is not int or not 0 <= value <= _MOST:
+        raise InvalidRecordError(
+            field=field, value=value, reason=f"must be a whole number from 0 to {_MOST}"
+        )
+
+
 def _messages(agent_id: str) -> str:
     return f"messages of {agent_id}"
 
 
-def _number(message_id: object) -> str:
+def _number_of(given: SessionMessage) -> str:
+    _check_type("session_message", given, SessionMessage)
+    check_mapping("message", given.message, _MESSAGE)
+    if given.redact_message is not None:
+        check_mapping("redact_message", given.redact_message, _MESSAGE)
+    return _number(given.message_id)
+
+
+def _number(message_id: int) -> str:
     """Write a number so that texts have the order of numbers."""
-    if type(message_id) is not int or message_id < 0:
-        raise InvalidRecordError(
-            field="message_id", value=message_id, reason="must be a whole number from 0"
-        )
+    _check_count("message_id", message_id)
     return f"{message_id:0{_DIGITS}}"
+
+
+def _encode(field: str, given: object, to_row: Callable[[], object]) -> bytes:
+    """Write a row as JSON.
+
+    Raises:
+        InvalidRecordError: JSON cannot hold it.
+    """
+    try:
+        # A message may hold lone surrogates.
+        text = json.dumps(to_row(), ensure_ascii=False, default=partial(_refuse, field))
+        return text.encode("utf-8", "surrogatepass")
+    except InvalidRecordError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        _refuse(field, given, f" ({error})")
+
+
+def _refuse(field: str, value: object, why: str = "") -> NoReturn:
+    raise InvalidRecordError(
+        field=field,
+        value=value,
+        reason=f"cannot be kept as JSON{why}",
+        hint="Keep texts, numbers, bytes, lists and dicts of them.",
+    )
 
 
 class SessionRows:
@@ -240,10 +315,8 @@ class SessionRows:
         self._scope = scope
         self._thread = f"strands/{scope.key}"
 
-    def put(self, table: str, name: str, row: Mapping[str, Any]) -> None:
-        """Write or replace a row, durably."""
-        # A message may hold lone surrogates.
-        data = json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    def put(self, table: str, name: str, data: bytes) -> None:
+        """Write or replace a row, which is JSON, durably."""
         checkpoint = Checkpoint(
             address=Address(thread=self._thread, namespace=table, id=name),
             body=Blob(type=_BLOB_TYPE, data=data),

@@ -1,12 +1,15 @@
 """Misuses of the Strands adapter by a newcomer."""
 
+import re
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import pytest
 from strands.models import BedrockModel
+from strands.multiagent import MultiAgentBase
 from strands.types.exceptions import SessionException, StorageError
-from strands.types.session import Session
+from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
 from commonplace import (
     InvalidFilterError,
@@ -19,6 +22,7 @@ from commonplace import (
     Scope,
     WrongTypeError,
 )
+from commonplace.ports import Address, Selection
 from commonplace.testing.fakes import ScriptedChat
 from commonplace_strands import (
     CommonplaceMemoryStore,
@@ -84,12 +88,64 @@ def on_sessions(call: Callable[[CommonplaceSessionRepository], Any]) -> Callable
     return lambda memory: call(CommonplaceSessionRepository(memory, ALICE))
 
 
+def in_session(call: Callable[[CommonplaceSessionRepository], Any]) -> Callable[[Memory], Any]:
+    """Call a session repository that has a session with an agent; what was there stays."""
+
+    def run(memory: Memory) -> None:
+        sessions = CommonplaceSessionRepository(memory, ALICE)
+        sessions.create_session(Session("s", SessionType.AGENT))
+        sessions.create_agent("s", state_of({}))
+        before = _rows(memory)
+        try:
+            call(sessions)
+        finally:
+            after = _rows(memory)
+            sessions.delete_session("s")
+            assert after == before
+
+    return run
+
+
+def _rows(memory: Memory) -> list[tuple[Address, bytes]]:
+    return [(one.address, one.body.data) for one in memory.checkpoints.page(Selection(), limit=100)]
+
+
+def state_of(state: Any, agent_id: Any = "cook") -> SessionAgent:
+    """Make an agent of a session, of this state."""
+    return SessionAgent(agent_id, state, {})
+
+
+class Crew(MultiAgentBase):
+    """Several agents, whose state no store can keep."""
+
+    def __init__(self, name: Any) -> None:
+        self.id = name
+
+    async def invoke_async(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    def serialize_state(self) -> dict[str, Any]:
+        return {"agents": object()}
+
+
 def on_storage(call: Callable[[CommonplaceStorage], Any]) -> Callable[[Memory], Any]:
     """Call a storage of one user."""
     return lambda memory: call(CommonplaceStorage(memory, ALICE))
 
 
 HI: Any = {"role": "user", "content": [{"text": "hi"}]}
+CIRCLE: dict[str, Any] = {}
+CIRCLE["a"] = CIRCLE
+NO_NAMES: list[Any] = [None, 3, "", "\ud800", "a\0", ["a"], "a" * 300]
+OF_AGENTS: dict[str, Callable[[CommonplaceSessionRepository, Any], Any]] = {
+    "create": lambda sessions, name: sessions.create_agent("s", state_of({}, name)),
+    "read": lambda sessions, name: sessions.read_agent("s", name),
+    "update": lambda sessions, name: sessions.update_agent("s", state_of({}, name)),
+    "create message": lambda sessions, name: sessions.create_message("s", name, SessionMessage(HI, 0)),
+    "read message": lambda sessions, name: sessions.read_message("s", name, 0),
+    "update message": lambda sessions, name: sessions.update_message("s", name, SessionMessage(HI, 0)),
+    "list messages": lambda sessions, name: sessions.list_messages("s", name),
+}  # fmt: skip
 MESSAGE = "must be a message of Strands.*'content': "
 ROWS: dict[str, Row] = {
     **{f"{kind} {name}": no_memory(make, name) for kind, make in MAKERS.items() for name in NO_MEMORIES},
@@ -191,6 +247,26 @@ ROWS: dict[str, Row] = {
     "message text": (on_sessions(lambda s: s.create_message("s", "a", "hi")), WrongTypeError, "a SessionMessage"),
     "message dict": (on_sessions(lambda s: s.update_message("s", "a", {})), WrongTypeError, "session_message=dict"),
     "message number": (on_sessions(lambda s: s.read_message("s", "a", "1")), InvalidRecordError, "message_id='1'"),
+    "message number too large": (on_sessions(lambda s: s.read_message("s", "a", 2**63)), InvalidRecordError, "message_id=9223372036854775808 must be a whole"),
+    "message number of text": (on_sessions(lambda s: s.create_message("s", "a", SessionMessage(HI, "1"))), InvalidRecordError, "message_id='1'"),
+    "message of another kind": (on_sessions(lambda s: s.create_message("s", "a", SessionMessage("hi", 0))), InvalidRecordError, "message='hi' must be a dict.*'content': "),
+    "message redacted": (on_sessions(lambda s: s.update_message("s", "a", SessionMessage(HI, 0, "no"))), InvalidRecordError, "redact_message='no' must be a dict"),
+    "message of a set": (in_session(lambda s: s.create_message("s", "cook", SessionMessage({"role": {1}}, 0))), InvalidRecordError, r"session_message=\{1\} cannot be kept as JSON.*texts, numbers"),
+    **{f"{method} of agent {name!r:.10}": (on_sessions(lambda s, call=call, name=name: call(s, name)), InvalidRecordError, f"agent_id={re.escape(repr(name)[:10])}.* must ") for method, call in OF_AGENTS.items() for name in NO_NAMES},
+    "state text": (in_session(lambda s: s.create_agent("s", state_of("x"))), InvalidRecordError, "state='x' must be a dict"),
+    "state of a set": (in_session(lambda s: s.create_agent("s", state_of({"a": [{1}]}))), InvalidRecordError, r"session_agent=\{1\} cannot be kept as JSON.*texts, numbers"),
+    "state of an object": (in_session(lambda s: s.update_agent("s", state_of({"a": object()}))), InvalidRecordError, "cannot be kept as JSON"),
+    "state of a lock": (in_session(lambda s: s.update_agent("s", state_of({"a": Lock()}))), InvalidRecordError, "session_agent=.*cannot be kept as JSON .*lock"),
+    "state of other keys": (in_session(lambda s: s.update_agent("s", state_of({(1, 2): 3}))), InvalidRecordError, "cannot be kept as JSON .*keys"),
+    "state in itself": (in_session(lambda s: s.update_agent("s", state_of(CIRCLE))), InvalidRecordError, "cannot be kept as JSON .*recursion"),
+    "session of an object": (on_sessions(lambda s: s.create_session(Session("new", object()))), InvalidRecordError, "cannot be kept as JSON"),
+    "graph text": (on_sessions(lambda s: s.create_multi_agent("s", "x")), WrongTypeError, "multi_agent=str must be a MultiAgentBase of Strands.*graph or swarm"),
+    "graph None": (on_sessions(lambda s: s.update_multi_agent("s", None)), WrongTypeError, "multi_agent=None"),
+    "graph class": (on_sessions(lambda s: s.create_multi_agent("s", Crew)), WrongTypeError, "multi_agent=the class Crew"),
+    "graph of None": (on_sessions(lambda s: s.create_multi_agent("s", Crew(None))), InvalidRecordError, "multi_agent_id=None"),
+    "graph of an object": (in_session(lambda s: s.create_multi_agent("s", Crew("crew"))), InvalidRecordError, "multi_agent=.*object.* cannot be kept as JSON"),
+    "graph name": (on_sessions(lambda s: s.read_multi_agent("s", ["x"])), InvalidRecordError, r"multi_agent_id=\['x'\]"),
+    "messages offset too large": (on_sessions(lambda s: s.list_messages("s", "a", offset=2**63)), InvalidRecordError, "offset="),
     "messages limit": (on_sessions(lambda s: s.list_messages("s", "a", limit="3")), InvalidRecordError, "limit='3'"),
     "messages offset": (on_sessions(lambda s: s.list_messages("s", "a", offset=-1)), InvalidRecordError, "offset=-1"),
     # -- storage
