@@ -52,6 +52,11 @@ def rows(done: Result) -> list[list[str]]:
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
+def metadata(*given: str) -> list[str]:
+    """Write metadata as words of a command."""
+    return [word for one in given for word in ("--metadata", one)]
+
+
 # -- add -------------------------------------------------------------------------------------------
 
 
@@ -98,6 +103,11 @@ def test_add_takes_the_whole_scope_a_kind_and_metadata(run, tmp_path: Path):
         (("a text", "--user", "alice", "--kind", "joke"), "kind='joke'"),
         (("a text", "--user", "alice", "--metadata", "plain"), "must be KEY=TEXT"),
         (("a text", "--user", "alice", "--metadata", "n:=one"), "must be KEY:=JSON"),
+        (
+            ("a text", "--user", "alice", *metadata("a=1", "a=2")),
+            "'a=2' gives 'a' twice",
+        ),
+        (("a text", "--user", "alice", *metadata("a:=1", "b=1", "a=1")), "'a=1' gives 'a' twice"),
         ((" ", "--user", "alice"), "text=' '"),
     ],
 )
@@ -107,6 +117,32 @@ def test_a_wrong_add_is_bad_usage(run, tmp_path: Path, words: tuple[str, ...], s
     assert done.exit_code == 2
     assert said in done.stderr
     assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("add", "a text", "--user", "alice", "--user", "bob"), "--user"),
+        (("add", "--user=alice", "a text", "--user", "alice"), "--user"),
+        (("search", "tea", "--agent", "a", "--user", "alice", "--agent", "b"), "--agent"),
+        (("list", "--user", "alice", "--limit", "3", "--limit", "4"), "--limit"),
+        (("forget", "--session", "a", "--session", "b", "--yes"), "--session"),
+        (("doctor", "memory", "--embedder", "a", "--embedder", "b"), "--embedder"),
+        (("import", "file", "a", "b", "--embedder", "a", "--embedder", "b"), "--embedder"),
+        (("import", "mem0", "a", "b", "--embedder", "a", "--embedder", "b"), "--embedder"),
+    ],
+)
+def test_an_option_that_is_given_twice_is_bad_usage(run, ids, words: tuple[str, ...], option: str):
+    before = parsed(run("list", "--user", "alice", "--json"))
+    done = run(*words)
+
+    assert done.exit_code == 2
+    assert f"{option} is given twice. Give it once." in done.stderr
+    assert parsed(run("list", "--user", "alice", "--json")) == before
+
+
+def test_a_flag_that_is_given_twice_is_given(run, ids):
+    assert len(parsed(run("list", "--user", "alice", "--json", "--json"))["records"]) == 3
 
 
 @pytest.mark.parametrize("text", [" ", "a text"])

@@ -17,6 +17,7 @@ try:
 except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
+from .commands import Commands
 from .memories import memories
 from .operators import imports, operators
 from .output import answer, exit_on_error
@@ -36,7 +37,7 @@ class Importers(TyperGroup):
         """Find a subcommand of ours, or load an adapter's."""
         found = super().get_command(ctx, cmd_name)
         for one in entry_points(group=GROUP, name=cmd_name) if found is None else ():
-            alone = typer.Typer(add_completion=False)
+            alone = Commands(add_completion=False)
             loaded = exit_on_error()(one.load)()
             alone.command(cmd_name)(exit_on_error(_IMPORTING)(loaded))
             return typer.main.get_command(alone)

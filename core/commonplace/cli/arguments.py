@@ -10,7 +10,7 @@ from typing import Any
 
 from ..admin import require_memory
 from ..admin.files import DATABASE
-from ..errors import InvalidRecordError
+from ..errors import InvalidRecordError, short_repr
 from ..memory import Memory
 from ..model import Scope
 from ..ports.models import Embedder
@@ -192,7 +192,7 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
     """Parse metadata: `key=text`, or `key:=JSON` for a number and what else is no text.
 
     Raises:
-        InvalidRecordError: there is no `=`, or the JSON is none.
+        InvalidRecordError: there is no `=`, the JSON is none, or a key is given twice.
     """
     found: dict[str, Any] = {}
     for one in given or ():
@@ -204,11 +204,16 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
                 reason="must be KEY=TEXT",
                 hint="Or KEY:=JSON, such as --metadata year:=2026.",
             )
-        if not key.endswith(":"):
-            found[key] = value
-            continue
+        is_text, name = not key.endswith(":"), key.removesuffix(":")
+        if name in found:
+            raise InvalidRecordError(
+                field="metadata",
+                value=one,
+                reason=f"gives {short_repr(name)} twice",
+                hint='Give each key once, and several values as KEY:=["one", "two"].',
+            )
         try:
-            found[key.removesuffix(":")] = json.loads(value)
+            found[name] = value if is_text else json.loads(value)
         except (ValueError, RecursionError) as error:
             raise InvalidRecordError(
                 field="metadata", value=one, reason=f"must be KEY:=JSON ({error})"

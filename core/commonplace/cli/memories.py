@@ -15,6 +15,7 @@ except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
 from . import arguments
+from .commands import Commands
 from .labels import receipt_label
 from .options import (
     SENTENCE,
@@ -65,7 +66,7 @@ RecordId = Annotated[
 Text = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="What to remember.", show_default=False)
 ]
-memories = typer.Typer()
+memories = Commands()
 
 
 @memories.command(rich_help_panel="Memories")

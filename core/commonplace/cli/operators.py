@@ -17,6 +17,7 @@ except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
 from . import arguments
+from .commands import Commands
 from .labels import contents_label, table_label
 from .options import SENTENCE, AsJson, EmbedderName, OptionalPlaceName, PlaceName
 from .output import FAILURE, answer, document, exit_on_error, say, size, table
@@ -30,8 +31,8 @@ _REBUILDING = "The index in use is whole; run the same command again: it goes on
 _RETRYING = "What was retried is not lost; run the same command again."
 _SALVAGING = "The damaged file is as it was; run the same command again: it begins anew."
 
-operators = typer.Typer()
-imports = typer.Typer()
+operators = Commands()
+imports = Commands()
 
 
 @operators.command(rich_help_panel="Operators")
