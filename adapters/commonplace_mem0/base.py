@@ -27,6 +27,7 @@ from commonplace.agents import (
     hinting_init,
     on,
     run_plan,
+    short_repr,
 )
 from commonplace.ports import Embedder
 
@@ -119,7 +120,9 @@ class Mem0Base:
                 "core= is open already: leave out vector_store, embedder and llm."
             )
         if read.fallback not in (None, "embedded"):
-            raise ConfigurationError(f"fallback={read.fallback!r} must be 'embedded' or left out.")
+            raise ConfigurationError(
+                f"fallback={short_repr(read.fallback)} must be 'embedded' or left out."
+            )
         graph = read_section("graph_store", read.graph_store)
         self.config = config
         self._location = find_location(
@@ -367,8 +370,8 @@ def _check_dimensions(location: Mem0Location, embedder: Embedder | None) -> None
     actual = 512 if embedder is None or wanted is None else embedder.dimensions
     if wanted not in (None, actual):
         raise ConfigurationError(
-            f"vector_store says embedding_model_dims={wanted}, the embedder gives {actual}. "
-            "Leave it out, or configure the embedder that it was meant for."
+            f"vector_store says embedding_model_dims={short_repr(wanted)}, the embedder gives "
+            f"{actual}. Leave it out, or configure the embedder that it was meant for."
         )
 
 

@@ -5,16 +5,20 @@ and dicts are never changed, because a live model may be among the values. Keys 
 are named in one warning, or refused when strict.
 """
 
+import ipaddress
 import logging
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
-from commonplace import Settings
+from commonplace import InvalidRecordError, Settings
+from commonplace.agents import check_name, is_sound, short_repr
 
 from .arguments import Compat
 from .exceptions import ConfigurationError
@@ -34,8 +38,12 @@ _NEO4J = ("url", "username", "password", "database", "base_label")
 _CREDENTIALS = ("username", "password")
 _FOLDERS = ("faiss", "chroma")
 _DEFAULT_COLLECTION = "mem0"
-# Arguments of the core's `Memory.open`, which mem0 never had: a user who gives them means them.
-_NOT_MEM0 = {"path", "vectors", "graph", "journal", "chat", "settings"}
+# Arguments of the core's `Memory.open`, and keys of a store that stand outside of its section: mem0
+# never had them here, and a user who gives them means them.
+_NOT_MEM0 = {
+    "path", "vectors", "graph", "journal", "chat", "settings",
+    "host", "port", "url", "collection_name",
+}  # fmt: skip
 _WARNINGS = {
     "no_model": "No language model is configured, so add() stores texts as they are. Configure "
     '"llm", or pass infer=False to say that this is meant.',
@@ -193,9 +201,10 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
     known = {one.name for one in fields(MemoryConfig)}
     if meant := sorted(_NOT_MEM0 & values.keys()):
         raise ConfigurationError(
-            f"config[{meant[0]!r}]={values[meant[0]]!r} is no key of mem0's. For a folder give "
-            '{"vector_store": {"provider": "qdrant", "config": {"path": ...}}}; or open the '
-            "memory yourself: Memory(core=commonplace.Memory.open(...))."
+            f"config[{meant[0]!r}]={_shown(values[meant[0]])} is no key of mem0's. For a folder "
+            'give {"vector_store": {"provider": "qdrant", "config": {"path": ...}}}, for a server '
+            "url in the place of path; or open the memory yourself: "
+            "Memory(core=commonplace.Memory.open(...))."
         )
     unknown.add("", [name for name in values if name not in known])
     found = {name: value for name, value in values.items() if name in known and value is not None}
@@ -203,7 +212,7 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
         wanted = _TYPES.get(name, object)
         if not isinstance(value, wanted):
             raise ConfigurationError(
-                f"config[{name!r}]={value!r} must be of the type {wanted.__name__}."
+                f"config[{name!r}]={short_repr(value)} must be of the type {wanted.__name__}."
             )
     return MemoryConfig(**found)
 
@@ -226,7 +235,9 @@ def read_section(name: str, given: object) -> ConfigSection | None:
     config = values.pop("config", None)
     provider = values.pop("provider", None)
     if not isinstance(provider, str) or not provider:
-        raise ConfigurationError(f"{name}.provider={provider!r} must be the name of a provider.")
+        raise ConfigurationError(
+            f"{name}.provider={short_repr(provider)} must be the name of a provider."
+        )
     inner = _values(config) if config is not None else {}
     if inner is None:
         raise ConfigurationError(
@@ -243,7 +254,7 @@ def check_compat(compat: object) -> None:
         ConfigurationError: it is another one.
     """
     if compat not in ("auto", "v1", "v2"):
-        raise ConfigurationError(f"compat={compat!r} must be 'auto', 'v1' or 'v2'.")
+        raise ConfigurationError(f"compat={short_repr(compat)} must be 'auto', 'v1' or 'v2'.")
 
 
 def _values(given: object) -> dict[str, Any] | None:
@@ -298,24 +309,23 @@ def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[
         path = given.values.get("path")
         if path is None:
             raise ConfigurationError(f"vector_store {given.provider!r} needs a path here.")
+        _check_path(path)
         rest = [name for name in given.values if name not in ("path", "collection_name")]
         unknown.add("vector_store.config", rest)
         unknown.add("vector_store", [f"provider={given.provider} (our engine is used in {path})"])
-        return {"path": _folder(path, given.values.get("collection_name"))}
+        return {"path": _folder(given.values)}
     if given.provider != "qdrant":
         raise ConfigurationError(
-            f"vector_store.provider={given.provider!r} is not supported. Use 'qdrant', a server "
-            "or none, and import its memories with `commonplace import mem0`."
+            f"vector_store.provider={short_repr(given.provider)} is not supported. Use 'qdrant', a "
+            "server or none, and import its memories with `commonplace import mem0`."
         )
     values = dict(given.values)
     if wrong := sorted(set(values) - set(_QDRANT)):
         raise ConfigurationError(
-            f"vector_store.config has unknown keys {wrong}. There are: {', '.join(_QDRANT)}."
+            f"vector_store.config has unknown keys {short_repr(wrong)}. "
+            f"There are: {', '.join(_QDRANT)}."
         )
-    if not isinstance(values.get("path", ""), str | PathLike):
-        raise ConfigurationError(
-            f"vector_store.config.path={values['path']!r} must be the path of a folder."
-        )
+    _check_path(values.get("path", ""))
     if values.get("path") == str(Path(tempfile.gettempdir()) / "qdrant"):
         del values["path"]  # mem0's own default
     size = {"dimensions": values.get("embedding_model_dims")}
@@ -327,23 +337,22 @@ def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[
         return {"vectors": _server_url(values), **size}
     if "api_key" in values:
         raise ConfigurationError("vector_store.config has an api_key and no host or url. Give one.")
-    return {"path": _folder(values.get("path"), values.get("collection_name")), **size}
+    return {"path": _folder(values), **size}
 
 
 def _server_url(values: Mapping[str, Any]) -> str:
     if "url" in values:
-        parts = urlsplit(str(values["url"]))
-        if not parts.scheme or not parts.hostname:
-            raise ConfigurationError(
-                "vector_store.config.url must be a URL, such as http://localhost:6333."
-            )
-        scheme, host, port = parts.scheme, parts.hostname, parts.port or 6333
+        parts = split_url("vector_store.config.url", values["url"], "http://localhost:6333.")
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port or 6333
     else:
-        scheme, host, port = "http", str(values["host"]), values.get("port", 6333)
+        scheme, host, port = "http", values["host"], values.get("port", 6333)
         scheme = "https" if values.get("https") else scheme
+        _check_server(host, port)
     scheme = {"http": "qdrant"}.get(scheme, scheme)
-    key = f"{quote(str(values['api_key']), safe='')}@" if values.get("api_key") else ""
-    name = quote(str(values.get("collection_name", _DEFAULT_COLLECTION)), safe="")
+    host = f"[{host}]" if ":" in host else host
+    given = values.get("api_key")
+    key = f"{_quoted('vector_store.config.api_key', given)}@" if given else ""
+    name = quote(_collection(values), safe="")
     # mem0 speaks HTTP, so the other port may not be open.
     return f"{scheme}://{key}{host}:{port}/{name}?prefer_grpc=false"
 
@@ -374,36 +383,121 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
         return None
     if given.provider != "neo4j":
         raise ConfigurationError(
-            f"graph_store.provider={given.provider!r} is not supported. Use 'neo4j' or 'embedded'."
+            f"graph_store.provider={short_repr(given.provider)} is not supported. Use "
+            "'neo4j' or 'embedded'."
         )
     values = given.values
     if not values and Settings.from_env().graph:
         return None
     if wrong := sorted(set(values) - set(_NEO4J)):
         raise ConfigurationError(
-            f"graph_store.config has unknown keys {wrong}. There are: {', '.join(_NEO4J)}."
+            f"graph_store.config has unknown keys {short_repr(wrong)}. "
+            f"There are: {', '.join(_NEO4J)}."
         )
     if values.get("base_label"):
         unknown.add("graph_store.config", ["base_label (our labels are always set)"])
     if ("username" in values) != ("password" in values):
         raise ConfigurationError("graph_store.config has one of username and password. Give both.")
-    parts = urlsplit(str(values.get("url", "")))
-    if not parts.scheme or not parts.hostname:
-        raise ConfigurationError(
-            "graph_store.config.url must be a URL, such as neo4j://localhost:7687. Give it, or "
-            "set COMMONPLACE_GRAPH, or name the provider 'embedded'."
-        )
+    parts = split_url(
+        "graph_store.config.url",
+        values.get("url", ""),
+        "neo4j://localhost:7687. Give it, or set COMMONPLACE_GRAPH, or name the provider "
+        "'embedded'.",
+    )
     user, at, host = parts.netloc.rpartition("@")
     if "username" in values:
-        user, at = ":".join(quote(str(values[one]), safe="") for one in _CREDENTIALS), "@"
-    database = f"/{quote(str(values['database']), safe='')}" if "database" in values else ""
+        quoted = [_quoted(f"graph_store.config.{one}", values[one]) for one in _CREDENTIALS]
+        user, at = ":".join(quoted), "@"
+    database = ""
+    if "database" in values:
+        database = f"/{_quoted('graph_store.config.database', values['database'])}"
     options = f"?{parts.query}" if parts.query else ""
     return f"{parts.scheme}://{user}{at}{host}{database or parts.path}{options}"
 
 
-def _folder(path: object, collection: object) -> str | None:
+def _check_path(path: object) -> None:
+    if not isinstance(path, str | PathLike):
+        raise ConfigurationError(
+            f"vector_store.config.path={short_repr(path)} must be the path of a folder."
+        )
+
+
+def split_url(field: str, url: object, hint: str) -> SplitResult:
+    """Take the URL of a server apart.
+
+    Args:
+        field: the key that it was given as, for errors.
+        hint: an example, and what else may be done.
+
+    Raises:
+        ConfigurationError: it has no scheme or host, or a port that cannot be.
+    """
+    try:
+        text = str(url)
+        parts = urlsplit(text)
+        if parts.scheme and _is_host(parts.hostname) and parts.port != 0 and is_sound(text):
+            return parts
+    except (RecursionError, ValueError):
+        pass
+    raise ConfigurationError(
+        f"{field}={_shown(url)} must be a URL with a host and, if any, a port up to 65535, such as "
+        f"{hint}"
+    )
+
+
+def _shown(value: object) -> str:
+    """Show a value, but not what may be secret in a URL that cannot be read."""
+    text = value if isinstance(value, str) else short_repr(value)
+    scheme, mark, _ = text.partition("://")
+    if "@" in text:
+        return "'…'"
+    return short_repr(f"{scheme}{mark}…" if mark else value)
+
+
+def _is_host(host: object) -> bool:
+    """Tell whether this is a name or an address, without a port or brackets."""
+    if not isinstance(host, str):
+        return False
+    with suppress(ValueError):
+        ipaddress.IPv6Address(host)
+        return True
+    return re.fullmatch(r"[\w.-]+", host) is not None
+
+
+def _check_server(host: object, port: object) -> None:
+    if not _is_host(host):
+        raise ConfigurationError(
+            f"vector_store.config.host={_shown(host)} must be the name of a host, such as "
+            "'localhost'. Give a port as port, and a URL as url."
+        )
+    number = int(port) if isinstance(port, str) and re.fullmatch("[0-9]{1,5}", port) else port
+    if type(number) is not int or not 1 <= number <= 65535:
+        raise ConfigurationError(
+            f"vector_store.config.port={short_repr(port)} must be a number from 1 to 65535."
+        )
+
+
+def _quoted(field: str, value: object) -> str:
+    """Write a part of a URL; an error does not show it, for it may be secret."""
+    if type(value) is not int and not (isinstance(value, str) and is_sound(value)):
+        raise ConfigurationError(
+            f"{field} of the type {type(value).__name__} must be a text without a lone surrogate."
+        )
+    return quote(str(value), safe="")
+
+
+def _collection(values: Mapping[str, Any]) -> str:
+    name = values.get("collection_name", _DEFAULT_COLLECTION)
+    try:
+        check_name("collection_name", name)
+    except InvalidRecordError as error:
+        raise ConfigurationError(f"vector_store.config.{error}") from error
+    return str(name)
+
+
+def _folder(values: Mapping[str, Any]) -> str | None:
     """Name the folder: one for each collection, the default's being the path itself."""
-    name = _DEFAULT_COLLECTION if collection is None else str(collection)
+    path, name = values.get("path"), _collection(values)
     if name == _DEFAULT_COLLECTION:
         return None if path is None else str(path)
     if name in ("", ".", "..") or Path(name).name != name:

@@ -20,10 +20,11 @@ from functools import cache
 from typing import Any, Literal
 
 from commonplace import MissingExtraError
+from commonplace.agents import short_repr
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.ports import Embedder
 
-from .config import ConfigSection, UnknownKeys
+from .config import ConfigSection, UnknownKeys, split_url
 from .exceptions import ConfigurationError, DependencyError
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
@@ -38,6 +39,9 @@ _ROUTING = ("models", "route")
 _LLM_KEYS = (
     *_SAMPLING, *_ROUTING, "model", "api_key", "openai_base_url", "ollama_base_url",
     "openrouter_base_url", "site_url", "app_name", "http_client_proxies", "base_url",
+)  # fmt: skip
+_URLS = (
+    "openai_base_url", "ollama_base_url", "openrouter_base_url", "huggingface_base_url", "base_url",
 )  # fmt: skip
 _LLMS = ("openai", "ollama", "litellm", "langchain")
 _EMBEDDER_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -198,8 +202,8 @@ def as_model(given: Any) -> ModelFunction:
     asked = getattr(given, "invoke", given)
     if not callable(asked):
         raise ConfigurationError(
-            f"llm={given!r} must be a model. Give a provider, a LangChain chat model, an object "
-            "with generate_response(messages), or a function of messages."
+            f"llm={short_repr(given)} must be a model. Give a provider, a LangChain chat model, an "
+            "object with generate_response(messages), or a function of messages."
         )
     return _awaiting(asked, lambda system, user, schema: ((_messages(system, user, schema),), {}))
 
@@ -237,6 +241,7 @@ def _awaiting(asked: Callable[..., Any], arguments: Callable[..., Any]) -> Model
 
 def _openai_model(provider: str, values: Mapping[str, Any], unknown: UnknownKeys) -> ModelFunction:
     unknown.add("llm.config", [name for name in values if name not in _LLM_KEYS])
+    _check_urls("llm", values)
     name = values.get("model")
     if name is None and not values.get("models"):
         name = _DEFAULT_LLMS[provider]
@@ -251,6 +256,12 @@ def _openai_model(provider: str, values: Mapping[str, Any], unknown: UnknownKeys
     return lambda system, user, schema=None: make().complete(
         system, user, schema=schema or _TEXT_SCHEMA
     )
+
+
+def _check_urls(section: str, values: Mapping[str, Any]) -> None:
+    for name in _URLS:
+        if values.get(name):
+            split_url(f"{section}.config.{name}", values[name], "http://localhost:11434/v1.")
 
 
 def _server(provider: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -378,7 +389,8 @@ def to_embedder(given: ConfigSection | None, unknown: UnknownKeys) -> Embedder |
     wanted = values.get("embedding_dims")
     if wanted is not None and (type(wanted) is not int or wanted < 1):
         raise ConfigurationError(
-            f"embedder.config.embedding_dims={wanted!r} must be a whole number above zero."
+            f"embedder.config.embedding_dims={short_repr(wanted)} must be a whole number above "
+            "zero."
         )
     if provider == "langchain":
         return _as_embedder(values.get("model"), wanted)
@@ -392,6 +404,7 @@ def to_embedder(given: ConfigSection | None, unknown: UnknownKeys) -> Embedder |
 
 def _of_openai(provider: str, values: Mapping[str, Any], wanted: int | None) -> Mem0Embedder:
     """Make an embedder of OpenAI or a compatible server."""
+    _check_urls("embedder", values)
     name = str(values.get("model") or _DEFAULT_EMBEDDERS[provider])
     shortened = wanted if name.startswith("text-embedding-3") else None
     make = cache(lambda: OpenAIEmbedder(name, dimensions=shortened, **_server(provider, values)))
@@ -410,8 +423,8 @@ def _as_embedder(given: Any, wanted: int | None) -> Embedder:
     if hasattr(given, "embed") and not inspect.iscoroutinefunction(given.embed):
         return _of_mem0(given, type(given).__name__)
     raise ConfigurationError(
-        f"embedder={given!r} must be an embedder. Give a provider, LangChain's Embeddings, or an "
-        "object with id, dimensions and embed(texts, purpose=...)."
+        f"embedder={short_repr(given)} must be an embedder. Give a provider, LangChain's "
+        "Embeddings, or an object with id, dimensions and embed(texts, purpose=...)."
     )
 
 
@@ -482,8 +495,8 @@ def to_reranker(given: ConfigSection | None) -> Any:
     if given.model is not None:
         if isinstance(given.model, type) or not hasattr(given.model, "rerank"):
             raise ConfigurationError(
-                f"reranker={given.model!r} must be a reranker. Give a provider, or an object with "
-                "rerank(query, documents, top_k)."
+                f"reranker={short_repr(given.model)} must be a reranker. Give a provider, or an "
+                "object with rerank(query, documents, top_k)."
             )
         return given.model
     if given.provider == "sentence_transformer":
@@ -545,14 +558,14 @@ def _mem0_provider(
         factory = getattr(importlib.import_module("mem0.utils.factory"), f"{what.title()}Factory")
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
-            f"The {what} provider {given.provider!r} is one of mem0's own. pip install mem0ai, or "
-            f"use one of {', '.join(native)}; 'openai' with openai_base_url speaks to any "
-            "compatible server."
+            f"The {what} provider {short_repr(given.provider)} is one of mem0's own. "
+            f"pip install mem0ai, or use one of {', '.join(native)}; 'openai' with "
+            "openai_base_url speaks to any compatible server."
         ) from error
     known: Mapping[str, Any] = getattr(factory, "provider_to_class", {})
     if known and given.provider not in known:
         raise ConfigurationError(
-            f"Neither we nor mem0 know the {what} provider {given.provider!r}. "
+            f"Neither we nor mem0 know the {what} provider {short_repr(given.provider)}. "
             f"mem0 knows {', '.join(sorted(known))}."
         )
     return factory.create(given.provider, dict(given.values), *more)

@@ -1128,6 +1128,18 @@ def test_a_server_that_does_not_answer_is_an_error_unless_a_folder_was_asked_for
     assert "No server answers" in caplog.text
 
 
+@pytest.mark.parametrize("server", [{"host": "::1", "port": "9"}, {"url": "http://[::1]:9"}])
+def test_a_server_may_have_an_address_of_ipv6(tmp_path, monkeypatch, server):
+    pytest.importorskip("qdrant_client")
+    monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path))
+    store = {"provider": "qdrant", "config": server}
+    with (
+        Memory({"vector_store": store, "embedder": HashEmbedder()}) as m,
+        pytest.raises(VectorStoreError, match=r"//\[::1\]:9/"),
+    ):
+        m.get_all(user_id="a")
+
+
 def test_collections_are_apart(tmp_path):
     def of(name):
         given = config(tmp_path)

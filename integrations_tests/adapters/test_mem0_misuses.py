@@ -21,6 +21,23 @@ from .misuses import ALICE, NAN, Row, acoroutine, check, closed, shared
 __all__ = ["shared"]
 
 GONE = "00000000-0000-0000-0000-000000000000"
+HUGE = "x" * 5_000_000
+
+
+def deep(depth: int) -> list[Any]:
+    """Nest lists."""
+    found: list[Any] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def anded(depth: int) -> dict[str, Any]:
+    """Nest filters."""
+    found: dict[str, Any] = {"a": 1}
+    for _ in range(depth):
+        found = {"AND": [found]}
+    return found
 
 
 def config(given: Any) -> Callable[[Any], Any]:
@@ -36,6 +53,16 @@ def section(name: str, given: Any) -> Callable[[Any], Any]:
 def vectors(**given: Any) -> Callable[[Any], Any]:
     """Add with a memory of a configuration with this vector store."""
     return section("vector_store", {"provider": "qdrant", "config": given})
+
+
+def graph(**given: Any) -> Callable[[Any], Any]:
+    """Add with a memory of a configuration with this graph store."""
+    return section("graph_store", {"provider": "neo4j", "config": given})
+
+
+def model(name: str, provider: str, **given: Any) -> Callable[[Any], Any]:
+    """Add with a memory of a configuration with this model of a server."""
+    return section(name, {"provider": provider, "config": {"model": "x", **given}})
 
 
 def on(call: Callable[[Memory], Any]) -> Callable[[Any], Any]:
@@ -75,7 +102,40 @@ ROWS: dict[str, Row] = {
     "url as path": (vectors(path="http://localhost:6333"), ValidationError, "not a URL"),
     "path as url": (vectors(url="./memory"), ConfigurationError, "such as http://localhost:6333"),
     "path int": (vectors(path=3), ConfigurationError, "path=3 must be the path"),
-    "dims text": (vectors(path="x", embedding_model_dims="512"), ConfigurationError, "embedding_model_dims=512"),
+    "dims text": (vectors(path="x", embedding_model_dims="512"), ConfigurationError, "embedding_model_dims='512'"),
+    "dims deep": (vectors(path="x", embedding_model_dims=deep(2_000)), ConfigurationError, "embedding_model_dims=<list>"),
+    "url port": (vectors(url="http://localhost:99999999"), ConfigurationError, r"config\.url='http://…' must be a URL .*port up to 65535, such as http"),
+    "url port text": (vectors(url="http://localhost:secret"), ConfigurationError, r"config\.url='http://…' must be a URL"),
+    "url port zero": (vectors(url="http://localhost:0"), ConfigurationError, r"config\.url='http://…' must be a URL"),
+    "url bracket": (vectors(url="http://[::1"), ConfigurationError, r"config\.url='http://…' must be a URL"),
+    "url brackets": (vectors(url="http://[x]:6333"), ConfigurationError, r"config\.url='http://…' must be a URL"),
+    "url surrogate": (vectors(url="http://\ud800"), ConfigurationError, r"config\.url='http://…' must be a URL"),
+    "url without a scheme": (vectors(url="localhost:6333"), ConfigurationError, "url='localhost:6333' must be a URL"),
+    "url of a key": (vectors(url="secret@localhost:6333"), ConfigurationError, "url='…' must be a URL"),
+    "url int": (vectors(url=6333), ConfigurationError, "url=6333 must be a URL"),
+    "url deep": (vectors(url=deep(2_000)), ConfigurationError, "url=<list> must be a URL"),
+    "host url": (vectors(host="http://localhost"), ConfigurationError, "host='http://…' must be the name of a host.*a URL as url"),
+    "host port": (vectors(host="localhost:6333"), ConfigurationError, "host='localhost:6333' must be the name of a host.*a port as port"),
+    "host int": (vectors(host=3), ConfigurationError, "host=3 must be the name of a host"),
+    "host empty": (vectors(host=""), ConfigurationError, "host='' must be the name of a host"),
+    "host space": (vectors(host="a b"), ConfigurationError, "host='a b' must be the name of a host"),
+    "host surrogate": (vectors(host="\ud800"), ConfigurationError, r"host='\\ud800' must be the name of a host"),
+    "port": (vectors(host="localhost", port=99999999), ConfigurationError, "port=99999999 must be a number from 1 to 65535"),
+    "port text": (vectors(host="localhost", port="abc"), ConfigurationError, "port='abc' must be a number"),
+    "port True": (vectors(host="localhost", port=True), ConfigurationError, "port=True must be a number"),
+    "port list": (vectors(host="localhost", port=[1]), ConfigurationError, r"port=\[1\] must be a number"),
+    "key surrogate": (vectors(host="localhost", api_key="secret\ud800"), ConfigurationError, "config.api_key of the type str must be a text without a lone surrogate"),
+    "key list": (vectors(host="localhost", api_key=["secret"]), ConfigurationError, "config.api_key of the type list must be a text"),
+    "collection list": (vectors(path="x", collection_name=["a"]), ConfigurationError, r"collection_name=\['a'\] must be a text"),
+    "collection True": (vectors(path="x", collection_name=True), ConfigurationError, "collection_name=True must be a text"),
+    "collection number": (vectors(collection_name=3), ConfigurationError, "collection_name=3 must be a text"),
+    "collection empty": (vectors(path="x", collection_name=""), ConfigurationError, "collection_name='' must be a text"),
+    "collection surrogate": (vectors(host="localhost", collection_name="\ud800"), ConfigurationError, "collection_name="),
+    "collection of faiss": (section("vector_store", {"provider": "faiss", "config": {"path": "x", "collection_name": ["a"]}}), ConfigurationError, "must be a text"),
+    "path of faiss": (section("vector_store", {"provider": "faiss", "config": {"path": 3}}), ConfigurationError, "path=3 must be the path"),
+    "host outside": (config({"host": "http://localhost"}), ConfigurationError, r"config\['host'\]='http://…' is no key of mem0's.*vector_store.*url"),
+    "url outside": (config({"url": "http://secret@localhost"}), ConfigurationError, r"config\['url'\]='…' is no key"),
+    "collection outside": (config({"collection_name": "a"}), ConfigurationError, r"config\['collection_name'\]='a' is no key"),
     "store key": (vectors(folder="x"), ConfigurationError, r"unknown keys \['folder'\].*path"),
     "llm name": (section("llm", "gpt-4o"), ConfigurationError, "llm='gpt-4o' must be a model"),
     "llm class": (section("llm", ScriptedChat), ConfigurationError, "llm is the class ScriptedChat"),
@@ -87,6 +147,15 @@ ROWS: dict[str, Row] = {
     "embedder class": (section("embedder", HashEmbedder), ConfigurationError, "embedder is the class HashEmbedder"),
     "embedder dims": (section("embedder", {"provider": "ollama", "config": {"embedding_dims": "x"}}), ConfigurationError, "embedding_dims='x'"),
     "graph name": (section("graph_store", "neo4j"), ConfigurationError, "Use 'neo4j' or 'embedded'"),
+    "graph port": (graph(url="neo4j://localhost:99999999"), ConfigurationError, r"graph_store\.config\.url='neo4j://…' must be a URL"),
+    "graph bracket": (graph(url="neo4j://[::1"), ConfigurationError, "must be a URL.*such as neo4j"),
+    "graph password": (graph(url="neo4j://localhost", username="a", password="secret\ud800"), ConfigurationError, "config.password of the type str"),
+    "graph database": (graph(url="neo4j://localhost", database=["x"]), ConfigurationError, "config.database of the type list"),
+    "llm url": (model("llm", "openai", openai_base_url="http://localhost:99999999"), ConfigurationError, r"llm\.config\.openai_base_url='http://…' must be a URL"),
+    "llm url int": (model("llm", "ollama", ollama_base_url=3), ConfigurationError, "ollama_base_url=3 must be a URL"),
+    "embedder url": (model("embedder", "ollama", ollama_base_url="http://[::1"), ConfigurationError, r"embedder\.config\.ollama_base_url='http://…' must"),
+    "llm deep": (section("llm", deep(2_000)), ConfigurationError, "llm=<list> must be a model"),
+    "provider deep": (section("llm", {"provider": deep(2_000)}), ConfigurationError, "llm.provider=<list>"),
     "graph url": (section("graph_store", {"provider": "neo4j", "config": {"url": "x"}}), ConfigurationError, "must be a URL"),
     "reranker name": (section("reranker", "cohere"), ConfigurationError, "reranker='cohere' must be a reranker"),
     "reranker class": (section("reranker", object), ConfigurationError, "must be a reranker"),

@@ -6,6 +6,7 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 
 from ..call_hints import hinting_call, hinting_init
 from ..concurrency import await_within, call_within, start_call
+from ..errors import short_repr
 from ..model import check_kinds, check_scope
 from ..retrieval.utterances import is_small_talk
 from ..settings import to_folder
@@ -121,6 +122,7 @@ __all__ = [
     "run_plan",
     "run_tool",
     "search_scope",
+    "short_repr",
     "shorten",
     "shown",
     "start_call",
