@@ -23,6 +23,7 @@ from enum import Enum
 from typing import Any, Literal, get_args
 
 from commonplace import Message, Role, Scope
+from commonplace.agents import short_repr
 
 from .convert import expiry_of, parse_time, promoted_key, to_stored
 from .exceptions import BAD_MEMORY_TYPE, BAD_MESSAGES, ValidationError
@@ -143,9 +144,11 @@ def add_request(
         ValidationError: no id is given, or something cannot be stored.
     """
     if not isinstance(infer, bool | str | Unset | None):
-        raise ValidationError(f"infer={infer!r} must be True or False.")
+        raise ValidationError(f"infer={short_repr(infer)} must be True or False.")
     if prompt is not None and not isinstance(prompt, str):
-        raise ValidationError(f"prompt={prompt!r} must be a text. Give the model's instructions.")
+        raise ValidationError(
+            f"prompt={short_repr(prompt)} must be a text. Give the model's instructions."
+        )
     _check_flag("wait", wait)
     if isinstance(infer, str):  # before there was `infer`, the prompt stood in its place
         prompt, infer = infer, True
@@ -199,19 +202,33 @@ def _message(given: object) -> InputMessage | None:
         return InputMessage(text=given, role="user", is_turn=False) if given.strip() else None
     if not isinstance(given, Mapping):
         raise ValidationError(
-            f"The message {given!r} must be a text or a dict with role and content.",
+            f"The message {short_repr(given)} must be a text or a dict with role and content.",
             BAD_MESSAGES,
         )
     if "content" not in given and _NO_TEXT.isdisjoint(given):
         raise ValidationError(
-            f"The message {given!r} has no content. Give {{'role': 'user', 'content': '...'}}.",
+            f"The message {short_repr(given)} has no content. "
+            "Give {'role': 'user', 'content': '...'}.",
             BAD_MESSAGES,
         )
     text = _text(given.get("content"))
-    role, name = given.get("role") or "user", given.get("name")
+    role, name = _role(given.get("role")), given.get("name")
+    if not isinstance(name, str | int | None):
+        raise ValidationError(f"The name {short_repr(name)} must be a text.", BAD_MESSAGES)
     if not text.strip():
         return None
-    return InputMessage(text=text, role=str(role), name=None if name is None else str(name))
+    return InputMessage(text=text, role=role, name=None if name is None else str(name))
+
+
+def _role(role: object) -> str:
+    if role is None:
+        return "user"
+    if not isinstance(role, str):
+        raise ValidationError(
+            f"The role {short_repr(role)} must be a text, such as 'user' or 'assistant'.",
+            BAD_MESSAGES,
+        )
+    return str.__str__(role) or "user"  # also of a member of an enumeration
 
 
 def _text(content: Any) -> str:
@@ -219,20 +236,36 @@ def _text(content: Any) -> str:
         return content or ""
     if isinstance(content, Mapping):
         content = [content]
+    _refuse_bytes(content)
     if not isinstance(content, Sequence):
-        raise ValidationError(f"The content {content!r} must be a text or a list.", BAD_MESSAGES)
+        raise ValidationError(
+            f"The content {short_repr(content)} must be a text or a list.", BAD_MESSAGES
+        )
     texts = []
     for part in content:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
+        given = part.get("text") if isinstance(part, Mapping) else part
+        _refuse_bytes(given)
+        if isinstance(given, str):
+            texts.append(given)
         else:
-            kind = str(part.get("type")) if isinstance(part, Mapping) else type(part).__name__
-            if kind not in _logged_kinds:
-                _logged_kinds.add(kind)
-                logger.warning("Skipped a message part that is not text: %r", kind)
+            _log_skipped(part)
     return " ".join(texts)
+
+
+def _refuse_bytes(content: object) -> None:
+    if isinstance(content, bytes | bytearray | memoryview):
+        raise ValidationError(
+            f"The content {short_repr(content)} must be a text. Decode it: content.decode().",
+            BAD_MESSAGES,
+        )
+
+
+def _log_skipped(part: object) -> None:
+    """Tell once for each kind that a part of a message is left out."""
+    kind = short_repr(part.get("type") if isinstance(part, Mapping) else type(part).__name__)
+    if kind not in _logged_kinds:
+        _logged_kinds.add(kind)
+        logger.warning("Skipped a message part that is not text: %s", kind)
 
 
 # -- search, get_all ----------------------------------------------------------------------------
@@ -270,6 +303,8 @@ def read_request(
     top_k: int | None = None,
     threshold: float | None = None,
     rerank: bool | None = None,
+    explain: bool | None = None,
+    show_expired: bool = False,
 ) -> ReadRequest:
     """Check a call that reads, and find its era.
 
@@ -277,8 +312,10 @@ def read_request(
         ValidationError: no id is given, the two ways give different ids, or a number is out of
             its range.
     """
-    if rerank is not None:
-        _check_flag("rerank", rerank)
+    for name, value in (("rerank", rerank), ("explain", explain)):
+        if value is not None:
+            _check_flag(name, value)
+    _check_flag("show_expired", show_expired)
     filter_ids, argument_ids = top_ids(filters), _given(ids)
     era: Era = ("v1" if argument_ids else "v2") if compat == "auto" else compat
     if compat == "v2" and argument_ids:
@@ -306,9 +343,14 @@ def clean_query(query: object) -> str:
         ValidationError: it is blank or not a text.
     """
     if not isinstance(query, str):
-        raise ValidationError("Invalid query: must be a non-empty string.")
+        raise ValidationError(
+            f"Invalid query: must be a non-empty string, not {short_repr(query)}."
+        )
     if not query.strip():
-        raise ValidationError("Invalid query: cannot be empty or whitespace-only.")
+        raise ValidationError(
+            f"Invalid query: cannot be empty or whitespace-only, as {short_repr(query)} is. "
+            "Give words to look for."
+        )
     return query.strip()
 
 
@@ -334,7 +376,9 @@ def refuse_hosted(name: str, value: object) -> None:
         ValidationError: it was given.
     """
     if value is not None:
-        raise ValidationError(f"{name}={value!r} is known to mem0's hosted product only.")
+        raise ValidationError(
+            f"{name}={short_repr(value)} is known to mem0's hosted product only. Leave it out."
+        )
 
 
 def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
@@ -346,13 +390,13 @@ def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
     for name in unknown:
         near = difflib.get_close_matches(name, _SEARCH_ARGUMENTS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        message = f"{method}() got an unexpected keyword argument {name!r}.{hint}"
+        message = f"{method}() got an unexpected keyword argument {short_repr(name)}.{hint}"
         raise TypeError(message)
 
 
 def _check_flag(name: str, value: object) -> None:
     if type(value) is not bool:
-        raise ValidationError(f"{name}={value!r} must be True or False.")
+        raise ValidationError(f"{name}={short_repr(value)} must be True or False.")
 
 
 def _limit(limit: int | None, top_k: int | None, default: int) -> int:
@@ -360,23 +404,33 @@ def _limit(limit: int | None, top_k: int | None, default: int) -> int:
         if value is None:
             continue
         if type(value) is not int:
-            raise ValidationError(f"{name} must be a valid integer, not {value!r}")
+            raise ValidationError(f"{name} must be a valid integer, not {short_repr(value)}")
         if value < 0:
-            raise ValidationError(f"Invalid {name}: {value}. Must be a non-negative integer.")
+            raise ValidationError(
+                f"Invalid {name}: {short_repr(value)}. Must be a non-negative integer."
+            )
     if limit is None or top_k is None:
         return next((one for one in (limit, top_k) if one is not None), default)
     if limit != top_k:
-        raise ValidationError(f"limit={limit} and top_k={top_k} differ. Give one: they are alike.")
+        raise ValidationError(
+            f"limit={short_repr(limit)} and top_k={short_repr(top_k)} differ. "
+            "Give one: they are alike."
+        )
     return limit
 
 
 def _threshold(given: float | None, era: Era) -> float:
     if given is None:
         return THRESHOLD if era == "v2" else 0.0
-    if isinstance(given, bool) or not isinstance(given, int | float) or math.isnan(given):
-        raise ValidationError("threshold must be a valid number")
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not is_number or (isinstance(given, float) and math.isnan(given)):
+        raise ValidationError(
+            f"threshold must be a valid number, not {short_repr(given)}. Give one from 0 to 1."
+        )
     if not 0 <= given <= 1:
-        raise ValidationError(f"Invalid threshold: {given}. Must be between 0 and 1 (inclusive).")
+        raise ValidationError(
+            f"Invalid threshold: {short_repr(given)}. Must be between 0 and 1 (inclusive)."
+        )
     return float(given)
 
 
@@ -406,7 +460,9 @@ def top_ids(filters: object) -> dict[str, Any]:
     if filters is None:
         return {}
     if not isinstance(filters, Mapping):
-        raise ValidationError(f"filters={filters!r} must be a mapping. Give {{'user_id': '...'}}.")
+        raise ValidationError(
+            f"filters={short_repr(filters)} must be a mapping. Give {{'user_id': '...'}}."
+        )
     return {name: filters[name] for name in IDS if name in filters}
 
 
@@ -425,6 +481,7 @@ def _merge_ids(argument_ids: Mapping[str, Any], filter_ids: Mapping[str, Any]) -
             raise ValidationError(f"filters[{name!r}] is None. Leave it out, or give an id.")
         if name in argument_ids and clean_id(name, value) != clean_id(name, argument_ids[name]):
             raise ValidationError(
-                f"{name}={argument_ids[name]!r} and filters[{name!r}]={value!r} differ. Give one."
+                f"{name}={short_repr(argument_ids[name])} and filters[{name!r}]="
+                f"{short_repr(value)} differ. Give one."
             )
     return {**filter_ids, **argument_ids}

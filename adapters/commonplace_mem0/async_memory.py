@@ -90,9 +90,15 @@ class AsyncMem0Memory(AwaitedBase):
             top_k=top_k,
             threshold=threshold,
             rerank=rerank,
+            explain=explain,
+            show_expired=show_expired,
         )
         plan = operations.search(
-            self._settings, clean_query(query), request, explain=explain, show_expired=show_expired
+            self._settings,
+            clean_query(query),
+            request,
+            explain=bool(explain),
+            show_expired=show_expired,
         )
         return await self._run(counted(self._health, request, plan))
 
@@ -117,7 +123,13 @@ class AsyncMem0Memory(AwaitedBase):
         refuse_unknown("get_all", unknown)
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         request = read_request(
-            "get_all", ids, filters, compat=self._settings.compat, limit=limit, top_k=top_k
+            "get_all",
+            ids,
+            filters,
+            compat=self._settings.compat,
+            limit=limit,
+            top_k=top_k,
+            show_expired=show_expired,
         )
         plan = operations.get_all(self._settings, request, show_expired=show_expired, cursor=cursor)
         return await self._run(plan)

@@ -30,7 +30,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
-from commonplace import Change, Match, Record, Relation, Scope, Version
+from commonplace import Change, InvalidRecordError, Match, Record, Relation, Scope, Version
+from commonplace.agents import check_metadata, short_repr
 
 from .exceptions import ValidationError
 from .scope import to_ids
@@ -41,6 +42,7 @@ NO_SCORE = object()
 PROMOTED = ("actor_id", "role", "attributed_to", "expiration_date", "created_at")
 _IDENTITY = ("user_id", "agent_id", "run_id", "actor_id")
 _PREFIX = "mem0_"
+_DEEPEST = 100  # far beyond what the core takes
 
 
 # -- metadata -----------------------------------------------------------------------------------
@@ -60,14 +62,16 @@ def to_stored(given: Mapping[str, Any] | None, *, scope: Scope | None = None) ->
     """Write the caller's metadata as a record stores it; the caller's object is not changed.
 
     Raises:
-        ValidationError: it is not a mapping, or a key is not a string.
+        ValidationError: it is not a mapping, a key is not a string, or the core cannot hold it.
     """
     if given is not None and not isinstance(given, Mapping):
-        raise ValidationError(f"metadata={given!r} must be a mapping. Give a dict of JSON values.")
+        raise ValidationError(
+            f"metadata={short_repr(given)} must be a mapping. Give a dict of JSON values."
+        )
     stored: dict[str, Any] = {}
     for name, value in (given or {}).items():
         if not isinstance(name, str):
-            raise ValidationError(f"The metadata key {name!r} must be a string.")
+            raise ValidationError(f"The metadata key {short_repr(name)} must be a string.")
         if name in _IDENTITY:
             logger.warning(
                 "metadata[%r] is ignored: metadata never decides who owns a memory", name
@@ -78,6 +82,10 @@ def to_stored(given: Mapping[str, Any] | None, *, scope: Scope | None = None) ->
             stored[stored_key(name)] = parse_date(value)
         else:
             stored[stored_key(name)] = to_json(value)
+    try:
+        check_metadata(stored)
+    except InvalidRecordError as error:
+        raise ValidationError(str(error)) from error
     if scope is not None:
         ids = {promoted_key("agent_id"): scope.agent_id, promoted_key("run_id"): scope.session_id}
         stored |= {name: value for name, value in ids.items() if value is not None}
@@ -97,18 +105,23 @@ def from_stored(stored: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[
     return given or None, promoted
 
 
-def to_json(value: Any) -> Any:
-    """Turn times, UUIDs and sets inside a value into what JSON has."""
+def to_json(value: Any, room: int = _DEEPEST) -> Any:
+    """Turn times, UUIDs and sets inside a value into what JSON has.
+
+    Args:
+        room: how much deeper it may be nested; beyond there is what no JSON has.
+    """
+    if not room:
+        return ...
     if isinstance(value, date):  # a datetime too
         return value.isoformat()
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(name): to_json(one) for name, one in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted(map(to_json, value), key=repr)
-    if isinstance(value, list | tuple):
-        return [to_json(one) for one in value]
+        return {str(name): to_json(one, room - 1) for name, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = [to_json(one, room - 1) for one in value]
+        return sorted(items, key=repr) if isinstance(value, set | frozenset) else items
     return value
 
 
@@ -125,7 +138,9 @@ def parse_time(value: Any) -> datetime:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return found.astimezone(UTC)
     except (OSError, OverflowError, TypeError, ValueError):
-        raise ValidationError(f"{value!r} must be a time. Give an ISO 8601 text.") from None
+        raise ValidationError(
+            f"{short_repr(value)} must be a time. Give an ISO 8601 text."
+        ) from None
 
 
 def parse_date(value: Any) -> str | None:
@@ -140,7 +155,7 @@ def parse_date(value: Any) -> str | None:
         day = value if isinstance(value, date) else date.fromisoformat(value)
     except (TypeError, ValueError):
         raise ValidationError(
-            "expiration_date must be a valid date in YYYY-MM-DD format."
+            f"expiration_date must be a valid date in YYYY-MM-DD format, not {short_repr(value)}."
         ) from None
     return day.isoformat()[:10]
 

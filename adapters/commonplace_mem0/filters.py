@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from commonplace import Scope
+from commonplace.agents import short_repr
 
 from .convert import parse_time, promoted_key, stored_key, to_json
 from .exceptions import ValidationError
@@ -34,25 +35,34 @@ def compile_filter(given: Mapping[str, Any] | None, scope: Scope) -> CompiledFil
     if given is None:
         return True
     if not isinstance(given, Mapping):
-        raise ValidationError(f"filters={given!r} must be a mapping. Give {{'key': value}}.")
-    return _all([_entry(key, value, to_ids(scope)) for key, value in given.items()])
+        raise ValidationError(
+            f"filters={short_repr(given)} must be a mapping. Give {{'key': value}}."
+        )
+    try:
+        return _all([_entry(key, value, to_ids(scope)) for key, value in given.items()])
+    except RecursionError:
+        raise ValidationError(
+            f"filters={short_repr(given)} is nested too deep. Put several keys in one filter."
+        ) from None
 
 
 def _entry(key: Any, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
     if not isinstance(key, str):
-        raise ValidationError(f"The filter key {key!r} must be a string.")
+        raise ValidationError(f"The filter key {short_repr(key)} must be a string.")
     if key in _COMBINE:
         if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-            raise ValidationError(f"{key}={value!r} must be a list of at least one filter.")
+            raise ValidationError(
+                f"{key}={short_repr(value)} must be a list of at least one filter."
+            )
         parts = []
         for part in value:
             if not isinstance(part, Mapping) or not part:
-                raise ValidationError(f"{part!r} in {key} must be a filter with a key.")
+                raise ValidationError(f"{short_repr(part)} in {key} must be a filter with a key.")
             parts.append(_all([_entry(name, one, ids) for name, one in part.items()]))
         return {"AND": _all, "OR": _any, "NOT": _none}[key](parts)
     if isinstance(value, Mapping):
         if not value:
-            raise ValidationError(f"The filter on {key!r} has no operator.")
+            raise ValidationError(f"The filter on {short_repr(key)} has no operator.")
         return _all([_condition(key, name, one, ids) for name, one in value.items()])
     if value == "*":
         return _exists(key, ids)
@@ -63,21 +73,28 @@ def _entry(key: Any, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
 def _condition(key: str, operator: Any, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
     if operator not in OPERATORS:
         known = ", ".join(OPERATORS)
-        raise ValidationError(f"Unsupported filter operator: {operator!r} on {key!r}. Use {known}.")
+        raise ValidationError(
+            f"Unsupported filter operator: {short_repr(operator)} on {short_repr(key)}. "
+            f"Use {known}."
+        )
     if operator in ("ne", "nin"):
         return _none([_condition(key, "eq" if operator == "ne" else "in", value, ids)])
     if operator == "in":
         if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
-            raise ValidationError(f"'in' on {key!r} needs a list of values, not {value!r}.")
+            raise ValidationError(
+                f"'in' on {short_repr(key)} needs a list of values, not {short_repr(value)}."
+            )
         return _any([_condition(key, "eq", one, ids) for one in value])
     if value is None:
         if operator != "eq":
-            raise ValidationError(f"{operator!r} on {key!r} cannot compare with None.")
+            raise ValidationError(f"{operator!r} on {short_repr(key)} cannot compare with None.")
         return _none([_exists(key, ids)])
     if key in IDS:
         return _id_condition(key, operator, value, ids)
     if isinstance(value, Mapping | list | tuple):
-        raise ValidationError(f"{operator!r} on {key!r} cannot compare with {value!r}.")
+        raise ValidationError(
+            f"{operator!r} on {short_repr(key)} cannot compare with {short_repr(value)}."
+        )
     if key in _TIMES:
         return _time_condition(key, operator, value)
     return {_field(key): {operator: to_json(value)}}

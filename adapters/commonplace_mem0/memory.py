@@ -101,9 +101,15 @@ class Mem0Memory(BlockingBase):
             top_k=top_k,
             threshold=threshold,
             rerank=rerank,
+            explain=explain,
+            show_expired=show_expired,
         )
         plan = operations.search(
-            self._settings, clean_query(query), request, explain=explain, show_expired=show_expired
+            self._settings,
+            clean_query(query),
+            request,
+            explain=bool(explain),
+            show_expired=show_expired,
         )
         return self._run(counted(self._health, request, plan))
 
@@ -128,7 +134,13 @@ class Mem0Memory(BlockingBase):
         refuse_unknown("get_all", unknown)
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         request = read_request(
-            "get_all", ids, filters, compat=self._settings.compat, limit=limit, top_k=top_k
+            "get_all",
+            ids,
+            filters,
+            compat=self._settings.compat,
+            limit=limit,
+            top_k=top_k,
+            show_expired=show_expired,
         )
         plan = operations.get_all(self._settings, request, show_expired=show_expired, cursor=cursor)
         return self._run(plan)

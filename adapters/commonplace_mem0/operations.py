@@ -22,7 +22,7 @@ from commonplace import (
     Scope,
     WriteResult,
 )
-from commonplace.agents import AgentMemory, EventName, Plan, call, shorten
+from commonplace.agents import AgentMemory, EventName, Plan, call, short_repr, shorten
 
 from .arguments import PROCEDURAL, UNSET, AddRequest, InputMessage, ReadRequest, Unset
 from .config import Mem0Settings
@@ -303,6 +303,11 @@ def get_all(
 
     Those of several users are listed user by user.
     """
+    if cursor is not None and not isinstance(cursor, str):
+        raise ValidationError(
+            f"cursor={short_repr(cursor)} must be the cursor of an answer. Leave it out for the "
+            "first page."
+        )
     items: list[dict[str, Any]] = []
     scopes = yield from _scopes(settings, request.scope)
     named = request.scope.user_id is not None
@@ -400,7 +405,7 @@ def history(memory_id: object) -> Plan[list[dict[str, Any]]]:
 
 def _scope_of(memory_id: object) -> Plan[Scope | None]:
     """Find the scope of a memory; None if there is none, or no memory can have this id."""
-    name = str(memory_id)
+    name = _id_text(memory_id)
     if memory_id is None or not name.isprintable() or not 1 <= len(name) <= 256:
         return None
     if not name.strip():
@@ -449,7 +454,7 @@ def update(
             yield from _update(str(memory_id), text, scope, options)
     except RecordNotFoundError as error:
         raise MemoryNotFoundError(
-            f"Memory with id {memory_id} not found. Please provide a valid 'memory_id'"
+            f"Memory with id {_shown(memory_id)} not found. Please provide a valid 'memory_id'"
         ) from error
     return dict(UPDATED)
 
@@ -471,7 +476,7 @@ def delete(memory_id: object) -> Plan[dict[str, str]]:
         scope = yield from _existing_scope(memory_id)
         yield call("delete", str(memory_id), scope)
     except RecordNotFoundError as error:
-        raise MemoryNotFoundError(f"Memory with id {memory_id} not found") from error
+        raise MemoryNotFoundError(f"Memory with id {_shown(memory_id)} not found") from error
     return dict(DELETED)
 
 
@@ -535,5 +540,18 @@ def _existing_scope(memory_id: object) -> Plan[Scope]:
     """
     scope = yield from _scope_of(memory_id)
     if scope is None:
-        raise RecordNotFoundError(record_id=str(memory_id))
+        raise RecordNotFoundError(record_id=_shown(memory_id))
     return scope
+
+
+def _id_text(memory_id: object) -> str:
+    """Write a memory's id as text; what cannot be written is no id, and empty."""
+    try:
+        return str(memory_id)
+    except (RecursionError, ValueError):
+        return ""
+
+
+def _shown(memory_id: object) -> str:
+    name = _id_text(memory_id)
+    return name if 1 <= len(name) <= 80 else short_repr(memory_id)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from commonplace import InvalidScopeError, Scope
-from commonplace.agents import to_id
+from commonplace.agents import short_repr, to_id
 
 from .exceptions import NO_IDS, ValidationError
 
@@ -45,7 +45,7 @@ def clean_id(name: str, value: object, *, allow_spaces: bool = True) -> str | No
     try:
         text = to_id(name, value)
     except InvalidScopeError as error:
-        raise ValidationError(str(error), details={name: repr(value)}) from error
+        raise ValidationError(str(error), details={name: short_repr(value)}) from error
     if not allow_spaces and any(char.isspace() for char in text):
         raise ValidationError(
             f"Invalid {name}: cannot contain whitespace. Provide a valid identifier without spaces."

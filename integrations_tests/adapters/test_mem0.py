@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from datetime import UTC, date, datetime, timedelta
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +293,26 @@ def test_system_messages_are_not_remembered_and_parts_are_read(m):
     )  # fmt: skip
 
     assert {"One two", "A bare text"} == set(texts(m.get_all(user_id="alice")))
+
+
+class Speaker(str, Enum):  # noqa: UP042 -- `str` of its members is another text
+    BOT = "assistant"
+
+
+@pytest.mark.parametrize(
+    ("role", "stored"),
+    [
+        ("narrator", "narrator"),
+        ("ai", "ai"),
+        (Speaker.BOT, "assistant"),
+        (None, "user"),
+        ("", "user"),
+    ],
+)
+def test_any_text_is_a_role(m, role, stored):
+    m.add({"role": role, "content": "Tea it is."}, user_id="alice", infer=False)
+
+    assert [stored] == [one["role"] for one in m.get_all(user_id="alice")["results"]]
 
 
 @pytest.mark.parametrize("messages", [None, 7, object(), [7]])
@@ -597,6 +618,8 @@ def test_what_explains_a_score_has_the_keys_of_mem0(m):
         ] == list(details)
         assert (one["score"], 0.05) == (details["final_score"], details["threshold"])
         assert details["raw_score"] == pytest.approx(sum(details["parts"].values()))
+    [plain, *_] = m.search("which tea?", user_id="a", explain=None)["results"]
+    assert "score_details" not in plain
 
 
 def test_paging_gives_everything_once(m):
