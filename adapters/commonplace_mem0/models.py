@@ -42,6 +42,7 @@ _LLM_KEYS = (
 )  # fmt: skip
 _URLS = (
     "openai_base_url", "ollama_base_url", "openrouter_base_url", "huggingface_base_url", "base_url",
+    "http_client_proxies",
 )  # fmt: skip
 _LLMS = ("openai", "ollama", "litellm", "langchain")
 _EMBEDDER_KEYS: Mapping[str, tuple[str, ...]] = {

@@ -154,6 +154,7 @@ ROWS: dict[str, Row] = {
     "llm url": (model("llm", "openai", openai_base_url="http://localhost:99999999"), ConfigurationError, r"llm\.config\.openai_base_url='http://…' must be a URL"),
     "llm url int": (model("llm", "ollama", ollama_base_url=3), ConfigurationError, "ollama_base_url=3 must be a URL"),
     "embedder url": (model("embedder", "ollama", ollama_base_url="http://[::1"), ConfigurationError, r"embedder\.config\.ollama_base_url='http://…' must"),
+    "llm proxy": (model("llm", "openai", http_client_proxies="http://localhost:abc"), ConfigurationError, "http_client_proxies='http://…' must be a URL"),
     "llm deep": (section("llm", deep(2_000)), ConfigurationError, "llm=<list> must be a model"),
     "provider deep": (section("llm", {"provider": deep(2_000)}), ConfigurationError, "llm.provider=<list>"),
     "graph url": (section("graph_store", {"provider": "neo4j", "config": {"url": "x"}}), ConfigurationError, "must be a URL"),
