@@ -99,9 +99,11 @@ def test_what_is_said_of_errors_and_dead_letters_is_harmless(run, tmp_path: Path
     dead_letter(tmp_path / "memory", HOSTILE)
     ill = run("doctor")
     refused = run("list", f"nowhere{HOSTILE}", "--user", "alice")
+    visible = "".join(one for one in HOSTILE if one >= " ")
+    missing = run("list", f"nowhere{visible}", "--user", "alice")
 
-    assert (ill.exit_code, refused.exit_code) == (1, 1)
-    assert harmful(ill.output + refused.output) == []
+    assert (ill.exit_code, refused.exit_code, missing.exit_code) == (1, 2, 1)
+    assert harmful(ill.output + refused.output + missing.output) == []
     assert "All is well." not in ill.stdout.splitlines()
 
 
