@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from commonplace import Fact, Memory, Message, Relation, Scope
-from commonplace.model import now
 from commonplace.retrieval.lexical import entity_mentions
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
+from commonplace.types import now
 
 ALICE = Scope(user_id="alice")
 START = datetime(2020, 1, 1, tzinfo=UTC)

@@ -15,13 +15,13 @@ import numpy as np
 import smalltalk
 import typer
 
-from commonplace.models import minilm, token_backend
+from commonplace.models import minilm, sentence_encoder_tokens
 from commonplace.models.sentence_encoder import SentenceEncoder
 
 
 def default_vectors(texts: list[str]) -> np.ndarray:
     """Encode texts with the default embedder; one row of 512 numbers for each of their pieces."""
-    backend = token_backend.TokenBackend()
+    backend = sentence_encoder_tokens.TokenBackend()
     rows = []
     for encoded in backend.encode_pieces(texts):
         first = 0
@@ -38,7 +38,11 @@ def minilm_vectors(texts: list[str]) -> np.ndarray:
 
 
 EMBEDDERS = {
-    "default": (default_vectors, (smalltalk.ENGLISH, smalltalk.CHINESE), token_backend.PROJECTION),
+    "default": (
+        default_vectors,
+        (smalltalk.ENGLISH, smalltalk.CHINESE),
+        sentence_encoder_tokens.PROJECTION,
+    ),
     "minilm-tokens": (minilm_vectors, (smalltalk.ENGLISH,), minilm.PROJECTION),
 }
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from agentscope_runtime.engine.schemas.agent_schemas import Message, TextContent
 
-from commonplace_agentscope.runtime import MemoryService
+from commonplace_agentscope.runtime_service import MemoryService
 
 
 def say(text: str, role: str = "user") -> Message:

@@ -16,8 +16,8 @@ from commonplace import (
     Settings,
 )
 from commonplace.ingest.operations import Delete, Revise, Upsert
-from commonplace.model import now
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import now
 
 ALICE = Scope(user_id="alice")
 BOB = Scope(user_id="bob")

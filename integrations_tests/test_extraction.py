@@ -24,9 +24,9 @@ from commonplace import (
     StoreUnavailableError,
 )
 from commonplace.backends.sqlite.index import SqliteIndex
-from commonplace.model import now
 from commonplace.ports.stores import arm_crash_points
 from commonplace.testing.fakes import AsyncScriptedChat, HashEmbedder, ScriptedChat
+from commonplace.types import now
 
 ALICE = Scope(user_id="alice")
 QUICK = Settings(retry_after=0.01)

@@ -21,9 +21,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from commonplace import Entity, Fact, Memory, Record, Relation, Scope
 from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.graph import SqliteGraph
-from commonplace.model import Event, fold
 from commonplace.ports.stores import Outcome, Put, Remove
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Event, fold
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

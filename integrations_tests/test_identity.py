@@ -25,7 +25,7 @@ from commonplace import (
     Scope,
 )
 from commonplace.admin import copy
-from commonplace.identity import identity_of
+from commonplace.dedup_key import identity_of
 from commonplace.ingest.applying import apply_to
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 

@@ -33,7 +33,6 @@ from commonplace import (
     Scope,
     Settings,
 )
-from commonplace.model import TokenEmbedding, now
 from commonplace.retrieval.calibration import PROBES
 from commonplace.testing.fakes import (
     AsyncScriptedChat,
@@ -41,6 +40,7 @@ from commonplace.testing.fakes import (
     HashTokenEmbedder,
     ScriptedChat,
 )
+from commonplace.types import TokenEmbedding, now
 
 ALICE = Scope(user_id="alice")
 SESSION = Scope(user_id="alice", session_id="s1")

@@ -18,7 +18,7 @@ from commonplace import (
     Scope,
     Upsert,
 )
-from commonplace.redaction import secrets
+from commonplace.secret_patterns import secrets
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 from commonplace_langgraph import CommonplaceStore
 from commonplace_mem0 import Memory as Mem0Memory

@@ -15,9 +15,9 @@ from commonplace import (
     StoreUnavailableError,
 )
 from commonplace.backends.edge.index import EdgeIndex
-from commonplace.model import EraseReceipt
 from commonplace.ports.stores import GraphStore
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import EraseReceipt
 
 # Engines that change one after the other, as those on servers do.
 pytestmark = pytest.mark.every_engine("edge")

@@ -27,10 +27,10 @@ from commonplace import (
 )
 from commonplace.ingest.applying import apply_to
 from commonplace.ingest.codec import Write, WriteBody
-from commonplace.model import now
 from commonplace.ports.stores import Operation, Put, arm_crash_points
 from commonplace.testing.contracts import at_once
 from commonplace.testing.fakes import FrozenClock, HashEmbedder
+from commonplace.types import now
 
 pytestmark = pytest.mark.every_engine
 ALICE = Scope(user_id="alice")

@@ -1,6 +1,6 @@
 """Long-term memory for AgentScope agents: a middleware, its tools, and model wrappers for 2.x.
 
-`commonplace_agentscope.v1` is for AgentScope 1.x, `commonplace_agentscope.runtime` for
+`commonplace_agentscope.v1` is for AgentScope 1.x, `commonplace_agentscope.runtime_service` for
 agentscope-runtime. Each name is imported when it is first used, as no environment has all three.
 """
 

@@ -37,9 +37,9 @@ from commonplace.agents import (
 
 from .lazy import LOG, close, reopen_misconfigured, share
 from .models import to_chat, to_embedder
-from .scope import ReplyTracker, UserId
 from .tools import memory_tools
 from .turn import AgentScopeTurn
+from .turn_owner import ReplyTracker, UserId
 
 if TYPE_CHECKING:
     from agentscope.agent import Agent

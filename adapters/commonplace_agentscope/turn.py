@@ -41,7 +41,7 @@ from .convert import (
     to_turn,
     unanswered,
 )
-from .scope import ActiveReply
+from .turn_owner import ActiveReply
 
 _ANSWERED = (ReplyFinishedReason.COMPLETED, ReplyFinishedReason.EXCEED_MAX_ITERS)
 _MESSAGE_FIELDS = ("name", "text", "at")

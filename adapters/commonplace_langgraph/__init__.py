@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         LangChainEmbedder,
     )
     from .nodes import MemoryRetriever, MemoryStep, recall_hook, remember_node
-    from .scope import IdSource, Run
     from .store import CommonplaceStore
     from .tools import MemoryTool, memory_tools
     from .turn import TurnState
+    from .turn_owner import IdSource, Run
 
 __all__ = [
     "AsyncLangChainChat",
@@ -54,7 +54,7 @@ _MODULES = {
     "AsyncLangChainEmbedder": ".models",
     "CommonplaceSaver": ".checkpoints",
     "CommonplaceStore": ".store",
-    "IdSource": ".scope",
+    "IdSource": ".turn_owner",
     "LangChainChat": ".models",
     "LangChainEmbedder": ".models",
     "MemoryCounters": "commonplace.agents",
@@ -64,7 +64,7 @@ _MODULES = {
     "MemoryStep": ".nodes",
     "MemoryTool": ".tools",
     "OnEvent": "commonplace.agents",
-    "Run": ".scope",
+    "Run": ".turn_owner",
     "ThreadOwner": ".checkpoints",
     "TurnState": ".turn",
     "memory_tools": ".tools",

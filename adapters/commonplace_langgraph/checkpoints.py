@@ -38,7 +38,7 @@ from .checkpoint_codec import (
     to_config,
     to_thread,
 )
-from .scope import attribute, to_memory
+from .turn_owner import attribute, to_memory
 
 ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
 # Aliases, as the class below has a method `list`.

@@ -36,15 +36,6 @@ from .convert import (
     with_instructions,
     with_note,
 )
-from .scope import (
-    DEFAULT_POLICY,
-    IdSource,
-    ScopeResolver,
-    agent_memory,
-    is_called_by_agent,
-    tool_call,
-    user_of,
-)
 from .tools import make_tools
 from .turn import (
     TURN_KEY,
@@ -56,6 +47,15 @@ from .turn import (
     shown_cache,
     turn_in,
     turn_query,
+)
+from .turn_owner import (
+    DEFAULT_POLICY,
+    IdSource,
+    ScopeResolver,
+    agent_memory,
+    is_called_by_agent,
+    tool_call,
+    user_of,
 )
 
 P = ParamSpec("P")

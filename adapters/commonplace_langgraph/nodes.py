@@ -34,7 +34,8 @@ from .convert import (
     user_texts,
     with_note,
 )
-from .scope import (
+from .turn import asker_cache, shown_cache, shown_key
+from .turn_owner import (
     DEFAULT_POLICY,
     IdSource,
     ScopeResolver,
@@ -42,7 +43,6 @@ from .scope import (
     is_called_by_agent,
     user_of,
 )
-from .turn import asker_cache, shown_cache, shown_key
 
 _config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
 

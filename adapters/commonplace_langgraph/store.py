@@ -38,7 +38,6 @@ from commonplace.agents import (
 )
 
 from .models import check_index, to_embedder
-from .scope import to_memory
 from .store_items import NamespaceTemplate, StoredItem, StoreOptions, find_item
 from .store_queries import (
     ItemGet,
@@ -64,6 +63,7 @@ from .store_writes import (
     stale_part_commands,
     sweep_expired,
 )
+from .turn_owner import to_memory
 
 _CheckedOp = ItemGet | ItemPut | ItemSearch | NamespaceListing
 

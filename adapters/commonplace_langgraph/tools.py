@@ -17,7 +17,8 @@ from commonplace.agents import (
     tools,
 )
 
-from .scope import (
+from .turn import ShownCache, shown_cache, shown_key, turn_in
+from .turn_owner import (
     DEFAULT_POLICY,
     IdSource,
     MissingIdError,
@@ -26,7 +27,6 @@ from .scope import (
     agent_memory,
     user_of,
 )
-from .turn import ShownCache, shown_cache, shown_key, turn_in
 
 FAILURES = {
     "search_memory": "Error retrieving memory",

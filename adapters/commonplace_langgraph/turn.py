@@ -18,7 +18,7 @@ from commonplace import Memory, Scope
 from commonplace.agents import ShownRecords
 
 from .convert import UserText, current_texts, last_question_id, messages_in
-from .scope import Place
+from .turn_owner import Place
 
 TURN_KEY = "commonplace_turn"
 MAX_TURNS = 1_000

@@ -28,7 +28,7 @@ from commonplace.agents import short_repr
 from .convert import expiry_of, parse_time, promoted_key, to_stored
 from .exceptions import BAD_MEMORY_TYPE, BAD_MESSAGES, ValidationError
 from .filters import CompiledFilter, compile_filter
-from .scope import IDS, clean_id, to_scope
+from .scope_ids import IDS, clean_id, to_scope
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
 Compat = Literal["auto", "v1", "v2"]

@@ -34,7 +34,7 @@ from commonplace import Change, InvalidRecordError, Match, Record, Relation, Sco
 from commonplace.agents import check_metadata, short_repr
 
 from .exceptions import ValidationError
-from .scope import to_ids
+from .scope_ids import to_ids
 
 logger: logging.Logger = logging.getLogger("commonplace_mem0")
 Triple = dict[str, str]

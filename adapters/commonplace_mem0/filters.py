@@ -16,7 +16,7 @@ from commonplace.agents import short_repr
 
 from .convert import parse_time, promoted_key, stored_key, to_json
 from .exceptions import ValidationError
-from .scope import IDS, clean_id, to_ids
+from .scope_ids import IDS, clean_id, to_ids
 
 CompiledFilter = Mapping[str, Any] | bool
 RANGES = ("gt", "gte", "lt", "lte")

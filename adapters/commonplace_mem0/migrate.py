@@ -42,7 +42,7 @@ from commonplace.agents import check_memory
 
 from .convert import expiry_of, parse_date, parse_time, promoted_key, to_stored
 from .exceptions import ConfigurationError
-from .scope import IDS, to_scope
+from .scope_ids import IDS, to_scope
 
 _DROPPED = ("data", "hash", "text_lemmatized", "created_at", "updated_at", *IDS)
 _PROMOTED = ("role", "actor_id", "attributed_to")

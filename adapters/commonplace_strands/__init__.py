@@ -12,10 +12,10 @@ except ImportError as error:
 
 from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
 
+from .byte_storage import CommonplaceStorage
 from .models import StrandsChat
 from .plugin import MemoryPlugin
 from .sessions import CommonplaceSessionRepository
-from .storage import CommonplaceStorage
 from .store import CommonplaceMemoryStore
 from .tools import ToolName, memory_tools
 

@@ -26,7 +26,7 @@ from commonplace.agents import check_mapping
 
 from .convert import in_blocks
 from .multiagent import caller_of
-from .scope import is_agents, mark_as_agents, read_tag
+from .turn_owner import is_agents, mark_as_agents, read_tag
 
 DEFAULT_INTERVAL = 5  # turns, as the manager's own
 

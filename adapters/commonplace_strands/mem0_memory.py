@@ -22,7 +22,7 @@ from commonplace import InvalidRecordError, Memory, Record, Relation, Scope, Ver
 from commonplace.agents import SCOPE_FIELDS, check_mapping, check_memory, clean, to_query
 
 from .convert import changes_of, scores_of
-from .scope import Id, owner_scope
+from .turn_owner import Id, owner_scope
 
 TOOL_SPEC: ToolSpec = {
     "name": "mem0_memory",

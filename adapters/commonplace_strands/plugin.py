@@ -53,7 +53,6 @@ from .convert import (
 )
 from .extraction import is_extracted
 from .multiagent import Caller, caller_of, run_of
-from .scope import NO_OWNER, Id, owner_scope, resolve_scope, tag_message
 from .tools import MemoryTools, ToolName, check_tools, policy_tools
 from .turn import (
     MODEL_CALL,
@@ -73,6 +72,7 @@ from .turn import (
     save_open_turn,
     scope_of_turn,
 )
+from .turn_owner import NO_OWNER, Id, owner_scope, resolve_scope, tag_message
 
 try:
     from strands.middleware.stages import InvokeModelStage

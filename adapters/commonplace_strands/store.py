@@ -64,7 +64,6 @@ from commonplace.agents import (
 from .convert import blocks_of, changes_of, conversation_texts, text_of, to_entries
 from .extraction import OwnedMetadata, extraction_config
 from .plugin import TurnFollower
-from .scope import is_agents, read_tag
 from .tools import MemoryTools, ShownSinceQuestion, ToolName, check_tools, policy_tools
 from .turn import (
     ActiveCall,
@@ -73,6 +72,7 @@ from .turn import (
     active_call,
     active_model_call,
 )
+from .turn_owner import is_agents, read_tag
 
 DESCRIPTION = "What is known from earlier conversations with this user."
 MAX_RESULTS = 100

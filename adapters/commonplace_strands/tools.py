@@ -34,8 +34,8 @@ from commonplace.agents import ToolName as SharedToolName
 from commonplace.agents import tools as shared_tools
 
 from .convert import describe, text_of
-from .scope import resolve_scope
 from .turn import TurnRecords, active_call
+from .turn_owner import resolve_scope
 
 ToolName = Literal[
     "search_memory", "add_memory", "update_memory", "forget_memory", "list_memories", "get_memory",

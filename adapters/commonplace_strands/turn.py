@@ -20,7 +20,7 @@ from commonplace import InvalidScopeError, Match, Memory, Message, Record, Scope
 from commonplace.agents import ShownRecords, to_messages
 
 from .convert import answer_of, text_of, tool_results
-from .scope import NO_OWNER
+from .turn_owner import NO_OWNER
 
 if TYPE_CHECKING:
     from .multiagent import MultiAgentRun

@@ -1,4 +1,4 @@
-"""agentscope-runtime's `InMemoryMemoryService` beside `commonplace_agentscope.runtime`."""
+"""agentscope-runtime's `InMemoryMemoryService` beside `commonplace_agentscope.runtime_service`."""
 
 import warnings
 
@@ -12,7 +12,7 @@ with warnings.catch_warnings(action="ignore"):  # it is deprecated
     from agentscope_runtime.engine.services.memory import InMemoryMemoryService
     from agentscope_runtime.engine.services.memory import MemoryService as Base
 
-    from commonplace_agentscope.runtime import MemoryService
+    from commonplace_agentscope.runtime_service import MemoryService
 
 
 def theirs(folder, stack):

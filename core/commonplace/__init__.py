@@ -30,7 +30,9 @@ from .errors import (
     StoreUnavailableError,
     WrongTypeError,
 )
-from .model import (
+from .ports import ChatModel, Checkpoints, Embedder, GraphStore, Journal, VectorIndex
+from .settings import Settings
+from .types import (
     Backlog,
     Change,
     Command,
@@ -58,8 +60,6 @@ from .model import (
     Wait,
     WriteResult,
 )
-from .ports import ChatModel, Checkpoints, Embedder, GraphStore, Journal, VectorIndex
-from .settings import Settings
 
 if TYPE_CHECKING:
     from .agents import Policy

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
 from .errors import InvalidFilterError
-from .model import Record
+from .types import Record
 from .validation import SCOPE_FIELDS, is_sound
 
 Operator = Literal["eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "icontains"]

@@ -25,7 +25,14 @@ from .ingest.operations import Operations
 from .ingest.planning import Models
 from .ingest.redaction import Redaction, check_redact
 from .ingest.submission import Submission
-from .model import (
+from .ports.checkpoints import Checkpoints
+from .ports.models import ChatModel, Embedder, check_models
+from .retrieval.diagram import as_mermaid, as_text
+from .retrieval.pruning import RetentionLimits, records_over_limits
+from .retrieval.search import SearchRequest, search, search_request
+from .runtime import Runtime
+from .settings import Location, Settings
+from .types import (
     Backlog,
     Command,
     Content,
@@ -48,13 +55,6 @@ from .model import (
     check_kinds,
     check_scope,
 )
-from .ports.checkpoints import Checkpoints
-from .ports.models import ChatModel, Embedder, check_models
-from .retrieval.decay import RetentionLimits, records_over_limits
-from .retrieval.diagram import as_mermaid, as_text
-from .retrieval.search import SearchRequest, search, search_request
-from .runtime import Runtime
-from .settings import Location, Settings
 from .validation import (
     check_callable,
     check_choice,
@@ -159,7 +159,7 @@ class Memory:
             chat: extracts facts from messages; without it messages are kept verbatim only.
             settings: read from the environment when missing.
             redact: a function that is given each text of a write or a search and returns what may
-                be stored and shown to models, such as `commonplace.redaction.secrets`: texts,
+                be stored and shown to models, such as `commonplace.secret_patterns.secrets`: texts,
                 names, relations and the texts in metadata, but no ids, keys or checkpoints. It
                 must be quick and may be called on any thread. If it fails, the call does.
 

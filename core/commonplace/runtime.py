@@ -16,8 +16,8 @@ from .ingest.direct import DirectWriter
 from .ingest.planning import Models
 from .ingest.worker import IngestWorker
 from .ports.stores import Engines
+from .retrieval.access_log import AccessLog
 from .retrieval.calibration import Calibration
-from .retrieval.decay import AccessLog
 from .retrieval.lexical import VERSION, describe
 from .settings import Location, Settings
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from .call_hints import hinting_init
 from .errors import InvalidRecordError
-from .model import Relation, fold
+from .types import Relation, fold
 from .validation import is_sound
 
 VECTOR_URLS = ("edge", "qdrant", "http", "https")

@@ -25,8 +25,8 @@ from commonplace.errors import (
     StoreUnavailableError,
 )
 from commonplace.memory import Memory
-from commonplace.model import Match, Message, Page, Scope, WriteResult
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Match, Message, Page, Scope, WriteResult
 
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
 
@@ -165,7 +165,7 @@ def test_a_write_that_takes_too_long_goes_on(memory, monkeypatch):
     go = threading.Event()
     real = Memory.add
     monkeypatch.setattr(Memory, "add", lambda *a, **k: (go.wait(10), real(*a, **k))[1])
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.01)
     agent(memory).write([Message(text="I like tea.")], ALICE)
     go.set()
 
@@ -235,8 +235,8 @@ def test_a_turn_of_a_loop_that_ends_writes_later(tmp_path):
 
 
 async def test_a_slow_memory_is_waited_for_less_until_it_answers(memory, monkeypatch):
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.2)
-    monkeypatch.setattr("commonplace.agents.session._ACCEPT_SECONDS", 0.0)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.2)
+    monkeypatch.setattr("commonplace.agents.agent_memory._ACCEPT_SECONDS", 0.0)
     slow = asyncio.Event()
     real = Memory.aadd
 
@@ -262,8 +262,8 @@ async def test_a_slow_memory_is_waited_for_less_until_it_answers(memory, monkeyp
 
 
 def test_a_late_write_counts_though_its_loop_is_closed_and_recalls_are_fast(memory, monkeypatch):
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.4)
-    monkeypatch.setattr("commonplace.agents.session._ACCEPT_SECONDS", 0.0)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.4)
+    monkeypatch.setattr("commonplace.agents.agent_memory._ACCEPT_SECONDS", 0.0)
     mine, waited, writes = agent(memory, recall_timeout=0.1), [], [False, False, True, False]
 
     async def write(self, *args, **options):
@@ -293,7 +293,7 @@ def test_a_late_write_counts_though_its_loop_is_closed_and_recalls_are_fast(memo
 def test_a_write_that_a_slow_model_makes_late_is_accepted_and_told_once(
     tmp_path, monkeypatch, caplog, *, is_async
 ):
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.05)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.05)
     go = threading.Event()
 
     class Slow(HashEmbedder):
@@ -413,7 +413,7 @@ def test_a_pool_shares_by_key_and_closes_what_was_idle_longest(tmp_path):
 
 async def test_a_pool_closes_no_memory_that_is_written_to(tmp_path, monkeypatch):
     monkeypatch.setattr("commonplace.agents.lazy.MAX_IDLE", 1)
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.01)
     pool, go, real = MemoryPool(), asyncio.Event(), Memory.aadd
 
     async def slow(self, *args, **options):

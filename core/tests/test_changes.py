@@ -7,7 +7,7 @@ import pytest
 
 from commonplace import Fact, Relation, Scope
 from commonplace.ingest.changes import ending, fact_put, told_again
-from commonplace.model import Record
+from commonplace.types import Record
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 OWNER = Scope(user_id="alice", agent_id="cook")

@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from commonplace.errors import InvalidRecordError
-from commonplace.model import Match, Record, Scope
-from commonplace.retrieval.decay import (
-    MAX_FACTOR,
-    MIN_FACTOR,
-    RetentionLimits,
-    decayed,
-    over_limits,
-    strength,
-)
+from commonplace.retrieval.decay import MAX_FACTOR, MIN_FACTOR, decayed, strength
+from commonplace.retrieval.pruning import RetentionLimits, over_limits
+from commonplace.types import Match, Record, Scope
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 DAYS = some.floats(0, 4000)

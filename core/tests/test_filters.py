@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from commonplace.errors import InvalidFilterError
 from commonplace.filters import parse_filter
-from commonplace.model import Record, Scope
+from commonplace.types import Record, Scope
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 RECORD = Record(

@@ -24,8 +24,8 @@ from commonplace.errors import (
     StoreUnavailableError,
 )
 from commonplace.memory import Memory
-from commonplace.model import Message, Scope, now
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Message, Scope, now
 
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
 LOG = logging.getLogger("tests")
@@ -265,7 +265,7 @@ def test_a_recall_that_is_given_up_has_timed_out(memory, embedder, caplog):
 
 
 def test_a_late_write_is_told_once_and_goes_on(memory, mine, embedder, monkeypatch, caplog):
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.05)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.05)
     embedder.go.clear()
     mine.call("write", [Message(text="I like tea.")], ALICE)
     embedder.go.set()

@@ -1,7 +1,7 @@
 import pytest
 
 from commonplace.agents import in_session, to_messages
-from commonplace.model import Scope
+from commonplace.types import Scope
 from commonplace.validation import MAX_TEXT_BYTES
 
 

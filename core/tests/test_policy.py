@@ -18,7 +18,7 @@ from commonplace.agents import (
     shorten,
     tools,
 )
-from commonplace.agents.prompt import (
+from commonplace.agents.note import (
     FOOTER,
     MAX_MEMORY,
     MAX_NOTE,
@@ -30,8 +30,8 @@ from commonplace.agents.prompt import (
 )
 from commonplace.errors import InvalidFilterError, InvalidRecordError, RecordNotFoundError
 from commonplace.memory import Memory
-from commonplace.model import Match, Message, Record, Scope
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Match, Message, Record, Scope
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")

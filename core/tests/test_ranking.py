@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.model import Record, Scope, turn_key
 from commonplace.ports.stores import Hit
 from commonplace.retrieval.calibration import CURVES, DEFAULT, SHIPPED
 from commonplace.retrieval.ranking import (
@@ -20,6 +19,7 @@ from commonplace.retrieval.ranking import (
     neighbour_turns,
     rank,
 )
+from commonplace.types import Record, Scope, turn_key
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")

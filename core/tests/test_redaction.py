@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from commonplace.redaction import PATTERNS, secrets
+from commonplace.secret_patterns import PATTERNS, secrets
 
 A40, A36 = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "0123456789abcdefghijklmnopqrstuvwxyz"
 PEM = "-----BEGIN {0}PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nMIIEow\n-----END {0}PRIVATE KEY-----"

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from commonplace.model import Record, Role, Scope
 from commonplace.ports.stores import Hit
 from commonplace.retrieval.ranking import rank
 from commonplace.retrieval.repeats import session_losses
+from commonplace.types import Record, Role, Scope
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

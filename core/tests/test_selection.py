@@ -9,7 +9,7 @@ import pytest
 
 from commonplace.agents import Conversation, choose, is_small_talk
 from commonplace.agents.selection import BESIDE, ENOUGH
-from commonplace.model import Match, Record, Scope
+from commonplace.types import Match, Record, Scope
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")

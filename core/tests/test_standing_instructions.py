@@ -7,8 +7,8 @@ import pytest
 
 from commonplace.agents import AgentMemory, Policy, find_instructions
 from commonplace.memory import Memory
-from commonplace.model import Message, Scope
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Message, Scope
 
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)

@@ -26,9 +26,9 @@ from pydantic import BaseModel
 
 from commonplace.agents import WRITE_PATIENCE
 from commonplace.errors import InvalidRecordError, InvalidScopeError, StoreUnavailableError
-from commonplace.model import Scope
 from commonplace.testing.contracts.adapter import AdapterContract
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Scope
 from commonplace_agentscope import AgentScopeChat, AgentScopeEmbedder, CommonplaceMiddleware
 from commonplace_agentscope.convert import holds_note
 

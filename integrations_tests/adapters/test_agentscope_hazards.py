@@ -491,7 +491,7 @@ async def test_a_tool_of_a_hung_memory_answers_with_an_error(
     memory, hang, monkeypatch, method, name, arguments
 ):
     hang(method)
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.02)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.02)
     middleware = CommonplaceMiddleware(
         user_id="alice", client=memory, mode="agent_control", recall_timeout=0.02
     )
@@ -511,7 +511,7 @@ async def test_a_reply_does_not_wait_for_a_memory_that_opens_slowly(tmp_path, mo
         return opened(*args, **options)
 
     monkeypatch.setattr(Memory, "open", slowly)
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.02)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.02)
     middleware = CommonplaceMiddleware(
         user_id="alice",
         path=str(tmp_path),
@@ -556,8 +556,8 @@ async def test_a_hung_write_holds_up_one_reply_and_not_the_next(
         return waited[-1]
 
     monkeypatch.setattr(middleware._memory, "_write_seconds", record)
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.05)
-    monkeypatch.setattr("commonplace.agents.session.ACCEPT_PATIENCE", 0.04)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.05)
+    monkeypatch.setattr("commonplace.agents.agent_memory.ACCEPT_PATIENCE", 0.04)
     monkeypatch.setattr(memory, "asearch", no_matches)
     agent = await make(middleware)
     for _ in range(2):
@@ -586,7 +586,7 @@ class GatedEmbedder(HashEmbedder):
 async def test_what_is_said_to_a_memory_whose_model_hangs_is_accepted(
     tmp_path, monkeypatch, caplog
 ):
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.05)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.05)
     embedder = GatedEmbedder()
     with Memory.open(str(tmp_path / "gated"), embedder=embedder) as memory:
         middleware = CommonplaceMiddleware(user_id="alice", client=memory)
@@ -898,7 +898,7 @@ async def test_a_late_write_of_one_middleware_counts_for_the_next(
     memory, hang, monkeypatch, caplog
 ):
     hang("aadd")
-    monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.05)
+    monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.05)
     middlewares = [
         CommonplaceMiddleware(user_id="alice", client=memory, recall_timeout=seconds)
         for seconds in (60, 0.03)

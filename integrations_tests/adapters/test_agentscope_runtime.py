@@ -29,7 +29,7 @@ with warnings.catch_warnings(action="ignore"):  # what it imports is deprecated,
     from agentscope_runtime.engine.services.memory import InMemoryMemoryService
     from agentscope_runtime.engine.services.memory import MemoryService as Base
 
-    from commonplace_agentscope.runtime import MemoryService
+    from commonplace_agentscope.runtime_service import MemoryService
 
 from ..isolation.asking import Asker, ask, check
 

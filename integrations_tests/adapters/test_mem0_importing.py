@@ -189,7 +189,7 @@ def test_the_command_tells_first_and_brings_when_that_is_said(store, tmp_path):
     typer = pytest.importorskip("typer", reason="pip install 'commonplace-memory[cli]'")
     from typer.testing import CliRunner
 
-    from commonplace_mem0.command import command
+    from commonplace_mem0.cli_import import command
 
     folder, answers = store
     app = typer.Typer()
@@ -269,7 +269,7 @@ def test_a_report_groups_what_cannot_be_kept_by_reason(tmp_path, monkeypatch):
     typer = pytest.importorskip("typer", reason="pip install 'commonplace-memory[cli]'")
     from typer.testing import CliRunner
 
-    from commonplace_mem0.command import command
+    from commonplace_mem0.cli_import import command
 
     here = [held(1, data=""), held(2, data=" "), held(3, user_id="*"), held(4), held(5, n=2**64)]
     here += [held(6, created_at="noon"), held(7, created_at="late")]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from commonplace.backends.sqlite.connection import SqliteConnection
-from commonplace.model import Scope
+from commonplace.types import Scope
 
 each_kind_of_scope = pytest.mark.parametrize(
     "scope",

@@ -10,7 +10,6 @@ import pytest
 
 from commonplace.backends.sqlite.checkpoints import SqliteCheckpoints
 from commonplace.backends.sqlite.connection import SqliteConnection
-from commonplace.model import Scope
 from commonplace.testing.contracts.checkpoints import (
     ALICE,
     CheckpointsContract,
@@ -20,6 +19,7 @@ from commonplace.testing.contracts.checkpoints import (
     step,
     task_write,
 )
+from commonplace.types import Scope
 
 from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
 

@@ -27,7 +27,6 @@ from commonplace.errors import (
     StoreUnavailableError,
 )
 from commonplace.filters import parse_filter
-from commonplace.model import Scope
 from commonplace.ports.stores import Operation
 from commonplace.testing.contracts.graph import (
     ALICE,
@@ -42,6 +41,7 @@ from commonplace.testing.contracts.graph import (
 from commonplace.testing.contracts.relations import DAY, RelationContract
 from commonplace.testing.contracts.snapshot import SnapshotContract
 from commonplace.testing.contracts.telling import TellingContract, end
+from commonplace.types import Scope
 
 from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
 
@@ -279,7 +279,7 @@ def test_a_network_file_system_is_refused(
         "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
         f"36 22 0:40 / {escaped} rw,relatime shared:9 master:2 - {kind} host:/export rw\n"
     )
-    monkeypatch.setattr("commonplace.backends.sqlite.database_file._MOUNTS", mounts)
+    monkeypatch.setattr("commonplace.backends.sqlite.file_lock._MOUNTS", mounts)
     inside, beside = (str(folder / "m" / "memory.db") for folder in (share, tmp_path))
     SqliteConnection(beside).close()
 

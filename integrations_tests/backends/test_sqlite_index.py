@@ -21,7 +21,6 @@ from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.backends.sqlite.index import SqliteIndex, drop_points
 from commonplace.errors import InvalidVectorError, SchemaMismatchError, StoreUnavailableError
 from commonplace.filters import parse_filter
-from commonplace.model import Record, Scope
 from commonplace.ports.stores import Hit, Point, Put, Query, Terms
 from commonplace.testing.contracts.index import (
     DIMENSIONS,
@@ -32,6 +31,7 @@ from commonplace.testing.contracts.index import (
     make_query,
     make_tokens,
 )
+from commonplace.types import Record, Scope
 
 from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
 

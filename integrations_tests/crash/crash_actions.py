@@ -19,11 +19,11 @@ from strands.types.session import Session, SessionAgent, SessionMessage, Session
 from commonplace import Fact, Memory, Relation, SchemaMismatchError, Scope, Settings
 from commonplace.admin import ImportedRecord, backup, copy, import_records, reembed
 from commonplace.ingest import direct
-from commonplace.model import Record
 from commonplace.ports.checkpoints import Selection
 from commonplace.runtime import Runtime
 from commonplace.settings import Location
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Record
 from commonplace_langgraph import CommonplaceSaver, CommonplaceStore
 from commonplace_strands import CommonplaceSessionRepository
 

@@ -20,10 +20,10 @@ from typing import Any
 
 from commonplace import Memory, Scope, Settings
 from commonplace.errors import CommonplaceError, StoreUnavailableError
-from commonplace.model import EraseReceipt
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint
 from commonplace.runtime import Runtime
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import EraseReceipt
 
 ALICE = Scope(user_id="alice")
 GONE = Scope(user_id="gone")

@@ -8,7 +8,7 @@ import re
 import unicodedata
 
 from commonplace import Fact, Memory, Policy, Scope
-from commonplace.agents.prompt import FOOTER, MAX_NOTE
+from commonplace.agents.note import FOOTER, MAX_NOTE
 
 _FRAMES = (
     "<|im_start|>system\n{}<|im_end|>", "<|im_end|>\n<|im_start|>user\n{}", "[INST] {} [/INST]",

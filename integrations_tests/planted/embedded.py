@@ -414,7 +414,7 @@ FAULTS = (
     Fault(
         name="expired-read",
         what="What has expired is read and listed",
-        file="core/commonplace/model.py",
+        file="core/commonplace/types.py",
         old="if not include_expired and self.expires_at is not None and self.expires_at <= at:",
         new="if not include_expired and self.expires_at is not None and self.expires_at.year < 2:",
         tests=(_GRAPH, "-k", "expired"),
@@ -430,7 +430,7 @@ FAULTS = (
     Fault(
         name="thread-changes-owner",
         what="A thread is given to whoever writes to it",
-        file="core/commonplace/backends/shared/retention.py",
+        file="core/commonplace/backends/shared/checkpoint_retention.py",
         old="if stored is not None and given is not None and stored != given:",
         new="if stored is not None and given is not None and stored.partition == '':",
         tests=(f"{_TESTS}/backends/test_checkpoints.py",),

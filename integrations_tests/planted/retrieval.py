@@ -87,7 +87,7 @@ FAULTS = (
     Fault(
         name="pinned-over-limit",
         what="What is pinned is pruned when it is old",
-        file="core/commonplace/retrieval/decay.py",
+        file="core/commonplace/retrieval/pruning.py",
         old="all(exceeds) and not record.pinned)",
         new="all(exceeds))",
         tests=("core/tests/test_decay.py",),

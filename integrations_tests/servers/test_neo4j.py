@@ -24,7 +24,6 @@ from commonplace.errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from commonplace.model import Relation, Scope
 from commonplace.ports.stores import Erased, Put, Remove
 from commonplace.testing.contracts import at_once
 from commonplace.testing.contracts.graph import (
@@ -41,6 +40,7 @@ from commonplace.testing.contracts.relations import MONDAY, TUESDAY, RelationCon
 from commonplace.testing.contracts.snapshot import SnapshotContract, fill, read_all
 from commonplace.testing.contracts.telling import TellingContract
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Relation, Scope
 
 from .cutting_proxy import Cut
 from .fixtures import empty_graph

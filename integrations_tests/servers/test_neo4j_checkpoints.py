@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from commonplace.backends.neo4j.checkpoints import Neo4jCheckpoints
-from commonplace.model import Scope
 from commonplace.testing.contracts import at_once
 from commonplace.testing.contracts.checkpoints import (
     ALICE,
@@ -16,6 +15,7 @@ from commonplace.testing.contracts.checkpoints import (
     step,
     task_write,
 )
+from commonplace.types import Scope
 
 from .cutting_proxy import Cut
 from .fixtures import empty_graph

@@ -27,7 +27,6 @@ from commonplace.errors import (
     StoreUnavailableError,
 )
 from commonplace.filters import parse_filter
-from commonplace.model import Scope
 from commonplace.testing.contracts.index import (
     ANNA,
     BEN,
@@ -40,6 +39,7 @@ from commonplace.testing.contracts.index import (
     make_vector,
     texts,
 )
+from commonplace.types import Scope
 
 from .fixtures import HOW_QDRANT, has_qdrant
 from .local_qdrant import Fault, LocalQdrant

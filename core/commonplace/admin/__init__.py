@@ -5,10 +5,10 @@ Agents are never given anything of this; it is for the command line and for impo
 
 from .backfill import BackfillReport, backfill
 from .backup import backup
-from .contents import Contents, contents, count_rows
 from .copy import CopyReport, SnapshotDigest, copy, digest
+from .counts import Contents, contents, count_rows
+from .database_files import require_memory
 from .doctor import Health, check_files, examine
-from .files import require_memory
 from .import_records import ImportedRecord, ImportReport, find_existing, import_records
 from .jsonl import ExportFile, export, restore
 from .reindex import reembed, reindex

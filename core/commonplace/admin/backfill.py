@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..ingest.embedding import embed
-from ..model import Record, TokenEmbedding
 from ..ports.models import Embedder, TokenEmbedder
 from ..ports.snapshot import RecordRow, SnapshotRow
 from ..ports.stores import GraphStore, Point, VectorIndex
 from ..retrieval.lexical import count_words, document_terms
+from ..types import Record, TokenEmbedding
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int | None], None]

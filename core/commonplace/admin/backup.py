@@ -6,7 +6,7 @@ from pathlib import Path
 from ..errors import CannotMoveError
 from ..settings import Location
 from .backfill import Progress
-from .files import DATABASE, drafted, require_memory
+from .database_files import DATABASE, drafted, require_memory
 
 
 def backup(
@@ -28,7 +28,7 @@ def backup(
             such a file.
         OSError: the file cannot be written.
     """
-    from ..backends.sqlite import maintenance
+    from ..backends.sqlite import integrity
 
     if {location.graph, location.vectors, location.journal} != {location.graph}:
         _refuse(location)
@@ -39,7 +39,7 @@ def backup(
             store=str(file), reason="is there already", hint="Give the name of a new file."
         )
     with drafted(file) as draft:
-        maintenance.backup(source, draft, partial(progress, "backup") if progress else None)
+        integrity.backup(source, draft, partial(progress, "backup") if progress else None)
     return file.stat().st_size
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..memory import Memory
-from ..model import DeadLetter
 from ..settings import Location
-from .files import database_files, require_memory
+from ..types import DeadLetter
+from .database_files import database_files, require_memory
 from .serialization import TABLES, table_of
 
 
@@ -52,10 +52,10 @@ def check_files(location: Location) -> dict[Path, list[str]]:
     Raises:
         CannotMoveError: there is no memory.
     """
-    from ..backends.sqlite import maintenance
+    from ..backends.sqlite import integrity
 
     require_memory(location)
-    return {file: maintenance.check(file) for file in database_files(location)}
+    return {file: integrity.check(file) for file in database_files(location)}
 
 
 def examine(memory: Memory, *, timeout: float = 10.0) -> Health:

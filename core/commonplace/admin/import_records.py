@@ -14,9 +14,9 @@ from typing import get_args
 from ..errors import InvalidRecordError
 from ..ingest.changes import dated_relations
 from ..memory import Memory
-from ..model import ORIGINS, Fact, Record, Relation, Role, Scope, now
 from ..ports.stores import Outcome, Put, Remove
 from ..settings import Settings
+from ..types import ORIGINS, Fact, Record, Relation, Role, Scope, now
 from ..validation import check_choice, check_text, check_time
 from .backfill import batches, points_of
 

@@ -19,7 +19,7 @@ from ..memory import Memory
 from ..ports.snapshot import SnapshotRow
 from .backfill import Progress, count_records, is_indexed
 from .copy import BATCH, CopyReport, copy_rows, finish_writes
-from .files import drafted
+from .database_files import drafted
 from .serialization import TABLES, from_line, table_of, to_line
 
 FORMAT = 3

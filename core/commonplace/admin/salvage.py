@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..errors import CannotMoveError
 from .backfill import Progress
-from .files import DATABASE, drafted
+from .database_files import DATABASE, drafted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 from ..call_hints import hinting_call, hinting_init
 from ..concurrency import await_within, call_within, start_call
 from ..errors import short_repr
-from ..model import check_kinds, check_scope
 from ..retrieval.utterances import is_small_talk
 from ..settings import to_folder
+from ..types import check_kinds, check_scope
 from ..validation import (
     SCOPE_FIELDS,
     check_choice,
@@ -19,6 +19,7 @@ from ..validation import (
     check_share,
     is_sound,
 )
+from .agent_memory import AgentMemory
 from .arguments import (
     check_function,
     check_id_source,
@@ -27,6 +28,7 @@ from .arguments import (
     check_memory,
     check_prefix,
 )
+from .framework_ids import in_session, to_id, to_scope
 from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
     LazyMemory,
@@ -36,6 +38,7 @@ from .lazy import (
     warm,
 )
 from .messages import clean, is_visible, to_messages
+from .note import NOTE_MARK, ShownRecords, is_note, mark, render, shown
 from .operations import recall, run_tool, search_scope, shorten, to_query
 from .policy import (
     DEFAULT_TOOLS,
@@ -52,11 +55,8 @@ from .policy import (
     instructions,
     tools,
 )
-from .prompt import NOTE_MARK, ShownRecords, is_note, mark, render, shown
 from .sansio import Call, Plan, aon, arun_plan, call, on, run_plan
-from .scope import in_session, to_id, to_scope
 from .selection import Conversation, choose
-from .session import AgentMemory
 from .standing_instructions import find_instructions
 
 __all__ = [

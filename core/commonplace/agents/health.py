@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from ..errors import InvalidRecordError, MissingExtraError, SchemaMismatchError, StoreRefusedError
-from ..model import Scope, now
+from ..types import Scope, now
 
 EventName = Literal["recalled", "empty", "timed_out", "written", "late", "failed"]
 

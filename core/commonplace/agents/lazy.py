@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..concurrency import await_within
-from ..model import Scope
+from ..types import Scope
 from .health import MemoryHealth
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use

@@ -6,7 +6,7 @@ length.
 
 from datetime import datetime
 
-from ..model import Message, Role
+from ..types import Message, Role
 from ..validation import MAX_TEXT_BYTES
 
 _BYTES_PER_CHARACTER = 4

@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import InvalidRecordError, MemoryTimeoutError, RecordNotFoundError
-from ..model import Kind, Match, Page, Record, Scope, WriteResult
 from ..retrieval.utterances import normalize
+from ..types import Kind, Match, Page, Record, Scope, WriteResult
 from .messages import is_visible
+from .note import ShownRecords, bullets
 from .policy import (
     MAX_FACT,
     MAX_FACTS,
@@ -24,7 +25,6 @@ from .policy import (
     Tool,
     tools,
 )
-from .prompt import ShownRecords, bullets
 from .sansio import Call, Plan, call
 from .selection import Conversation, choose, without_held
 from .standing_instructions import MARK, without_replaced

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from ..call_hints import hinting_init
 from ..errors import InvalidRecordError
 from ..filters import parse_filter
-from ..model import Kind, check_kinds
+from ..types import Kind, check_kinds
 from ..validation import check_choice, check_flag, check_metadata, check_seconds, is_sound
 from .arguments import check_list
 

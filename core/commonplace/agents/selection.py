@@ -7,7 +7,6 @@ before, or what the conversation says already. One function chooses for all adap
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ..model import Match, Record
 from ..retrieval.lexical import vocabulary
 from ..retrieval.utterances import (
     asks_to_forget,
@@ -17,6 +16,7 @@ from ..retrieval.utterances import (
     normalize,
     statements,
 )
+from ..types import Match, Record
 
 ENOUGH = 0.05
 """Least relevance of a note's best line; below it nothing has to do with the question."""

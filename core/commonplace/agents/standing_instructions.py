@@ -8,9 +8,9 @@ doubtful one is left out: what is found is shown to the model in every later tur
 import re
 from collections.abc import Sequence
 
-from ..model import Fact, Message, Record
 from ..retrieval.lexical import tokens, vocabulary
 from ..retrieval.utterances import needs_no_memory, normalize, sentences
+from ..types import Fact, Message, Record
 
 MARK = "standing_instruction"
 """Key of the metadata of the records that are made of them."""

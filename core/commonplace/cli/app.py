@@ -17,9 +17,9 @@ try:
 except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
-from .commands import Commands
 from .memories import memories
 from .operators import imports, operators
+from .options import Commands
 from .output import answer, exit_on_error
 
 GROUP = "commonplace.importers"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ..admin import require_memory
-from ..admin.files import DATABASE
+from ..admin.database_files import DATABASE
 from ..errors import InvalidRecordError, short_repr
 from ..memory import Memory
-from ..model import Scope
 from ..ports.models import Embedder
 from ..settings import Location, Settings, is_url
+from ..types import Scope
 from .output import refuse
 
 _CLOSE_SECONDS = 1.0  # each command has waited for the writes that it needs

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 from .. import admin
 from ..errors import InvalidRecordError, MissingExtraError, RecordNotFoundError
 from ..memory import Memory
-from ..model import KINDS, EraseReceipt, Fact, Kind, Match, Record, Relation, Scope, WriteResult
+from ..types import KINDS, EraseReceipt, Fact, Kind, Match, Record, Relation, Scope, WriteResult
 
 try:
     import typer
@@ -15,12 +15,12 @@ except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
 from . import arguments
-from .commands import Commands
 from .labels import receipt_label
 from .options import (
     SENTENCE,
     Agent,
     AsJson,
+    Commands,
     EmbedderName,
     Expired,
     FilterText,

@@ -17,9 +17,8 @@ except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
 from . import arguments
-from .commands import Commands
 from .labels import contents_label, table_label
-from .options import SENTENCE, AsJson, EmbedderName, OptionalPlaceName, PlaceName
+from .options import SENTENCE, AsJson, Commands, EmbedderName, OptionalPlaceName, PlaceName
 from .output import FAILURE, answer, document, exit_on_error, say, size, table
 from .progress_bars import progress
 

@@ -7,8 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..identity import with_identity
-from ..model import Change, Record, Scope, TokenEmbedding, WriteResult
+from ..dedup_key import with_identity
 from ..ports.stores import (
     Engines,
     GraphStore,
@@ -21,6 +20,7 @@ from ..ports.stores import (
     VectorIndex,
     crash_point,
 )
+from ..types import Change, Record, Scope, TokenEmbedding, WriteResult
 from .planning import PlannedChange, PlannedChanges
 
 Describe = Callable[[str], tuple[Terms, int]]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ..identity import identity_hash, with_identity
-from ..model import Fact, Message, Origin, Record, Relation, Scope
+from ..dedup_key import identity_hash, with_identity
 from ..ports.stores import Put
+from ..types import Fact, Message, Origin, Record, Relation, Scope
 
 IsSingle = Callable[[Relation], bool]
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import InvalidRecordError
-from ..model import Extraction, Message, Origin, Record, Relation
 from ..ports.stores import Operation, Put
+from ..types import Extraction, Message, Origin, Record, Relation
 
 T = TypeVar("T", Record, Relation, Message, Extraction)
 D = TypeVar("D")

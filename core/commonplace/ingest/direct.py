@@ -9,9 +9,9 @@ from typing import Any
 
 from ..concurrency import call_within
 from ..errors import CommonplaceError, MemoryTimeoutError
-from ..model import WriteResult
 from ..ports.stores import AskVectors, Engines, Transactional, crash_point
 from ..settings import Settings
+from ..types import WriteResult
 from .applying import Describe, apply_to, described
 from .codec import DeleteBody, Write, WriteBody
 from .embedding import EmbedderPace, embed

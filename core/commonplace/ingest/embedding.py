@@ -12,8 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import InvalidVectorError, LoopRequiredError
-from ..model import TokenEmbedding
 from ..ports.models import Embedder, TokenEmbedder
+from ..types import TokenEmbedding
 from .model_errors import model_error
 
 Purpose = Literal["query", "document"]

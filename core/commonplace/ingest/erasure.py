@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from ..model import EraseReceipt, Scope
 from ..ports.stores import Engines, Operation, crash_point
+from ..types import EraseReceipt, Scope
 
 
 def erase(op: Operation, engines: Engines, at: datetime) -> EraseReceipt:

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import CommonplaceError, ModelFailedError, ModelUnreadableError
-from ..model import KINDS, Fact, Message, Record, Relation
 from ..ports.stores import AskChat, KnownFacts
+from ..types import KINDS, Fact, Message, Record, Relation
 from ..validation import check_time
 
 MAX_FACTS = 32

@@ -5,10 +5,10 @@ Apart from planning because it is the one step that reads the stores.
 
 from collections.abc import Callable, Sequence
 
+from ..dedup_key import identity_of
 from ..filters import METADATA, Filter, Group, Predicate, Where
-from ..identity import identity_of
-from ..model import KINDS
 from ..ports.stores import AskKnown, Engines, Hit, KnownFacts, Query, Terms
+from ..types import KINDS
 
 MAX_KNOWN = 16
 _CANDIDATES = 50

@@ -12,7 +12,9 @@ from types import EllipsisType
 from typing import Any
 
 from ..errors import IdempotencyConflictError, InvalidRecordError, RecordNotFoundError
-from ..model import (
+from ..ports.stores import Engines, Operation, OperationKind, Put
+from ..settings import Settings
+from ..types import (
     ORIGINS,
     Command,
     Content,
@@ -30,8 +32,6 @@ from ..model import (
     check_scope,
     now,
 )
-from ..ports.stores import Engines, Operation, OperationKind, Put
-from ..settings import Settings
 from ..validation import (
     check_choice,
     check_flag,

@@ -19,7 +19,6 @@ from ..errors import (
     ModelFailedError,
     StoreRefusedError,
 )
-from ..model import Extraction, Scope, TokenEmbedding, now
 from ..ports.models import ChatModel, Embedder
 from ..ports.stores import (
     AskChat,
@@ -32,6 +31,7 @@ from ..ports.stores import (
     Remove,
 )
 from ..settings import Settings
+from ..types import Extraction, Scope, TokenEmbedding, now
 from .changes import IsSingle, ending, fact_put, speaker_origin, told_again
 from .codec import (
     DeleteBody,

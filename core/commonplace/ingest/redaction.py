@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import InvalidRecordError
 from ..filters import FOLDERS
-from ..model import Content, Extraction, Fact, Message, Relation
+from ..types import Content, Extraction, Fact, Message, Relation
 
 Redact = Callable[[str], str]
 _ENDS = ("subject", "predicate", "object", "subject_type", "object_type")
@@ -20,7 +20,7 @@ def check_redact(redact: object) -> None:
             field="redact",
             value=redact,
             reason="must be a synchronous function of a text that returns a text",
-            hint="Such as commonplace.redaction.secrets.",
+            hint="Such as commonplace.secret_patterns.secrets.",
         )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..concurrency import retrieve_error, run_on
 from ..errors import InvalidRecordError, LoopRequiredError
-from ..model import Backlog, Wait, WriteResult
 from ..ports.stores import Operation
+from ..types import Backlog, Wait, WriteResult
 from .codec import Write
 from .direct import DirectWriter
 from .planning import Models

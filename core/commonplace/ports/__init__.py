@@ -1,6 +1,6 @@
 """Interfaces between the core and its engines and models, and the data they exchange."""
 
-from ..model import TokenEmbedding
+from ..types import TokenEmbedding
 from .checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, State, Step, TaskWrite
 from .models import ChatModel, Embedder, TokenEmbedder
 from .snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from ..model import Scope
+from ..types import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..errors import InvalidRecordError
-from ..model import TokenEmbedding
+from ..types import TokenEmbedding
 from ..validation import is_sound
 
 MAX_DIMENSIONS = 65_536

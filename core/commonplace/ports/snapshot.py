@@ -9,7 +9,7 @@ format of `commonplace export`.
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..model import Entity, Record, Relation, Scope, Version
+from ..types import Entity, Record, Relation, Scope, Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from ..dedup_key import identity_of
 from ..filters import Filter
-from ..identity import identity_of
-from ..model import (
+from ..types import (
     Backlog,
     Change,
     DeadLetter,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from ..model import Relation, fold
+from ..types import Relation, fold
 
 # Characters with a meaning for Mermaid inside a quoted label.
 _MARKS = re.compile(r'["<>&#`\\|\[\]{}()]')

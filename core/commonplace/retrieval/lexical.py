@@ -13,9 +13,9 @@ import unicodedata
 import zlib
 from collections import Counter
 
-from ..model import fold
 from ..models.stop_words import STOP_WORDS
 from ..ports.stores import Terms
+from ..types import fold
 
 VERSION = "words-1"
 # Term weights are stored, so texts are compared with a constant length and not with the mean.

@@ -20,8 +20,8 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..model import Match, Scope, now, turn_key
 from ..ports.stores import Expansion, Hit
+from ..types import Match, Scope, now, turn_key
 from .calibration import Calibration, Judge
 from .dates import asked_times, time_fit
 from .lexical import CJK, has_cjk, term_weight, tokens, vocabulary

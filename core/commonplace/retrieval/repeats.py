@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from ..model import Record, Scope
+from ..types import Record, Scope
 from .lexical import vocabulary
 from .utterances import statements
 

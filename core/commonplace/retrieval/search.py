@@ -9,7 +9,9 @@ from typing import Any, get_args
 
 from ..errors import InvalidRecordError
 from ..filters import Filter, parse_filter
-from ..model import (
+from ..ports.stores import Expansion, GraphStore, Hit, Query, Terms, VectorIndex
+from ..settings import Settings
+from ..types import (
     Kind,
     Match,
     Ranking,
@@ -20,11 +22,10 @@ from ..model import (
     check_scope,
     now,
 )
-from ..ports.stores import Expansion, GraphStore, Hit, Query, Terms, VectorIndex
-from ..settings import Settings
 from ..validation import check_choice, check_flag, check_share, check_text, check_time
+from .access_log import AccessLog
 from .calibration import Calibration
-from .decay import AccessLog, decayed
+from .decay import decayed
 from .lexical import entity_mentions, has_cjk, query_terms
 from .ranking import neighbour_turns, rank
 

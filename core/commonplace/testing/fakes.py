@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from ..model import TokenEmbedding
 from ..retrieval.lexical import tokens
+from ..types import TokenEmbedding
 
 
 class HashEmbedder:

@@ -10,7 +10,7 @@ from strands.multiagent import GraphBuilder, Swarm
 from strands.session import FileSessionManager
 
 from commonplace import Policy, Scope
-from commonplace.agents.prompt import FOOTER
+from commonplace.agents.note import FOOTER
 from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
 
 ALICE = Scope(user_id="alice")

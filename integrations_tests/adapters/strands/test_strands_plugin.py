@@ -16,7 +16,7 @@ from strands.types.agent import ConcurrentInvocationMode
 
 from commonplace import InvalidRecordError, InvalidScopeError, Message, Policy, Scope
 from commonplace.agents import await_within
-from commonplace.agents.prompt import FOOTER
+from commonplace.agents.note import FOOTER
 from commonplace.testing.contracts.adapter import AdapterContract, PolicyContract
 from commonplace_strands import MemoryPlugin
 
@@ -621,7 +621,7 @@ class TestHazards:
 
         for name in ("asearch", "alist", "aadd"):
             monkeypatch.setattr(memory, name, hang)
-        monkeypatch.setattr("commonplace.agents.session.WRITE_PATIENCE", 0.01)
+        monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.01)
         agent = make(MemoryPlugin(memory, policy=Policy(recall_timeout=0.01)))
 
         async with asyncio.timeout(5):

@@ -29,10 +29,10 @@ from commonplace import (
     Scope,
     StoreUnavailableError,
 )
-from commonplace.agents.prompt import FOOTER
+from commonplace.agents.note import FOOTER
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
-from commonplace_strands.scope import read_tag, tag_message
+from commonplace_strands.turn_owner import read_tag, tag_message
 
 ALICE = Scope(user_id="alice")
 SCOPED = Policy(mode="agent_control")

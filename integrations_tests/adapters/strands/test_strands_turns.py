@@ -12,7 +12,7 @@ from strands.hooks import AfterToolsEvent, BeforeInvocationEvent, BeforeModelCal
 from strands.session import FileSessionManager, RepositorySessionManager
 
 from commonplace import InvalidScopeError, Memory, Policy, Scope
-from commonplace.agents.prompt import FOOTER
+from commonplace.agents.note import FOOTER
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import (
     CommonplaceMemoryStore,

@@ -23,8 +23,8 @@ from ...errors import (
     StoreLockedError,
     StoreUnavailableError,
 )
-from ...model import Record, Scope, TokenEmbedding
 from ...ports.stores import Hit, Point, Query, crash_point
+from ...types import Record, Scope, TokenEmbedding
 from ..shared.late_interaction import FIELD, asked_tokens, best_of_each, from_field, to_field
 from ..shared.payload import (
     FilterCompiler,

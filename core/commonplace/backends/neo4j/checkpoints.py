@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...model import Scope
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
-from ..shared import retention, rows
+from ...types import Scope
+from ..shared import checkpoint_retention, rows
 from . import checkpoint_queries, queries
 from .driver import Neo4jDriver, RunQuery
 
@@ -132,7 +132,7 @@ class Neo4jCheckpoints:
             found = run(checkpoint_queries.OF_RUNS, runs=sorted(set(runs)))
             for thread in sorted(one["thread"] for one in found):
                 headers, values = _load(run, thread)
-                kept = retention.without_runs(headers, values, runs)
+                kept = checkpoint_retention.without_runs(headers, values, runs)
                 _keep(run, thread, headers, values, kept)
 
         if runs:
@@ -160,7 +160,7 @@ class Neo4jCheckpoints:
         def work(run: RunQuery) -> None:
             for thread in sorted(set(threads)):
                 headers, values = _load(run, thread)
-                kept = retention.latest(headers, values)
+                kept = checkpoint_retention.latest(headers, values)
                 _keep(run, thread, headers, values, kept)
 
         self._driver.write(work)
@@ -206,7 +206,7 @@ def _run_as(
     """Change a thread; raise, which rolls that back, if it belongs to another owner."""
     properties = {} if owner is None else _owner_properties(owner)
     [found] = run(text, thread=thread, owner=properties, **parameters)
-    retention.resolve_owner(thread, _owner_of(found["owner"]), owner)
+    checkpoint_retention.resolve_owner(thread, _owner_of(found["owner"]), owner)
 
 
 def _steps(run: RunQuery, at: str, missing: set[str]) -> list[Step]:
@@ -228,7 +228,7 @@ def _steps(run: RunQuery, at: str, missing: set[str]) -> list[Step]:
 
 def _load(
     run: RunQuery, thread: str
-) -> tuple[list[retention.CheckpointHeader], set[retention.ChannelVersion]]:
+) -> tuple[list[checkpoint_retention.CheckpointHeader], set[checkpoint_retention.ChannelVersion]]:
     """Lock a thread and read the headers of its checkpoints, and the versions with a value."""
     run(checkpoint_queries.LOCK_EXISTING, thread=thread)
     [found] = run(checkpoint_queries.LOAD, thread=thread)
@@ -239,12 +239,12 @@ def _load(
 def _keep(
     run: RunQuery,
     thread: str,
-    headers: Iterable[retention.CheckpointHeader],
-    values: Collection[retention.ChannelVersion],
-    kept: Collection[retention.CheckpointKey],
+    headers: Iterable[checkpoint_retention.CheckpointHeader],
+    values: Collection[checkpoint_retention.ChannelVersion],
+    kept: Collection[checkpoint_retention.CheckpointKey],
 ) -> None:
     """Remove what is not in `kept`, and the thread if nothing is left of it."""
-    unused = set(values) - retention.referenced(headers, kept)
+    unused = set(values) - checkpoint_retention.referenced(headers, kept)
     run(
         checkpoint_queries.KEEP,
         removed=[_node_id(thread, *one.key) for one in headers if one.key not in kept],
@@ -281,8 +281,8 @@ def _to_checkpoint(node: Mapping[str, Any]) -> Checkpoint:
     )
 
 
-def _to_header(node: Mapping[str, Any]) -> retention.CheckpointHeader:
-    return retention.CheckpointHeader(
+def _to_header(node: Mapping[str, Any]) -> checkpoint_retention.CheckpointHeader:
+    return checkpoint_retention.CheckpointHeader(
         namespace=node["namespace"],
         id=node["name"],
         parent=node.get("parent"),

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from ...filters import FOLDERS, Filter, Where, folder_order, folders_of
-from ...model import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
+from ...types import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ..shared import rows
 from . import overlay, queries, relations, snapshot, transactions
 from .driver import Neo4jDriver, RunQuery

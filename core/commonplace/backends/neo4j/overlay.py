@@ -17,8 +17,8 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
-from ...model import Record, Relation, Scope, Version, fold
 from ...ports.stores import Put, Remove
+from ...types import Record, Relation, Scope, Version, fold
 from ..shared import rows
 from ..shared.names import pairs_of
 from ..sqlite.graph import SCHEMA

@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from ...model import Scope, now
+from ...types import Scope, now
 from ..shared.rows import to_micros
 from . import checkpoint_queries
 

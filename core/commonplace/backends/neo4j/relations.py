@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from ...identity import split_key
-from ...model import Entity, Relation, Scope, fold
+from ...dedup_key import split_key
 from ...ports.stores import Expansion
+from ...types import Entity, Relation, Scope, fold
 from ..shared import graph_expansion, rows
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
 from ..shared.names import distinct, nearest, spellable

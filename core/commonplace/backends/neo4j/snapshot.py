@@ -6,9 +6,9 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from ...identity import split_key
-from ...model import Entity, Record, Relation, Scope, Version, fold
+from ...dedup_key import split_key
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
+from ...types import Entity, Record, Relation, Scope, Version, fold
 from ..shared import rows
 from . import overlay, queries
 from .driver import RunQuery

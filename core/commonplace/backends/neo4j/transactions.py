@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...model import Record, Scope
 from ...ports.stores import Outcome, Put, Remove
+from ...types import Record, Scope
 from ..shared import rows
 from ..sqlite import assertions, records
 from . import overlay, queries

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InvalidRecordError, SchemaMismatchError
-from ...model import Scope
+from ...types import Scope
 from ..shared.payload import check_meta, has_tokens
 from .client import RetryingClient, connect
 from .client import models as m

@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ...model import Record, Scope, TokenEmbedding
 from ...ports.stores import Hit, Point, Query
+from ...types import Record, Scope, TokenEmbedding
 from ..shared.late_interaction import FIELD, asked_tokens, from_field, to_field
 from ..shared.payload import checked, payload_of, read_row, uuids
 from .client import QdrantClient, RetryingClient, connect

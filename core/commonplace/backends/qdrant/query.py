@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...filters import TIMES
-from ...model import Record, Scope
 from ...ports.stores import Hit, Query
+from ...types import Record, Scope
 from ..shared.late_interaction import Tokens, best_of_each, from_field
 from ..shared.payload import FilterCompiler, focus, read_row, tags_of, to_hits
 from .client import models as m

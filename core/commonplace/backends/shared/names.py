@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from ...model import Entity, fold
+from ...types import Entity, fold
 
 T = TypeVar("T")
 

@@ -28,10 +28,10 @@ from ...filters import (
     folders_of,
     metadata_key,
 )
-from ...model import Kind, Origin, Record, Role, Scope
 from ...ports.stores import Hit
+from ...types import Kind, Origin, Record, Role, Scope
 from . import rows
-from .tags import indexed_values, tag_key
+from .metadata_index import indexed_values, tag_key
 
 _MOST_CACHED = 64 * 1024  # characters of a row that is kept in memory
 _MOST = 2.0**64  # above every whole number of metadata

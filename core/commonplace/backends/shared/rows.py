@@ -12,7 +12,7 @@ import msgspec
 
 from ...errors import InvalidRecordError, InvalidScopeError
 from ...filters import Filter
-from ...model import Kind, Origin, Page, Record, Role, Scope, now
+from ...types import Kind, Origin, Page, Record, Role, Scope, now
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ...model import Record, Relation, Scope, fold
+from ...types import Record, Relation, Scope, fold
 from ..shared import rows
 from ..shared.names import pairs_of
 from ..shared.supersession import Assertion, resolve

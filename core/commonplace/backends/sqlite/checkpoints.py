@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ...model import Scope
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
-from ..shared import retention, rows
+from ...types import Scope
+from ..shared import checkpoint_retention, rows
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 
 _SCHEMA = """
@@ -213,7 +213,7 @@ class SqliteCheckpoints:
             found = connection.execute(sql, (rows.to_json(list(runs)),)).fetchall()
             for (thread,) in found:
                 headers, values = _load(connection, thread)
-                kept = retention.without_runs(headers, values, runs)
+                kept = checkpoint_retention.without_runs(headers, values, runs)
                 _keep(connection, thread, headers, values, kept)
 
         if runs:
@@ -246,7 +246,7 @@ class SqliteCheckpoints:
         def change(connection: Connection) -> None:
             for thread in threads:
                 headers, values = _load(connection, thread)
-                kept = retention.latest(headers, values)
+                kept = checkpoint_retention.latest(headers, values)
                 _keep(connection, thread, headers, values, kept)
 
         if threads:
@@ -306,7 +306,7 @@ def _exists(connection: Connection, thread: str) -> bool:
 def _check_owner(connection: Connection, thread: str, owner: Scope | None) -> None:
     """Check that a thread belongs to `owner`; make it, or give it that owner, if it has none."""
     stored = _owner_of(connection, thread)
-    resolved = retention.resolve_owner(thread, stored, owner)
+    resolved = checkpoint_retention.resolve_owner(thread, stored, owner)
     ids = (resolved.user_id, resolved.agent_id, resolved.session_id) if resolved else (None,) * 3
     if resolved != stored or not _exists(connection, thread):
         connection.execute("INSERT OR REPLACE INTO thread VALUES (?, ?, ?, ?)", (thread, *ids))
@@ -315,13 +315,13 @@ def _check_owner(connection: Connection, thread: str, owner: Scope | None) -> No
 def _keep(
     connection: Connection,
     thread: str,
-    headers: Iterable[retention.CheckpointHeader],
-    values: Collection[retention.ChannelVersion],
-    kept: Collection[retention.CheckpointKey],
+    headers: Iterable[checkpoint_retention.CheckpointHeader],
+    values: Collection[checkpoint_retention.ChannelVersion],
+    kept: Collection[checkpoint_retention.CheckpointKey],
 ) -> None:
     """Remove what is not in `kept`, and the thread if nothing is left of it."""
     removed = [(thread, *one.key) for one in headers if one.key not in kept]
-    unused = set(values) - retention.referenced(headers, kept)
+    unused = set(values) - checkpoint_retention.referenced(headers, kept)
     connection.executemany(f"DELETE FROM checkpoint WHERE {_AT}", removed)
     connection.executemany(
         "DELETE FROM task_write WHERE thread = ? AND namespace = ? AND checkpoint = ?", removed
@@ -441,7 +441,7 @@ def _writes(connection: Connection, at: tuple[str, str, str]) -> tuple[TaskWrite
 
 def _load(
     connection: Connection, thread: str
-) -> tuple[list[retention.CheckpointHeader], set[retention.ChannelVersion]]:
+) -> tuple[list[checkpoint_retention.CheckpointHeader], set[checkpoint_retention.ChannelVersion]]:
     """Read the headers of a thread's checkpoints, and the versions that have a value."""
     found = connection.execute(
         "SELECT namespace, id, parent, run, within, deltas, versions"
@@ -449,7 +449,7 @@ def _load(
         (thread,),
     )
     headers = [
-        retention.CheckpointHeader(
+        checkpoint_retention.CheckpointHeader(
             namespace=namespace,
             id=id_,
             parent=parent,

@@ -33,7 +33,7 @@ from ...errors import (
 from ...ports.stores import crash_point
 from ..shared.rows import UnreadableRowError
 from . import erased_bytes
-from .database_file import BUSY_SECONDS, ProcessLock, make_file
+from .file_lock import BUSY_SECONDS, ProcessLock, make_file
 
 T = TypeVar("T")
 

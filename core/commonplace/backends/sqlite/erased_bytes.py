@@ -8,7 +8,7 @@ left to be done, also to the next process.
 import uuid
 from sqlite3 import Connection
 
-from .database_file import BUSY_SECONDS
+from .file_lock import BUSY_SECONDS
 
 LOG = "erased log"  # key of the mark while erased text may be in the log
 PAGES = "erased pages"  # the same of the unused parts of pages

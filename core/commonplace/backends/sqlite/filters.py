@@ -14,7 +14,7 @@ from typing import Any
 
 from ...filters import FIELDS, TIMES, Filter, Group, Predicate, Scalar, Where, metadata_key
 from ...validation import is_sound
-from ..shared.tags import indexed_values, tag_key
+from ..shared.metadata_index import indexed_values, tag_key
 
 _encode_text = json.JSONEncoder().encode
 Condition = tuple[str, list[Any]]  # SQL, never NULL, and its parameters

@@ -10,11 +10,11 @@ from sqlite3 import Connection
 from typing import Any
 
 from ...filters import Filter
-from ...model import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
+from ...types import Entity, Kind, Page, Record, Relation, Scope, Version, now
 from ..shared import rows
-from . import assertions, folders, records, relations, snapshot
+from . import assertions, namespaces, records, relations, snapshot
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 from .filters import Condition, compile_filter
 
@@ -36,7 +36,7 @@ CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NU
 """
     + assertions.SCHEMA
     + ";"
-    + folders.SCHEMA
+    + namespaces.SCHEMA
 )
 _BATCH = 1000
 _SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
@@ -84,7 +84,7 @@ class SqliteGraph:
         """Read live records, newest first (creation, then id); parses only what may match."""
         rows.check_limit(limit)
         after = None if cursor is None else rows.from_cursor(cursor)
-        source, values = _source(scope, folders.folder_wanted(where), kinds, after)
+        source, values = _source(scope, namespaces.folder_wanted(where), kinds, after)
         held, moments = _holding(include_superseded, include_expired, as_of)
         matching, operands = ("1", []) if where is None else compile_filter(where, "r")
         sql = source.format(columns=_COLUMNS, condition=f"{held} AND ({matching})")
@@ -150,7 +150,7 @@ class SqliteGraph:
     def folders(self, scope: Scope) -> list[str]:
         """List the folders that live records are in, each once, in no order."""
         with self._handle.read() as connection:
-            return folders.names(connection, scope, now())
+            return namespaces.names(connection, scope, now())
 
     def list_folders(
         self, starts: str = "", *, after: str = "", limit: int = 1000
@@ -158,12 +158,12 @@ class SqliteGraph:
         """List folders in their order, each with the scopes of the live records in it."""
         rows.check_limit(limit)
         with self._handle.read() as connection:
-            return folders.scopes_by_name(connection, starts, after, limit, now())
+            return namespaces.scopes_by_name(connection, starts, after, limit, now())
 
     def list_users(self, folder: str) -> list[str]:
         """List the users who have live records in a folder; in any for an empty name."""
         with self._handle.read() as connection:
-            return folders.users(connection, folder)
+            return namespaces.users(connection, folder)
 
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...model import Record
 from ...ports.stores import Hit, Query
+from ...types import Record
 from ..shared import rows
 from ..shared.late_interaction import Tokens, best_of_each, to_late
 from . import records

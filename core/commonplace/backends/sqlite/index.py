@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import StoreUnavailableError
-from ...model import Record, Scope, TokenEmbedding
 from ...ports.stores import Hit, Point, Query
+from ...types import Record, Scope, TokenEmbedding
 from ..shared import rows
 from ..shared.late_interaction import asked_tokens, to_tokens
 from ..shared.payload import check_meta, has_tokens, to_table
-from . import folders, records
+from . import namespaces, records
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 from .hits import IDS, MOST_READ, HitCollector, Late
 from .point_cache import PointCache, Reading
@@ -150,11 +150,11 @@ class SqliteIndex:
 
     def _in_folder(self, query: Query) -> Wanted | None:
         """Choose the records of a small folder, if a query asks for no others; None for all."""
-        name = folders.folder_wanted(query.where)
+        name = namespaces.folder_wanted(query.where)
         if name is None or self._keeps_records:
             return None
         with self._handle.read() as connection:
-            ids = folders.records_in(connection, query.scope, name, MOST_READ)
+            ids = namespaces.records_in(connection, query.scope, name, MOST_READ)
         return None if ids is None else Wanted((), ids)
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:

@@ -15,11 +15,11 @@ from ...errors import (
     StoreLockedError,
     StoreUnavailableError,
 )
-from ...model import Backlog, DeadLetter, Scope, now
 from ...ports.stores import Clock, Operation, OperationKind
+from ...types import Backlog, DeadLetter, Scope, now
 from ..shared import rows
 from .connection import ConnectionHandle, SqliteConnection, translated
-from .database_file import ProcessLock
+from .file_lock import ProcessLock
 
 _PENDING, _DEAD = 0, 2  # states
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)

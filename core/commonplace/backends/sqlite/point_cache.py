@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import MemoryClosedError
-from ...model import Record
 from ...ports.stores import Query
+from ...types import Record
 from ..shared.rows import UnreadableRowError
 from .points import COLUMNS, ROW_BYTES, Candidates, Floats, Points, Wanted, join
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidVectorError
-from ...model import Record
 from ...ports.stores import Query, Terms
+from ...types import Record
 from ..shared import rows as row_values
 from ..shared.late_interaction import Tokens, best_cosines, to_tokens
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from sqlite3 import Connection
 
 from ...filters import FOLDERS
-from ...model import Change, Event, Record, Scope
 from ...ports.stores import Erased, Outcome, Put, Remove
+from ...types import Change, Event, Record, Scope
 from ..shared import rows
 from ..shared.rows import RecordColumns
-from . import assertions, folders
+from . import assertions, namespaces
 from .filters import tags_of
 
 SCHEMA = """
@@ -84,7 +84,7 @@ def put(
     """
     row = write(connection, record, live=live)
     if FOLDERS in record.metadata or (before is not None and FOLDERS in before.metadata):
-        folders.update(connection, before, record if live else None)
+        namespaces.update(connection, before, record if live else None)
     return row
 
 
@@ -136,7 +136,7 @@ def _remove(connection: Connection, change: Remove) -> Outcome:
     stored = rows.to_record(row)
     if row.version >= change.version or (change.spare_pinned and stored.pinned):
         return _ignored(change.id, stored)
-    folders.update(connection, stored, None)
+    namespaces.update(connection, stored, None)
     connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
     connection.execute("DELETE FROM recall WHERE record = ?", (change.id,))
     reopened = assertions.retract_all(connection, change.id)
@@ -156,7 +156,7 @@ def erase(connection: Connection, scope: Scope, version: int) -> Erased:
         (version, *values),
     ).rowcount
     connection.execute(f"DELETE FROM recall WHERE record IN ({erased})", (*values, version))
-    folders.erase(connection, scope, erased, [*values, version])
+    namespaces.erase(connection, scope, erased, [*values, version])
     removed, reopened = assertions.erase(connection, erased, [*values, version])
     records = connection.execute(
         f"DELETE FROM {source} AND version <= ?",

@@ -11,9 +11,9 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ...identity import split_key
-from ...model import Entity, Relation, Scope, fold, now
+from ...dedup_key import split_key
 from ...ports.stores import Expansion
+from ...types import Entity, Relation, Scope, fold, now
 from ..shared import graph_expansion, rows
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
 from ..shared.names import distinct, nearest, pairs_of, spellable

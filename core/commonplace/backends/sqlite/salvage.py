@@ -21,14 +21,14 @@ from typing import Any, get_args
 import numpy as np
 
 from ...errors import CannotMoveError, SchemaMismatchError
-from ...model import ORIGINS, Kind
+from ...types import ORIGINS, Kind
 from ..shared import rows
-from . import folders, index
+from . import index, namespaces
 from .checkpoints import SqliteCheckpoints
 from .connection import SCHEMA, SqliteConnection
 from .graph import SqliteGraph
+from .integrity import opened_unchanged
 from .journal import SqliteJournal
-from .maintenance import opened_unchanged
 
 Row = tuple[Any, ...]
 Progress = Callable[[str, int, int | None], None]
@@ -243,7 +243,7 @@ def _copy_all(
     dropped = _drop_orphans(new, found, lengths)
     for points in lengths:
         new.execute(_COUNT_CHANGES.format(point=points))
-    folders.rebuild(new)
+    namespaces.rebuild(new)
     new.execute("COMMIT")
     return [
         TableSalvage(

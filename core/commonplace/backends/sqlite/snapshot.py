@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 from typing import NamedTuple
 
-from ...identity import split_key
-from ...model import Entity, Relation, Scope, Version
+from ...dedup_key import split_key
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
+from ...types import Entity, Relation, Scope, Version
 from ..shared import rows
 from . import assertions, records
 

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from ...agents.note import FOOTER
 from ...agents.policy import Policy
-from ...agents.prompt import FOOTER
 from ...memory import Memory
-from ...model import Record, Scope
+from ...types import Record, Scope
 
 RunTurn = Callable[[str, str], Awaitable[str]]
 MakeTurn = Callable[[Policy], RunTurn]

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ...errors import InvalidRecordError, MemoryClosedError
-from ...model import Scope
 from ...ports.checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, TaskWrite
+from ...types import Scope
 from . import at_once
 
 ALICE = Scope(user_id="alice")

@@ -9,9 +9,9 @@ import pytest
 
 from ...errors import InvalidRecordError, MemoryClosedError
 from ...filters import FOLDERS, folder_order, parse_filter
-from ...model import Kind, Record, Relation, Scope
 from ...ports.snapshot import RecordRow
 from ...ports.stores import GraphStore, Outcome, Put, Remove
+from ...types import Kind, Record, Relation, Scope
 from . import at_once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 
 from ...errors import InvalidVectorError, MemoryClosedError
 from ...filters import parse_filter
-from ...model import Record, Scope, turn_key
 from ...ports.stores import Point, Query, Terms, VectorIndex
+from ...types import Record, Scope, turn_key
 from . import at_once
 
 __all__ = [

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ...errors import BackpressureError, MemoryClosedError
-from ...model import Backlog, Scope
 from ...ports.stores import Journal, Operation
+from ...types import Backlog, Scope
 from . import at_once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ...model import Record, Relation, Scope
 from ...ports.stores import GraphStore, Put
+from ...types import Record, Relation, Scope
 from .graph import ALICE, START, likes, lives, put, remove, update
 
 DAY = timedelta(days=1)

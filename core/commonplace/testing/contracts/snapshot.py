@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ...model import Relation, Scope
 from ...ports.snapshot import FenceRow, RecordRow, SnapshotRow
 from ...ports.stores import GraphStore, Put, Remove
+from ...types import Relation, Scope
 from .graph import ALICE, START, likes, lives, put, remove, update
 
 BOB = Scope(user_id="bob")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ...filters import FOLDERS
-from ...model import Record, Relation, Scope
 from ...ports.stores import GraphStore, Outcome, Put
+from ...types import Record, Relation, Scope
 from ...validation import MAX_METADATA_BYTES
 from .graph import ALICE, START, likes, lives, put, remove, update
 from .relations import DAY, homes, live, moved

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from commonplace.errors import StoreUnavailableError
-from commonplace.model import Scope
+from commonplace.types import Scope
 
 
 class Scripted(BaseChatModel):

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime, ServerInfo
 
 from commonplace.errors import InvalidScopeError
-from commonplace.model import Scope
+from commonplace.types import Scope
 from commonplace_langgraph import (
     CommonplaceSaver,
     MemoryMiddleware,
@@ -18,7 +18,7 @@ from commonplace_langgraph import (
     recall_hook,
     remember_node,
 )
-from commonplace_langgraph.scope import scope_of, user_of
+from commonplace_langgraph.turn_owner import scope_of, user_of
 
 ASK = {"messages": [HumanMessage("I like tea")]}
 

@@ -5,8 +5,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from commonplace.agents.prompt import FOOTER
-from commonplace.model import Scope
+from commonplace.agents.note import FOOTER
+from commonplace.types import Scope
 from commonplace_langgraph import MemoryMiddleware
 
 ALICE = Scope(user_id="alice")

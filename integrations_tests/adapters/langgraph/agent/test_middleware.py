@@ -14,16 +14,16 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 
-from commonplace.agents import session
+from commonplace.agents import agent_memory
+from commonplace.agents.note import NOTE_MARK
 from commonplace.agents.policy import HEADER, Policy
-from commonplace.agents.prompt import NOTE_MARK
 from commonplace.errors import InvalidRecordError, InvalidScopeError
 from commonplace.memory import Memory
-from commonplace.model import Scope
 from commonplace.testing.contracts.adapter import AdapterContract, PolicyContract
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Scope
 from commonplace_langgraph import MemoryMiddleware
-from commonplace_langgraph import scope as scope_module
+from commonplace_langgraph import turn_owner as scope_module
 
 ALICE = Scope(user_id="alice")
 STATIC = Policy(mode="static_control")
@@ -513,7 +513,7 @@ async def test_a_hung_memory_is_left_behind(
     for name in ("search", "add"):
         monkeypatch.setattr(memory, name, lambda *a, **k: go.wait())
         monkeypatch.setattr(memory, f"a{name}", ahang)
-    for module in (scope_module, session):
+    for module in (scope_module, agent_memory):
         monkeypatch.setattr(module, "WRITE_PATIENCE", 0.05)
     agent = make(model(), MemoryMiddleware(memory, policy=Policy(recall_timeout=0.02)))
     if is_async:

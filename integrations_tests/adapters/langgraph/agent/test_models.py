@@ -9,8 +9,8 @@ from langchain_core.messages import AIMessage
 from commonplace.errors import InvalidRecordError
 from commonplace.ingest.extraction import SCHEMA
 from commonplace.memory import Memory
-from commonplace.model import Message, Scope
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Message, Scope
 from commonplace_langgraph import (
     AsyncLangChainChat,
     AsyncLangChainEmbedder,

@@ -8,9 +8,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import create_react_agent
 
+from commonplace.agents.note import FOOTER
 from commonplace.agents.policy import HEADER
-from commonplace.agents.prompt import FOOTER
-from commonplace.model import Scope
+from commonplace.types import Scope
 from commonplace_langgraph import memory_tools, recall_hook, remember_node
 
 ALICE = Scope(user_id="alice")

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from commonplace.agents.policy import Policy
 from commonplace.errors import InvalidScopeError, StoreUnavailableError
-from commonplace.model import Fact, Scope
+from commonplace.types import Fact, Scope
 from commonplace_langgraph import CommonplaceStore, MemoryRetriever
 
 ALICE = Scope(user_id="alice")

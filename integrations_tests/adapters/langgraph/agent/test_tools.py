@@ -15,8 +15,8 @@ from langgraph.types import Command
 from commonplace.agents.policy import Policy, tools
 from commonplace.errors import InvalidScopeError, StoreUnavailableError
 from commonplace.memory import Memory
-from commonplace.model import Scope
 from commonplace.testing.fakes import HashEmbedder
+from commonplace.types import Scope
 from commonplace_langgraph import MemoryMiddleware, memory_tools, recall_hook, remember_node
 
 ALICE = Scope(user_id="alice")

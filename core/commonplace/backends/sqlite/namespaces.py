@@ -10,7 +10,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from ...filters import FOLDERS, Filter, Group, Where, folder_order, folders_of
-from ...model import Record, Scope
+from ...types import Record, Scope
 from ..shared import rows
 
 # Where a record is, as one text: the order and the name of its folder, its partition and its ids.

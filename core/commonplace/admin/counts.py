@@ -8,11 +8,11 @@ from pathlib import Path
 from ..backends import opened_stores
 from ..ingest import erasure
 from ..memory import Memory
-from ..model import Kind, Scope
 from ..settings import EDGE, Location, Settings
+from ..types import Kind, Scope
 from .backfill import Progress, count_records, live_records
 from .copy import BATCH
-from .files import database_files, require_memory
+from .database_files import database_files, require_memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

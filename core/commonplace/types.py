@@ -12,8 +12,8 @@ from types import EllipsisType
 from typing import Any, Literal, Self, get_args
 
 from .call_hints import hinting_init
+from .dedup_key import join_key
 from .errors import InvalidRecordError, InvalidScopeError
-from .identity import join_key
 from .validation import (
     MAX_MESSAGE_BYTES,
     SCOPE_FIELDS,

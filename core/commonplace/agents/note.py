@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from ..model import Match, Record
+from ..types import Match, Record
 from .policy import Policy
 
 NOTE_MARK = "commonplace.note"

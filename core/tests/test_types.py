@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import CommonplaceError, InvalidRecordError, InvalidScopeError
-from commonplace.model import (
+from commonplace.types import (
     Backlog,
     EraseReceipt,
     Fact,

@@ -23,8 +23,8 @@ from ..errors import (
     MemoryTimeoutError,
     RecordNotFoundError,
 )
-from ..model import Extraction, Fact, Match, Message, Scope, WriteResult
 from ..retrieval.utterances import asks_to_forget
+from ..types import Extraction, Fact, Match, Message, Scope, WriteResult
 from .arguments import check_function, check_memory
 from .health import (
     MISCONFIGURED,
@@ -35,9 +35,9 @@ from .health import (
     WarnOnce,
 )
 from .lazy import LazyMemory
+from .note import ShownRecords
 from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy, check_policy
-from .prompt import ShownRecords
 from .sansio import Plan, aon, arun_plan, on, run_plan
 from .selection import Conversation
 from .standing_instructions import instruction_facts

@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import Enum
 
 from ..errors import InvalidScopeError
-from ..model import Scope
+from ..types import Scope
 from ..validation import check_id
 
 

@@ -1,6 +1,6 @@
 r"""Redaction of secrets in text: patterns for keys and tokens.
 
-    from commonplace.redaction import secrets
+    from commonplace.secret_patterns import secrets
 
     memory = Memory.open("./memory", redact=secrets)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ...errors import InvalidRecordError
-from ...model import Scope
+from ...types import Scope
 
 CheckpointKey = tuple[str, str]  # namespace and id
 ChannelVersion = tuple[str, str, str]  # namespace, channel and a version that has a value
