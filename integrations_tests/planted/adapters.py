@@ -52,7 +52,7 @@ FAULTS = (
     Fault(
         name="write-lost-with-caller",
         what="A turn's write ends when its caller is cancelled",
-        file=f"{_AGENTS}/session.py",
+        file=f"{_AGENTS}/agent_memory.py",
         old="        _, late = await asyncio.wait({task}, timeout=write.seconds + _ACCEPT_SECONDS)",
         new="        await task\n        late: set[asyncio.Future[None]] = set()",
         tests=(f"{_TESTS}/test_agentscope.py", f"{_LG_AGENT}/test_middleware.py",
@@ -61,7 +61,7 @@ FAULTS = (
     Fault(
         name="forgotten-turn-written",
         what="A request to forget that was carried out is stored as what the user said",
-        file=f"{_AGENTS}/session.py",
+        file=f"{_AGENTS}/agent_memory.py",
         old="        if scope.key not in self._forgot:\n",
         new="        if scope.key or scope.key not in self._forgot:\n",
         tests=("core/tests/test_agent_memory.py", f"{_TESTS}/strands/test_strands_tools.py",
@@ -88,7 +88,7 @@ FAULTS = (
     Fault(
         name="agentscope-isolated-reads",
         what="A tool reads a user's memory in a conversation that another has joined",
-        file=f"{_AGENTSCOPE}/scope.py",
+        file=f"{_AGENTSCOPE}/turn_owner.py",
         old="        if reply is not None and reply.owner is not None:\n"
         "            return reply.owner, reply.shown\n",
         new="        if reply is not None and reply.scope is not None:\n"
@@ -98,7 +98,7 @@ FAULTS = (
     Fault(
         name="agentscope-foreign-note-shown",
         what="A model is shown the note of a user whom it does not answer",
-        file=f"{_AGENTSCOPE}/scope.py",
+        file=f"{_AGENTSCOPE}/turn_owner.py",
         old="lambda _reply_id, owner: owner not in readers)",
         new="lambda _reply_id, owner: not owner)",
         tests=(f"{_TESTS}/test_agentscope_hazards.py", "-k", "note"),
@@ -143,7 +143,7 @@ FAULTS = (
     Fault(
         name="langgraph-client-over-login",
         what="The user whom a client names counts before the one who is logged in",
-        file=f"{_LANGGRAPH}/scope.py",
+        file=f"{_LANGGRAPH}/turn_owner.py",
         old='    if login is not None:\n        return getattr(login, "identity", None)\n',
         new='    if login is not None and not run.configurable.get("user_id"):\n'
         '        return getattr(login, "identity", None)\n',
@@ -152,7 +152,7 @@ FAULTS = (
     Fault(
         name="langgraph-resumed-by-another",
         what="A turn goes on for another user than the one who asked",
-        file=f"{_LANGGRAPH}/scope.py",
+        file=f"{_LANGGRAPH}/turn_owner.py",
         old="        if asker not in (None, scope.key):\n",
         new="        if asker == '':\n",
         tests=(f"{_LG_AGENT}/test_interrupts.py", "-k", "somebody_else"),
@@ -160,7 +160,7 @@ FAULTS = (
     Fault(
         name="langgraph-inner-agent-writes",
         what="What an agent tells another by a tool is stored as the user's words",
-        file=f"{_LANGGRAPH}/scope.py",
+        file=f"{_LANGGRAPH}/turn_owner.py",
         old="return _in_tool.get() or any(",
         new="return not nodes and any(",
         tests=(f"{_LG_AGENT}/test_nesting.py",),
@@ -347,7 +347,7 @@ FAULTS = (
     Fault(
         name="strands-nobody-is-the-last-user",
         what="A turn of nobody is the plugin's user's",
-        file=f"{_STRANDS}/scope.py",
+        file=f"{_STRANDS}/turn_owner.py",
         old='    user_id = given.get("user_id", user_id)\n',
         new='    user_id = given.get("user_id") or user_id\n',
         tests=(f"{_TESTS}/strands", f"{_TESTS}/test_user_ids.py",
@@ -356,7 +356,7 @@ FAULTS = (
     Fault(
         name="strands-tag-of-caller",
         what="A caller writes the owner of a message into it",
-        file=f"{_STRANDS}/scope.py",
+        file=f"{_STRANDS}/turn_owner.py",
         old="    return _process_keys.setdefault(memory, uuid.uuid4().hex[:16])\n",
         new='    return _process_keys.setdefault(memory, "memory")\n',
         tests=(f"{_TESTS}/strands/test_strands_store.py", "-k", "stamp"),
@@ -440,7 +440,7 @@ FAULTS = (
     Fault(
         name="mem0-run-dropped",
         what="A `run_id` does not narrow what is read and deleted",
-        file=f"{_MEM0}/scope.py",
+        file=f"{_MEM0}/scope_ids.py",
         old='agent_id=given["agent_id"], session_id=given["run_id"])',
         new='agent_id=given["agent_id"])',
         tests=(f"{_TESTS}/test_mem0.py", f"{_TESTS}/test_mem0_promises.py",
@@ -449,7 +449,7 @@ FAULTS = (
     Fault(
         name="mem0-empty-id-is-everybody",
         what="An empty id counts as none",
-        file=f"{_MEM0}/scope.py",
+        file=f"{_MEM0}/scope_ids.py",
         old="        if not value.strip():\n            raise ValidationError(",
         new="        if not value.strip():\n            return None\n"
         "        if not value:\n            raise ValidationError(",

@@ -103,7 +103,7 @@ FAULTS = (
     Fault(
         name="living-taken-over",
         what="The operations of a process that lives are taken over",
-        file=f"{SQLITE}/database_file.py",
+        file=f"{SQLITE}/file_lock.py",
         old="(fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB",
         new="fcntl.LOCK_SH | fcntl.LOCK_NB",
         tests=(_JOURNAL, f"{_TESTS}/test_processes.py", "-k", "take"),
@@ -314,7 +314,7 @@ FAULTS = (
     Fault(
         name="folders-without-scope",
         what="The folders of all agents of a user are listed",
-        file=f"{SQLITE}/folders.py",
+        file=f"{SQLITE}/namespaces.py",
         old='    clause, values = rows.covered(scope, "folder", by_partition=True)\n    sql = (\n',
         new='    clause, values = rows.covered(scope.owner, "folder", by_partition=True)\n    sql = (\n',
         tests=(_GRAPH, "-k", "folder"),
@@ -494,7 +494,7 @@ FAULTS = (
     Fault(
         name="backup-without-log",
         what="A backup lacks what is only in the log",
-        file=f"{SQLITE}/maintenance.py",
+        file=f"{SQLITE}/integrity.py",
         old='connection = _connect(path, "mode=rw")',
         new='connection = _connect(path, "mode=ro&immutable=1")',
         tests=(f"{_TESTS}/cli/test_backup.py",),
@@ -502,7 +502,7 @@ FAULTS = (
     Fault(
         name="backup-without-history",
         what="A backup lacks the earlier texts of records",
-        file=f"{SQLITE}/maintenance.py",
+        file=f"{SQLITE}/integrity.py",
         old='            source.execute("COMMIT")\n        found',
         new='            source.execute("COMMIT")\n'
         '            target.execute("DELETE FROM version")\n'
@@ -512,7 +512,7 @@ FAULTS = (
     Fault(
         name="damage-backed-up",
         what="A damaged memory is backed up as if it were sound",
-        file=f"{SQLITE}/maintenance.py",
+        file=f"{SQLITE}/integrity.py",
         old="    if found:\n        raise CannotMoveError(",
         new="    if len(found) > 1_000_000:\n        raise CannotMoveError(",
         tests=(f"{_TESTS}/cli/test_backup.py", "-k", "damaged"),
