@@ -21,18 +21,22 @@ from ..validation import (
 )
 from .agent_memory import AgentMemory
 from .arguments import (
+    UNSET,
+    Unset,
     check_function,
     check_id_source,
     check_list,
     check_mapping,
     check_memory,
     check_prefix,
+    given_once,
 )
 from .framework_ids import in_session, to_id, to_scope
 from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
     LazyMemory,
     MemoryPool,
+    acquire_memory,
     await_until_warm,
     start_warming,
     warm,
@@ -52,6 +56,7 @@ from .policy import (
     Tool,
     ToolName,
     check_policy,
+    fold_policy,
     instructions,
     tools,
 )
@@ -66,6 +71,7 @@ __all__ = [
     "NOTE_MARK",
     "SCOPE_FIELDS",
     "TOOL_INSTRUCTIONS",
+    "UNSET",
     "WRITE_PATIENCE",
     "AgentMemory",
     "Call",
@@ -83,7 +89,9 @@ __all__ = [
     "ShownRecords",
     "Tool",
     "ToolName",
+    "Unset",
     "WarnOnce",
+    "acquire_memory",
     "aon",
     "arun_plan",
     "await_until_warm",
@@ -107,6 +115,8 @@ __all__ = [
     "choose",
     "clean",
     "find_instructions",
+    "fold_policy",
+    "given_once",
     "hinting_call",
     "hinting_init",
     "in_session",

@@ -3,10 +3,21 @@
 import inspect
 import re
 from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, Final
 
 from ..errors import InvalidRecordError, WrongTypeError
 
 MAX_PREFIX = 40
+
+
+class Unset(Enum):
+    """The type of `UNSET`, the default of a parameter whose None means something."""
+
+    UNSET = "UNSET"
+
+
+UNSET: Final = Unset.UNSET
 _PREFIX = re.compile(rf"[A-Za-z0-9_-]{{0,{MAX_PREFIX}}}")
 
 
@@ -31,6 +42,29 @@ def check_memory(memory: object, field: str = "memory", *, otherwise: str = "") 
             hint=f"Pass Memory.open('./memory'){otherwise}.",
         )
     _ = memory.checkpoints  # raises if it is closed
+
+
+def given_once(name: str, value: Any, **aliases: Any) -> Any:
+    """Return the value of a parameter that has other names too; None if no name has a value.
+
+    Args:
+        name: of the parameter, for the error.
+        value: given under that name.
+        aliases: the values given under its other names, by name.
+
+    Raises:
+        InvalidRecordError: it is given under two names.
+    """
+    given = {key: held for key, held in {name: value, **aliases}.items() if held is not None}
+    if len(given) > 1:
+        first, second = list(given)[:2]
+        raise InvalidRecordError(
+            field=second,
+            value=given[second],
+            reason=f"must not be given beside {first}",
+            hint=f"Give {first} alone.",
+        )
+    return next(iter(given.values()), None)
 
 
 def check_function(

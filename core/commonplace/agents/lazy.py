@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
@@ -9,11 +10,17 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..concurrency import await_within
+from ..errors import WrongTypeError
+from ..settings import to_folder
 from ..types import Scope
+from .arguments import check_memory
 from .health import MemoryHealth
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
     from ..memory import Memory
+    from ..ports.models import ChatModel, Embedder
+
+    MemorySource = Memory | str | os.PathLike[str] | None
 
 MAX_IDLE = 8
 
@@ -185,6 +192,62 @@ class MemoryPool:
         for one in spare:
             one.discard()
         return memory
+
+
+_pool = MemoryPool()
+
+
+def acquire_memory(
+    holder: object,
+    memory: "MemorySource",
+    *,
+    chat: "ChatModel | None" = None,
+    embedder: "Embedder | None" = None,
+    models: tuple[object, ...] = (),
+) -> LazyMemory:
+    """Find or make the memory of an adapter's object, opened on first use and then shared.
+
+    Args:
+        holder: the adapter's object; the memory may be closed when it has no holder left.
+        memory: an open memory, the path of its folder, or None for the environment's location
+            (`Settings`), which is `./memory` by default.
+        chat, embedder: of a memory that is opened here.
+        models: what identifies those two for sharing, such as the framework's models that they
+            wrap; the two themselves when empty.
+
+    Raises:
+        WrongTypeError: `memory` is something else.
+        MemoryClosedError: it is closed.
+        InvalidRecordError: the path cannot be used, or a model is given beside an open memory.
+    """
+    from ..memory import Memory  # it loads the engines
+
+    if memory is not None and not isinstance(memory, str | os.PathLike):
+        check_memory(memory, otherwise=", the path of a folder, or nothing for ./memory")
+        if chat is not None or embedder is not None:
+            raise WrongTypeError(
+                field="memory",
+                value=memory,
+                takes="a path where a model is given too, as an open memory has its own models",
+                hint="Pass the models to Memory.open, or the path of the folder here.",
+            )
+        return _pool.acquire(holder, memory, memory)
+    folder = None if memory is None else to_folder("memory", memory)
+
+    def open_memory() -> Memory:
+        opened = Memory.open(folder, chat=chat, embedder=embedder)
+        try:
+            if embedder is None:
+                # The default one takes more than a second to load: not in the first recall.
+                warm(opened)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    # `open_memory` keeps the models alive, so that an id is never another one's.
+    key = (folder, *map(id, models or (chat, embedder)))
+    return _pool.acquire(holder, key, open_memory)
 
 
 _warming: "WeakKeyDictionary[Memory, Future[None]]" = WeakKeyDictionary()

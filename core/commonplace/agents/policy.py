@@ -11,7 +11,7 @@ from ..errors import InvalidRecordError
 from ..filters import parse_filter
 from ..types import Kind, check_kinds
 from ..validation import check_choice, check_flag, check_metadata, check_seconds, is_sound
-from .arguments import check_list
+from .arguments import UNSET, check_list
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
@@ -168,6 +168,34 @@ def check_policy(policy: object) -> None:
             reason="must be a Policy",
             hint="Give Policy(mode='both').",
         )
+
+
+def fold_policy(
+    policy: Policy | None, given: Mapping[str, object], names: Mapping[str, str] | None = None
+) -> Policy:
+    """Return `policy`, or make one of the parameters that an adapter keeps for drop-in use.
+
+    Args:
+        policy: the `policy` parameter of the adapter; None if it was not given.
+        given: the adapter's own parameters by name; `UNSET` stands for one that was not given.
+        names: the field of `Policy` for each parameter whose name differs.
+
+    Raises:
+        InvalidRecordError: a parameter is given beside `policy`, or a value cannot be used.
+    """
+    fields = {name: value for name, value in given.items() if value is not UNSET}
+    if policy is None:
+        return Policy(**{(names or {}).get(name, name): value for name, value in fields.items()})  # type: ignore[arg-type]  # checked by Policy
+    check_policy(policy)
+    if fields:
+        name = next(iter(fields))
+        raise InvalidRecordError(
+            field=name,
+            value=fields[name],
+            reason="must not be given beside policy",
+            hint=f"Give Policy({(names or {}).get(name, name)}=...).",
+        )
+    return policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,76 @@
+"""What every adapter takes: one policy or the parameters it replaces, one memory or where it is."""
+
+from pathlib import Path
+
+import pytest
+
+from commonplace import InvalidRecordError, Memory, Policy, WrongTypeError
+from commonplace.agents import UNSET, acquire_memory, fold_policy, given_once
+from commonplace.testing.fakes import HashEmbedder
+
+NAMES = {"memory_section_header": "header"}
+
+
+class Holder:
+    """An adapter's object."""
+
+
+def test_parameters_of_a_drop_in_become_a_policy() -> None:
+    given = {"top_k": 3, "memory_section_header": "Notes", "threshold": UNSET}
+
+    assert fold_policy(None, given, NAMES) == Policy(top_k=3, header="Notes")
+
+
+def test_a_parameter_may_be_none_where_none_means_something() -> None:
+    assert fold_policy(None, {"threshold": None}) == Policy(threshold=None)
+
+
+def test_a_policy_is_taken_as_it_is() -> None:
+    policy = Policy(kinds=("fact",))
+
+    assert fold_policy(policy, {"top_k": UNSET}) is policy
+
+
+def test_a_policy_and_a_parameter_at_once_are_an_error_that_says_where_it_goes() -> None:
+    with pytest.raises(InvalidRecordError, match=r"memory_section_header.*Policy\(header=\.\.\.\)"):
+        fold_policy(Policy(), {"memory_section_header": "Notes"}, NAMES)
+
+
+def test_a_value_under_two_names_is_an_error() -> None:
+    assert given_once("memory", None, client="here", path=None) == "here"
+    assert given_once("memory", None, client=None) is None
+    with pytest.raises(InvalidRecordError, match="client='there' must not be given beside memory"):
+        given_once("memory", "here", client="there")
+
+
+def test_a_path_is_opened_once_for_all_who_name_it(tmp_path: Path) -> None:
+    embedder, first, second = HashEmbedder(), Holder(), Holder()
+
+    one = acquire_memory(first, tmp_path / "memory", embedder=embedder)
+    other = acquire_memory(second, str(tmp_path / "memory"), embedder=embedder)
+
+    assert one is other
+    assert str(tmp_path) in one.get().location
+    one.close()
+
+
+def test_an_open_memory_stays_open(tmp_path: Path) -> None:
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        lazy = acquire_memory(Holder(), memory)
+        lazy.close()
+
+        assert lazy.get() is memory
+        assert memory.flush().pending == 0
+
+
+def test_a_model_beside_an_open_memory_is_refused(tmp_path: Path) -> None:
+    with (
+        Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory,
+        pytest.raises(WrongTypeError, match="has its own models"),
+    ):
+        acquire_memory(Holder(), memory, embedder=HashEmbedder())
+
+
+def test_what_is_no_memory_is_refused() -> None:
+    with pytest.raises(WrongTypeError, match="the path of a folder, or nothing"):
+        acquire_memory(Holder(), 42)  # type: ignore[arg-type]  # wrong on purpose
