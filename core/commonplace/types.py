@@ -4,12 +4,12 @@ import hashlib
 import json
 import unicodedata
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import EllipsisType
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args, overload
 
 from .call_hints import hinting_init
 from .dedup_key import join_key
@@ -435,6 +435,11 @@ class Match:
     score_details: Mapping[str, float] = field(default_factory=dict)
     relevance: float = 0.0
 
+    @property
+    def text(self) -> str:
+        """Text of the record."""
+        return self.record.text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -460,6 +465,11 @@ class WriteResult:
     changes: tuple[Change, ...] = ()
     pending: bool = False
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the records in `changes`, in their order; empty while `pending`."""
+        return tuple(change.id for change in self.changes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseReceipt:
@@ -483,10 +493,26 @@ class EraseReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some records, newest first; `cursor` reads the next page and is None on the last."""
+    """Some records, newest first; `cursor` reads the next page and is None on the last.
+
+    A sequence of its records: `len(page)`, `for record in page` and `page[0]` work.
+    """
 
     records: tuple[Record, ...]
     cursor: str | None
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Record, ...]: ...
+    def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
+        return self.records[index]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 from commonplace.errors import CommonplaceError, InvalidRecordError, InvalidScopeError
 from commonplace.types import (
     Backlog,
+    Change,
     EraseReceipt,
     Fact,
+    Match,
     Message,
+    Page,
     Record,
     Relation,
     Scope,
+    WriteResult,
     turn_key,
 )
 
@@ -249,3 +253,33 @@ def test_a_receipt_is_complete_only_when_nothing_is_left() -> None:
 
 def test_what_is_left_after_draining_adds_up() -> None:
     assert Backlog(pending=3, dead=1) == Backlog(pending=1, dead=1) + Backlog(pending=2, dead=0)
+
+
+def test_a_page_is_a_sequence_of_its_records() -> None:
+    scope = Scope(user_id="alice")
+    records = tuple(
+        Record(id=str(n), text="t", scope=scope, created_at=AT, updated_at=AT, occurred_at=AT)
+        for n in range(3)
+    )
+    page = Page(records=records, cursor="more")
+
+    assert (len(page), [*page], page[-1], page[1:]) == (3, [*records], records[2], records[1:])
+    assert not Page(records=(), cursor=None)
+    with pytest.raises(IndexError):
+        page[3]
+
+
+def test_a_match_has_the_text_of_its_record() -> None:
+    record = Record(
+        id="1", text="tea", scope=Scope(user_id="alice"), created_at=AT, updated_at=AT,
+        occurred_at=AT,
+    )  # fmt: skip
+
+    assert Match(record=record, score=0.5).text == "tea"
+
+
+def test_a_write_result_lists_the_ids_of_its_changes_in_order() -> None:
+    changes = tuple(Change(id=name, text="t", event="ADD") for name in "ba")
+
+    assert WriteResult(operation="1", changes=changes).ids == ("b", "a")
+    assert WriteResult(operation="1", pending=True).ids == ()
