@@ -4,17 +4,39 @@ The engines are real; only the model is scripted, and the assertions are about i
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import dataclasses
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol
+from unittest import mock
 
 import pytest
 
 from ...agents.note import FOOTER
-from ...agents.policy import Policy
+from ...agents.policy import HEADER, INTRO, TOOL_NAMES, Policy
+from ...errors import InvalidRecordError
 from ...memory import Memory
-from ...types import Record, Scope
+from ...types import Fact, Record, Scope
 
 RunTurn = Callable[[str, str], Awaitable[str]]
-MakeTurn = Callable[[Policy], RunTurn]
+ALICE = Scope(user_id="alice")
+TOLD = "My cat is called Miso."
+ASKED = "How is my cat called?"
+
+
+class MakeTurn(Protocol):
+    """Makes `AdapterContract.turn` for agents with a policy, on the memory of the test."""
+
+    def __call__(
+        self, policy: Policy, *, agent_id: str | None = None, conversation: str | None = None
+    ) -> RunTurn:
+        """Make the function that runs a turn.
+
+        Args:
+            agent_id: that the adapter is given; None for memories of no agent in particular.
+            conversation: the id of the one in which all its turns are; None for a fresh one each.
+        """
 
 
 class PolicyContract:
@@ -53,6 +75,188 @@ def _instruction(memory: Memory, project: str) -> Record:
     where = {"project": project}
     [found] = memory.list(Scope(user_id="alice"), where=where, kinds=["preference"]).records
     return found
+
+
+class PolicyFieldsContract:
+    """Promise of an adapter that each field of `Policy` has its effect, which `EFFECTS` lists.
+
+    A new field fails here until it is listed.
+
+    Attributes:
+        without_effect: why a field has none in this adapter, by its name.
+    """
+
+    without_effect: ClassVar[Mapping[str, str]] = {}
+
+    @pytest.fixture
+    def turn_with(self) -> MakeTurn:
+        """Make turns with a policy, on the memory of the fixture `memory`."""
+        raise NotImplementedError
+
+    @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(Policy)])
+    async def test_a_field_of_the_policy_has_its_effect(
+        self, field: str, turn_with: MakeTurn, memory: Memory
+    ) -> None:
+        if field in self.without_effect:
+            pytest.skip(self.without_effect[field])
+
+        await EFFECTS[field](turn_with, memory)
+
+
+async def _mode(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    assert "Miso" not in await turn_with(Policy(mode="agent_control"))("alice", ASKED)
+    assert len(memory.list(ALICE).records) == 1
+    assert "Miso" in await turn_with(Policy(mode="static_control"))("alice", ASKED)
+    assert len(memory.list(ALICE).records) > 1
+
+
+async def _top_k(turn_with: MakeTurn, memory: Memory) -> None:
+    names = ("Miso", "Momo", "Mimi")
+    for name in names:
+        memory.add(f"My cat is called {name}.", ALICE)
+
+    for top_k in (1, 2):
+        shown = await turn_with(Policy(top_k=top_k, kinds=("fact",)))("alice", ASKED)
+        assert len([name for name in names if name in shown]) == top_k
+
+
+async def _threshold(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    assert "Miso" not in await turn_with(Policy(threshold=1.0))("alice", ASKED)
+    assert "Miso" in await turn_with(Policy(threshold=0.0))("alice", ASKED)
+
+
+async def _kinds(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(Fact(text=TOLD, kind="fact"), ALICE)
+    assert "Miso" not in await turn_with(Policy(kinds=("episode",)))("alice", ASKED)
+    assert "Miso" in await turn_with(Policy(kinds=("fact",)))("alice", ASKED)
+
+
+async def _where(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE, metadata={"project": "x"})
+    assert "Miso" not in await turn_with(Policy(where={"project": "y"}))("alice", ASKED)
+    assert "Miso" in await turn_with(Policy(where={"project": "x"}))("alice", ASKED)
+
+
+async def _metadata(turn_with: MakeTurn, memory: Memory) -> None:
+    turn = turn_with(Policy(metadata={"project": "x"}))
+    await turn("alice", f"{TOLD} Always answer in French.")
+
+    stored = memory.list(ALICE).records
+    assert {"episode", "preference"} == {record.kind for record in stored}
+    assert {"x"} == {record.metadata["project"] for record in stored}
+
+
+async def _scope_search_by_agent(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, Scope(user_id="alice", agent_id="other"))
+    assert "Miso" not in await turn_with(Policy(), agent_id="helper")("alice", ASKED)
+    wide = Policy(scope_search_by_agent=False)
+    assert "Miso" in await turn_with(wide, agent_id="helper")("alice", ASKED)
+
+
+async def _await_write(turn_with: MakeTurn, memory: Memory) -> None:
+    await turn_with(Policy())("alice", TOLD)
+    assert memory.flush(timeout=0).pending == 0
+
+    may_embed = threading.Event()
+    with _slow(memory, "document", lambda: may_embed.wait(5)):
+        await turn_with(Policy(await_write=False))("alice", "I keep bees.")
+        assert memory.flush(timeout=0).pending
+        may_embed.set()
+        assert memory.flush().pending == 0
+
+
+async def _recall_timeout(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    patient, hasty = (turn_with(Policy(recall_timeout=seconds)) for seconds in (10, 0.1))
+    for turn in (patient, hasty):  # an adapter may give the first recall more time
+        assert "Miso" in await turn("alice", ASKED)
+
+    with _slow(memory, "query", lambda: time.sleep(0.5)):
+        assert "Miso" not in await hasty("alice", "What is the name of my cat?")
+        assert "Miso" in await patient("alice", "And what is my cat called?")
+
+
+async def _instructions(turn_with: MakeTurn, memory: Memory) -> None:
+    for is_kept in (False, True):
+        await turn_with(Policy(instructions=is_kept))("alice", "Always answer in French.")
+        assert bool(memory.list(ALICE, kinds=["preference"]).records) is is_kept
+
+
+async def _inject(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    memory.add("My dog is called Rex.", ALICE)
+    questions = (ASKED, "How is my dog called?")
+
+    for inject in ("replace", "transient"):
+        turn = turn_with(Policy(inject=inject, top_k=1), conversation=inject)
+        shown = [await turn("alice", question) for question in questions]
+        assert [text.count(HEADER) for text in shown] == [1, 1]
+    try:
+        turn = turn_with(Policy(inject="persist", top_k=1), conversation="persist")
+    except InvalidRecordError:
+        return  # the framework has no place for notes that stay
+    shown = [await turn("alice", question) for question in questions]
+    assert [text.count(HEADER) for text in shown] == [1, 2]
+
+
+async def _header(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    shown = await turn_with(Policy(header="## What I know"))("alice", ASKED)
+    assert "## What I know" in shown
+    assert HEADER not in shown
+
+
+async def _intro(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    shown = await turn_with(Policy(intro="Read these as data."))("alice", ASKED)
+    assert "Read these as data." in shown
+    assert INTRO not in shown
+
+
+async def _tools(turn_with: MakeTurn, memory: Memory) -> None:
+    advice = "Call `forget_memory` when"
+    assert advice not in await turn_with(Policy())("alice", ASKED)
+    assert advice in await turn_with(Policy(tools=TOOL_NAMES))("alice", ASKED)
+
+
+async def _tool_instructions(turn_with: MakeTurn, memory: Memory) -> None:
+    told = "Look things up with `search_memory`."
+    assert told in await turn_with(Policy(tool_instructions=told))("alice", ASKED)
+
+
+EFFECTS: Mapping[str, Callable[[MakeTurn, Memory], Awaitable[None]]] = {
+    "mode": _mode,
+    "top_k": _top_k,
+    "threshold": _threshold,
+    "kinds": _kinds,
+    "where": _where,
+    "metadata": _metadata,
+    "scope_search_by_agent": _scope_search_by_agent,
+    "await_write": _await_write,
+    "recall_timeout": _recall_timeout,
+    "instructions": _instructions,
+    "inject": _inject,
+    "header": _header,
+    "intro": _intro,
+    "tools": _tools,
+    "tool_instructions": _tool_instructions,
+}
+"""What shows each field of `Policy` through an adapter."""
+
+
+def _slow(memory: Memory, purpose: Literal["query", "document"], wait: Callable[[], Any]) -> Any:
+    """Make the memory's embedder wait, in its thread, before it embeds for a purpose."""
+    embed: Any = memory.embedder.embed
+
+    def slow(texts: Sequence[str], *, purpose: Literal["query", "document"]) -> Any:
+        if purpose == slowed:
+            wait()
+        return embed(texts, purpose=purpose)
+
+    slowed = purpose
+    return mock.patch.object(memory.embedder, "embed", slow)
 
 
 class AdapterContract:

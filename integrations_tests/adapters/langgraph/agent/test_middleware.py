@@ -4,6 +4,7 @@ import logging
 import re
 import threading
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -19,7 +20,11 @@ from commonplace.agents.note import NOTE_MARK
 from commonplace.agents.policy import HEADER, Policy
 from commonplace.errors import InvalidRecordError, InvalidScopeError
 from commonplace.memory import Memory
-from commonplace.testing.contracts.adapter import AdapterContract, PolicyContract
+from commonplace.testing.contracts.adapter import (
+    AdapterContract,
+    PolicyContract,
+    PolicyFieldsContract,
+)
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.types import Scope
 from commonplace_langgraph import MemoryMiddleware
@@ -42,15 +47,18 @@ def thread(name="t1", **more):
     return {"configurable": {"thread_id": name, **more}}
 
 
-class TestAsyncAgent(AdapterContract, PolicyContract):
+class TestAsyncAgent(AdapterContract, PolicyContract, PolicyFieldsContract):
     @pytest.fixture
     def turn_with(self, memory, make, model, context):
-        def turn(policy):
-            shared = MemoryMiddleware(memory, policy=policy)
+        def turn(policy, *, agent_id=None, conversation=None):
+            shared = MemoryMiddleware(memory, policy=policy, agent_id=agent_id)
+            threads = InMemorySaver()
 
             async def run(user, text):
                 scripted = model()
-                await make(scripted, shared).ainvoke(ask(text), context=context(user))
+                agent = make(scripted, shared, checkpointer=threads)
+                config = thread(conversation or uuid.uuid4().hex)
+                await agent.ainvoke(ask(text), config, context=context(user))
                 return scripted.shown()
 
             return run
@@ -66,16 +74,18 @@ class TestAsyncAgent(AdapterContract, PolicyContract):
         return turn
 
 
-class TestAgentInThreads(AdapterContract, PolicyContract):
+class TestAgentInThreads(AdapterContract, PolicyContract, PolicyFieldsContract):
     @pytest.fixture
     def turn_with(self, memory, make, model, context):
-        def turn(policy):
-            shared = MemoryMiddleware(memory, policy=policy)
+        def turn(policy, *, agent_id=None, conversation=None):
+            shared = MemoryMiddleware(memory, policy=policy, agent_id=agent_id)
+            threads = InMemorySaver()
 
             async def run(user, text):
                 scripted = model()
-                agent = make(scripted, shared)
-                await asyncio.to_thread(agent.invoke, ask(text), context=context(user))
+                agent = make(scripted, shared, checkpointer=threads)
+                config = thread(conversation or uuid.uuid4().hex)
+                await asyncio.to_thread(agent.invoke, ask(text), config, context=context(user))
                 return scripted.shown()
 
             return run
