@@ -48,7 +48,7 @@ SERVERS = ["integrations_tests/servers", "integrations_tests/cli/test_servers.py
 BOTH = "shared or on_servers or test_servers"  # files whose tests need both servers
 ENGINES = {
     "embedded": (
-        "[edge]",
+        "",
         "integrations_tests/backends",
         *ON_ANY_ENGINE,
         "-m",
@@ -112,7 +112,9 @@ def full(session: nox.Session) -> None:
     # Before any extra is there: the core alone.
     session.install("-e", ".", *group("test"))
     session.run("pytest", f"{CORE}/test_core_is_bare.py", "--quiet")
-    session.install("-e", ".[all,testing]", *group("lint", "types"), *needed_by(*ADAPTERS))
+    session.install(
+        "-e", ".[all,testing]", *group("lint", "types", "qdrant"), *needed_by(*ADAPTERS)
+    )
     check_style(session)
     check_types(session)
     session.run("pytest", *parallel(), *session.posargs)
@@ -145,7 +147,9 @@ def planted(session: nox.Session) -> None:
 
     It takes an hour or more. Names choose some: `nox -s planted -- strands`.
     """
-    session.install("-e", ".[all,testing]", *group("test", "servers"), *needed_by(*ADAPTERS))
+    session.install(
+        "-e", ".[all,testing]", *group("test", "servers", "qdrant"), *needed_by(*ADAPTERS)
+    )
     session.run("python", "-m", "integrations_tests.planted", *session.posargs)
 
 
@@ -257,7 +261,7 @@ def resolve(session: nox.Session) -> None:
 def backends(session: nox.Session, engines: str) -> None:
     """Test one set of engines: the shared contracts, and whole memories on it."""
     extra, *where = ENGINES[engines]
-    servers = () if engines == "embedded" else group("servers")
+    servers = () if engines == "embedded" else group("servers", "qdrant")
     session.install("-e", f".{extra}", *group("test"), *servers)
     session.run("pytest", *where, *session.posargs)
 

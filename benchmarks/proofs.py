@@ -1,7 +1,7 @@
 """Does the embedded engine lose, double or leak anything? The long forms of tests of the suite.
 
-    python benchmarks/proofs.py crashes [--engines embedded,edge,neo4j+folder,neo4j+qdrant]
-    python benchmarks/proofs.py faults [--engines embedded,edge,neo4j+folder,neo4j+qdrant]
+    python benchmarks/proofs.py crashes [--engines embedded,folders,neo4j+folder,neo4j+qdrant]
+    python benchmarks/proofs.py faults [--engines embedded,folders,neo4j+folder,neo4j+qdrant]
     python benchmarks/proofs.py processes [--rounds 10] [--seconds 10]
     python benchmarks/proofs.py hosts [--seconds 120]
     python benchmarks/proofs.py disk [--times 20]
@@ -42,7 +42,7 @@ from isolation.play import play
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 console = Console()
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-s", "--timeout=0", "-p", "no:cacheprovider")
-ALL_ENGINES = "embedded,edge,neo4j+folder,neo4j+qdrant"
+ALL_ENGINES = "embedded,folders,neo4j+folder,neo4j+qdrant"
 Seed = Annotated[int, typer.Option(help="Of all random choices.")]
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from commonplace.settings import EDGE, Location, is_url
+from commonplace.settings import Location
 
-ENGINES = ("embedded", "edge", "neo4j+qdrant")  # and "neo4j+folder"
-_GRAPH, _VECTORS, _EDGE = "TEST_GRAPH", "TEST_VECTORS", "TEST_EDGE"
+ENGINES = ("embedded", "neo4j+qdrant")
+# By name only: "neo4j+folder", and "folders", where graph and index have a file each.
+_GRAPH, _VECTORS, _FOLDERS = "TEST_GRAPH", "TEST_VECTORS", "TEST_INDEX_FOLDER"
 _find: Callable[..., Location] = Location.find
 
 
@@ -21,8 +22,8 @@ def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     named = getattr(request, "param", "embedded")
     graph, _, vectors = named.partition("+")
     with ExitStack() as stack:
-        if graph == "edge":
-            monkeypatch.setenv(_EDGE, "1")
+        if graph == "folders":
+            monkeypatch.setenv(_FOLDERS, "1")
         if graph == "neo4j":
             from .servers.fixtures import empty_graph
 
@@ -46,8 +47,8 @@ def find(*args: object, **given: object) -> Location:
         changed["graph"] = os.environ[_GRAPH]
     if _VECTORS in os.environ and not place.shares_vectors:
         changed["vectors"] = os.environ[_VECTORS]
-    if _EDGE in os.environ and not is_url(place.vectors):
-        changed["vectors"] = EDGE + place.vectors
+    if _FOLDERS in os.environ and place.vectors == place.graph:
+        changed["vectors"] = os.path.join(place.graph, "index")
     return replace(place, **changed)
 
 

@@ -42,7 +42,7 @@ VIOLATIONS = [
     ("the core", "core/commonplace/types.py", "import agentscope"),
     ("a driver", "core/commonplace/memory.py", "import sqlite3"),
     ("a driver", "core/commonplace/backends/qdrant/index.py", "import neo4j"),
-    ("a driver", "adapters/commonplace_agentscope/convert.py", "import qdrant_edge"),
+    ("a driver", "adapters/commonplace_agentscope/convert.py", "import qdrant_client"),
 ]
 
 

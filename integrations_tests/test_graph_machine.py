@@ -669,7 +669,7 @@ def test_the_memory_agrees_with_the_same_model_after_every_step() -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.every_engine("edge", "neo4j+folder", "neo4j+qdrant")
+@pytest.mark.every_engine("folders", "neo4j+folder", "neo4j+qdrant")
 def test_a_memory_on_other_engines_agrees_with_it_too() -> None:
     seen = run(MemoryMachine, games=2, steps=60)
 

@@ -264,7 +264,7 @@ def applied_halfway_once() -> Iterator[list[str]]:
         arm_crash_points(None)
 
 
-@pytest.mark.every_engine("embedded", "edge")
+@pytest.mark.every_engine("embedded", "folders")
 def test_a_text_told_again_survives_a_replay_with_later_changes(tmp_path: Path) -> None:
     with open_memory(tmp_path, settings=QUICK) as memory, applied_halfway_once() as failed:
         first = ALICE.record_id("fact", "Alice lives in Lyon")
@@ -326,7 +326,7 @@ def test_forgetting_a_session_leaves_no_row_of_a_change_made_from_above(tmp_path
         assert [one.name for one in files if b"secret" in one.read_bytes()] == []
 
 
-@pytest.mark.every_engine("embedded", "edge")
+@pytest.mark.every_engine("embedded", "folders")
 @pytest.mark.parametrize("replayed", [False, True])
 def test_a_known_fact_may_come_with_the_one_that_ends_it(tmp_path: Path, *, replayed: bool) -> None:
     lyon, nice = (home(place, since) for place, since in (("Lyon", 2020), ("Nice", 2021)))
@@ -604,11 +604,11 @@ async def test_closing_over_an_unfinished_write_tells_its_caller_so(tmp_path: Pa
 def test_an_index_that_was_lost_is_told_with_the_way_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = {"path": str(tmp_path / "memory"), "vectors": f"edge://{tmp_path}/index"}
+    place = {"path": str(tmp_path / "memory"), "vectors": str(tmp_path / "index")}
     with Memory.open(**place, embedder=HashEmbedder()) as memory:
         memory.add("Alice rows", Scope(user_id="alice"))
     assert "reindex" not in caplog.text
-    shutil.rmtree(tmp_path / "index" / "vectors")
+    shutil.rmtree(tmp_path / "index")
     with Memory.open(**place, embedder=HashEmbedder()):
         assert "run `commonplace reindex`" in caplog.text
 

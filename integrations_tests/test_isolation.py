@@ -44,9 +44,9 @@ def test_no_function_hands_out_what_is_of_another_owner(seed: int) -> None:
         assert seen.rows[name] > 100, name
 
 
-@pytest.mark.every_engine("embedded", "edge", "neo4j+folder", "neo4j+qdrant")
+@pytest.mark.every_engine("embedded", "neo4j+folder", "neo4j+qdrant")
 def test_no_function_hands_out_what_is_of_another_owner_on_any_engine(engines: str) -> None:
-    is_alone = engines in ("embedded", "edge")
+    is_alone = engines == "embedded"
 
     seen = play(600, is_alone=is_alone)
 

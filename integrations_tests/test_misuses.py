@@ -328,7 +328,7 @@ def test_a_memory_is_not_opened_with_what_does_not_fit(tmp_path: Path, name: str
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
-    for where in ({"path": "file"}, {"journal": "file"}, {"vectors": "edge://file"}):
+    for where in ({"path": "file"}, {"journal": "file"}, {"vectors": "file"}):
         named = {
             name: place.replace("file", str(tmp_path / "file")) for name, place in where.items()
         }

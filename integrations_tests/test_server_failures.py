@@ -14,13 +14,13 @@ from commonplace import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from commonplace.backends.edge.index import EdgeIndex
+from commonplace.backends.sqlite.index import SqliteIndex
 from commonplace.ports.stores import GraphStore
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.types import EraseReceipt
 
 # Engines that change one after the other, as those on servers do.
-pytestmark = pytest.mark.every_engine("edge")
+pytestmark = pytest.mark.every_engine("folders")
 ALICE = Scope(user_id="alice")
 REFUSED = StoreRefusedError(store="neo4j://host", reason="it does not know the user")
 AWAY = StoreUnavailableError(store="neo4j://host", reason="no answer")
@@ -49,7 +49,7 @@ class Door:
 
 @pytest.fixture
 def memory(tmp_path: Path, engines: str) -> Iterator[Memory]:
-    assert engines == "edge"
+    assert engines == "folders"
     settings = Settings(retry_after=0.001, max_attempts=2)
     with Memory.open(str(tmp_path), embedder=HashEmbedder(), settings=settings) as opened:
         yield opened
@@ -158,7 +158,7 @@ def test_a_store_that_refuses_at_the_opening_is_told_at_once(tmp_path, monkeypat
         raise REFUSED
 
     with monkeypatch.context() as patch:
-        patch.setattr(EdgeIndex, "__init__", refuse)
+        patch.setattr(SqliteIndex, "__init__", refuse)
         with pytest.raises(StoreRefusedError):
             Memory.open(str(tmp_path), embedder=HashEmbedder())
     Memory.open(str(tmp_path), embedder=HashEmbedder()).close()

@@ -152,10 +152,13 @@ class MissingExtraError(CommonplaceError, ImportError):
 class SchemaMismatchError(CommonplaceError, ValueError):
     """A store was made with another schema version or another embedder."""
 
-    def __init__(self, *, what: str, stored: object, wanted: object) -> None:
+    def __init__(
+        self, *, what: str, stored: object, wanted: object,
+        hint: str = "Open it with the former, or see `commonplace copy` and `reembed`.",
+    ) -> None:  # fmt: skip
         super().__init__(
             f"This store was made with {what} {short_repr(stored)}, now {short_repr(wanted)} is "
-            "configured. Open it with the former, or see `commonplace copy` and `reembed`."
+            f"configured. {hint}"
         )
 
 

@@ -16,9 +16,12 @@ from .errors import InvalidRecordError
 from .types import Relation, fold
 from .validation import is_sound
 
-VECTOR_URLS = ("edge", "qdrant", "http", "https")
-EDGE = "edge://"  # followed by a folder of this host
+VECTOR_URLS = ("qdrant", "http", "https")
 GRAPH_URLS = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+FORMER_EDGE = (
+    "Only pre-releases of commonplace-memory 0.1.0 read an index of Qdrant Edge. Records are in "
+    "memory.db: run `commonplace reindex FOLDER` once to rebuild the index in SQLite"
+)
 SINGLE_VALUED = (
     "lives_in", "works_at", "works_for", "works_as", "job_title", "studies_at",
     "born_in", "born_on", "age", "phone", "email", "address", "status", "current_*", "favourite_*",
@@ -144,8 +147,7 @@ class Location:
     """Location of one memory's engines; equal locations are one memory.
 
     Attributes:
-        vectors, graph: the URL of a server, or the absolute path of a folder; of vectors, this may
-            follow `edge://`.
+        vectors, graph: the URL of a server, or the absolute path of a folder.
         journal: the absolute path of a folder.
     """
 
@@ -192,7 +194,7 @@ class Location:
     @property
     def shares_vectors(self) -> bool:
         """Other hosts use the index too."""
-        return is_url(self.vectors) and not self.vectors.startswith(EDGE)
+        return is_url(self.vectors)
 
     @property
     def shares_graph(self) -> bool:
@@ -223,15 +225,15 @@ def _engine(field: str, where: str, schemes: tuple[str, ...]) -> str:
     if scheme is None:
         return where and to_folder(field, where, hint=f"Give a folder, or {_schemes(schemes)}")
     if scheme[1] not in schemes:
-        shown = without_secret(where)
+        hint = f"Give a folder, or {_schemes(schemes)}"
+        if scheme[1] == "edge":
+            hint = f"{FORMER_EDGE}, and leave `{field}` out."
         raise InvalidRecordError(
             field=field,
-            value=shown,
+            value=without_secret(where),
             reason="must be the URL of a supported server",
-            hint=f"Give a folder, or {_schemes(schemes)}",
+            hint=hint,
         )
-    if where.startswith(EDGE):
-        return EDGE + to_folder(field, where.removeprefix(EDGE))
     if not _is_clear(where):
         raise InvalidRecordError(
             field=field,

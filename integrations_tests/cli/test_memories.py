@@ -556,21 +556,3 @@ def test_the_environment_names_the_memory_that_is_left_out(
     assert len(rows(run("list", "--user", "alice"))) == 4
     assert run("doctor").exit_code == 0
     assert run("list", tmp_path / "nowhere", "--user", "alice").exit_code == 1
-
-
-def test_an_edge_folder_that_is_in_use_is_told_in_a_sentence(run, tmp_path: Path):
-    pytest.importorskip("qdrant_edge")
-    from .test_commands import in_another_process
-
-    place = f"graph={tmp_path / 'memory'},vectors=edge://{tmp_path / 'edge'}"
-    assert run("add", place, "Alice likes tea", "--user", "alice").exit_code == 0
-    assert len(rows(run("list", place, "--user", "alice"))) == 2
-    with_edge = opened(tmp_path / "memory", vectors=f"edge://{tmp_path / 'edge'}")
-    with with_edge:
-        done = in_another_process("search", place, "tea", "--user", "alice")
-        counted = run("stats", place)
-
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "is held by" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert counted.exit_code == 0, counted.output

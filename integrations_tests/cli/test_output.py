@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from commonplace import Fact, Relation, Scope, Settings
+from commonplace import Fact, Relation, Scope
 from commonplace.cli import output
-from commonplace.settings import Location
 
-from .populated import embedder_of, opened
+from .populated import opened
 from .test_commands import dead_letter, hold
 
 ALICE = Scope(user_id="alice")
@@ -326,16 +325,3 @@ def test_a_damaged_file_is_data_too(run, lived: Path):
     assert done.exit_code == 1
     assert (found["healthy"], found["state"]) == (False, None)
     assert list(found["damaged"]) == [str(lived / "memory.db")]
-
-
-def test_edge_folders_count_among_the_files(tmp_path: Path):
-    pytest.importorskip("qdrant_edge")
-    from commonplace.admin import contents
-
-    vectors = f"edge://{tmp_path / 'edge'}"
-    with opened(tmp_path / "memory", vectors=vectors) as memory:
-        memory.add("a text", ALICE)
-    location = Location.find(str(tmp_path / "memory"), Settings(), vectors=vectors)
-
-    assert contents(location, Settings()).files[tmp_path / "edge"] > 0
-    assert embedder_of("sentence-encoder").dimensions == 64

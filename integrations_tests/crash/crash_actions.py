@@ -33,7 +33,7 @@ ROWS, HENS = "Alice rows at dawn", "Alice keeps hens"
 THEN = datetime(2024, 5, 6, tzinfo=UTC)
 SETTINGS = Settings(retry_after=0.02)
 STORED = ("memories", "alice")
-SERVERS = ("TEST_GRAPH", "TEST_VECTORS", "TEST_EDGE")  # as the fixture `engines` names them
+SERVERS = ("TEST_GRAPH", "TEST_VECTORS", "TEST_INDEX_FOLDER")  # as the fixture `engines` names them
 SESSION, AGENT = "session", "agent"
 STRANDS = f"strands/{Scope(user_id='alice', session_id=SESSION).key}"
 Rows = Counter[tuple[Any, ...]]

@@ -12,7 +12,6 @@ import os
 import pkgutil
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -40,7 +39,7 @@ _RUN_SECONDS = 60  # after which a process counts as hanging
 _JOURNALED = ("add", "tell again", "update", "delete", "supersede", "reopen", "forget")
 _SAMPLE = 3  # of the points of these actions the short form takes every third
 _SAMPLED = {
-    "edge": ("awaited add", "tell again", "supersede", "forget", "reembed"),
+    "folders": ("awaited add", "tell again", "supersede", "forget", "reembed"),
     "neo4j+folder": ("supersede", "forget", "checkpoint put", "session append"),
     "neo4j+qdrant": ("tell again", "update", "delete", "store put", "import", "copy"),
 }
@@ -278,8 +277,7 @@ class Matrix:
         if not self._template.root.exists():
             self._template.root.mkdir()
             _done(forked(lambda _: action.prepare(self._template)))
-        # Files of an Edge shard are 200 MB of holes, which `shutil` would write.
-        subprocess.run(["cp", "-a", "--sparse=always", self._template.root, root], check=True)
+        shutil.copytree(self._template.root, root)
         return place
 
     def _drop(self, place: Place) -> None:
@@ -356,8 +354,8 @@ def _run_recoveries(matrix: Matrix, engines: str, form: str) -> None:
 
 def reset_for(engines: str) -> Callable[[], None] | None:
     """Return what empties the servers; None where all is in a folder."""
-    if engines == "edge":
-        os.environ["TEST_EDGE"] = "1"
+    if engines == "folders":
+        os.environ["TEST_INDEX_FOLDER"] = "1"
     return _reset if "+" in engines else None
 
 

@@ -27,7 +27,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.every_engine("embedded", "edge", "neo4j+folder", "neo4j+qdrant")
+@pytest.mark.every_engine("embedded", "folders", "neo4j+folder", "neo4j+qdrant")
 def test_whoever_dies_at_any_point_of_an_action_loses_and_doubles_nothing(
     tmp_path: Path, engines: str
 ) -> None:

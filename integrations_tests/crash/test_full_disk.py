@@ -9,10 +9,6 @@ from typing import Any
 
 import pytest
 
-from commonplace import Memory, Scope
-from commonplace.errors import StoreUnavailableError
-from commonplace.testing.fakes import HashEmbedder
-
 from . import full_disk
 
 pytestmark = pytest.mark.slow
@@ -56,15 +52,3 @@ def test_a_file_that_cannot_grow_loses_nothing(tmp_path: Path):
 
     assert counts["faults"] == 0, counts["examples"][:10]
     assert counts["refused"] >= 10
-
-
-def test_edge_refuses_to_write_before_the_disk_is_full(small_disk: Path, tmp_path: Path):
-    pytest.importorskip("qdrant_edge")
-    vectors = f"edge://{small_disk}"
-    folder = str(tmp_path / "graph")
-    with (
-        pytest.raises(StoreUnavailableError, match="MB of the disk are free"),
-        Memory.open(folder, vectors=vectors, embedder=HashEmbedder()) as memory,
-    ):
-        memory.add("no room for this", Scope(user_id="alice"))
-    assert not [*small_disk.rglob("*segment*")]

@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).with_name("port_faults.py")
 ZERO = ("lost", "doubled", "diverged", "left", "failed")
 
 
-@pytest.mark.every_engine("embedded", "edge", "neo4j+folder", "neo4j+qdrant")
+@pytest.mark.every_engine("embedded", "folders", "neo4j+folder", "neo4j+qdrant")
 def test_a_call_of_a_store_that_fails_loses_and_doubles_nothing(
     tmp_path: Path, engines: str
 ) -> None:

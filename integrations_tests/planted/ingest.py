@@ -63,7 +63,7 @@ FAULTS = (
         file=_WORKER,
         old="self._engines.journal.plan({op.seq: plan})",
         new="del op, plan",
-        tests=(f"{_TESTS}/test_extraction.py", "-k", "(tried_again or survives) and not edge"),
+        tests=(f"{_TESTS}/test_extraction.py", "-k", "(tried_again or survives) and not folders"),
     ),
     Fault(
         name="applied-though-erased",
@@ -76,7 +76,7 @@ FAULTS = (
             f"{_TESTS}/test_processes.py",
             f"{_TESTS}/test_extraction.py",
             "-k",
-            "erasure and not edge",
+            "erasure and not folders",
         ),
     ),
     Fault(

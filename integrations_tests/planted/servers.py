@@ -1,4 +1,4 @@
-"""Faults of the engines that are servers, and of Edge.
+"""Faults of the engines that are servers.
 
 Qdrant's are caught by its own local mode, which needs no server; Neo4j's need one.
 """
@@ -10,7 +10,6 @@ _QDRANT = "core/commonplace/backends/qdrant"
 _TESTS = "integrations_tests"
 _GRAPH = f"{_TESTS}/servers/test_neo4j.py"
 _INDEX = f"{_TESTS}/servers/test_qdrant.py"
-_EDGE = f"{_TESTS}/backends/test_edge.py"
 
 FAULTS = (
     Fault(
@@ -60,14 +59,6 @@ FAULTS = (
         old="return {key: row for key, row in rows.items() if query.matches(row[0])}",
         new="return rows",
         tests=(_INDEX, "-k", "InMemory and (operator or predicate or end or true)"),
-    ),
-    Fault(
-        name="edge-owner-dropped",
-        what="Erasing in Edge takes what all owners have",
-        file="core/commonplace/backends/edge/index.py",
-        old='    conditions = [equals("scopes", scope.key)]\n',
-        new="    conditions: list[Any] = []\n",
-        tests=(_EDGE, "-k", "erase"),
     ),
     Fault(
         name="neo4j-constraint-missing",

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..backends import opened_stores
 from ..ingest import erasure
 from ..memory import Memory
-from ..settings import EDGE, Location, Settings
+from ..settings import Location, Settings
 from ..types import Kind, Scope
 from .backfill import Progress, count_records, live_records
 from .copy import BATCH
@@ -71,8 +71,4 @@ def _files(location: Location) -> dict[Path, int]:
     for file in database_files(location):
         log = file.with_name(f"{file.name}-wal")
         found[file] = file.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    if location.vectors.startswith(EDGE):
-        folder = Path(location.vectors.removeprefix(EDGE))
-        parts = [one for one in folder.glob("vectors*/**/*") if one.is_file()]
-        found[folder] = sum(one.stat().st_size for one in parts)
     return found

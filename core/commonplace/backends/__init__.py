@@ -12,7 +12,7 @@ from ..errors import SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
 from ..ports.models import Embedder, TokenEmbedder
 from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
-from ..settings import EDGE, Location, Settings, is_url, parse_server_url, without_secret
+from ..settings import FORMER_EDGE, Location, Settings, is_url, parse_server_url, without_secret
 
 if TYPE_CHECKING:
     from .sqlite.connection import SqliteConnection
@@ -71,6 +71,13 @@ def open_engines(
         )
     with contextlib.ExitStack() as opened:
         stores = _open_stores(location, settings, opened)
+        if _former_edge_folder(location, stores.generation):
+            raise SchemaMismatchError(
+                what="the index engine",
+                stored="Qdrant Edge",
+                wanted="SQLite",
+                hint=f"{FORMER_EDGE}.",
+            )
         index = open_index(stores, location, settings, embedder, lexical, stores.generation)
         opened.pop_all()
     engines = Engines(
@@ -78,7 +85,7 @@ def open_engines(
         graph=stores.graph,
         journal=stores.journal,
         checkpoints=stores.checkpoints,
-        shared=not location.vectors.startswith(EDGE),
+        shared=True,
     )
     if stores.connection is not None and location.vectors == location.graph:
         from .sqlite.engines import SqliteEngines
@@ -173,11 +180,6 @@ def open_index(
     if isinstance(embedder, TokenEmbedder):
         token_dimensions = embedder.token_dimensions
         meta["tokens"] = embedder.token_space
-    if location.vectors.startswith(EDGE):
-        from .edge.index import EdgeIndex
-
-        path = str(_edge_folder(location, generation))
-        return EdgeIndex(path, dimensions=dimensions, meta=meta, token_dimensions=token_dimensions)
     if not is_url(location.vectors):
         from .sqlite.connection import SqliteConnection
         from .sqlite.index import SqliteIndex
@@ -213,10 +215,7 @@ def open_index(
 
 def drop_index(stores: OpenStores, location: Location, settings: Settings, generation: int) -> None:
     """Remove one generation of the index of a location; a missing one is ignored."""
-    if location.vectors.startswith(EDGE):
-        if (old := _edge_folder(location, generation)).exists():
-            shutil.rmtree(old)
-    elif not is_url(location.vectors):
+    if not is_url(location.vectors):
         from .sqlite.index import drop_points
 
         if stores.connection is not None and location.vectors == location.graph:
@@ -225,16 +224,20 @@ def drop_index(stores: OpenStores, location: Location, settings: Settings, gener
             file = _index_file(location, generation)
             for one in file.parent.glob(f"{file.name}*"):
                 one.unlink()
+        if edge := _former_edge_folder(location, generation):
+            shutil.rmtree(edge)
     else:
         from .qdrant.collection import drop
 
         drop(**_collection_options(location, settings, generation))
 
 
-def _edge_folder(location: Location, generation: int) -> Path:
-    folder = Path(location.vectors.removeprefix(EDGE))
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder / ("vectors" if generation == 1 else f"vectors-{generation}")
+def _former_edge_folder(location: Location, generation: int) -> Path | None:
+    """Find the folder of this generation of an index that Qdrant Edge, a former engine, made."""
+    if is_url(location.vectors):
+        return None
+    folder = Path(location.vectors) / ("vectors" if generation == 1 else f"vectors-{generation}")
+    return folder if (folder / "index.json").is_file() else None
 
 
 def _index_file(location: Location, generation: int) -> Path:
