@@ -1,10 +1,13 @@
 """What every adapter takes: one policy or the parameters it replaces, one memory or where it is."""
 
+import asyncio
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from commonplace import InvalidRecordError, Memory, Policy, WrongTypeError
+from commonplace import InvalidRecordError, Memory, Policy, Scope, WrongTypeError
 from commonplace.agents import UNSET, acquire_memory, fold_policy, given_once
 from commonplace.testing.fakes import HashEmbedder
 
@@ -52,6 +55,43 @@ def test_a_path_is_opened_once_for_all_who_name_it(tmp_path: Path) -> None:
     assert one is other
     assert str(tmp_path) in one.get().location
     one.close()
+
+
+async def test_a_path_is_open_before_its_embedder_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads, search = threading.Event(), Memory.search
+
+    def load(self: Memory, text: str, *rest: Any, **more: Any) -> Any:
+        assert loads.wait(10)
+        return search(self, text, *rest, **more)
+
+    monkeypatch.setattr(Memory, "search", load)
+    monkeypatch.setattr("commonplace.models.sentence_encoder.SentenceEncoder", HashEmbedder)
+    holder = Holder()
+    lazy = acquire_memory(holder, tmp_path)
+    assert (await lazy.aget()).list(Scope(user_id="alice")).records == ()
+
+    waiting = asyncio.create_task(lazy.await_open(10))
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    loads.set()
+    await waiting
+    lazy.close()
+
+
+def test_nothing_is_the_location_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holders = Holder(), Holder()
+    memories = []
+    for holder, name in zip(holders, "ab", strict=True):
+        monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path / name))
+        memories.append(acquire_memory(holder, None, embedder=HashEmbedder()))
+
+    assert [Path(lazy.get().location).name for lazy in memories] == ["a", "b"]
+    for lazy in memories:
+        lazy.close()
 
 
 def test_an_open_memory_stays_open(tmp_path: Path) -> None:

@@ -447,7 +447,7 @@ def test_a_pool_shares_what_was_given_open_and_lets_it_go(memory):
     assert pool._memories == {}
 
 
-async def test_only_the_first_caller_waits_for_a_memory_that_hangs_while_it_opens(tmp_path):
+async def test_nobody_waits_again_for_a_memory_that_hangs_while_it_opens(tmp_path):
     go = threading.Event()
     lazy = LazyMemory(lambda: (go.wait(10), Memory.open(str(tmp_path), embedder=HashEmbedder()))[1])
     with pytest.raises(MemoryTimeoutError):

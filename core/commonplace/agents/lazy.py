@@ -6,12 +6,13 @@ import os
 import threading
 from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..concurrency import await_within
 from ..errors import WrongTypeError
-from ..settings import to_folder
+from ..settings import Settings, to_folder
 from ..types import Scope
 from .arguments import check_memory
 from .health import MemoryHealth
@@ -47,7 +48,7 @@ class LazyMemory:
         self._open_memory = memory if callable(memory) else None
         self._lock = threading.Lock()
         self._opening: Future[Memory] | None = None
-        self._was_awaited = False
+        self._is_given_up = False
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
         self.accepting: set[Future[None]] = set()
@@ -103,16 +104,33 @@ class LazyMemory:
         opening = self.start()
         return opening.result() if opening.done() else await asyncio.wrap_future(opening)
 
+    def prepare(self) -> None:
+        """Begin to open the memory and to load its embedder, for `await_open`."""
+        if self.given is None:
+            self.start()
+        else:
+            start_warming(self.given)
+
     async def await_open(self, seconds: float) -> None:
-        """Wait until the memory is open; only the first caller waits, `seconds` at most.
+        """Wait until the memory is open and its embedder, if that is under way, loaded.
+
+        Nobody waits any more once somebody has waited in vain.
+
+        Args:
+            seconds: to wait at most.
 
         Raises:
             MemoryTimeoutError: it takes longer.
             Exception: what opening it raised.
         """
-        if self.given is None and not self._was_awaited:
-            self._was_awaited = True
-            await await_within(seconds, "opening the memory", self.aget())
+        memory = self.opened
+        if self._is_given_up or (memory is not None and _is_warm(memory)):
+            return
+        try:
+            await await_within(seconds, "opening the memory", self._await_warm())
+        except TimeoutError:
+            self._is_given_up = True
+            raise
 
     def release(self) -> "Future[Memory] | None":
         """Forget the opened memory and return it, for the caller to close; None if there is none.
@@ -120,7 +138,7 @@ class LazyMemory:
         The next user opens it anew.
         """
         with self._lock:
-            opening, self._opening, self._was_awaited = self._opening, None, False
+            opening, self._opening, self._is_given_up = self._opening, None, False
         return opening if self.given is None else None
 
     def close(self) -> None:
@@ -148,6 +166,11 @@ class LazyMemory:
         opening = self.release()
         if opening is not None:
             threading.Thread(target=opening.add_done_callback, args=(_close,), daemon=True).start()
+
+    async def _await_warm(self) -> None:
+        loading = _warming.get(await self.aget())
+        if loading is not None:
+            await asyncio.wrap_future(loading)
 
     def _open(self, opening: "Future[Memory]") -> None:
         try:
@@ -233,20 +256,16 @@ def acquire_memory(
             )
         return _pool.acquire(holder, memory, memory)
     folder = None if memory is None else to_folder("memory", memory)
+    settings = Settings.from_env() if folder is None else None
 
     def open_memory() -> Memory:
-        opened = Memory.open(folder, chat=chat, embedder=embedder)
-        try:
-            if embedder is None:
-                # The default one takes more than a second to load: not in the first recall.
-                warm(opened)
-        except BaseException:
-            opened.close()
-            raise
+        opened = Memory.open(folder, chat=chat, embedder=embedder, settings=settings)
+        if embedder is None:
+            start_warming(opened)  # it takes more than a second: not in the first recall
         return opened
 
     # `open_memory` keeps the models alive, so that an id is never another one's.
-    key = (folder, *map(id, models or (chat, embedder)))
+    key = (folder or (settings, Path.cwd()), *map(id, models or (chat, embedder)))
     return _pool.acquire(holder, key, open_memory)
 
 
@@ -293,6 +312,11 @@ def _give_up(memory: "Memory") -> None:
     over: Future[None] = Future()
     over.set_result(None)
     _warming[memory] = over
+
+
+def _is_warm(memory: "Memory") -> bool:
+    loading = _warming.get(memory)
+    return loading is None or loading.done()
 
 
 def _load(memory: "Memory", loading: "Future[None]") -> None:
