@@ -33,7 +33,8 @@ CONSTRAINTS = "constraints.txt"
 # Of Debian 12, of Python 3.12, and the newest.
 PIPS = ["pip==23.0", "pip==23.2", "pip"]
 RESOLVE_SECONDS = 300  # for one extra, with the downloads that old pips need to read metadata
-TYPED = ["core/commonplace", "adapters", "noxfile.py", "examples"]
+TWINS = ".ci/async_twins.py"
+TYPED = ["core/commonplace", "adapters", "noxfile.py", "examples", TWINS]
 
 CORE = "core/tests"
 EMBEDDED = ["integrations_tests/backends", "integrations_tests/cli", "integrations_tests/docs"]
@@ -84,6 +85,13 @@ def lint(session: nox.Session) -> None:
     session.install("--no-deps", "-e", ".")
     session.install(*group("lint"))
     check_style(session)
+
+
+@nox.session
+def twins(session: nox.Session) -> None:
+    """Write the async twins of blocking classes anew, after a change of these."""
+    session.install(*group("lint"))
+    session.run("python", TWINS)
 
 
 @nox.session
@@ -276,7 +284,8 @@ def check_apart(session: nox.Session, name: str) -> None:
 
 
 def check_style(session: nox.Session) -> None:
-    """Run the linter, the formatter and the import contracts."""
+    """Run the linter, the formatter and the import contracts, and find stale async twins."""
+    session.run("python", TWINS, "--check")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("lint-imports", "--no-cache")

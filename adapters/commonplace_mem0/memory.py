@@ -1,6 +1,6 @@
 """mem0's class `Memory` of every era, on the core's memory.
 
-`async_memory.py` is made from this file: change this one.
+`async_memory.py` is generated from this module by `nox -s twins`.
 """
 
 import uuid

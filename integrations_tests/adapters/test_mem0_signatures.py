@@ -7,8 +7,6 @@ import pytest
 
 import commonplace_mem0
 
-from . import mem0_awaited_face
-
 ONLY_OURS = {
     "limit": "its name in 0.1 and 1.x",
     "user_id": "where 0.1 and 1.x have it",
@@ -97,12 +95,6 @@ def test_every_public_method_of_mem0_is_there(mem0):
         public = {name for name in theirs if not name.startswith("_")}
 
         assert public - set(dir(getattr(commonplace_mem0, face))) == set()
-
-
-def test_the_awaited_face_is_made_from_the_blocking_one():
-    made = mem0_awaited_face.awaited(mem0_awaited_face.SOURCE.read_text("utf-8"))
-
-    assert made == mem0_awaited_face.TARGET.read_text("utf-8"), mem0_awaited_face.__doc__
 
 
 def test_the_places_of_the_first_version_are_kept():
