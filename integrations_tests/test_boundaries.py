@@ -22,11 +22,11 @@ PUBLIC = ("commonplace", *(f"commonplace.{one}" for one in _PUBLIC))
 # One word for one job in all adapters, and what only one of them has.
 EVERYWHERE = "convert scope models middleware tools turn store checkpoints sessions testing".split()
 OWN = {
-    "agentscope": "errors json_answers lazy runtime v1",
-    "langgraph": "nodes store_items store_queries store_writes checkpoint_codec",
+    "agentscope": "errors json_answers lazy runtime_service turn_owner v1",
+    "langgraph": "nodes store_items store_queries store_writes checkpoint_codec turn_owner",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "
-    "migrate command",
-    "strands": "plugin extraction mem0_memory multiagent storage",
+    "migrate cli_import scope_ids",
+    "strands": "plugin extraction mem0_memory multiagent byte_storage turn_owner",
 }
 
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"

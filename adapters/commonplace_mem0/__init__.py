@@ -8,10 +8,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
+from commonplace.agents import UNSET, MemoryCounters, MemoryEvent, OnEvent, Unset
 
 from . import exceptions
-from .arguments import UNSET, Compat, Unset
+from .arguments import Compat
 from .async_memory import AsyncMem0Memory
 from .config import MemoryConfig
 from .install import install_as_mem0

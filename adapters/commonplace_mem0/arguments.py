@@ -19,11 +19,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from typing import Any, Literal, get_args
 
 from commonplace import Message, Role, Scope
-from commonplace.agents import short_repr
+from commonplace.agents import Unset, short_repr
 
 from .convert import expiry_of, parse_time, promoted_key, to_stored
 from .exceptions import BAD_MEMORY_TYPE, BAD_MESSAGES, ValidationError
@@ -45,18 +44,6 @@ _SEARCH_ARGUMENTS = (
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 _NO_TEXT = {"tool_calls", "function_call", "audio", "refusal"}  # of a message without content
 _logged_kinds: set[str] = set()
-
-
-class Unset(Enum):
-    """Marker of an argument that was not given, where None means something."""
-
-    UNSET = "unset"
-
-    def __repr__(self) -> str:
-        return "UNSET"
-
-
-UNSET = Unset.UNSET
 
 
 # -- add ----------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from commonplace.agents import UNSET, Unset
+
 from . import operations
 from .arguments import (
-    UNSET,
-    Unset,
     add_request,
     clean_query,
     erase_scope,

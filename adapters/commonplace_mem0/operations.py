@@ -22,9 +22,18 @@ from commonplace import (
     Scope,
     WriteResult,
 )
-from commonplace.agents import AgentMemory, EventName, Plan, call, short_repr, shorten
+from commonplace.agents import (
+    UNSET,
+    AgentMemory,
+    EventName,
+    Plan,
+    Unset,
+    call,
+    short_repr,
+    shorten,
+)
 
-from .arguments import PROCEDURAL, UNSET, AddRequest, InputMessage, ReadRequest, Unset
+from .arguments import PROCEDURAL, AddRequest, InputMessage, ReadRequest
 from .config import Mem0Settings
 from .convert import (
     expiry_of,
