@@ -36,6 +36,7 @@ from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
     LazyMemory,
     MemoryPool,
+    MemorySource,
     acquire_memory,
     await_until_warm,
     start_warming,
@@ -82,6 +83,7 @@ __all__ = [
     "MemoryCounters",
     "MemoryEvent",
     "MemoryPool",
+    "MemorySource",
     "Mode",
     "OnEvent",
     "Plan",

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..concurrency import await_within
@@ -21,7 +21,8 @@ if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may neve
     from ..memory import Memory
     from ..ports.models import ChatModel, Embedder
 
-    MemorySource = Memory | str | os.PathLike[str] | None
+MemorySource: TypeAlias = "Memory | str | os.PathLike[str] | None"
+"""An open memory, the path of its folder, or None for the environment's location."""
 
 MAX_IDLE = 8
 
@@ -222,7 +223,7 @@ _pool = MemoryPool()
 
 def acquire_memory(
     holder: object,
-    memory: "MemorySource",
+    memory: MemorySource,
     *,
     chat: "ChatModel | None" = None,
     embedder: "Embedder | None" = None,
