@@ -628,6 +628,26 @@ def test_no_thread_of_ours_is_left_after_closing(tmp_path: Path) -> None:
     assert left == []
 
 
+async def test_an_open_memory_keeps_few_threads_however_it_is_used(tmp_path: Path) -> None:
+    before = threading.active_count()
+    async with Memory.open(str(tmp_path)) as memory:
+        for number in range(10):
+            written = await memory.aadd(f"Alice keeps {number} bees", ALICE)
+            await memory.asearch("bees", ALICE)
+            await memory.aget(written.changes[0].id, ALICE)
+        for _ in range(2):
+            await asyncio.gather(
+                *(memory.asearch("bees", ALICE) for _ in range(16)),
+                *(memory.aadd(f"Alice has hen {number}", ALICE) for number in range(16)),
+                *(memory.alist(ALICE) for _ in range(16)),
+            )
+        await memory.aadd("Alice rows", ALICE, wait=False)
+        await memory.aflush()
+        during = threading.active_count()
+
+    assert during - before <= 8
+
+
 def test_a_threshold_is_compared_with_the_relevance_of_all_that_is_found(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         memory.add([f"Tea number {n} is green." for n in range(20)], ALICE)

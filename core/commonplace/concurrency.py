@@ -1,16 +1,22 @@
-"""Threads and deadlines: calls with a time limit, and a keyed executor.
+"""Threads and deadlines: calls with a time limit, shared threads, timers and a keyed executor.
 
-A module of its own because every layer uses it; it depends on none of them.
+A module of its own because every layer uses it; it depends on none of them. All blocking calls run
+on threads that the whole process shares: executors limit how many calls run at once and own no
+thread, and an idle thread waits a few seconds for any of them.
 """
 
 import asyncio
+import contextlib
 import contextvars
+import heapq
+import itertools
+import logging
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -21,22 +27,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MAX_THREADS = 64
 
-_MAX_IDLE = 8
+_MAX_IDLE = 4
 _IDLE_SECONDS = 10.0
+_ENDING_SECONDS = 0.1
+_log = logging.getLogger("commonplace")
 
 _slots = threading.BoundedSemaphore(MAX_THREADS)
-_idle: "deque[SimpleQueue[_BoundedCall]]" = deque()  # of the threads that wait for their next call
-
-
-def _forget_parent() -> None:
-    """Begin anew in a forked child, which has none of its parent's threads."""
-    global _slots  # noqa: PLW0603 -- the parent's may be held
-    _slots = threading.BoundedSemaphore(MAX_THREADS)
-    _idle.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent)
+_idle: "deque[SimpleQueue[_BoundedCall | None]]" = deque()  # of the threads that wait for a call
+_threads: set[threading.Thread] = set()  # that were started, dead ones until the next is
 
 
 def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
@@ -68,6 +66,7 @@ def start_call(name: str, call: Callable[[], T]) -> "Future[T]":
     """Start a blocking call in a thread of its own, with the context variables of the caller.
 
     The thread takes another call afterwards, as a new one for each costs more than most calls.
+    When the interpreter is shutting down and no thread can be started, the call is made here.
 
     Args:
         name: of the call, for the thread.
@@ -76,24 +75,31 @@ def start_call(name: str, call: Callable[[], T]) -> "Future[T]":
     done.set_running_or_notify_cancel()  # nobody can keep it from running
     job = _BoundedCall(f"commonplace-{name}", contextvars.copy_context(), call, done)
     try:
-        _idle.pop().put(job)
-    except IndexError:
-        jobs: SimpleQueue[_BoundedCall] = SimpleQueue()
-        jobs.put(job)
-        thread = threading.Thread(target=_work, args=(jobs,), name=job.name, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as error:
-            if not _is_ending(error):
-                raise
-            _make(job)()
+        _hand_over(job)
+    except RuntimeError as error:
+        if not _is_ending(error):
+            raise
+        _make(job)()
     return done
 
 
-def _is_ending(error: RuntimeError) -> bool:
-    """Tell whether no thread can be started because the interpreter ends.
+def end_idle_threads() -> None:
+    """End the idle threads, and wait a moment for those that are about to be idle."""
+    until = time.monotonic() + _ENDING_SECONDS
+    own = threading.current_thread()
+    while others := [one for one in list(_threads) if one is not own and one.is_alive()]:
+        with contextlib.suppress(IndexError):
+            while True:
+                _idle.pop().put(None)
+        if time.monotonic() > until:
+            return
+        others[0].join(_ENDING_SECONDS / 10)
 
-    Python 3.12 starts none while what was accepted is finished; the caller's must do.
+
+def _is_ending(error: RuntimeError) -> bool:
+    """Tell whether no thread can be started because the interpreter is shutting down.
+
+    Python 3.12 starts none while accepted writes are finished at exit.
     """
     return "new thread at interpreter shutdown" in str(error)
 
@@ -105,8 +111,25 @@ class _BoundedCall(NamedTuple):
     done: "Future[Any]"
 
 
+def _hand_over(job: _BoundedCall) -> None:
+    """Give a call to an idle thread, or to a new one.
+
+    Raises:
+        RuntimeError: no thread is idle and none can be started.
+    """
+    try:
+        _idle.pop().put(job)
+    except IndexError:
+        jobs: SimpleQueue[_BoundedCall | None] = SimpleQueue()
+        jobs.put(job)
+        thread = threading.Thread(target=_work, args=(jobs,), name=job.name, daemon=True)
+        thread.start()
+        _threads.difference_update([one for one in list(_threads) if not one.is_alive()])
+        _threads.add(thread)
+
+
 def _make(job: _BoundedCall) -> Callable[[], None]:
-    """Make a call; return what tells its outcome to who waits for it."""
+    """Make a call; return what passes its outcome to whoever waits for it."""
     try:
         answer = job.context.run(job.call)
     except BaseException as error:  # noqa: BLE001 -- passed to the waiting caller
@@ -114,7 +137,7 @@ def _make(job: _BoundedCall) -> Callable[[], None]:
     return partial(job.done.set_result, answer)
 
 
-def _work(jobs: "SimpleQueue[_BoundedCall]") -> None:
+def _work(jobs: "SimpleQueue[_BoundedCall | None]") -> None:
     """Run calls, until none comes for a while or enough other threads wait for some."""
     thread = threading.current_thread()
     while True:
@@ -125,6 +148,8 @@ def _work(jobs: "SimpleQueue[_BoundedCall]") -> None:
                 _idle.remove(jobs)
             except ValueError:  # a call is on its way
                 continue
+            return
+        if job is None:
             return
         thread.name = job.name
         tell = _make(job)
@@ -176,7 +201,169 @@ async def run_on(
     return await loop.run_in_executor(threads, partial(call, *args, **kwargs))
 
 
-_THREADS = 8
+class BoundedExecutor(Executor):
+    """Executor that runs at most `limit` calls at once, in their order, on the shared threads.
+
+    The calls see no context variables of whoever submitted them.
+
+    Args:
+        name: of its calls, for the threads.
+    """
+
+    def __init__(self, name: str, limit: int) -> None:
+        self._name = name
+        self._limit = limit
+        self._changed = threading.Condition()
+        self._queue: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._running = 0  # threads
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Run a call on a thread, as soon as fewer than the limit are running.
+
+        Raises:
+            RuntimeError: it is shut down, or no thread can be started.
+        """
+        future: Future[T] = Future()
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            self._queue.append((future, partial(fn, *args, **kwargs)))
+            if self._running == self._limit:
+                return future
+            self._running += 1
+        try:
+            contextvars.Context().run(start_call, self._name, self._run)
+        except RuntimeError:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+            if future.cancel():  # else another thread of it is running the call
+                raise
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Refuse further calls; those that are queued still run, unless they are cancelled.
+
+        Args:
+            wait: until no call is running.
+            cancel_futures: cancel the queued ones.
+        """
+        with self._changed:
+            self._closed = True
+            cancelled = [future for future, _ in self._queue] if cancel_futures else []
+        for future in cancelled:
+            future.cancel()
+        if wait:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._running)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._queue:
+                    self._running -= 1
+                    self._changed.notify_all()
+                    return
+                future, work = self._queue.popleft()
+            if future.set_running_or_notify_cancel():
+                try:
+                    result = work()
+                except BaseException as error:  # noqa: BLE001 -- passed to the waiting caller
+                    future.set_exception(error)
+                else:
+                    future.set_result(result)
+                    del result
+            del future, work
+
+
+class Timer:
+    """A call that is made later, by `call_later`, unless it is cancelled before."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call: Callable[[], object] | None = call
+
+    def cancel(self) -> None:
+        """Make sure that the call is not made, unless it has begun."""
+        self._call = None
+        with _timers_changed:
+            _timers_changed.notify_all()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """It will not be made, or was made already."""
+        return self._call is None
+
+    def run(self) -> None:
+        """Make the call, unless it was made or cancelled."""
+        due, self._call = self._call, None
+        if due is not None:
+            due()
+
+
+_timers: list[tuple[float, int, Timer]] = []  # a heap: when each is due, and in which order
+_timers_changed = threading.Condition()
+_timer_numbers = itertools.count()
+_is_timing = False  # a thread waits for the timers
+
+
+def call_later(seconds: float, call: Callable[[], object]) -> Timer:
+    """Make a call `seconds` from now, on a thread that all timers share: it must not block."""
+    global _is_timing  # noqa: PLW0603 -- of the process
+    timer = Timer(call)
+    with _timers_changed:
+        heapq.heappush(_timers, (time.monotonic() + seconds, next(_timer_numbers), timer))
+        if _is_timing:
+            _timers_changed.notify_all()
+            return timer
+        _is_timing = True
+    try:
+        job = _BoundedCall("commonplace-timer", contextvars.Context(), _run_timers, Future())
+        _hand_over(job)
+    except RuntimeError as error:
+        _is_timing = False
+        if not _is_ending(error):  # at the end nothing is due any more
+            raise
+    return timer
+
+
+def _run_timers() -> None:
+    """Make the calls that become due, until there is none left."""
+    global _is_timing  # noqa: PLW0603 -- of the process
+    while True:
+        with _timers_changed:
+            while _timers and _timers[0][2].is_cancelled:
+                heapq.heappop(_timers)
+            if not _timers:
+                _is_timing = False
+                return
+            left = _timers[0][0] - time.monotonic()
+            if left > 0:
+                _timers_changed.wait(left)
+                continue
+            timer = heapq.heappop(_timers)[2]
+        try:
+            timer.run()
+        except Exception:  # noqa: BLE001 -- the other timers must go on
+            _log.exception("A timer failed")
+
+
+def _forget_parent() -> None:
+    """Begin anew in a forked child, which has none of its parent's threads."""
+    global _slots, _timers_changed, _is_timing  # noqa: PLW0603 -- the parent's may be held
+    _slots = threading.BoundedSemaphore(MAX_THREADS)
+    _idle.clear()
+    _threads.clear()
+    _timers.clear()
+    _timers_changed = threading.Condition()
+    _is_timing = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
+
+
+_MAX_KEYS = 8  # at once
 _LONGEST_DELAY = 1.0
 
 
@@ -190,13 +377,12 @@ class KeyedExecutor:
 
     def __init__(self, step: Callable[[str], float | None]) -> None:
         self._step = step
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="commonplace-ingest")
+        self._threads = BoundedExecutor("ingest", _MAX_KEYS)
         self._changed = threading.Condition()
         self._running: set[str] = set()
-        self._queued: set[str] = set()  # of the running ones, those that no thread has begun
         self._again: set[str] = set()
         self._delayed: dict[str, tuple[float, float]] = {}  # since when, and scheduled last
-        self._timers: set[threading.Timer] = set()
+        self._timers: set[Timer] = set()
         self._external = 0
         self._entering = 0
         self._stepping = 0
@@ -228,16 +414,11 @@ class KeyedExecutor:
             if key in self._running:
                 return
             self._running.add(key)
-            self._queued.add(key)
         try:
-            self._pool.submit(self._run, key)
-        except RuntimeError as error:
-            if _is_ending(error):
-                self._run(key)
-                return
-            with self._changed:  # the pool is closed; the journal has everything
+            self._threads.submit(self._run, key)
+        except RuntimeError:  # closed in this moment; the journal has everything
+            with self._changed:
                 self._running.discard(key)
-                self._queued.discard(key)
 
     def _wake_later(self, key: str, after: float) -> None:
         """Run a delayed key when it has not been scheduled again for `after` seconds."""
@@ -266,17 +447,17 @@ class KeyedExecutor:
 
     def _start_timer(self, seconds: float, wake: Callable[[], None]) -> None:
         def run() -> None:
-            wake()
-            with self._changed:
-                self._timers.discard(timer)
-                self._changed.notify_all()
+            try:
+                wake()
+            finally:
+                with self._changed:
+                    self._timers.discard(timer)
+                    self._changed.notify_all()
 
-        timer = threading.Timer(seconds, run)
-        timer.daemon = True
         with self._changed:
             if not self.closed:
+                timer = call_later(seconds, run)
                 self._timers.add(timer)
-                timer.start()
 
     def count_external(self, change: int) -> None:
         """Count work elsewhere that ends with `schedule`: +1 at its start, -1 at its end."""
@@ -325,15 +506,11 @@ class KeyedExecutor:
             self.closed = True
             for timer in self._timers:
                 timer.cancel()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
         with self._changed:
             self._changed.wait_for(lambda: not self._stepping, timeout)
 
     def _run(self, key: str) -> None:
-        with self._changed:
-            if key not in self._queued:
-                return
-            self._queued.discard(key)
         pause: float | None = 0.0
         while pause == 0.0 and not self.closed:
             with self._changed:

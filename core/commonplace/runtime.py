@@ -6,11 +6,10 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 from .backends import open_engines
-from .concurrency import run_on
+from .concurrency import BoundedExecutor, end_idle_threads, run_on
 from .errors import CommonplaceError, SchemaMismatchError
 from .ingest.direct import DirectWriter
 from .ingest.planning import Models
@@ -26,6 +25,7 @@ T = TypeVar("T")
 
 _open: dict[Location, "Runtime"] = {}
 _locks: dict[Location, threading.Lock] = {}  # opening and closing one takes time: a lock for each
+_CALLS = 8  # of a kind at once, so that none waits behind a slow one of another kind
 _EXIT_SECONDS = 5.0
 _log = logging.getLogger("commonplace")
 
@@ -42,13 +42,9 @@ class Runtime:
         self.engines: Engines = open_engines(location, settings, models.embedder, VERSION)
         self.worker: IngestWorker = IngestWorker(self.engines, settings, models, describe)
         self.direct: DirectWriter = DirectWriter(self.engines, settings, describe, self.worker.pace)
-        self.readers: ThreadPoolExecutor = ThreadPoolExecutor(
-            8, thread_name_prefix="commonplace-read"
-        )
-        self._searchers = ThreadPoolExecutor(8, thread_name_prefix="commonplace-search")
-        self.writers: ThreadPoolExecutor = ThreadPoolExecutor(
-            8, thread_name_prefix="commonplace-write"
-        )
+        self.readers: BoundedExecutor = BoundedExecutor("read", _CALLS)
+        self._searchers = BoundedExecutor("search", _CALLS)
+        self.writers: BoundedExecutor = BoundedExecutor("write", _CALLS)
         self.access_log: AccessLog = AccessLog(self.engines.graph, self.readers.submit)
         try:
             self.worker.start()
@@ -92,14 +88,16 @@ class Runtime:
                 return
             _open.pop(self.location, None)
             self._close(timeout)
+        if not _open:
+            end_idle_threads()
 
     def _close(self, timeout: float) -> None:
         engines = self.engines
         with contextlib.ExitStack() as closing:  # each, also where another one fails
-            for one in (engines.graph, engines.checkpoints, engines.journal, engines.index):
-                closing.callback(one.close)
-            for threads in (self.readers, self._searchers, self.writers):
-                closing.callback(threads.shutdown, wait=False)
+            for engine in (engines.graph, engines.checkpoints, engines.journal, engines.index):
+                closing.callback(engine.close)
+            for executor in (self.readers, self._searchers, self.writers):
+                closing.callback(executor.shutdown, wait=False)
             closing.callback(self._flush_access_log)
             self.worker.close(timeout)
 
@@ -130,14 +128,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def _finish_all() -> None:
-    """Apply what was accepted while there are threads to do it."""
+    """Apply what was accepted while threads can be started."""
     for runtime in list(_open.values()):
         with contextlib.suppress(CommonplaceError):  # the journal has everything
             runtime.worker.flush(_EXIT_SECONDS, elsewhere=False)
+        runtime.writers.shutdown(wait=True)  # a write may not be in the journal yet
 
 
-# Thread pools are gone before `atexit` is asked. Python's own pools use this hook too, and those
-# that registered last are called first.
+# When `atexit` runs, no thread can be started any more. Python's own pools use this hook too, and
+# functions that were registered last are called first.
 getattr(threading, "_register_atexit", atexit.register)(_finish_all)
 
 

@@ -5,7 +5,15 @@ import threading
 
 import pytest
 
-from commonplace.concurrency import MAX_THREADS, await_within, call_within, start_call
+from commonplace.concurrency import (
+    MAX_THREADS,
+    BoundedExecutor,
+    await_within,
+    call_later,
+    call_within,
+    end_idle_threads,
+    start_call,
+)
 from commonplace.errors import MemoryTimeoutError
 
 
@@ -83,6 +91,79 @@ def test_threads_that_hang_do_not_pile_up():
 
     assert after <= before
     assert call_within(5, "again", lambda: "free") == "free"
+
+
+def test_an_executor_runs_no_more_calls_at_once_than_its_limit_in_their_order():
+    executor, go = BoundedExecutor("work", 2), threading.Event()
+    begun = []
+    waiting = [executor.submit(lambda n=n: (begun.append(n), go.wait(5))) for n in range(4)]
+    others = BoundedExecutor("other", 1).submit(lambda: "free").result(5)
+    cancelled = waiting[3].cancel()
+    go.set()
+    done = [one.result(5) for one in waiting[:3]]
+
+    assert (others, cancelled, len(done), sorted(begun[:2]), begun[2:]) == (
+        "free", True, 3, [0, 1], [2],
+    )  # fmt: skip
+
+
+def test_an_executor_passes_errors_on_and_goes_on():
+    executor = BoundedExecutor("work", 1)
+    failing = executor.submit(lambda: {}["missing"])
+    fine = executor.submit(lambda: "fine")
+
+    assert isinstance(failing.exception(5), KeyError)
+    assert fine.result(5) == "fine"
+
+
+def test_an_executor_that_is_shut_down_waits_for_its_calls_and_takes_no_more():
+    executor, go = BoundedExecutor("work", 1), threading.Event()
+    running = executor.submit(go.wait)
+    queued = executor.submit(lambda: "never")
+    executor.shutdown(wait=False, cancel_futures=True)
+    go.set()
+    executor.shutdown()
+
+    assert running.done()
+    assert queued.cancelled()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(lambda: None)
+
+
+def test_calls_of_an_executor_see_no_context_of_who_submits_them():
+    who = contextvars.ContextVar("who", default="nobody")
+    who.set("alice")
+
+    assert BoundedExecutor("work", 1).submit(who.get).result(5) == "nobody"
+
+
+def test_timers_share_a_thread_and_run_when_they_are_due():
+    made, done = [], threading.Event()
+    end_idle_threads()
+    before = threading.active_count()
+    call_later(0.04, lambda: (made.append("late"), done.set()))
+    call_later(0.02, lambda: made.append(1 // 0))
+    call_later(0.01, lambda: made.append("early"))
+    cancelled = call_later(0.03, lambda: made.append("cancelled"))
+    many = [call_later(60, lambda: None) for _ in range(100)]
+    cancelled.cancel()
+    during = threading.active_count()
+    assert done.wait(5)
+    for one in many:
+        one.cancel()
+
+    assert made == ["early", "late"]
+    assert during <= before + 1
+
+
+def test_idle_threads_can_be_ended():
+    name = "commonplace-short"
+    call_within(5, "short", lambda: None)
+    before = [thread.name for thread in threading.enumerate()]
+    end_idle_threads()
+
+    assert name in before
+    assert name not in [thread.name for thread in threading.enumerate()]
 
 
 async def test_awaited_work_that_ignores_its_cancellation_is_left_in_time():

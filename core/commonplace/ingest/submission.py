@@ -5,7 +5,7 @@ A write goes on when its caller stops waiting, and when the caller's event loop 
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from concurrent.futures import wait as wait_for
 from typing import Any
 
@@ -35,7 +35,7 @@ class Submission:
         direct: DirectWriter,
         worker: IngestWorker,
         models: Models,
-        threads: ThreadPoolExecutor,
+        threads: Executor,
     ) -> None:
         self._direct = direct
         self._worker = worker

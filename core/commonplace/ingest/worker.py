@@ -15,8 +15,9 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
-from ..concurrency import KeyedExecutor
+from ..concurrency import KeyedExecutor, Timer, call_later, start_call
 from ..errors import (
     CommonplaceError,
     InvalidRecordError,
@@ -110,13 +111,14 @@ class IngestWorker:
         )
         self._writes = 0
         self._closing = threading.Event()
+        self._maintenance: Timer | None = None
 
     # -- opening and closing -------------------------------------------------------------------
 
     def start(self) -> None:
         """Take over what dead processes left, now and from time to time."""
         self._schedule(self._engines.journal.take_over())
-        threading.Thread(target=self._maintain, name="commonplace-maintenance", daemon=True).start()
+        self._maintain_later(self._writes)
 
     def retry(self, operations: Collection[str], models: Models) -> int:
         """Queue dead letters again; return how many.
@@ -161,6 +163,8 @@ class IngestWorker:
             left = self.flush(timeout, elsewhere=False)
         finally:
             self._closing.set()
+            if self._maintenance is not None:
+                self._maintenance.cancel()
             self._executor.close(max(_CLOSING_SECONDS, until - time.monotonic()))
         with contextlib.suppress(CommonplaceError):  # who opens it next will do it
             if isinstance(self._engines, Transactional):
@@ -177,17 +181,33 @@ class IngestWorker:
             else:
                 self._executor.schedule(op.scope.partition)
 
-    def _maintain(self) -> None:
+    def _maintain_later(self, writes: int) -> None:
+        """Maintain the stores some seconds from now.
+
+        Args:
+            writes: the number of writes so far.
+        """
+        maintain = partial(start_call, "maintenance", partial(self._maintain, writes))
+        self._maintenance = call_later(_MAINTENANCE_SECONDS, maintain)
+        if self._closing.is_set():
+            self._maintenance.cancel()
+
+    def _maintain(self, writes: int) -> None:
         """Take over what dead processes left, finish erasures, and give space back when idle."""
+        is_idle = writes == self._writes
         writes = self._writes
-        while not self._closing.wait(_MAINTENANCE_SECONDS):
-            with contextlib.suppress(CommonplaceError):  # the next round may succeed
-                self._schedule(self._engines.journal.take_over())
-                if isinstance(self._engines, Transactional):
-                    self._engines.finish_erasures(is_idle=writes == self._writes)
-                    while writes == self._writes and self._engines.reclaim():
-                        pass
-            writes = self._writes
+        try:
+            self._schedule(self._engines.journal.take_over())
+            if isinstance(self._engines, Transactional):
+                self._engines.finish_erasures(is_idle=is_idle)
+                while is_idle and writes == self._writes and self._engines.reclaim():
+                    pass
+        except CommonplaceError:
+            pass  # the next round may succeed
+        except Exception:
+            if not self._closing.is_set():
+                _log.exception("The maintenance stopped and will be retried")
+        self._maintain_later(writes)
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 from typing import Any, NamedTuple, TypeVar
 
+from ...concurrency import start_call
 from ...errors import (
     CommonplaceError,
     MemoryClosedError,
@@ -74,13 +74,13 @@ class SqliteConnection:
     def __init__(self, path: str, *, create: bool = True, exclusive: bool = False) -> None:
         self.path: str = str(path)
         self._pid = os.getpid()
-        self._state_lock = threading.Lock()
+        self._state = threading.Condition()
         self._writer_lock = threading.Lock()
-        self._queued = 0
         self._closed = False
         self._handles = 0
         self._rewrite_after = 0.0
-        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._queue: deque[_Job] = deque()
+        self._is_committing = False  # a thread is at the queue
         self._idle: deque[Connection] = deque()
         self._readers = 0
         self._paused = False
@@ -96,10 +96,6 @@ class SqliteConnection:
             self._process_lock.release()
             raise
         _open_files.add(self)
-        self._thread = threading.Thread(
-            target=self._run_writer, name="commonplace-writer", daemon=True
-        )
-        self._thread.start()
 
     def write(self, change: Callable[[Connection], T]) -> T:
         """Run `change` in a transaction of the writer; return its result when that is on the disk.
@@ -114,7 +110,7 @@ class SqliteConnection:
                 it.
         """
         # Waking a thread takes longer than the write when the machine is busy.
-        if self._queued or not self._writer_lock.acquire(blocking=False):
+        if self._is_committing or not self._writer_lock.acquire(blocking=False):
             return self.submit(change).result()
         try:
             self._check()
@@ -246,13 +242,13 @@ class SqliteConnection:
 
     def acquire(self) -> None:
         """Count one more handle; the file closes when all of them are released."""
-        with self._state_lock:
+        with self._state:
             self._check()
             self._handles += 1
 
     def release(self) -> None:
         """Count one handle less; without any the file is closed."""
-        with self._state_lock:
+        with self._state:
             self._handles -= 1
             last = self._handles == 0
         if last:
@@ -260,14 +256,13 @@ class SqliteConnection:
 
     def close(self) -> None:
         """Finish queued changes and close the file; repeating it does nothing."""
-        with self._state_lock:
+        with self._state:
             if self._closed:
                 return
             self._closed = True
             if os.getpid() != self._pid:
                 return
-            self._queue.put(None)
-        self._thread.join()
+            self._state.wait_for(lambda: not self._is_committing)
         while self._idle:
             self._idle.pop().close()
         with self._writer_lock, contextlib.suppress(sqlite3.Error):
@@ -287,10 +282,15 @@ class SqliteConnection:
 
     def _enqueue(self, change: Callable[[Connection], T], *, grouped: bool) -> "Future[T]":
         future: Future[T] = Future()
-        with self._state_lock:
+        with self._state:
             self._check()
-            self._queued += 1
-            self._queue.put(_Job(change, future, grouped))
+            self._queue.append(_Job(change, future, grouped))
+            is_first, self._is_committing = not self._is_committing, True
+        if is_first:
+            try:
+                start_call("commit", self._commit_queued)
+            except RuntimeError:  # no thread can be started
+                self._commit_queued()
         return future
 
     def _open(self) -> Connection:
@@ -335,33 +335,32 @@ class SqliteConnection:
     def _return_reader(self, connection: Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        with self._state_lock:
+        with self._state:
             if not self._closed and len(self._idle) < _IDLE_READERS:
                 self._idle.append(connection)
                 return
         connection.close()
 
-    def _run_writer(self) -> None:
-        open_for_more = True
-        while open_for_more:
-            first = self._queue.get()
-            group: list[_Job] = []
-            while first is not None:
-                group.append(first)
-                if len(group) == _GROUP or not first.grouped:
-                    break
-                try:
-                    first = self._queue.get_nowait()
-                except Empty:
-                    break
-            open_for_more = first is not None
+    def _commit_queued(self) -> None:
+        while group := self._next_group():
             with self._writer_lock:
-                self._commit([job for job in group if job.grouped])
-                for job in group:
-                    if not job.grouped:
-                        self._run_alone(job)
-            with self._state_lock:
-                self._queued -= len(group)
+                if group[0].grouped:
+                    self._commit(group)
+                else:
+                    self._run_alone(group[0])
+
+    def _next_group(self) -> list[_Job]:
+        """Take the queued changes that are committed together; empty list if none is queued."""
+        with self._state:
+            group: list[_Job] = []
+            while self._queue and len(group) < _GROUP:
+                if group and not (group[0].grouped and self._queue[0].grouped):
+                    break
+                group.append(self._queue.popleft())
+            if not group:
+                self._is_committing = False
+                self._state.notify_all()
+            return group
 
     def _commit(self, group: list[_Job]) -> None:
         waiting = [job for job in group if job.future.set_running_or_notify_cancel()]
@@ -610,7 +609,7 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     for one in list(_open_files):
-        one._writer_lock, one._state_lock = threading.Lock(), threading.Lock()  # noqa: SLF001
+        one._writer_lock, one._state = threading.Lock(), threading.Condition()  # noqa: SLF001
         if not one._paused:  # noqa: SLF001 -- this module's own
             # To close a connection here could move its parent's log into the file.
             _inherited.append((one._writer, one._idle))  # noqa: SLF001
