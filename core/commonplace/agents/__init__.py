@@ -31,6 +31,7 @@ from .arguments import (
     check_prefix,
     given_once,
 )
+from .call_stack import StackFrame, StackRule, UnknownCallerError, read_stack
 from .framework_ids import in_session, to_id, to_scope
 from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
@@ -89,8 +90,11 @@ __all__ = [
     "Plan",
     "Policy",
     "ShownRecords",
+    "StackFrame",
+    "StackRule",
     "Tool",
     "ToolName",
+    "UnknownCallerError",
     "Unset",
     "WarnOnce",
     "acquire_memory",
@@ -129,6 +133,7 @@ __all__ = [
     "is_visible",
     "mark",
     "on",
+    "read_stack",
     "recall",
     "render",
     "run_plan",
