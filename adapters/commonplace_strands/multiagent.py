@@ -4,34 +4,48 @@ A node of a graph or swarm gets scaffolding around a task, and an agent that is 
 what a model wrote. None of it is the user's. The original task is, once, when the run ends, with
 the answer of the last agent.
 
-The framework tells an agent nothing of who calls it, so the call stack of its first hook is read: a
-tool executor, a graph or a swarm stands in it. A tool that is a plain function runs in a thread of
-its own, with an empty stack; there only an outer agent with a plugin, or its `invocation_state`
-handed on, tells.
+The framework tells an agent nothing of who calls it. A turn of the outer agent does, if that has a
+plugin, and so does a graph or swarm once it is known: both stand in context variables, which tasks
+inherit. Otherwise the call stack is read: a tool executor, a graph or a swarm stands in it. A tool
+that is a plain function runs in a thread of its own, with an empty stack; there only the outer
+agent's turn, or its `invocation_state` handed on, tells.
 """
 
-import asyncio
-import sys
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from strands import Agent
 from strands.agent import AgentResult
-from strands.hooks import AfterMultiAgentInvocationEvent
+from strands.hooks import AfterMultiAgentInvocationEvent, BeforeNodeCallEvent
 from strands.multiagent import MultiAgentBase
 
 from commonplace import Message, Scope
-from commonplace.agents import AgentMemory, clean, to_messages
+from commonplace.agents import (
+    AgentMemory,
+    StackRule,
+    UnknownCallerError,
+    WarnOnce,
+    clean,
+    in_session,
+    read_stack,
+    to_messages,
+)
 
 from .convert import answer_of, text_of
-from .turn import calling_turn, is_torn_down
+from .turn import calling_turn, conversation_id, is_torn_down
 
 _TOOL_EXECUTORS = "strands.tools.executors"
+_CALLERS = StackRule(
+    checked_with="strands-agents 1.52 to 1.62",
+    modules=(_TOOL_EXECUTORS,),
+    caller="strands.",
+)
+_warn = WarnOnce("commonplace_strands")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -68,6 +82,25 @@ class MultiAgentRun:
         key = id(memory.lazy.given), scope.user_id or scope.agent_id
         self.owners.setdefault(key, (memory, scope))
 
+    def take_over(
+        self, inner: "MultiAgentRun", ended: MultiAgentBase, outer: MultiAgentBase
+    ) -> None:
+        """Take over a run within this one that began before this one was known.
+
+        Args:
+            inner: the run that has ended.
+            ended: its graph or swarm.
+            outer: the graph or swarm of this run.
+        """
+        for memory, scope in inner.owners.values():
+            is_own = scope == in_session(scope.owner, conversation_id(ended))
+            self.join(memory, in_session(scope.owner, conversation_id(outer)) if is_own else scope)
+        self.answers |= inner.answers
+        if inner.task:
+            self.take_task(_task_of(inner.state()))
+        else:
+            self.task = ""
+
     def messages(self, answer: str = "") -> list[Message]:
         """Make the messages of the run; their ids are the same each time."""
         if not self.task:
@@ -95,6 +128,7 @@ def run_of(orchestrator: MultiAgentBase, run_id: str | None = None) -> MultiAgen
         _runs[orchestrator] = run
     if orchestrator not in _watched:
         _watched[orchestrator] = True
+        hooks.add_callback(BeforeNodeCallEvent, _begin_node)
         hooks.add_callback(AfterMultiAgentInvocationEvent, _end_run)
     return run
 
@@ -115,23 +149,34 @@ class Caller:
         return self.is_tool or self.orchestrator is not None
 
 
-def caller_of(agent: Any, state: Mapping[str, Any]) -> Caller:
-    """Tell who calls an agent, from within one of its hooks; falsy for a program.
+def caller_of(called: Any, state: Mapping[str, Any]) -> Caller:
+    """Tell who calls an agent, graph or swarm, from within one of its hooks; falsy for a program.
+
+    A graph or swarm that nobody calls is its own `orchestrator`. Where it cannot be told who calls,
+    because the framework has changed, a tool does.
 
     Args:
-        agent: whose hook runs.
+        called: whose hook runs.
         state: its `invocation_state`.
     """
-    orchestrator = None
-    for frame in _stack(sys._getframe(1)):  # noqa: SLF001 -- the framework has no other word of it
-        if str(frame.f_globals.get("__name__")).startswith(_TOOL_EXECUTORS):
-            return Caller(is_tool=True)
-        orchestrator = _orchestrator_of(frame) or orchestrator
     if calling_turn() is not None:
         return Caller(is_tool=True)
+    if (call := _node_call_of(called)) is not None:
+        return Caller(orchestrator=call.outermost)
+    orchestrator = None
+    try:
+        for frame in read_stack(_CALLERS):
+            if frame.module.startswith(_TOOL_EXECUTORS):
+                return Caller(is_tool=True)
+            if isinstance(owner := frame.variables.get("self"), MultiAgentBase):
+                orchestrator = owner
+    except UnknownCallerError as error:
+        _warn("caller", error)
+        return Caller(is_tool=True)
     if orchestrator is not None:
-        return Caller(orchestrator=_outermost(orchestrator))
-    return Caller(is_tool=_is_handed_on(agent, state))
+        call = _node_call_of(orchestrator)
+        return Caller(orchestrator=orchestrator if call is None else call.outermost)
+    return Caller(is_tool=_is_handed_on(called, state))
 
 
 def _is_handed_on(agent: Any, state: Mapping[str, Any]) -> bool:
@@ -143,36 +188,48 @@ def _is_handed_on(agent: Any, state: Mapping[str, Any]) -> bool:
     return any("toolUse" in block for block in outer.messages[-1]["content"])
 
 
-def _stack(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
+# -- nodes that run ------------------------------------------------------------------------------
 
 
-def _orchestrator_of(frame: FrameType) -> MultiAgentBase | None:
-    code = frame.f_code
-    if "self" not in (*code.co_varnames[:1], *code.co_freevars):
-        return None
-    owner = frame.f_locals.get("self")
-    return owner if isinstance(owner, MultiAgentBase) else None
+@dataclass(frozen=True, slots=True, eq=False)
+class _NodeCall:
+    """A call of a node.
+
+    Attributes:
+        executor: the agent, graph or swarm that is called.
+        outermost: the outermost graph or swarm around it that is known.
+        outer: the call of the graph or swarm that calls it; None if that is no node, or unknown.
+    """
+
+    executor: Any
+    outermost: MultiAgentBase
+    outer: "_NodeCall | None"
 
 
-def _outermost(orchestrator: MultiAgentBase) -> MultiAgentBase:
-    """Find the graph that a graph or swarm is a node of; each node runs in a task of its own."""
-    for task in asyncio.all_tasks():
-        frame: FrameType | None = getattr(task.get_coro(), "cr_frame", None)
-        outer = None if frame is None else _orchestrator_of(frame)
-        if frame is not None and outer is not None and outer is not orchestrator:
-            node = frame.f_locals.get("node")
-            if getattr(node, "executor", None) is orchestrator:
-                return _outermost(outer)
-    return orchestrator
+_node_call: ContextVar[_NodeCall | None] = ContextVar("commonplace_strands_node", default=None)
+
+
+def _node_call_of(executor: Any) -> _NodeCall | None:
+    """Find the call of a node around here whose executor this is."""
+    call = _node_call.get()
+    while call is not None and call.executor is not executor:
+        call = call.outer
+    return call
+
+
+def _begin_node(event: BeforeNodeCallEvent) -> None:
+    node = getattr(event.source, "nodes", {}).get(event.node_id)
+    outermost = caller_of(event.source, event.invocation_state or {}).orchestrator
+    outer = _node_call_of(event.source)
+    _node_call.set(_NodeCall(getattr(node, "executor", None), outermost or event.source, outer))
 
 
 # -- the end of a run ----------------------------------------------------------------------------
 
 
 async def _end_run(event: AfterMultiAgentInvocationEvent) -> None:
+    outermost = caller_of(event.source, event.invocation_state or {}).orchestrator
+    _node_call.set(_node_call_of(event.source))
     run = _runs.get(event.source)
     if run is None:
         return
@@ -180,6 +237,14 @@ async def _end_run(event: AfterMultiAgentInvocationEvent) -> None:
     status = _status_of(state)
     if status != "interrupted":
         del _runs[event.source]
+    if outermost is not event.source:
+        outer_run = None if outermost is None else run_of(outermost, run.run_id)
+        if outermost is None or outer_run is None:
+            return
+        outer_run.take_over(run, event.source, outermost)
+        if not is_torn_down():
+            return
+        run, status = outer_run, ""  # whose end may have come before: its task is stored here
     for memory, scope in run.owners.values():
         try:
             messages = run.messages(_final_answer(run, state) if status == "completed" else "")

@@ -63,6 +63,7 @@ from .turn import (
     active_turn,
     asker_of,
     calling_turn,
+    conversation_id,
     digest_of,
     enter_call,
     exit_call,
@@ -310,7 +311,7 @@ class MemoryPlugin(Plugin):
                 state,
                 user_id=user_id,
                 agent_id=self._agent_id,
-                session_id=self._turns.conversation_id(conversation),
+                session_id=conversation_id(conversation),
             )
         except InvalidScopeError as error:
             raise _UnusableIdError(error) from error

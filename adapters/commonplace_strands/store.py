@@ -2,13 +2,11 @@
 
 import asyncio
 import hashlib
-import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from types import FrameType
 from typing import Any, NoReturn, cast
 
 from strands import Agent, ToolContext
@@ -44,6 +42,9 @@ from commonplace.agents import (
     EventName,
     MemoryCounters,
     OnEvent,
+    StackRule,
+    UnknownCallerError,
+    WarnOnce,
     await_until_warm,
     await_within,
     check_flag,
@@ -55,6 +56,7 @@ from commonplace.agents import (
     check_scope,
     choose,
     hinting_init,
+    read_stack,
     start_call,
     start_warming,
     to_messages,
@@ -83,6 +85,9 @@ NO_TURN = (
 _OVER_FETCHED = 6  # times as many as a note wants, as the best often say nothing new
 _LEAST_FETCHED = 30
 _GRACE = 2.0  # seconds that a cancelled caller waits
+_SETUP = StackRule(
+    checked_with="strands-agents 1.52 to 1.62", package="strands.", variables=("self", "agent")
+)
 
 
 @hinting_init
@@ -323,7 +328,7 @@ class CommonplaceMemoryStore:
     async def initialize(self) -> None:
         """Follow the turns of the agent that begins, and have the embedder loaded meanwhile."""
         start_warming(self._memory)
-        agent = _beginning_agent() if self._fixed_scope is None else None
+        agent = _beginning_agent(self._agent_memory.warn) if self._fixed_scope is None else None
         if agent is not None:
             TurnFollower(self._memory).init_agent(agent)
 
@@ -412,18 +417,23 @@ def _refuse(field: str, value: object, reason: str) -> NoReturn:
     raise InvalidRecordError(field=field, value=value, reason=reason, hint=hint)
 
 
-def _beginning_agent() -> Agent | None:
-    """Find the agent whose memory manager initializes its stores here; None if nothing tells.
+def _beginning_agent(warn: WarnOnce) -> Agent | None:
+    """Find the agent whose memory manager initializes its stores here; None for a program.
 
-    The manager has it and gives its stores nothing of it, so the call stack is read.
+    The manager has it and gives its stores nothing of it, so the call stack is read. Where it is
+    not found, a store without a scope of its own keeps nothing.
     """
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 -- there is no other way to the callers
-    while frame is not None:
-        given = frame.f_locals
-        if isinstance(given.get("self"), MemoryManager) and isinstance(given.get("agent"), Agent):
-            agent: Agent = given["agent"]
-            return agent
-        frame = frame.f_back
+    try:
+        frames = [frame.variables for frame in read_stack(_SETUP)]
+        managed = [one for one in frames if isinstance(one.get("self"), MemoryManager)]
+        for variables in managed:
+            if isinstance(agent := variables.get("agent"), Agent):
+                return agent
+        if managed:
+            missing = f"no variable `agent` stands in {MemoryManager.__qualname__}"
+            raise UnknownCallerError(rule=_SETUP, missing=missing)
+    except UnknownCallerError as error:
+        warn("caller", error)
     return None
 
 

@@ -136,24 +136,27 @@ def is_torn_down() -> bool:
     return error is not None and not isinstance(error, Exception)
 
 
+_conversations: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def conversation_id(agent: Any) -> str:
+    """Return the id of the conversation of an agent, graph or swarm.
+
+    It is that of the session manager; without one, the same for as long as the agent lives.
+    """
+    for name in ("_session_manager", "session_manager"):
+        session_id = getattr(getattr(agent, name, None), "session_id", None)
+        if type(session_id) is str and session_id:
+            return session_id
+    return _conversations.setdefault(agent, uuid.uuid4().hex)
+
+
 class TurnRegistry:
     """The turns that one plugin serves now."""
 
     def __init__(self) -> None:
         # The agent and the state are kept alive, so that their ids stay unique.
         self._running: dict[tuple[int, int], list[tuple[Any, Any, StrandsTurn]]] = {}
-        self._conversations: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-
-    def conversation_id(self, agent: Any) -> str:
-        """Return the id of the conversation of an agent, graph or swarm.
-
-        It is that of the session manager; without one, the same for as long as the agent lives.
-        """
-        for name in ("_session_manager", "session_manager"):
-            session_id = getattr(getattr(agent, name, None), "session_id", None)
-            if type(session_id) is str and session_id:
-                return session_id
-        return self._conversations.setdefault(agent, uuid.uuid4().hex)
 
     def begin(self, agent: Any, state: Mapping[str, Any], turn: StrandsTurn) -> None:
         """Register a turn."""

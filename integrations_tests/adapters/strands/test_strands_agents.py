@@ -1,6 +1,7 @@
 """Agents that call one another, in tools, graphs and swarms: whose words are remembered."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from strands import tool
@@ -10,8 +11,9 @@ from strands.multiagent import GraphBuilder, Swarm
 from strands.session import FileSessionManager
 
 from commonplace import Policy, Scope
+from commonplace.agents import WarnOnce
 from commonplace.agents.note import FOOTER
-from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
+from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin, multiagent, store
 
 ALICE = Scope(user_id="alice")
 STATIC = Policy(mode="static_control")
@@ -127,6 +129,20 @@ class TestTools:
 
         assert told("alice") == ["Ask them.", "All right."]
 
+    def test_a_graph_within_a_tool_of_an_agent_without_a_plugin_is_no_user(
+        self, make, use, line, told
+    ):
+        inner = line("A.", "B.", "C.")
+
+        @tool
+        async def ask(question: str) -> str:
+            """Ask the graph."""
+            return str(await inner.invoke_async(question, **of("alice")))
+
+        make(script=[use("ask", question="Look it up.")], tools=[ask])("Ask them.", **of("alice"))
+
+        assert told("alice") == []
+
     def test_an_answer_that_is_left_to_an_inner_agent_is_remembered(self, plugin, make, use, told):
         clerk = make(plugin, script=["The vet is Dr. Ho."], name="clerk")
         try:
@@ -219,6 +235,35 @@ class TestGraphs:
         )
 
         assert told("alice") == [TASK, "Dr. Ho."]
+
+    @pytest.fixture
+    def nested(self, plugin, make):
+        """A graph of two graphs with one agent each, one after the other."""
+        graphs = {name: graph({"x": make(plugin, name="x", script=[f"{name}."])}) for name in "ab"}
+        return graph(graphs, [("a", "b")])
+
+    def test_a_graph_within_a_graph_recalls_for_the_task(self, memory, nested):
+        memory.add("Miso is a black cat, afraid of dogs.", ALICE)
+        nested(TASK, **of("alice"))
+
+        models = [nested.nodes[name].executor.nodes["x"].executor.model for name in "ab"]
+        assert ["afraid of dogs" in one.shown() for one in models] == [True, True]
+
+    def test_the_runs_of_a_graph_of_graphs_are_one_session(self, nested, memory, told):
+        nested(TASK, **of("alice"))
+        nested(TASK, **of("alice"))
+
+        assert told("alice") == [TASK, "b.", TASK, "All right."]
+        assert len({one.scope.session_id for one in memory.list(ALICE).records}) == 1
+
+    async def test_a_graph_of_graphs_that_is_left_leaves_the_task(self, nested, told, memory):
+        async for event in nested.stream_async(TASK, {"user_id": "alice"}):
+            if event.get("event", {}).get("type") == "multiagent_node_stream":
+                break
+        await asyncio.sleep(0.5)
+        await memory.aflush()
+
+        assert told("alice") == [TASK]
 
     def test_a_task_of_blocks_is_the_user_s_text(self, line, told):
         blocks = [{"text": "Find a vet."}, {"text": "For Miso."}]
@@ -328,11 +373,52 @@ class TestSwarms:
 
         assert told("alice") == ["Hello, second.", "Dr. Ho is a vet."]
 
+    async def test_an_agent_of_a_swarm_that_was_awaited_here_has_a_user(self, swarm, told):
+        await swarm.invoke_async(TASK, **of("alice"))
+        await swarm.nodes["second"].executor.invoke_async("Hello, second.", **of("bob"))
+
+        assert told("bob") == ["Hello, second.", "All right."]
+
     def test_a_swarm_within_a_graph_is_one_run(self, swarm, plugin, make, told):
         nodes = {"a": make(plugin, name="a"), "b": swarm}
         graph(nodes, [("a", "b")])(TASK, **of("alice"))
 
         assert told("alice") == [TASK, "Dr. Ho is a vet."]
+
+
+class TestAnotherFramework:
+    """What happens if a later release has other names than those that the adapter relies on."""
+
+    @pytest.mark.parametrize(
+        "changed", [{"modules": ("strands.tools.runners",)}, {"caller": "strands_core."}]
+    )
+    def test_nothing_is_taken_for_a_users_words(
+        self, plugin, make, told, monkeypatch, caplog, changed
+    ):
+        monkeypatch.setattr(multiagent, "_CALLERS", replace(multiagent._CALLERS, **changed))
+        monkeypatch.setattr(multiagent, "_warn", WarnOnce("commonplace_strands"))
+        agent = make(plugin)
+        for text in ("Hello.", "Hello again."):
+            agent(text, **of("alice"))
+
+        assert told("alice") == []
+        assert caplog.text.count("It cannot be told who calls") == 1
+        assert "Install a release that was tested: strands-agents 1.52 to" in caplog.text
+
+    def test_a_store_follows_no_agent_that_its_manager_names_otherwise(
+        self, memory, make, told, monkeypatch, caplog
+    ):
+        changed = replace(store._SETUP, variables=("self", "given_agent"))
+        monkeypatch.setattr(store, "_SETUP", changed)
+        config = ExtractionConfig(trigger=InvocationTrigger())
+        manager = MemoryManager(
+            [CommonplaceMemoryStore(memory, extraction=config)], injection=False
+        )
+        make(memory_manager=manager)("Hello.", **of("alice"))
+        asyncio.run(manager.flush())
+
+        assert told("alice") == []
+        assert caplog.text.count("no variable `agent` stands in MemoryManager") == 1
 
 
 class TestRestoredGraphs:

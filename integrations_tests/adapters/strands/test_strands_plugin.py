@@ -1,9 +1,11 @@
 import asyncio
 import copy
+import gc
 import logging
 import subprocess
 import sys
 import threading
+import weakref
 
 import pytest
 from pydantic import BaseModel
@@ -697,13 +699,13 @@ class TestHazards:
         assert told("alice")[0] == "Said.\nCited."
 
     def test_an_agent_is_not_kept_alive(self, memory, make):
-        plugin = MemoryPlugin(memory)
-        make(plugin)("Hello.", **of("alice"))
-        import gc
-
+        agent = make(MemoryPlugin(memory))
+        agent("Hello.", **of("alice"))
+        reference = weakref.ref(agent)
+        del agent
         gc.collect()
 
-        assert len(plugin._turns._conversations) == 0
+        assert reference() is None
 
     @pytest.mark.parametrize("loads", [True, False])
     async def test_the_embedder_is_waited_for_once(self, memory, make, monkeypatch, loads):
