@@ -1,8 +1,9 @@
 """Language models, embedders and rerankers as mem0's users configure them, as the core takes them.
 
-A language model is a function of a system prompt, a prompt and the schema of the answer or None; it
-returns text or an object that has it, in either shape that mem0's prompts ask for, with or without
-other text around it. Nothing is sent, loaded or looked up before the first use.
+`openai`, `ollama` and servers that speak OpenAI's interface are called with the openai client; any
+other provider is mem0's own and needs mem0ai. A language model becomes a function of a system
+prompt, a prompt and the schema of the answer or None. It returns text, or an object that has it, in
+either shape that mem0's prompts ask for, with or without other text around it.
 """
 
 import asyncio
@@ -33,33 +34,29 @@ Purpose = Literal["query", "document"]
 Items = list[dict[str, Any]]
 _MAX_CALLS = 64
 _OPENROUTER = "https://openrouter.ai/api/v1"
-_OLLAMA = "http://localhost:11434"
+_NATIVE = ("openai", "ollama")  # called with the openai client even where mem0ai is installed
+# What else the openai client can call where it is not; None is the client's own default.
+_SERVERS: Mapping[str, str | None] = {
+    "openai": None,
+    "ollama": "http://localhost:11434",
+    "deepseek": "https://api.deepseek.com",
+    "groq": "https://api.groq.com/openai/v1",
+    "lmstudio": "http://localhost:1234/v1",
+    "together": "https://api.together.xyz/v1",
+    "vllm": "http://localhost:8000/v1",
+    "xai": "https://api.x.ai/v1",
+}
+_CLIENT_KEYS = ("model", "api_key", "http_client_proxies")  # and those that end in base_url
 _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort", "store")
 _ROUTING = ("models", "route")
-_LLM_KEYS = (
-    *_SAMPLING, *_ROUTING, "model", "api_key", "openai_base_url", "ollama_base_url",
-    "openrouter_base_url", "site_url", "app_name", "http_client_proxies", "base_url",
-)  # fmt: skip
-_URLS = (
-    "openai_base_url", "ollama_base_url", "openrouter_base_url", "huggingface_base_url", "base_url",
-    "http_client_proxies",
-)  # fmt: skip
-_LLMS = ("openai", "ollama", "litellm", "langchain")
-_EMBEDDER_KEYS: Mapping[str, tuple[str, ...]] = {
-    "commonplace": ("model",),
-    "openai": ("model", "api_key", "openai_base_url", "embedding_dims", "http_client_proxies"),
-    "ollama": ("model", "ollama_base_url", "embedding_dims"),
-    "huggingface": ("model", "model_kwargs", "huggingface_base_url", "api_key", "embedding_dims"),
-    "langchain": ("model", "embedding_dims"),
-}
+_LLM_KEYS = (*_CLIENT_KEYS, *_SAMPLING, *_ROUTING, "site_url", "app_name")
+_EMBEDDER_KEYS = (*_CLIENT_KEYS, "embedding_dims")
 _DEFAULT_LLMS = {"openai": "gpt-5-mini", "ollama": "llama3.1:70b"}
 _DEFAULT_EMBEDDERS = {
     "openai": "text-embedding-3-small",
     "ollama": "nomic-embed-text",
     "huggingface": "tei",
 }
-_DEFAULT_LOCAL = "multi-qa-MiniLM-L6-cos-v1"
-_DEFAULT_RERANKER = "cross-encoder/ms-marco-MiniLM-L-6-v2"
 _TEXT_KEYS = ("text", "fact", "memory", "data")
 _OLD_EVENTS = ("NONE", "DELETE")
 _TEXT_SCHEMA = {
@@ -125,11 +122,7 @@ def _parse(text: str) -> Any:
 
 
 class _ExchangeableModel:
-    """A model that may be exchanged between two calls.
-
-    Attributes:
-        model: None for none yet.
-    """
+    """A model that may be exchanged between two calls; `model` is None for none."""
 
     id = "mem0"
 
@@ -168,19 +161,17 @@ def to_model(given: ConfigSection | None, unknown: UnknownKeys) -> ModelFunction
     """Make the configured language model; None for none.
 
     Raises:
-        ConfigurationError: the provider is not known.
+        ConfigurationError: the provider is not known, or needs mem0ai.
     """
     if given is None:
         return None
     if given.model is not None:
         return as_model(given.model)
-    if given.provider in _DEFAULT_LLMS:
-        return _openai_model(given.provider, given.values, unknown)
-    if given.provider == "litellm":
-        return _litellm(given.values)
     if given.provider == "langchain":
         return as_model(given.values.get("model"))
-    return as_model(_mem0_provider("llm", given, _LLMS))
+    if given.provider in _NATIVE or _only_by_openai(given.provider):
+        return _openai_model(given.provider, given.values, unknown)
+    return as_model(_made_by_mem0("llm", given))
 
 
 def as_model(given: Any) -> ModelFunction:
@@ -192,21 +183,19 @@ def as_model(given: Any) -> ModelFunction:
     if isinstance(given, type):
         raise ConfigurationError(f"llm is the class {given.__name__}. Give an instance of it.")
     if hasattr(given, "complete"):
-        return _awaiting(
-            given.complete, lambda system, user, schema: ((system, user), {"schema": schema})
-        )
+        return _calling(given.complete, lambda *asked: (asked[:2], {"schema": asked[2]}))
     if hasattr(given, "generate_response"):
         shape = {"response_format": {"type": "json_object"}}
         return lambda system, user, schema=None: given.generate_response(
             _messages(system, user), **(shape if schema else {})
         )
-    asked = getattr(given, "invoke", given)
-    if not callable(asked):
+    function = getattr(given, "invoke", given)
+    if not callable(function):
         raise ConfigurationError(
             f"llm={short_repr(given)} must be a model. Give a provider, a LangChain chat model, an "
             "object with generate_response(messages), or a function of messages."
         )
-    return _awaiting(asked, lambda system, user, schema: ((_messages(system, user, schema),), {}))
+    return _calling(function, lambda *asked: ((_messages(*asked),), {}))
 
 
 def is_async(model: Any) -> bool:
@@ -223,87 +212,17 @@ def procedure_text(reply: Any) -> str:
     return inner if isinstance(inner, str) else text
 
 
-def _awaiting(asked: Callable[..., Any], arguments: Callable[..., Any]) -> ModelFunction:
-    """Make a model of what is asked with other arguments; a coroutine function if that is one."""
-    if is_async(asked):
-
-        async def aask(system: str, user: str, schema: Any = None) -> Any:
-            args, options = arguments(system, user, schema)
-            return await asked(*args, **options)
-
-        return aask
+def _calling(function: Callable[..., Any], arguments: Callable[..., Any]) -> ModelFunction:
+    """Make a model of a function with other arguments; a coroutine function if that is one."""
 
     def ask(system: str, user: str, schema: Any = None) -> Any:
         args, options = arguments(system, user, schema)
-        return asked(*args, **options)
+        return function(*args, **options)
 
-    return ask
+    async def aask(system: str, user: str, schema: Any = None) -> Any:
+        return await ask(system, user, schema)
 
-
-def _openai_model(provider: str, values: Mapping[str, Any], unknown: UnknownKeys) -> ModelFunction:
-    unknown.add("llm.config", [name for name in values if name not in _LLM_KEYS])
-    _check_urls("llm", values)
-    name = values.get("model")
-    if name is None and not values.get("models"):
-        name = _DEFAULT_LLMS[provider]
-        logger.warning("llm.config names no model, so %r is used. Name one.", name)
-    options = {name: values[name] for name in _SAMPLING if name in values}
-    routing = {name: values[name] for name in _ROUTING if name in values}
-    if routing:  # OpenRouter chooses among `models` itself
-        options["extra_body"] = routing
-    make = cache(
-        lambda: OpenAIChat(name or "", request_options=options, **_server(provider, values))
-    )
-    return lambda system, user, schema=None: make().complete(
-        system, user, schema=schema or _TEXT_SCHEMA
-    )
-
-
-def _check_urls(section: str, values: Mapping[str, Any]) -> None:
-    for name in _URLS:
-        if values.get(name):
-            split_url(f"{section}.config.{name}", values[name], "http://localhost:11434/v1.")
-
-
-def _server(provider: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the server, the key and the options of OpenAI's client, by mem0's keys."""
-    base, key, more = values.get("openai_base_url"), values.get("api_key"), dict[str, Any]()
-    if provider == "ollama":
-        base = values.get("ollama_base_url") or values.get("base_url") or _OLLAMA
-        base, key = f"{base.rstrip('/')}/v1", "ollama"
-    elif provider == "huggingface":
-        base = values["huggingface_base_url"]
-        key = key or os.environ.get("HUGGINGFACE_API_KEY", "hf")
-    elif "openrouter_base_url" in values or "models" in values:
-        base = values.get("openrouter_base_url") or _OPENROUTER
-        key = key or os.environ.get("OPENROUTER_API_KEY")
-        headers = {"HTTP-Referer": values.get("site_url"), "X-Title": values.get("app_name")}
-        more["default_headers"] = {name: value for name, value in headers.items() if value}
-    if proxies := values.get("http_client_proxies"):
-        try:
-            import openai
-        except ImportError as error:
-            raise MissingExtraError(package="openai", extra="openai") from error
-        more["http_client"] = openai.DefaultHttpxClient(proxy=proxies)
-    return {"base_url": base or values.get("base_url"), "api_key": key, "client_options": more}
-
-
-def _litellm(values: Mapping[str, Any]) -> ModelFunction:
-    options = {
-        {"litellm_base_url": "api_base", "base_url": "api_base"}.get(name, name): value
-        for name, value in values.items()
-    }
-
-    def ask(system: str, user: str, schema: Any = None) -> str:
-        try:
-            import litellm
-        except ImportError as error:
-            raise ConfigurationError("litellm is not installed. pip install litellm") from error
-        shape = {"response_format": {"type": "json_object"}} if schema else {}
-        answer = litellm.completion(messages=_messages(system, user), **shape, **options)
-        return answer.choices[0].message.content or ""
-
-    return ask
+    return aask if is_async(function) else ask
 
 
 def _messages(system: str, user: str, schema: Any = None) -> list[dict[str, str]]:
@@ -316,6 +235,80 @@ def _messages(system: str, user: str, schema: Any = None) -> list[dict[str, str]
 @cache
 def _model_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="commonplace-mem0-model")
+
+
+# -- servers with OpenAI's interface ------------------------------------------------------------
+
+
+def _openai_model(provider: str, values: Mapping[str, Any], unknown: UnknownKeys) -> ModelFunction:
+    _check_keys("llm", values, _LLM_KEYS, unknown)
+    name = values.get("model")
+    if name is None and not values.get("models"):
+        name = _default_model("llm", provider, _DEFAULT_LLMS)
+        logger.warning("llm.config names no model, so %r is used. Name one.", name)
+    options = {key: values[key] for key in _SAMPLING if key in values}
+    if routing := {key: values[key] for key in _ROUTING if key in values}:
+        options["extra_body"] = routing  # OpenRouter chooses among `models` itself
+    make = cache(
+        lambda: OpenAIChat(name or "", request_options=options, **_client(provider, values))
+    )
+    return lambda system, user, schema=None: make().complete(
+        system, user, schema=schema or _TEXT_SCHEMA
+    )
+
+
+def _openai_embedder(
+    provider: str, values: Mapping[str, Any], wanted: int | None, unknown: UnknownKeys
+) -> "Mem0Embedder":
+    _check_keys("embedder", values, _EMBEDDER_KEYS, unknown)
+    name = values.get("model") or _default_model("embedder", provider, _DEFAULT_EMBEDDERS)
+    shortened = wanted if str(name).startswith("text-embedding-3") else None
+    make = cache(lambda: OpenAIEmbedder(name, dimensions=shortened, **_client(provider, values)))
+    return Mem0Embedder(
+        f"openai/{name}", lambda texts, purpose: make().embed(texts, purpose=purpose), wanted
+    )
+
+
+def _check_keys(
+    section: str, values: Mapping[str, Any], known: Sequence[str], unknown: UnknownKeys
+) -> None:
+    urls = [key for key in values if key.endswith("base_url")]
+    unknown.add(f"{section}.config", [key for key in values if key not in (*known, *urls)])
+    for key in (*urls, "http_client_proxies"):
+        if values.get(key):
+            split_url(f"{section}.config.{key}", values[key], "http://localhost:11434/v1.")
+
+
+def _default_model(section: str, provider: str, defaults: Mapping[str, str]) -> str:
+    if provider not in defaults:
+        raise ConfigurationError(
+            f"{section}.config names no model of {short_repr(provider)}. Give one as model."
+        )
+    return defaults[provider]
+
+
+def _client(provider: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the server, the key and the options of OpenAI's client, by mem0's keys."""
+    router = provider == "openai" and ("openrouter_base_url" in values or "models" in values)
+    name = "openrouter" if router else provider
+    base = values.get(f"{name}_base_url") or values.get("base_url")
+    base = base or (_OPENROUTER if router else _SERVERS.get(provider))
+    if provider == "ollama":
+        base = f"{str(base).rstrip('/')}/v1"
+    key = values.get("api_key") or os.environ.get(f"{name.upper()}_API_KEY")
+    if key is None and name not in ("openai", "openrouter"):
+        key = "unused"  # a local server takes any; OpenAI's own key is nobody else's to see
+    options: dict[str, Any] = {}
+    if router:
+        headers = {"HTTP-Referer": values.get("site_url"), "X-Title": values.get("app_name")}
+        options["default_headers"] = {key: value for key, value in headers.items() if value}
+    if proxies := values.get("http_client_proxies"):
+        try:
+            import openai
+        except ImportError as error:
+            raise MissingExtraError(package="openai", extra="openai") from error
+        options["http_client"] = openai.DefaultHttpxClient(proxy=proxies)
+    return {"base_url": base, "api_key": key, "client_options": options}
 
 
 # -- embedders ----------------------------------------------------------------------------------
@@ -373,19 +366,15 @@ def to_embedder(given: ConfigSection | None, unknown: UnknownKeys) -> Embedder |
     """Make the configured embedder; None for the one that ships with the core.
 
     Raises:
-        ConfigurationError: the provider is not known, or its model is not an embedder.
+        ConfigurationError: the provider is not known or needs mem0ai, or its model is no embedder.
     """
     if given is None:
         return None
     provider, values = given.provider, given.values
     if given.model is not None:
         return _as_embedder(given.model, None)
-    if provider not in _EMBEDDER_KEYS:
-        made = _mem0_provider("embedder", given, tuple(_EMBEDDER_KEYS), {})
-        return _of_mem0(made, provider)
-    known = _EMBEDDER_KEYS[provider]
-    unknown.add("embedder.config", [name for name in values if name not in known])
     if provider == "commonplace":
+        unknown.add("embedder.config", [key for key in values if key != "model"])
         return None
     wanted = values.get("embedding_dims")
     if wanted is not None and (type(wanted) is not int or wanted < 1):
@@ -395,23 +384,10 @@ def to_embedder(given: ConfigSection | None, unknown: UnknownKeys) -> Embedder |
         )
     if provider == "langchain":
         return _as_embedder(values.get("model"), wanted)
-    is_local = provider == "huggingface" and "huggingface_base_url" not in values
-    return (
-        _of_sentence_transformers(values, wanted)
-        if is_local
-        else _of_openai(provider, values, wanted)
-    )
-
-
-def _of_openai(provider: str, values: Mapping[str, Any], wanted: int | None) -> Mem0Embedder:
-    """Make an embedder of OpenAI or a compatible server."""
-    _check_urls("embedder", values)
-    name = str(values.get("model") or _DEFAULT_EMBEDDERS[provider])
-    shortened = wanted if name.startswith("text-embedding-3") else None
-    make = cache(lambda: OpenAIEmbedder(name, dimensions=shortened, **_server(provider, values)))
-    return Mem0Embedder(
-        f"openai/{name}", lambda texts, purpose: make().embed(texts, purpose=purpose), wanted
-    )
+    is_server = provider == "huggingface" and "huggingface_base_url" in values
+    if is_server or provider in _NATIVE or _only_by_openai(provider):
+        return _openai_embedder(provider, values, wanted, unknown)
+    return _of_mem0(_made_by_mem0("embedder", given, {}), provider, wanted)
 
 
 def _as_embedder(given: Any, wanted: int | None) -> Embedder:
@@ -422,19 +398,10 @@ def _as_embedder(given: Any, wanted: int | None) -> Embedder:
     if hasattr(given, "embed_documents"):
         return _of_langchain(given, wanted)
     if hasattr(given, "embed") and not inspect.iscoroutinefunction(given.embed):
-        return _of_mem0(given, type(given).__name__)
+        return _of_mem0(given, type(given).__name__, None)
     raise ConfigurationError(
         f"embedder={short_repr(given)} must be an embedder. Give a provider, LangChain's "
         "Embeddings, or an object with id, dimensions and embed(texts, purpose=...)."
-    )
-
-
-def _of_sentence_transformers(values: Mapping[str, Any], wanted: int | None) -> Mem0Embedder:
-    """Make an embedder of a model on this machine, loaded on first use."""
-    name, options = str(values.get("model") or _DEFAULT_LOCAL), values.get("model_kwargs") or {}
-    load = _loader("embedder 'huggingface'", "SentenceTransformer", name, options)
-    return Mem0Embedder(
-        f"huggingface/{name}", lambda texts, _: load().encode(list(texts)).tolist(), wanted
     )
 
 
@@ -450,9 +417,11 @@ def _of_langchain(model: Any, wanted: int | None) -> Mem0Embedder:
     return Mem0Embedder(f"langchain/{type(model).__name__}/{name}", vectors, wanted)
 
 
-def _of_mem0(model: Any, name: str) -> Mem0Embedder:
+def _of_mem0(model: Any, provider: str, wanted: int | None) -> Mem0Embedder:
     """Make an embedder of one with mem0's interface, `embed(text, memory_action)`."""
-    called = getattr(getattr(model, "config", None), "model", None) or ""
+    name = f"{provider}/{getattr(getattr(model, 'config', None), 'model', None) or ''}"
+    if provider != "huggingface":  # a store knows its embedder by this name
+        name = f"mem0/{name}"
 
     def vectors(texts: Sequence[str], purpose: Purpose) -> list[list[float]]:
         action = "search" if purpose == "query" else "add"
@@ -460,113 +429,89 @@ def _of_mem0(model: Any, name: str) -> Mem0Embedder:
             found = model.embed_batch(list(texts), action)
         else:
             found = [model.embed(text, action) for text in texts]
-        return [list(map(float, one)) for one in found]
+        return [list(map(float, vector)) for vector in found]
 
-    return Mem0Embedder(f"mem0/{name}/{called}", vectors)
+    return Mem0Embedder(name, vectors, wanted)
 
 
 # -- rerankers ----------------------------------------------------------------------------------
 
 
-class CrossEncoderReranker:
-    """A cross-encoder of sentence-transformers on this machine, loaded on first use."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._top_k: int | None = values.get("top_k")
-        name = str(values.get("model") or _DEFAULT_RERANKER)
-        options = {"device": values["device"]} if "device" in values else {}
-        what = "reranker 'sentence_transformer'"
-        self._load: Callable[[], Any] = _loader(what, "CrossEncoder", name, options)
-
-    def rerank(self, query: str, documents: Sequence[dict[str, Any]], top_k: int | None) -> Items:
-        """Order memories by a `rerank_score`, best first."""
-        scores = self._load().predict([(query, one["memory"]) for one in documents])
-        scored = [
-            {**one, "rerank_score": float(score)}
-            for one, score in zip(documents, scores, strict=True)
-        ]
-        scored.sort(key=lambda one: -one["rerank_score"])
-        return scored[: top_k or self._top_k]
-
-
 def to_reranker(given: ConfigSection | None) -> Any:
-    """Make the configured reranker; None for none."""
+    """Make the configured reranker; None for none.
+
+    Raises:
+        ConfigurationError: the provider is not known or needs mem0ai, or it is no reranker.
+    """
     if given is None:
         return None
-    if given.model is not None:
-        if isinstance(given.model, type) or not hasattr(given.model, "rerank"):
-            raise ConfigurationError(
-                f"reranker={short_repr(given.model)} must be a reranker. Give a provider, or an "
-                "object with rerank(query, documents, top_k)."
-            )
-        return given.model
-    if given.provider == "sentence_transformer":
-        return CrossEncoderReranker(given.values)
-    return _mem0_provider("reranker", given, ("sentence_transformer",))
+    if given.model is None:
+        return _made_by_mem0("reranker", given)
+    if isinstance(given.model, type) or not hasattr(given.model, "rerank"):
+        raise ConfigurationError(
+            f"reranker={short_repr(given.model)} must be a reranker. Give a provider, or an "
+            "object with rerank(query, documents, top_k)."
+        )
+    return given.model
 
 
 def rerank(reranker: Any, query: str, items: Items, limit: int) -> Items:
     """Order memories with a reranker; if it fails, log that and leave their order."""
     try:
-        return list(reranker.rerank(query, [dict(one) for one in items], limit))
-    except DependencyError:
-        raise
+        return list(reranker.rerank(query, [dict(item) for item in items], limit))
     except Exception as error:  # somebody else's model may raise anything
         logger.warning("Reranking failed, the order is that of the search: %r", error)
         return items
 
 
-def _loader(what: str, kind: str, name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
-    """Make what loads a model of sentence-transformers once, also from several threads."""
-    loading = threading.Lock()
-    loaded: list[Any] = []
-
-    def load() -> Any:
-        try:
-            import sentence_transformers
-        except ImportError as error:
-            hint = ", or give huggingface_base_url" if what.startswith("embedder") else ""
-            raise DependencyError(
-                f"{what} needs sentence-transformers. pip install sentence-transformers{hint}."
-            ) from error
-        with loading:
-            if not loaded:
-                loaded.append(getattr(sentence_transformers, kind)(name, **options))
-            return loaded[0]
-
-    return load
-
-
 # -- mem0's own providers -----------------------------------------------------------------------
 
 
-def _mem0_provider(
-    what: str, given: ConfigSection, native: Sequence[str], *more: Mapping[str, Any]
-) -> Any:
+def _only_by_openai(provider: str) -> bool:
+    """Tell whether this is a server for the openai client, as mem0ai is not installed."""
+    return provider in _SERVERS and _mem0_factory("llm") is None
+
+
+def _mem0_factory(what: str) -> Any:
+    """Import mem0's factory of `llm`, `embedder` or `reranker`; None if there is none."""
+    if "mem0.memory.telemetry" not in sys.modules:
+        os.environ["MEM0_TELEMETRY"] = "False"
+    try:
+        module = importlib.import_module("mem0.utils.factory")
+    except ImportError:
+        return None
+    return getattr(module, f"{what.title()}Factory", None)
+
+
+def _made_by_mem0(what: str, given: ConfigSection, *more: Mapping[str, Any]) -> Any:
     """Make what mem0 has for this provider, without its telemetry.
 
     Args:
         what: `llm`, `embedder` or `reranker`.
-        native: the providers that need no mem0.
         more: arguments of mem0's factory beside the configuration.
 
     Raises:
-        ConfigurationError: mem0ai is not installed, or does not know the provider.
+        ConfigurationError: mem0ai is not installed, does not know the provider, or refuses the
+            configuration.
+        DependencyError: the provider needs another package.
     """
-    if "mem0.memory.telemetry" not in sys.modules:
-        os.environ["MEM0_TELEMETRY"] = "False"
-    try:
-        factory = getattr(importlib.import_module("mem0.utils.factory"), f"{what.title()}Factory")
-    except (ImportError, AttributeError) as error:
+    provider, factory = short_repr(given.provider), _mem0_factory(what)
+    if factory is None:
         raise ConfigurationError(
-            f"The {what} provider {short_repr(given.provider)} is one of mem0's own. "
-            f"pip install mem0ai, or use one of {', '.join(native)}; 'openai' with "
-            "openai_base_url speaks to any compatible server."
-        ) from error
+            f"The {what} provider {provider} is one of mem0's own. pip install mem0ai, or use "
+            "'openai' with openai_base_url, which works with any compatible server."
+        )
     known: Mapping[str, Any] = getattr(factory, "provider_to_class", {})
     if known and given.provider not in known:
         raise ConfigurationError(
-            f"Neither we nor mem0 know the {what} provider {short_repr(given.provider)}. "
+            f"Neither commonplace nor mem0 knows the {what} provider {provider}. "
             f"mem0 knows {', '.join(sorted(known))}."
         )
-    return factory.create(given.provider, dict(given.values), *more)
+    try:
+        return factory.create(given.provider, dict(given.values), *more)
+    except ImportError as error:
+        raise DependencyError(f"The {what} provider {provider} needs a package: {error}") from error
+    except Exception as error:  # any of its classes may raise anything
+        raise ConfigurationError(
+            f"mem0 refuses the configuration of the {what} provider {provider}: {error}"
+        ) from error

@@ -10,7 +10,7 @@ import pytest
 
 from commonplace.testing.fakes import AsyncScriptedChat, HashEmbedder, ScriptedChat
 from commonplace_mem0 import AsyncMemory, Memory
-from commonplace_mem0.exceptions import ConfigurationError, LLMError
+from commonplace_mem0.exceptions import ConfigurationError, DependencyError, LLMError
 
 from .test_mem0 import Scripted, config, texts
 
@@ -239,20 +239,69 @@ async def test_a_procedure_can_be_written_by_a_model_of_the_call(tmp_path):
 # -- mem0's own ---------------------------------------------------------------------------------
 
 
-def test_a_provider_of_mem0s_needs_mem0_and_the_error_names_ours(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mem0", None)
-    monkeypatch.setitem(sys.modules, "mem0.utils.factory", None)
-
+def test_a_provider_of_mem0s_needs_mem0_and_the_error_names_ours(tmp_path, without_mem0):
     for part in ("llm", "embedder", "reranker"):
         with pytest.raises(ConfigurationError, match=r"pip install mem0ai.*openai_base_url"):
             Memory(config(tmp_path) | {part: {"provider": "gemini", "config": {}}})
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_what_is_registered_with_mem0_is_used(tmp_path, monkeypatch):
+@pytest.fixture
+def without_mem0(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mem0", None)
+    monkeypatch.setitem(sys.modules, "mem0.utils.factory", None)
+
+
+def test_a_compatible_server_needs_no_mem0(server, tmp_path, monkeypatch, without_mem0):
+    monkeypatch.setenv("OPENAI_API_KEY", "of OpenAI")
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "of DeepSeek")
+    given = config(tmp_path)
+    place = {"model": "m", "deepseek_base_url": server.url, "temperature": 0.2}
+    given["llm"] = {"provider": "deepseek", "config": place}
+    given["embedder"] = {"provider": "lmstudio", "config": {"model": "e", "base_url": server.url}}
+    with Memory.from_config(given) as m:
+        assert ["Likes tea"] == texts(m.add("I like tea", user_id="a"))
+
+    [(key, body)] = asked(server, "/chat/completions")
+    assert ("Bearer of DeepSeek", "m", 0.2) == (key, body["model"], body["temperature"])
+    assert {"Bearer unused"} == {key for key, _ in asked(server, "/embeddings")}
+
+
+@pytest.mark.parametrize("part", ["llm", "embedder"])
+def test_a_compatible_server_without_a_known_model_asks_for_one(tmp_path, without_mem0, part):
+    with pytest.raises(ConfigurationError, match=rf"{part}\.config names no model of 'groq'"):
+        Memory(config(tmp_path) | {part: {"provider": "groq", "config": {}}})
+
+
+@pytest.fixture
+def factory(tmp_path, monkeypatch):
     monkeypatch.setenv("MEM0_TELEMETRY", "False")
     monkeypatch.setenv("MEM0_DIR", str(tmp_path))
-    factory = pytest.importorskip("mem0.utils.factory", reason="pip install mem0ai")
+    return pytest.importorskip("mem0.utils.factory", reason="pip install mem0ai")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_provider_of_mem0s_is_made_by_mem0_where_it_is_installed(server, tmp_path, factory):
+    place = {"model": "m", "api_key": "k", "deepseek_base_url": server.url}
+    with Memory.from_config(config(tmp_path, llm={"provider": "deepseek", "config": place})) as m:
+        assert ["Likes tea"] == texts(m.add("I like tea", user_id="a"))
+
+    [(key, body)] = asked(server, "/chat/completions")
+    assert ("Bearer k", "m", 2000) == (key, body["model"], body["max_tokens"])  # mem0's default
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_mem0_refuses_or_lacks_is_an_error_of_ours(tmp_path, monkeypatch, factory):
+    with pytest.raises(ConfigurationError, match=r"mem0 refuses .*'deepseek': .*colour"):
+        Memory(config(tmp_path, llm={"provider": "deepseek", "config": {"colour": "red"}}))
+
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    for part, provider in (("embedder", "huggingface"), ("reranker", "sentence_transformer")):
+        with pytest.raises(DependencyError, match=rf"{part} provider '{provider}' needs a package"):
+            Memory(config(tmp_path) | {part: {"provider": provider, "config": {}}})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_registered_with_mem0_is_used(tmp_path, monkeypatch, factory):
     from mem0.configs.llms.base import BaseLlmConfig
 
     kinds = {"mine": (f"{__name__}.Registered", BaseLlmConfig)}
