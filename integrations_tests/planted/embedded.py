@@ -323,24 +323,24 @@ FAULTS = (
         name="search-across-agents",
         what="A search finds what other agents of the user know",
         file=f"{SQLITE}/points.py",
-        old='for name, field in ((scope.agent_id, "agent"), (scope.session_id, "session")):',
-        new='for name, field in ((scope.session_id, "session"),):',
+        old='for column, name in (("agent", scope.agent_id), ("session", scope.session_id)):',
+        new='for column, name in (("session", scope.session_id),):',
         tests=(_INDEX, "-k", "covers"),
     ),
     Fault(
         name="wrong-owners-matrix",
         what="Owners whose keys begin alike share the vectors in memory",
-        file=f"{SQLITE}/point_cache.py",
-        old="            found = self._partitions.get(key)\n",
+        file=f"{SQLITE}/points.py",
+        old="            found = self._partitions.pop(key, None) or",
         new="            key = next((one for one in self._partitions"
         " if one[:1] == key[:1]), key)\n"
-        "            found = self._partitions.get(key)\n",
+        "            found = self._partitions.pop(key, None) or",
         tests=(_INDEX, "-k", "covers"),
     ),
     Fault(
         name="cache-not-invalidated",
         what="A search does not see what was written since the first",
-        file=f"{SQLITE}/point_cache.py",
+        file=f"{SQLITE}/points.py",
         old="elif (written, removed) == (partition.written, partition.removed):",
         new="elif removed == partition.removed:",
         tests=(_INDEX, "-k", "replaces or cache"),
@@ -348,7 +348,7 @@ FAULTS = (
     Fault(
         name="removal-not-noticed",
         what="A search still finds what was removed from the file",
-        file=f"{SQLITE}/point_cache.py",
+        file=f"{SQLITE}/points.py",
         old="if former is not None and removed > partition.removed:",
         new="if former is not None and removed > partition.removed + 1:",
         tests=(_INDEX, "-k", "delete or erase or remov"),
@@ -356,7 +356,7 @@ FAULTS = (
     Fault(
         name="stale-delta",
         what="Of what changed since the last search the first change is not loaded",
-        file=f"{SQLITE}/point_cache.py",
+        file=f"{SQLITE}/points.py",
         old="cursor = connection.execute(self._load, (key, since))",
         new="cursor = connection.execute(self._load, (key, since + (1 if since else 0)))",
         tests=(_INDEX, "-k", "replaces or amended or cache"),
@@ -364,7 +364,7 @@ FAULTS = (
     Fault(
         name="older-snapshot-cached",
         what="Points of an earlier state than the one in memory are taken for it",
-        file=f"{SQLITE}/point_cache.py",
+        file=f"{SQLITE}/points.py",
         old="elif written < partition.written or removed < partition.removed:",
         new="elif written < 0:",
         tests=(_INDEX,),
@@ -422,7 +422,7 @@ FAULTS = (
     Fault(
         name="kinds-ignored",
         what="A search for some kinds finds others",
-        file=f"{SQLITE}/hits.py",
+        file=f"{SQLITE}/index.py",
         old="query.where is not None or bool(query.kinds)",
         new="query.where is not None",
         tests=(_INDEX, "-k", "kinds"),

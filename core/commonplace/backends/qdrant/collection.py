@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import InvalidRecordError, SchemaMismatchError
 from ...types import Scope
-from ..shared.payload import check_meta, has_tokens
+from ..shared.vectors import check_meta, has_tokens
 from .client import RetryingClient, connect
 from .client import models as m
 

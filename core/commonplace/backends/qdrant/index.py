@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
-from ..shared.late_interaction import FIELD, asked_tokens, from_field, to_field
-from ..shared.payload import checked, payload_of, read_row, uuids
+from ..shared.payload import payload_of, read_row, uuids
+from ..shared.vectors import FIELD, asked_tokens, checked, from_field, to_field
 from .client import QdrantClient, RetryingClient, connect
 from .client import models as m
 from .collection import CollectionLayout, open_collection

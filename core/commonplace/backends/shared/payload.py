@@ -1,4 +1,4 @@
-"""Records as payloads of a vector index, filters over them, and checked vectors.
+"""Records as payloads of a vector index, and filters over them.
 
 The payload has the fields that a record is found by, beside a text that gives it back exactly. It
 carries the keys of all scopes that cover the record, once for each state in which it may be
@@ -13,10 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ...errors import InvalidVectorError, SchemaMismatchError
 from ...filters import (
     FIELDS,
     FOLDERS,
@@ -35,7 +31,6 @@ from .metadata_index import indexed_values, tag_key
 
 _MOST_CACHED = 64 * 1024  # characters of a row that is kept in memory
 _MOST = 2.0**64  # above every whole number of metadata
-TOKENS = "tokens"  # what the token vectors of an index depend on, in its meta
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -238,24 +233,6 @@ def to_hits(
     return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
 
-def check_meta(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
-    """Compare what the vectors of an index depend on with what is wanted now.
-
-    Other token vectors, or none, are no reason to refuse it: it is used without (`has_tokens`).
-
-    Raises:
-        SchemaMismatchError: they differ; names the first difference by key.
-    """
-    for what in sorted({*stored, *wanted} - {TOKENS}, key=lambda one: (one != "embedder", one)):
-        if stored.get(what) != wanted.get(what):
-            raise SchemaMismatchError(what=what, stored=stored.get(what), wanted=wanted.get(what))
-
-
-def has_tokens(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
-    """Tell whether the token vectors of an index are those that are wanted now."""
-    return TOKENS in wanted and stored.get(TOKENS) == wanted[TOKENS]
-
-
 def uuids(ids: Collection[str]) -> list[str]:
     """Choose the valid record ids: for an invalid one an engine would refuse the request."""
     return [one for one in dict.fromkeys(ids) if _is_uuid(one)]
@@ -333,31 +310,3 @@ class FilterCompiler:
         low = value - slack if part.operator in ("gt", "gte") else None
         high = value + slack if part.operator in ("lt", "lte") else None
         return self.between(field, low, high), False
-
-
-def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[float]]:
-    """Check vectors as `to_table` does, and return them as lists."""
-    table: list[list[float]] = to_table(vectors, dimensions).tolist()
-    return table
-
-
-def to_table(vectors: Sequence[Sequence[float]], dimensions: int) -> NDArray[np.float32]:
-    """Check vectors and convert them to rows in single precision, all or none.
-
-    Raises:
-        InvalidVectorError: one is not finite, is zero or has not `dimensions` numbers.
-    """
-    for vector in vectors:
-        if len(vector) != dimensions:
-            raise InvalidVectorError(
-                reason="has the wrong length", expected=dimensions, got=len(vector)
-            )
-    with np.errstate(over="ignore"):
-        table = np.asarray(vectors, np.float32).reshape(-1, dimensions)
-    wide = table.astype(np.float64)
-    squares = np.einsum("ij,ij->i", wide, wide)
-    if not np.isfinite(squares).all():
-        raise InvalidVectorError(reason="is not finite", expected=dimensions, got=dimensions)
-    if (squares < 1e-12).any():
-        raise InvalidVectorError(reason="is zero", expected=dimensions, got=dimensions)
-    return table

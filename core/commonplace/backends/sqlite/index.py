@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -18,13 +19,20 @@ from ...errors import StoreUnavailableError
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
 from ..shared import rows
-from ..shared.late_interaction import asked_tokens, to_tokens
-from ..shared.payload import check_meta, has_tokens, to_table
+from ..shared.vectors import (
+    Tokens,
+    asked_tokens,
+    best_of_each,
+    check_meta,
+    has_tokens,
+    to_late,
+    to_table,
+    to_tokens,
+)
 from . import namespaces, records
 from .connection import ConnectionHandle, SqliteConnection, create_tables
-from .hits import IDS, MOST_READ, HitCollector, Late
-from .point_cache import PointCache, Reading
-from .points import Floats, Wanted
+from .filters import compile_filter
+from .points import Floats, PointCache, Reading, Scores, Wanted
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS {point} (
@@ -39,6 +47,9 @@ CREATE TABLE IF NOT EXISTS {point}_change (
   partition TEXT PRIMARY KEY, written INTEGER NOT NULL, removed INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID
 """
+_MOST_READ = 1024  # records at once
+_IDS = "SELECT value FROM json_each(?)"
+_READ = f"SELECT {records.COLUMNS} FROM record WHERE id IN ({_IDS}) AND live = 1"
 _CACHE_BYTES = 256 * 2**20
 _PAGE = 1000
 _MOST_DIMENSIONS = 2**20
@@ -144,9 +155,9 @@ class SqliteIndex:
                 found.take(candidates.best(scores, half, above=0.0), half)
             return found.best_dense_first()
 
-    def _hits(self, reading: Reading, query: Query) -> HitCollector:
+    def _hits(self, reading: Reading, query: Query) -> "_HitCollector":
         asked = asked_tokens(query, self._token_dimensions)
-        return HitCollector(self._cache, reading, query, Late(reading, self._table, asked))
+        return _HitCollector(self._cache, reading, query, self._table, asked)
 
     def _in_folder(self, query: Query) -> Wanted | None:
         """Choose the records of a small folder, if a query asks for no others; None for all."""
@@ -154,7 +165,7 @@ class SqliteIndex:
         if name is None or self._keeps_records:
             return None
         with self._handle.read() as connection:
-            ids = namespaces.records_in(connection, query.scope, name, MOST_READ)
+            ids = namespaces.records_in(connection, query.scope, name, _MOST_READ)
         return None if ids is None else Wanted((), ids)
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
@@ -224,7 +235,7 @@ class SqliteIndex:
         if not records:
             return {}
         asked = {one.id: one for one in records}
-        sql = f"SELECT record, digest, vector, tokens FROM {self._table} WHERE record IN ({IDS})"
+        sql = f"SELECT record, digest, vector, tokens FROM {self._table} WHERE record IN ({_IDS})"
         with self._handle.read() as connection:
             found = connection.execute(sql, (json.dumps(list(asked)),)).fetchall()
         return {
@@ -239,7 +250,7 @@ class SqliteIndex:
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
         """Remove these records where the scope covers them, those that are newer excepted."""
         if ids:
-            source = f"{self._table} INDEXED BY {self._table}_by_record WHERE record IN ({IDS})"
+            source = f"{self._table} INDEXED BY {self._table}_by_record WHERE record IN ({_IDS})"
             self._remove(source, [json.dumps(list(ids))], scope, version)
 
     def erase(self, scope: Scope, version: int | None = None) -> int:
@@ -290,7 +301,7 @@ class SqliteIndex:
 
     def _stored(self, connection: Connection, ids: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Read version and partition of the points of these records."""
-        sql = f"SELECT record, version, partition FROM {self._table} WHERE record IN ({IDS})"
+        sql = f"SELECT record, version, partition FROM {self._table} WHERE record IN ({_IDS})"
         found = connection.execute(sql, (json.dumps(list(ids)),))
         return {record: (version, partition) for record, version, partition in found}
 
@@ -320,10 +331,146 @@ class SqliteIndex:
             changes.save()
             if self._keeps_records:
                 ids = json.dumps([record for record, _ in gone])
-                connection.execute(f"DELETE FROM record WHERE id IN ({IDS})", (ids,))
+                connection.execute(f"DELETE FROM record WHERE id IN ({_IDS})", (ids,))
             return len(gone)
 
         return self._handle.write(write)
+
+
+class _HitCollector:
+    """Collector of the candidates that match a query.
+
+    Args:
+        table: of the points.
+        asked: the query's tokens; None if there are none.
+
+    Attributes:
+        lexical: of each candidate.
+    """
+
+    def __init__(
+        self, cache: PointCache, reading: Reading, query: Query, table: str, asked: Tokens | None
+    ) -> None:
+        self.lexical: Scores = reading.candidates.lexical(query.terms)
+        self._cache = cache
+        self._reading = reading
+        self._candidates = reading.candidates
+        self._query = query
+        self._table = table
+        self._asked = asked
+        self._cosines: Floats | None = None  # of the query's tokens, in all candidates
+        includes = (query.include_superseded, query.include_expired)
+        is_narrower = query.as_of is not None or query.where is not None or bool(query.kinds)
+        # Then the selection of points has decided.
+        self._is_exact = not is_narrower and (all(includes) or not any(includes))
+        self._read: dict[int, Record | None] = {}
+        self._taken: dict[int, Record] = {}
+        self._narrow: set[str] | None = None
+
+    def take(self, order: Iterator[int], limit: int) -> None:
+        """Take the first `limit` candidates of an order that match."""
+        missing, size = limit, limit
+        order = self._narrowed(order)
+        while part := list(islice(order, size)):
+            self._read_records([candidate for candidate in part if candidate not in self._read])
+            for candidate in part:
+                if (record := self._read[candidate]) is not None:
+                    self._taken[candidate] = record
+                    missing -= 1
+                    if not missing:
+                        return
+            if self._narrow is None and len(self._read) > 4 * limit + 256:
+                self._narrow = self._find_narrow()
+                order = self._narrowed(order)
+            size = min(2 * size, _MOST_READ)
+
+    def mean_late(self) -> Scores | None:
+        """Compute the mean of the best cosines of the query's tokens, for each candidate.
+
+        Returns:
+            0 for a candidate without tokens; None if the query has none, or they are not in memory.
+        """
+        candidates = self._candidates
+        if self._asked is None or candidates.tokens is None:
+            return None
+        self._cosines = candidates.tokens.best(self._asked, candidates.rows)
+        means: Scores = self._cosines.mean(axis=1, dtype=np.float64)
+        means[np.isnan(means)] = 0.0
+        return means
+
+    def best_dense_first(self) -> list[Hit]:
+        """List what was taken; ties by id."""
+        at = list(self._taken)
+        numbers = (self._candidates.dense, self.lexical, self._candidates.words)
+        dense, lexical, words = (array[at].tolist() for array in numbers)
+        found = zip(self._taken.values(), dense, lexical, words, self._late(at), strict=True)
+        hits = [Hit(record=r, dense=d, lexical=x, words=n, late=late) for r, d, x, n, late in found]
+        return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
+
+    def _late(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:
+        """Compute the best cosines of the query's tokens in some candidates."""
+        candidates = self._candidates
+        if self._asked is None or not chosen:
+            return [()] * len(chosen)
+        if self._cosines is not None:
+            return to_late(self._cosines[chosen])
+        point_rows = candidates.rows[chosen]
+        if candidates.tokens is not None:
+            return to_late(candidates.tokens.best(self._asked, point_rows))
+        ids = [candidates.ids[row] for row in point_rows.tolist()]
+        sql = f"SELECT record, tokens FROM {self._table} WHERE record IN ({_IDS})"
+        found = dict(self._reading.connection.execute(sql, (json.dumps(ids),)).fetchall())
+        return best_of_each(self._asked, [found[record] for record in ids])
+
+    def _narrowed(self, order: Iterator[int]) -> Iterator[int]:
+        if (narrow := self._narrow) is None:
+            return order
+        ids, point_rows = self._candidates.ids, self._candidates.rows
+        return (candidate for candidate in order if ids[point_rows[candidate]] in narrow)
+
+    def _read_records(self, candidates: Sequence[int]) -> None:
+        """Read records; None for one that does not match."""
+        point_rows = self._candidates.rows[candidates].tolist()
+        cached = self._reading.records
+        row_of = dict(zip(candidates, point_rows, strict=True))
+        found = {candidate: cached.get(row) for candidate, row in row_of.items()}
+        if missing := {n: row for n, row in row_of.items() if found[n] is None}:
+            found |= self._fetch(missing)
+        if not self._is_exact:
+            matches = self._query.matches
+            found = {n: one if one and matches(one) else None for n, one in found.items()}
+        self._read |= found
+
+    def _fetch(self, missing: dict[int, int]) -> dict[int, Record]:
+        """Read the records of candidates, given with their rows, from the file."""
+        numbers = {self._candidates.ids[row]: candidate for candidate, row in missing.items()}
+        stored = self._reading.connection.execute(_READ, (json.dumps(list(numbers)),))
+        found = {numbers[row[0]]: rows.to_record(row) for row in stored}
+        self._cache.keep(self._reading, {missing[n]: record for n, record in found.items()})
+        return found
+
+    def _find_narrow(self) -> set[str] | None:
+        """Find the ids of the records that may match by SQL, where most others do not."""
+        query = self._query
+        conditions: list[str] = []
+        values: list[Any] = []
+        if query.kinds:
+            conditions.append(f"kind IN ({', '.join('?' * len(query.kinds))})")
+            values += query.kinds
+        if query.as_of is not None:
+            conditions.append("occurred_at <= ? AND (valid_to IS NULL OR valid_to > ?)")
+            values += [rows.to_micros(query.as_of)] * 2
+        if query.where is not None:
+            sql, operands = compile_filter(query.where)
+            conditions += [] if sql == "1" else [f"({sql})"]
+            values += operands
+        if not conditions:
+            return None
+        clause, covered = rows.covered(query.scope)
+        source = f"record {rows.index(query.scope, 'record')}"
+        where = " AND ".join([clause, "live = 1", *conditions])
+        sql = f"SELECT id FROM {source} WHERE {where}"
+        return {id_ for (id_,) in self._reading.connection.execute(sql, (*covered, *values))}
 
 
 def drop_points(connection: SqliteConnection, generation: int) -> None:

@@ -1,21 +1,30 @@
-"""Points of one partition in memory: vectors as a matrix, terms as postings, scopes as numbers.
+"""Points of an SQLite file in memory, by partition: a matrix of vectors, and postings of terms.
 
 A row is never used for another point: what replaces a point gets a new row, and the old one is
 dead. Whoever has selected rows may therefore go on with them while others are added.
+
+Writes do not touch the cache, except that an erasure drops what was erased. A search brings a
+partition up to date by the counters of its changes, as they are in the transaction that it reads
+in, so the cache is right after changes of other processes and after a rollback, too.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import json
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidVectorError
+from ...errors import InvalidVectorError, MemoryClosedError
 from ...ports.stores import Query, Terms
 from ...types import Record
 from ..shared import rows as row_values
-from ..shared.late_interaction import Tokens, best_cosines, to_tokens
+from ..shared.vectors import Tokens, best_cosines, to_tokens
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]
@@ -23,10 +32,13 @@ Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
 COLUMNS = "change, record, agent_id, session_id, turn, words, until, terms, weights, vector, tokens"
-ROW_BYTES = 700  # id, turn, terms and numbers of a point, beside its vector
+_ROW_BYTES = 700  # id, turn, terms and numbers of a point, beside its vector
 _RECORD_BYTES = 1500  # a decoded record beside its text
 _NEVER = 2**63 - 1
 _DECIMALS = 6  # of a score: equal vectors must not differ by the order of additions
+_BATCH = 2048  # rows read at once
+_EMPTY_BYTES = 2000  # of a partition without points
+_USUAL_TOKENS = 24  # of a text
 _KINDS = {
     "change": "i8", "until": "i8", "agent": "i4", "session": "i4", "words": "i4", "alive": "?",
     "token": "i8", "tokens": "i4",
@@ -188,7 +200,7 @@ class Points:
     @property
     def bytes(self) -> int:
         """Their size in memory, roughly."""
-        size = self.size * (4 * self._dimensions + ROW_BYTES)
+        size = self.size * (4 * self._dimensions + _ROW_BYTES)
         return size + self._tokens.nbytes + self._record_bytes
 
     def add(self, loaded: Sequence[tuple[Any, ...]]) -> None:
@@ -278,9 +290,9 @@ class Points:
         """Select what a query may show; where `until` does not decide, the record has to."""
         scope = query.scope
         covered: Mask = self._column("alive").copy()
-        for name, field in ((scope.agent_id, "agent"), (scope.session_id, "session")):
+        for column, name in (("agent", scope.agent_id), ("session", scope.session_id)):
             if name is not None:
-                covered &= self._column(field) == self._codes.get(name, -1)
+                covered &= self._column(column) == self._codes.get(name, -1)
         visible = covered
         if not (query.include_superseded or query.include_expired or query.as_of):
             visible = covered & (self._column("until") > row_values.to_micros(query.at))
@@ -433,3 +445,188 @@ def _json_size(value: object) -> int:
     if isinstance(value, Mapping):
         return sum(100 + 2 * len(key) + _json_size(one) for key, one in value.items())
     return 50 * len(value) + sum(map(_json_size, value)) if isinstance(value, list | tuple) else 0
+
+
+@dataclass(slots=True, eq=False)
+class _Partition:
+    """Loaded points of a partition, with the counters of the last changes that they include.
+
+    Attributes:
+        lock: for its points and counters.
+        points: None if they are not loaded.
+        bytes: as counted in the cache.
+    """
+
+    key: str
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    points: Points | None = None
+    written: int = 0
+    removed: int = 0
+    bytes: int = 0
+
+
+class Reading(NamedTuple):
+    """A transaction that reads, and the candidates of a query in it.
+
+    Attributes:
+        points: loaded, of which the candidates' rows are; None if they are not kept.
+    """
+
+    connection: Connection
+    candidates: Candidates
+    points: Points | None
+
+    @property
+    def records(self) -> Mapping[int, Record]:
+        """Records in memory, by row."""
+        return {} if self.points is None else self.points.records
+
+
+class PointCache:
+    """Points of the partitions that were searched last.
+
+    Args:
+        read: opens a transaction that sees what is committed.
+        table: of the points; `{table}_change` has the counters.
+        token_dimensions: 0 if tokens are not to be loaded.
+        limit: in bytes. A partition above it is read anew by each search, in blocks.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], AbstractContextManager[Connection]],
+        table: str,
+        *,
+        dimensions: int,
+        token_dimensions: int,
+        limit: int,
+    ) -> None:
+        self._read = read
+        self._pid = os.getpid()
+        self._dimensions = dimensions
+        self._token_dimensions = token_dimensions
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._partitions: dict[str, _Partition] = {}  # the one used last at the end
+        self._bytes = 0
+        self._counters = f"SELECT written, removed FROM {table}_change WHERE partition = ?"
+        index = f"{table} INDEXED BY {table}_by_partition WHERE partition = ?"
+        self._count = f"SELECT count(*) FROM {index}"
+        # As one value, which takes a third of the time of as many rows.
+        self._changes = f"SELECT json_group_array(change) FROM {index}"
+        self._load = f"SELECT {COLUMNS} FROM {index} AND change > ? ORDER BY change"
+
+    @contextmanager
+    def select(
+        self, query: Query, vector: Floats, wanted: Wanted | None = None
+    ) -> Iterator[Reading]:
+        """Score what a query may show, and keep the transaction open to read the records."""
+        if os.getpid() != self._pid:
+            raise MemoryClosedError  # a fork, in which the locks may be held for ever
+        partition = self._partition(query.scope.partition)
+        with ExitStack() as stack:
+            with partition.lock:
+                # Begun under the lock, it sees all that was loaded before.
+                connection = stack.enter_context(self._read())
+                points = self._refresh(partition, connection)
+                selection = None if points is None else points.select(query, wanted)
+            if selection is not None:
+                candidates = selection.score(vector)
+            else:
+                blocks = self._blocks(connection, partition.key)
+                parts = [one.select(query, wanted).score(vector) for one in blocks]
+                candidates = join(parts, query.terms)
+            yield Reading(connection, candidates, points)
+        self._account(partition)
+
+    def keep(self, reading: Reading, records: dict[int, Record]) -> None:
+        """Keep decoded records, by row, until their points change."""
+        if reading.points is not None:
+            with self._lock:
+                reading.points.keep_records(records)
+
+    def drop(self, key: str) -> None:
+        """Drop what is loaded of a partition: what was erased is in memory no longer."""
+        if os.getpid() == self._pid:
+            with self._lock:
+                if (found := self._partitions.pop(key, None)) is not None:
+                    self._bytes -= found.bytes
+
+    def clear(self) -> None:
+        """Drop all that is loaded."""
+        if os.getpid() == self._pid:
+            with self._lock:
+                self._partitions.clear()
+                self._bytes = 0
+
+    def _partition(self, key: str) -> _Partition:
+        with self._lock:
+            found = self._partitions.pop(key, None) or _Partition(key)
+            self._partitions[key] = found
+            return found
+
+    def _refresh(self, partition: _Partition, connection: Connection) -> Points | None:
+        """Bring points up to what the transaction sees; None if they are not to be loaded."""
+        key = partition.key
+        written, removed = connection.execute(self._counters, (key,)).fetchone() or (0, 0)
+        points = partition.points
+        if points is None:
+            (count,) = connection.execute(self._count, (key,)).fetchone()
+            tokens = _USUAL_TOKENS * self._token_dimensions
+            if count * (4 * self._dimensions + tokens + _ROW_BYTES) > self._limit:
+                return None
+            points = self._new_points(count)
+        elif (written, removed) == (partition.written, partition.removed):
+            return points
+        elif written < partition.written or removed < partition.removed:
+            return None  # an earlier state than the one that is loaded
+        # Loaded anew if this fails halfway, as when the disk does.
+        former, partition.points = partition.points, None
+        since, partition.written = partition.written, 0
+        cursor = connection.execute(self._load, (key, since))
+        while loaded := cursor.fetchmany(_BATCH):
+            _add(points, loaded)
+        if former is not None and removed > partition.removed:
+            (left,) = connection.execute(self._changes, (key,)).fetchone()
+            points.retain(np.array(json.loads(left), np.int64))
+        if points.size > 2 * points.alive:
+            points = points.compact()
+        partition.points, partition.written, partition.removed = points, written, removed
+        return points
+
+    def _blocks(self, connection: Connection, key: str) -> Iterator[Points]:
+        cursor = connection.execute(self._load, (key, 0))
+        while loaded := cursor.fetchmany(_BATCH):
+            block = self._new_points(len(loaded))
+            _add(block, loaded)
+            yield block
+
+    def _new_points(self, capacity: int) -> Points:
+        return Points(self._dimensions, capacity, token_dimensions=self._token_dimensions)
+
+    def _account(self, partition: _Partition) -> None:
+        """Count the bytes of a partition, and drop the ones used least recently."""
+        points = partition.points
+        size = _EMPTY_BYTES + (0 if points is None else points.bytes)
+        if size == partition.bytes:
+            return
+        with self._lock:
+            if self._partitions.get(partition.key) is not partition:
+                return  # it was dropped meanwhile
+            self._bytes += size - partition.bytes
+            partition.bytes = size
+            while self._bytes > self._limit and len(self._partitions) > 1:
+                oldest = next(key for key in self._partitions if key != partition.key)
+                self._bytes -= self._partitions.pop(oldest).bytes
+            if self._bytes > self._limit and points is not None:
+                points.drop_records()
+                if points.bytes > self._limit:
+                    del self._partitions[partition.key]
+                    self._bytes = 0
+
+
+def _add(points: Points, loaded: Sequence[tuple[Any, ...]]) -> None:
+    try:
+        points.add(loaded)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise row_values.UnreadableRowError(error) from error

@@ -1,4 +1,4 @@
-"""Best match of each token of a query among the tokens of a record (MaxSim), in numpy."""
+"""Checked vectors, and the best cosines of a query's tokens among those of records (MaxSim)."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
@@ -7,17 +7,64 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidVectorError
+from ...errors import InvalidVectorError, SchemaMismatchError
 from ...ports.stores import Query
 
 Tokens = NDArray[np.int8]
 
 FIELD = "tokens"  # of a payload
+TOKENS = "tokens"  # what the token vectors of an index depend on, in its meta
 _RECORDS = 512  # compared at once
 # Multiplications in one product up to which OpenBLAS uses one thread. With more it spreads over all
 # cores, and searches at once wait for each other.
 _ONE_THREAD = 2**18
 _UNIT = 127.0 * 127.0
+
+
+def check_meta(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
+    """Compare what the vectors of an index depend on with what is wanted now.
+
+    Other token vectors, or none, are no reason to refuse it: it is used without (`has_tokens`).
+
+    Raises:
+        SchemaMismatchError: they differ; names the first difference by key.
+    """
+    for what in sorted({*stored, *wanted} - {TOKENS}, key=lambda one: (one != "embedder", one)):
+        if stored.get(what) != wanted.get(what):
+            raise SchemaMismatchError(what=what, stored=stored.get(what), wanted=wanted.get(what))
+
+
+def has_tokens(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
+    """Tell whether the token vectors of an index are those that are wanted now."""
+    return TOKENS in wanted and stored.get(TOKENS) == wanted[TOKENS]
+
+
+def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[float]]:
+    """Check vectors as `to_table` does, and return them as lists."""
+    table: list[list[float]] = to_table(vectors, dimensions).tolist()
+    return table
+
+
+def to_table(vectors: Sequence[Sequence[float]], dimensions: int) -> NDArray[np.float32]:
+    """Check vectors and convert them to rows in single precision, all or none.
+
+    Raises:
+        InvalidVectorError: one is not finite, is zero or has not `dimensions` numbers.
+    """
+    for vector in vectors:
+        if len(vector) != dimensions:
+            raise InvalidVectorError(
+                reason="has the wrong length", expected=dimensions, got=len(vector)
+            )
+    with np.errstate(over="ignore"):
+        table = np.asarray(vectors, np.float32).reshape(-1, dimensions)
+    wide = table.astype(np.float64)
+    squares = np.einsum("ij,ij->i", wide, wide)
+    if not np.isfinite(squares).all():
+        raise InvalidVectorError(reason="is not finite", expected=dimensions, got=dimensions)
+    if (squares < 1e-12).any():
+        raise InvalidVectorError(reason="is zero", expected=dimensions, got=dimensions)
+    return table
 
 
 def to_tokens(raw: bytes, dimensions: int) -> Tokens:
