@@ -280,7 +280,7 @@ FAULTS = (
     Fault(
         name="relations-without-scope",
         what="Relations are read of all agents of a user",
-        file=f"{SQLITE}/relations.py",
+        file=f"{SQLITE}/graph.py",
         old="    clauses, values = [f\"{table}.user_id IS ?\"], [scope.user_id]\n"
         "    if scope.agent_id is not None:",
         new="    clauses, values = [f\"{table}.user_id IS ?\"], [scope.user_id]\n"
@@ -290,7 +290,7 @@ FAULTS = (
     Fault(
         name="relations-of-other-sessions",
         what="Relations that other sessions state are read in one",
-        file=f"{SQLITE}/relations.py",
+        file=f"{SQLITE}/graph.py",
         old="return [row for row in found if row.supports != \"[]\"]",
         new="return list(found)",
         tests=(_GRAPH, "-k", "read_only_what_they_cover"),

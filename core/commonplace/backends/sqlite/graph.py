@@ -1,20 +1,25 @@
 """Embedded graph store: records, versions and relations in one SQLite file.
 
-Every read names its index, because the choice of SQLite's planner changes with the data.
+A scope sees a relation if it covers a record that asserts it, and sees only those records as its
+supports. Every read names its index, because the choice of SQLite's planner changes with the data.
 """
 
 import json
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
+from ...dedup_key import split_key
 from ...filters import Filter
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
-from ...types import Entity, Kind, Page, Record, Relation, Scope, Version, now
-from ..shared import rows
-from . import assertions, namespaces, records, relations, snapshot
+from ...types import Entity, Kind, Page, Record, Relation, Scope, Version, fold, now
+from ..shared import graph_expansion, rows
+from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
+from ..shared.names import distinct, nearest, pairs_of, spellable
+from . import assertions, namespaces, records, snapshot
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 from .filters import Condition, compile_filter
 
@@ -39,6 +44,18 @@ CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NU
     + namespaces.SCHEMA
 )
 _BATCH = 1000
+# The select list of `_RelationColumns`.
+_READ_RELATIONS = (
+    "SELECT s.name, r.predicate, o.name, s.type, o.type, r.valid_from, r.valid_to, r.single,"
+    " r.created_at, r.expired_at, r.conflict, ({supports}), r.id, r.subject, r.object, r.key"
+    " FROM relation r {index} CROSS JOIN entity s ON s.id = r.subject"
+    " CROSS JOIN entity o ON o.id = r.object WHERE {where} ORDER BY r.id"
+)
+_OF_ENTITIES = (
+    "r.id IN (SELECT id FROM relation WHERE subject IN (SELECT value FROM json_each(?)) UNION"
+    " SELECT id FROM relation INDEXED BY relation_by_object"
+    " WHERE object IN (SELECT value FROM json_each(?)))"
+)
 _SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
 _COLUMNS = ", ".join(f"r.{one}" for one in rows.RecordColumns._fields)
 _KEEP_LAST_20 = (
@@ -131,21 +148,38 @@ class SqliteGraph:
         as_of: datetime | None = None,
     ) -> list[Relation]:
         """Read relations of records that the scope covers, or of some of them, by age."""
-        current = relations.holding(include_superseded=include_superseded, as_of=as_of)
+        current = _relation_holding(include_superseded=include_superseded, as_of=as_of)
         with self._handle.read() as connection:
             if records is not None:
-                return relations.read_asserted(connection, scope, records, current)
-            return relations.read(connection, scope, entity, hops, current)
+                return _asserted_relations(connection, scope, set(records), current)
+            if entity is None:
+                return [_to_relation(row) for row in _rows(connection, scope, current)]
+            entities = _with_aliases(connection, scope, _named(connection, scope, [fold(entity)]))
+            found: dict[int, Relation] = {}
+            for _ in range(hops):
+                batch = _rows(connection, scope, current, _of_entities(entities))
+                found |= {row.id: _to_relation(row) for row in batch}
+                entities |= {end for row in batch for end in (row.subject_id, row.object_id)}
+        return [found[id_] for id_ in sorted(found)]
 
     def expand(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
         """Find records by the entities that these names may mean, over at most two relations."""
         with self._handle.read() as connection:
-            return relations.expand(connection, scope, names, at)
+            named = _named(connection, scope, names) or _similar(connection, scope, names)
+            if not named:
+                return []
+            named = _with_aliases(connection, scope, named)
+            return graph_expansion.expand(named, names, partial(_edges, connection, scope, at))
 
     def entities(self, scope: Scope) -> list[Entity]:
-        """Read the entities that those relations name, by name."""
+        """Read the entities of relations that have not expired, by name; equal names are one."""
         with self._handle.read() as connection:
-            return relations.entities(connection, scope)
+            found = _rows(connection, scope, ("r.expired_at IS NULL", []))
+        return distinct(
+            end
+            for row in found
+            for end in ((row.subject, row.subject_type), (row.object, row.object_type))
+        )
 
     def folders(self, scope: Scope) -> list[str]:
         """List the folders that live records are in, each once, in no order."""
@@ -204,6 +238,7 @@ class SqliteGraph:
         clause, values = rows.covered(scope)
         source = f"record {rows.index(scope, 'record')} WHERE {clause}"
         with self._handle.read() as connection:
+            found = _rows(connection, scope, ("1", []))  # expired relations, too
             return {
                 "records": _number(connection, f"SELECT count(*) FROM {source}", values),
                 "versions": _number(
@@ -211,7 +246,8 @@ class SqliteGraph:
                     f"SELECT count(*) FROM version WHERE record IN (SELECT id FROM {source})",
                     values,
                 ),
-                **relations.count(connection, scope),
+                "relations": len(found),
+                "entities": len({end for row in found for end in (row.subject_id, row.object_id)}),
             }
 
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
@@ -314,3 +350,182 @@ def _holding(include_superseded: bool, include_expired: bool, as_of: datetime | 
         parts.append("(r.valid_to IS NULL OR r.valid_to > ?)")
         values.append(at)
     return " AND ".join(parts) or "1", values
+
+
+# -- relations --------------------------------------------------------------------------------
+
+
+class _RelationColumns(NamedTuple):
+    """A relation with its two entities as a row."""
+
+    subject: str
+    predicate: str
+    object: str
+    subject_type: str
+    object_type: str
+    valid_from: int
+    valid_to: int | None
+    single: int
+    created_at: int
+    expired_at: int | None
+    conflict: int
+    supports: str
+    id: int
+    subject_id: int
+    object_id: int
+    key: str
+
+
+def _asserted_relations(
+    connection: Connection, scope: Scope, chosen: Collection[str], current: Condition
+) -> list[Relation]:
+    """Read the relations that some of the scope's records assert, by age."""
+    asserted = "SELECT relation FROM support WHERE record IN (SELECT value FROM json_each(?))"
+    of_records = f"r.id IN ({asserted})", [json.dumps(sorted(chosen))]
+    found = map(_to_relation, _rows(connection, scope, current, of_records))
+    # What a record asserted before it was updated is not among its assertions.
+    return [relation for relation in found if not set(chosen).isdisjoint(relation.supports)]
+
+
+def _relation_holding(
+    *, include_superseded: bool, as_of: datetime | None, at: datetime | None = None
+) -> Condition:
+    """Build the condition that a relation `r` holds: at `as_of`, or now, or in any case."""
+    if as_of is None and include_superseded:
+        return "1", []
+    moment = rows.to_micros(as_of or at or now())
+    held = "r.expired_at IS NULL AND (r.valid_to IS NULL OR r.valid_to > ?)"
+    return (held, [moment]) if as_of is None else (f"{held} AND r.valid_from <= ?", [moment] * 2)
+
+
+def _edges(
+    connection: Connection, scope: Scope, at: datetime, entities: Collection[int]
+) -> list[Edge]:
+    supports, session = _supports(scope)
+    current = _relation_holding(include_superseded=False, as_of=None, at=at)
+    where, values = _all_of(_of_entities(entities), _owned(scope, "r"), current)
+    sql = f"SELECT r.subject, r.key, r.object, ({supports}) FROM relation r WHERE {where}"
+    return [
+        Edge(subject, split_key(key)[0], object_, records)
+        for subject, key, object_, ids in connection.execute(sql, (*session, *values))
+        if (records := tuple(sorted(rows.from_json(ids))))
+    ]
+
+
+def _rows(
+    connection: Connection, scope: Scope, current: Condition, chosen: Condition | None = None
+) -> list[_RelationColumns]:
+    supports, session = _supports(scope)
+    index = ""
+    if chosen is None and scope.session_id is not None:
+        chosen = _in_session(scope)
+    elif chosen is None:
+        index = rows.index(scope, "relation")
+    conditions = [current, _owned(scope, "r"), *([chosen] if chosen else [])]
+    where, values = _all_of(*conditions)
+    sql = _READ_RELATIONS.format(supports=supports, index=index, where=where)
+    found = map(_RelationColumns._make, connection.execute(sql, (*session, *values)))
+    return [row for row in found if row.supports != "[]"]
+
+
+def _all_of(*conditions: Condition) -> Condition:
+    clauses = [clause for clause, _ in conditions]
+    return " AND ".join(clauses), [value for _, values in conditions for value in values]
+
+
+def _of_entities(entities: Collection[int]) -> Condition:
+    chosen = json.dumps(sorted(entities))
+    return _OF_ENTITIES, [chosen, chosen]
+
+
+def _owned(scope: Scope, table: str) -> Condition:
+    """Build the condition that a row belongs to an owner whose records the scope may cover."""
+    clauses, values = [f"{table}.user_id IS ?"], [scope.user_id]
+    if scope.agent_id is not None:
+        clauses.append(f"{table}.agent_id = ?")
+        values.append(scope.agent_id)
+    return " AND ".join(clauses), values
+
+
+def _in_session(scope: Scope) -> Condition:
+    clause, values = rows.covered(scope, "x")
+    records = "record x INDEXED BY record_by_session CROSS JOIN support y ON y.record = x.id"
+    return f"r.id IN (SELECT y.relation FROM {records} WHERE {clause})", values
+
+
+def _supports(scope: Scope) -> Condition:
+    """Select the covered records that assert a relation, or that did if it has expired."""
+    sql = (
+        "SELECT json_group_array(t.record) FROM support t WHERE t.relation = r.id"
+        " AND (t.expired_at IS NULL OR r.expired_at IS NOT NULL)"
+    )
+    if scope.session_id is None:
+        return sql, []
+    clause, values = rows.covered(scope, "x")
+    return f"{sql} AND EXISTS (SELECT 1 FROM record x WHERE x.id = t.record AND {clause})", values
+
+
+def _named(connection: Connection, scope: Scope, keys: Sequence[str]) -> set[int]:
+    """Find the entities with one of these folded names."""
+    clause, values = _owned(scope, "e")
+    index = "entity_by_user" if scope.agent_id is None else "entity_by_agent"
+    sql = (
+        f"SELECT e.id FROM entity e INDEXED BY {index} WHERE {clause}"
+        " AND e.key IN (SELECT value FROM json_each(?))"
+    )
+    return {id_ for (id_,) in connection.execute(sql, (*values, json.dumps(list(keys))))}
+
+
+def _similar(connection: Connection, scope: Scope, names: Sequence[str]) -> set[int]:
+    """Find, for each name, the entity whose name shares most pairs of letters with it."""
+    some = "SELECT 1 FROM pair WHERE partition = ? LIMIT 1"
+    if connection.execute(some, (scope.partition,)).fetchone() is None:
+        return set()
+    clause, values = _owned(scope, "e")
+    sql = (
+        "SELECT e.key, count(*), e.id, e.id FROM pair p CROSS JOIN entity e ON e.id = p.entity"
+        f" WHERE p.partition = ? AND p.pair IN (SELECT value FROM json_each(?)) AND {clause}"
+        " GROUP BY e.id ORDER BY count(*) DESC, e.id LIMIT 8"
+    )
+    asked = {name: json.dumps(sorted(pairs_of(name))) for name in spellable(names)}
+    found = {
+        nearest(name, connection.execute(sql, (scope.partition, pairs, *values)))
+        for name, pairs in asked.items()
+    }
+    return {one for one in found if one is not None}
+
+
+def _with_aliases(connection: Connection, scope: Scope, named: set[int]) -> set[int]:
+    clause, values = _owned(scope, "r")
+    marks = ", ".join("?" * len(ALIAS_PREDICATES))
+    sql = (
+        f"SELECT r.subject, r.object FROM relation r WHERE {_OF_ENTITIES} AND r.key IN ({marks})"
+        f" AND r.expired_at IS NULL AND {clause}"
+    )
+    found = set(named)
+    for _ in range(MAX_ALIAS_HOPS):
+        _, chosen = _of_entities(found)
+        pairs = connection.execute(sql, (*chosen, *ALIAS_PREDICATES, *values)).fetchall()
+        more = {end for pair in pairs for end in pair} - found
+        if not more:
+            break
+        found |= more
+    return found
+
+
+def _to_relation(row: _RelationColumns) -> Relation:
+    return Relation(
+        subject=row.subject,
+        predicate=row.predicate,
+        object=row.object,
+        subject_type=row.subject_type,
+        object_type=row.object_type,
+        valid_from=rows.from_beginning(row.valid_from),
+        valid_to=rows.from_micros(row.valid_to),
+        single_valued=bool(row.single),
+        created_at=rows.from_micros(row.created_at),
+        expired_at=rows.from_micros(row.expired_at),
+        conflict=bool(row.conflict),
+        supports=tuple(sorted(rows.from_json(row.supports))),
+        identity=split_key(row.key)[1],
+    )
