@@ -71,7 +71,7 @@ FAULTS = (
     Fault(
         name="log-not-emptied",
         what="Erased text stays in the log after a forget",
-        file=f"{SQLITE}/engines.py",
+        file=f"{SQLITE}/connection.py",
         old="if handles[-1].truncates:",
         new="if not handles:",
         tests=(f"{_TESTS}/test_memory.py", "-k", "in_no_file"),

@@ -88,7 +88,7 @@ def open_engines(
         shared=True,
     )
     if stores.connection is not None and location.vectors == location.graph:
-        from .sqlite.engines import SqliteEngines
+        from .sqlite.connection import SqliteEngines
 
         return SqliteEngines.of(engines, stores.connection)
     return engines

@@ -6,23 +6,18 @@ least for what matches, or, under `NOT`, to hold at most for it. What remains is
 `Filter.matches`.
 """
 
-import hashlib
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...filters import FIELDS, TIMES, Filter, Group, Predicate, Scalar, Where, metadata_key
 from ...validation import is_sound
-from ..shared.metadata_index import indexed_values, tag_key
+from ..shared.metadata_index import tag_key, tag_of
 
-_encode_text = json.JSONEncoder().encode
 Condition = tuple[str, list[Any]]  # SQL, never NULL, and its parameters
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-_MAX_TAGS = 256
-_MAX_TAG = 64  # characters of a text that is in its tag
 _MAX_EXACT = 2**53  # up to which integers and floats convert without loss
 _MAX_SECONDS = 10**12  # farther from 1970 than any time
 # Of what is compared: far more than rounding loses, far less than anybody filters by.
@@ -39,38 +34,6 @@ def compile_filter(where: Filter, table: str = "") -> Condition:
         table: the name that stands for `record` in the statement; empty for none.
     """
     return _compile(where, f"{table}." if table else "", wide=True)
-
-
-_SCALARS = (str, int, float)  # in a loop far quicker than `Scalar`
-
-
-def tags_of(metadata: Mapping[str, Any]) -> str | None:
-    """Write the scalars of metadata as `record.tags`: equal scalars of a key have equal tags.
-
-    A line for each, so that a filter by equality parses nothing. None if there are too many.
-    """
-    tags: list[str] = []
-    for key, held in indexed_values(metadata):
-        if held is None:
-            continue
-        values = held if isinstance(held, list | tuple) else (held,)
-        some = [_tag(key, one) for one in values if isinstance(one, _SCALARS)]
-        tags += some or [f"{key}="]
-        if len(tags) > _MAX_TAGS:
-            return None
-    return "\n".join(("", *tags, "")) if tags else ""
-
-
-def _tag(key: str, value: Scalar) -> str:
-    if isinstance(value, bool):
-        return f"{key}={'true' if value else 'false'}"
-    if isinstance(value, str):
-        if len(value) <= _MAX_TAG:
-            return f"{key}={_encode_text(value)}"
-        return f"{key}={hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()}"
-    if isinstance(value, int) or value.is_integer():
-        return f"{key}={int(value):x}"
-    return f"{key}={value!r}"
 
 
 def _compile(where: Filter, prefix: str, *, wide: bool) -> Condition:
@@ -127,7 +90,7 @@ def _metadata(where: Where, prefix: str, *, wide: bool) -> Condition | None:
         return f"coalesce(instr({prefix}tags, ?) > 0, {int(wide)})", [tag]
 
     if operator in ("eq", "in"):
-        return _any(where, lambda _, value: has(f"\n{_tag(name, value)}\n"))
+        return _any(where, lambda _, value: has(f"\n{tag_of(name, value)}\n"))
     held = has(f"\n{name}=")
     if operator in ("ne", "nin"):
         inner = _metadata(Where(where.field, "in", where.values), prefix, wide=not wide)

@@ -10,9 +10,9 @@ from ...filters import FOLDERS
 from ...ports.stores import Erased, Outcome, Put, Remove
 from ...types import Change, Event, Record, Scope
 from ..shared import rows
+from ..shared.metadata_index import tags_of
 from ..shared.rows import RecordColumns
 from . import assertions, namespaces
-from .filters import tags_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (
