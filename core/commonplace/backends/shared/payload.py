@@ -27,7 +27,7 @@ from ...filters import (
 from ...ports.stores import Hit
 from ...types import Kind, Origin, Record, Role, Scope
 from . import rows
-from .metadata_index import indexed_values, tag_key
+from .rows import indexed_values, tag_key
 
 _MOST_CACHED = 64 * 1024  # characters of a row that is kept in memory
 _MOST = 2.0**64  # above every whole number of metadata

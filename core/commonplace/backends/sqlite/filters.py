@@ -12,7 +12,7 @@ from typing import Any
 
 from ...filters import FIELDS, TIMES, Filter, Group, Predicate, Scalar, Where, metadata_key
 from ...validation import is_sound
-from ..shared.metadata_index import tag_key, tag_of
+from ..shared.rows import tag_key, tag_of
 
 Condition = tuple[str, list[Any]]  # SQL, never NULL, and its parameters
 

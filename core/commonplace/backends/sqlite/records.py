@@ -10,7 +10,6 @@ from ...filters import FOLDERS
 from ...ports.stores import Erased, Outcome, Put, Remove
 from ...types import Change, Event, Record, Scope
 from ..shared import rows
-from ..shared.metadata_index import tags_of
 from ..shared.rows import RecordColumns
 from . import assertions, namespaces
 
@@ -70,7 +69,7 @@ def read_many(connection: Connection, ids: Sequence[str]) -> Iterator[RecordColu
 def write(connection: Connection, record: Record, *, live: bool = True) -> RecordColumns:
     """Write the row of a record or a tombstone, in place of an earlier one; return it."""
     row = rows.to_row(record, live=live)
-    connection.execute(_PUT, (*row, tags_of(record.metadata) if live else None))
+    connection.execute(_PUT, (*row, rows.tags_of(record.metadata) if live else None))
     return row
 
 
