@@ -8,8 +8,6 @@ import asyncio
 import contextlib
 import hashlib
 import inspect
-import threading
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from agentscope.message import Msg
 from agentscope.state import AgentState
 
 from commonplace import InvalidScopeError, Scope
-from commonplace.agents import ShownRecords, WarnOnce, in_session, to_scope
+from commonplace.agents import LRUCache, ShownRecords, WarnOnce, in_session, to_scope
 
 from .convert import without_notes
 
@@ -80,10 +78,7 @@ class ActiveReply:
 
     def remember_answer(self, text: str) -> None:
         """Remember what the agent answered: it may be handed to another one as the user's words."""
-        with _authors_lock:
-            _authors[self._key(text)] = self.name
-            if len(_authors) > _MAX_AUTHORS:
-                _authors.popitem(last=False)
+        _authors[self._key(text)] = self.name
 
     def _key(self, text: str) -> tuple[str | None, bytes]:
         user_id = None if self.scope is None else self.scope.user_id
@@ -102,9 +97,7 @@ _current: ContextVar[tuple[tuple["ReplyTracker", ActiveReply], ...]] = ContextVa
     "replies", default=()
 )
 # Who wrote an answer: of a user, by the answer's hash.
-_authors: OrderedDict[tuple[str | None, bytes], str] = OrderedDict()
-_authors_lock = threading.Lock()
-_MAX_AUTHORS = 4_096
+_authors: LRUCache[tuple[str | None, bytes], str] = LRUCache(4_096)
 _TELLING = 40  # bytes of a text that nobody else writes by chance
 
 

@@ -21,6 +21,7 @@ from commonplace.agents import (
     Conversation,
     MemoryCounters,
     OnEvent,
+    ShownRecords,
     hinting_init,
     instructions,
     render,
@@ -237,7 +238,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
     def _render(self, current: _Current, found: Sequence[Match]) -> str:
         """Write the note, whose memories the turn's tools may change."""
-        self._shown.of(current.turn["id"]).add(shown(found, self.policy))
+        self._shown.setdefault(current.turn["id"], ShownRecords()).add(shown(found, self.policy))
         return render(found, self.policy)
 
     def _begin_call(self, current: _Current, note: str, state: Any) -> None:
@@ -254,7 +255,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         current = self._resume(state, runtime)
         if turn := turn_in(state):
             self._turns.drop(turn)
-            self._shown.drop(turn["id"])
+            self._shown.pop(turn["id"])
         if current is None or current.turn["by_agent"]:
             return None
         said = current.turn["said"]
@@ -276,7 +277,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         if messages := self._unsaved(_Current(left, scope)):
             self._memory.write_later(*messages)
         self._turns.drop(left)
-        self._shown.drop(left["id"])
+        self._shown.pop(left["id"])
 
     # -- turns without an answer ---------------------------------------------------------------
 

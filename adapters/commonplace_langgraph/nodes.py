@@ -19,6 +19,7 @@ from commonplace.agents import (
     AgentMemory,
     MemoryCounters,
     OnEvent,
+    ShownRecords,
     hinting_call,
     render,
     search_scope,
@@ -84,7 +85,7 @@ def recall_hook(
         return "\n".join(one["text"] for one in texts)
 
     def with_memories(messages: list[Any], scope: Scope, found: Sequence[Match]) -> list[Any]:
-        cache.of(shown_key(messages, scope)).add(shown(found, policy))
+        cache.setdefault(shown_key(messages, scope), ShownRecords()).add(shown(found, policy))
         note = render(found, policy)
         return with_note(messages, note) if note else messages
 

@@ -9,6 +9,7 @@ from pydantic import PrivateAttr
 from commonplace import InvalidScopeError, Memory, Policy, Scope
 from commonplace.agents import (
     AgentMemory,
+    LRUCache,
     MemoryCounters,
     OnEvent,
     ShownRecords,
@@ -17,7 +18,7 @@ from commonplace.agents import (
     tools,
 )
 
-from .turn import ShownCache, shown_cache, shown_key, turn_in
+from .turn import shown_cache, shown_key, turn_in
 from .turn_owner import (
     DEFAULT_POLICY,
     IdSource,
@@ -85,19 +86,23 @@ def memory_tools(
     return make_tools(agent, ScopeResolver(user_id, agent_id, agent.warn), shown_cache(memory))
 
 
-def make_tools(agent: AgentMemory, scopes: ScopeResolver, shown: ShownCache) -> list[BaseTool]:
+def make_tools(
+    agent: AgentMemory, scopes: ScopeResolver, shown: LRUCache[str, ShownRecords]
+) -> list[BaseTool]:
     """Make the policy's tools on a wrapped memory."""
     return [_make(one, agent, scopes, shown) for one in tools(agent.policy)]
 
 
-def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver, shown: ShownCache) -> MemoryTool:
+def _make(
+    tool: Tool, agent: AgentMemory, scopes: ScopeResolver, shown: LRUCache[str, ShownRecords]
+) -> MemoryTool:
     def resolve(runtime: ToolRuntime | None) -> tuple[Scope, ShownRecords]:
         # A model may write anything into its call; only the graph makes one of these.
         trusted = runtime if isinstance(runtime, ToolRuntime) else None
         state = trusted.state if trusted else None
         turn = turn_in(state)
         scope = scopes.resolve(trusted, asker=(turn["owner"] or None) if turn else None)
-        return scope, shown.of(shown_key(state, scope))
+        return scope, shown.setdefault(shown_key(state, scope), ShownRecords())
 
     def call(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
         try:

@@ -3,7 +3,6 @@
 import hashlib
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -15,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.managed.is_last_step import RemainingStepsManager
 
 from commonplace import Memory, Scope
-from commonplace.agents import ShownRecords
+from commonplace.agents import LRUCache, ShownRecords
 
 from .convert import UserText, current_texts, last_question_id, messages_in
 from .turn_owner import Place
@@ -24,7 +23,7 @@ TURN_KEY = "commonplace_turn"
 MAX_TURNS = 1_000
 MAX_TEXTS = 10_000
 _askers: "WeakKeyDictionary[Memory, AskerCache]" = WeakKeyDictionary()
-_shown: "WeakKeyDictionary[Memory, ShownCache]" = WeakKeyDictionary()
+_shown: "WeakKeyDictionary[Memory, LRUCache[str, ShownRecords]]" = WeakKeyDictionary()
 _caches_lock = threading.Lock()
 
 
@@ -129,45 +128,38 @@ class TurnCache:
     """The notes of turns that are not over in this process: the 1,000 latest. Thread-safe."""
 
     def __init__(self) -> None:
-        self._turns: OrderedDict[str, _OpenTurn] = OrderedDict()
-        self._lock = threading.Lock()
+        self._turns: LRUCache[str, _OpenTurn] = LRUCache(MAX_TURNS)
 
     def note(self, turn: LangGraphTurn) -> str | None:
         """Read a turn's note, empty when nothing was recalled; None before the recall."""
-        with self._lock:
-            known = self._turns.get(turn["id"])
+        known = self._turns.get(turn["id"])
         return None if known is None else known.note
 
     def keep(self, turn: LangGraphTurn, note: str) -> None:
         """Keep a turn's note, and the user's texts as they are by now."""
-        with self._lock:
+        with self._turns.lock:
             known = self._open(turn)
             known.note, known.said = note, turn["said"]
 
     def mark_saved(self, turn: LangGraphTurn) -> bool:
         """Return whether the user's texts are still to be written alone, and say that they are."""
-        with self._lock:
+        with self._turns.lock:
             known = self._open(turn)
             is_first, known.is_saved = not known.is_saved, True
         return is_first
 
     def latest(self, turn: LangGraphTurn, messages: Sequence[BaseMessage]) -> LangGraphTurn:
         """Read a turn as it is by now: from the conversation, else as it was when last read."""
-        with self._lock:
-            known = self._turns.get(turn["id"])
+        known = self._turns.get(turn["id"])
         texts = turn["said"] if known is None else known.said
         return LangGraphTurn(**{**turn, "said": current_texts(texts, messages)})
 
     def drop(self, turn: LangGraphTurn) -> None:
         """Forget a turn that is over."""
-        with self._lock:
-            self._turns.pop(turn["id"], None)
+        self._turns.pop(turn["id"])
 
     def _open(self, turn: LangGraphTurn) -> _OpenTurn:
-        known = self._turns.setdefault(turn["id"], _OpenTurn(None, turn["said"]))
-        while len(self._turns) > MAX_TURNS:
-            self._turns.popitem(last=False)
-        return known
+        return self._turns.setdefault(turn["id"], _OpenTurn(None, turn["said"]))
 
 
 class AskerCache:
@@ -177,8 +169,7 @@ class AskerCache:
     """
 
     def __init__(self) -> None:
-        self._askers: OrderedDict[tuple[Place, str, str], str | None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._askers: LRUCache[tuple[Place, str, str], str | None] = LRUCache(MAX_TEXTS)
 
     def own(
         self, texts: list[UserText], scope: Scope | None, place: Place | None
@@ -192,45 +183,20 @@ class AskerCache:
         if place is None:
             return texts
         asker = NOBODY if scope is None else scope.user_id
-        with self._lock:
-            return [one for one in texts if self._first(place, one, asker) == asker]
+        return [text for text in texts if self._first(place, text, asker) == asker]
 
-    def _first(self, place: Place, one: UserText, asker: str | None) -> str | None:
-        digest = hashlib.sha256(one["text"].encode("utf-8", "surrogatepass")).hexdigest()
-        key = (place, one["id"], digest)
-        first = self._askers.setdefault(key, asker)
-        self._askers.move_to_end(key)
-        while len(self._askers) > MAX_TEXTS:
-            self._askers.popitem(last=False)
-        return first
+    def _first(self, place: Place, text: UserText, asker: str | None) -> str | None:
+        digest = hashlib.sha256(text["text"].encode("utf-8", "surrogatepass")).hexdigest()
+        return self._askers.setdefault((place, text["id"], digest), asker)
 
 
-class ShownCache:
-    """The records that models were shown, for the tools of the same turns: the 1,000 latest."""
+def shown_cache(memory: Memory) -> LRUCache[str, ShownRecords]:
+    """Find what models were shown of a memory in the 1,000 latest turns, for the tools of those.
 
-    def __init__(self) -> None:
-        self._records: OrderedDict[str, ShownRecords] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def of(self, key: str) -> ShownRecords:
-        """Find what was shown in the turn of a key, `shown_key`; empty at first."""
-        with self._lock:
-            found = self._records.setdefault(key, ShownRecords())
-            self._records.move_to_end(key)
-            while len(self._records) > MAX_TURNS:
-                self._records.popitem(last=False)
-        return found
-
-    def drop(self, key: str) -> None:
-        """Forget a turn that is over."""
-        with self._lock:
-            self._records.pop(key, None)
-
-
-def shown_cache(memory: Memory) -> ShownCache:
-    """Find what models were shown of a memory: one for all that is made on it."""
+    One for all that is made on the memory.
+    """
     with _caches_lock:
-        return _shown.setdefault(memory, ShownCache())
+        return _shown.setdefault(memory, LRUCache(MAX_TURNS))
 
 
 def asker_cache(memory: Memory) -> AskerCache:

@@ -1,4 +1,4 @@
-"""Threads and deadlines: calls with a time limit, shared threads, timers and a keyed executor.
+"""Threads: calls with a time limit, shared threads, timers, a keyed executor, and a cache for all.
 
 A module of its own because every layer uses it; it depends on none of them. All blocking calls run
 on threads that the whole process shares: executors limit how many calls run at once and own no
@@ -19,12 +19,13 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from .errors import MemoryTimeoutError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+K = TypeVar("K")
 MAX_THREADS = 64
 
 _MAX_IDLE = 4
@@ -160,6 +161,43 @@ def _work(jobs: "SimpleQueue[_BoundedCall | None]") -> None:
         del job, tell  # a waiting thread keeps nothing alive
         if not is_needed:
             return
+
+
+class LRUCache(Generic[K, T]):
+    """Mapping of the `limit` keys used last; safe in any thread.
+
+    Attributes:
+        lock: that each method takes; hold it around several that belong together.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.lock = threading.RLock()
+        self._limit = limit
+        self._values: dict[K, T] = {}  # the one used last at the end
+
+    def get(self, key: K) -> T | None:
+        """Return the value of a key; None if there is none."""
+        with self.lock:
+            return self.setdefault(key, self._values[key]) if key in self._values else None
+
+    def setdefault(self, key: K, default: T) -> T:
+        """Return the value of a key, which is `default` from now on if there was none."""
+        with self.lock:
+            value = self._values[key] = self._values.pop(key, default)
+            if len(self._values) > self._limit:
+                del self._values[next(iter(self._values))]
+            return value
+
+    def __setitem__(self, key: K, value: T) -> None:
+        """Set the value of a key."""
+        with self.lock:
+            self._values.pop(key, None)
+            self.setdefault(key, value)
+
+    def pop(self, key: K) -> T | None:
+        """Remove a key, and return its value; None if there was none."""
+        with self.lock:
+            return self._values.pop(key, None)
 
 
 async def await_within(seconds: float, name: str, work: Coroutine[Any, Any, T]) -> T:

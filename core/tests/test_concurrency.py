@@ -8,6 +8,7 @@ import pytest
 from commonplace.concurrency import (
     MAX_THREADS,
     BoundedExecutor,
+    LRUCache,
     await_within,
     call_later,
     call_within,
@@ -188,3 +189,14 @@ async def test_awaited_work_that_somebody_else_cancels_is_a_timeout():
 
     with pytest.raises(MemoryTimeoutError):
         await await_within(5, "work", cancelled())
+
+
+def test_a_cache_keeps_what_was_used_last():
+    cache: LRUCache[str, int] = LRUCache(2)
+    cache["a"], cache["b"] = 1, 2
+    used = cache.get("a")
+    first = cache.setdefault("c", 3), cache.setdefault("c", 4)
+
+    assert (used, first) == (1, (3, 3))
+    assert [cache.get(key) for key in "abc"] == [1, None, 3]
+    assert (cache.pop("a"), cache.pop("a"), cache.get("a")) == (1, None, None)

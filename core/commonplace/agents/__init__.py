@@ -5,7 +5,7 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 """
 
 from ..call_hints import hinting_call, hinting_init
-from ..concurrency import await_within, call_within, start_call
+from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import short_repr
 from ..retrieval.utterances import is_small_talk
 from ..settings import to_folder
@@ -80,6 +80,7 @@ __all__ = [
     "Conversation",
     "EventName",
     "Inject",
+    "LRUCache",
     "LazyMemory",
     "MemoryCounters",
     "MemoryEvent",

@@ -10,14 +10,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from ..concurrency import KeyedExecutor, Timer, call_later, start_call
+from ..concurrency import KeyedExecutor, LRUCache, Timer, call_later, start_call
 from ..errors import (
     CommonplaceError,
     InvalidRecordError,
@@ -96,7 +95,7 @@ class IngestWorker:
             self._executor, self._plan_until_done, self._take_plan
         )
         self._waiting: dict[str, _Waiter] = {}
-        self._failed: OrderedDict[str, Exception] = OrderedDict()  # newest last
+        self._failed: LRUCache[str, Exception] = LRUCache(_MOST_FAILED)
         self._models: dict[str, Models] = {}
         self._planned: dict[str, PlannedChanges] = {}  # on event loops
         self._turns = LoopTurns()
@@ -491,15 +490,13 @@ class IngestWorker:
     def _resolve(self, operation: str, result: OperationResult | Exception) -> None:
         if isinstance(result, Exception):  # first, so that `follow` finds the one or the other
             self._failed[operation] = result
-            while len(self._failed) > _MOST_FAILED:
-                self._failed.popitem(last=False)
         waiter = self._waiting.pop(operation, None)
         is_waiting = waiter is not None and not waiter.future.done()
         if isinstance(result, Exception):
             if waiter is not None and is_waiting:
                 waiter.future.set_exception(result)
             return
-        self._failed.pop(operation, None)
+        self._failed.pop(operation)
         self._models.pop(operation, None)
         self._planned.pop(operation, None)
         if waiter is not None and is_waiting:
