@@ -27,6 +27,7 @@ from .ingest.redaction import Redaction, check_redact
 from .ingest.submission import Submission
 from .ports.checkpoints import Checkpoints
 from .ports.models import ChatModel, Embedder, check_models
+from .ports.stores import GraphStore, VectorIndex
 from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.pruning import RetentionLimits, records_over_limits
 from .retrieval.search import SearchRequest, search, search_request
@@ -132,8 +133,8 @@ class Memory:
         cls,
         path: str | None = None,
         *,
-        vectors: str | None = None,
-        graph: str | None = None,
+        vectors: str | VectorIndex | None = None,
+        graph: str | GraphStore | None = None,
         journal: str | None = None,
         embedder: Embedder | None = None,
         chat: ChatModel | None = None,
@@ -152,7 +153,9 @@ class Memory:
             vectors: such as `qdrant://host:6333` (`https://` with TLS), with `/collection` and
                 options of `QdrantIndex` after a `?`; the key may stand before an `@`.
             graph: such as `neo4j://user:password@host:7687` (`neo4j+s://` with TLS), with
-                `/database` and `?prefix=` of the labels.
+                `/database` and `?prefix=` of the labels. Other URL schemes come from packages that
+                add engines. Each of the two may be an open `VectorIndex` or `GraphStore` instead,
+                which stays open when the memory is closed.
             journal: a folder on this host, for what was accepted.
             embedder: the multilingual sentence encoder that ships with the library when missing,
                 loaded on first use. A store takes only the embedder it was made with.
@@ -195,8 +198,8 @@ class Memory:
         cls,
         path: str | None = None,
         *,
-        vectors: str | None = None,
-        graph: str | None = None,
+        vectors: str | VectorIndex | None = None,
+        graph: str | GraphStore | None = None,
         journal: str | None = None,
         embedder: Embedder | None = None,
         chat: ChatModel | None = None,

@@ -24,7 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _open: dict[Location, "Runtime"] = {}
-_locks: dict[Location, threading.Lock] = {}  # opening and closing one takes time: a lock for each
+_locks: dict[tuple[str, ...], threading.Lock] = {}  # opening and closing take time: a lock each
 _CALLS = 8  # of a kind at once, so that none waits behind a slow one of another kind
 _EXIT_SECONDS = 5.0
 _log = logging.getLogger("commonplace")
@@ -59,7 +59,7 @@ class Runtime:
     @classmethod
     def open(cls, location: Location, settings: Settings, models: Models) -> "Runtime":
         """Open a location, or share it when this process has it open."""
-        with _locks.setdefault(location, threading.Lock()):
+        with _locks.setdefault(location.names, threading.Lock()):
             runtime = _open.get(location)
             if runtime is None:
                 runtime = _open[location] = cls(location, settings, models)
@@ -82,7 +82,7 @@ class Runtime:
         """Give up one reference; the last one finishes the writes and closes the engines."""
         if os.getpid() != self.pid:
             return
-        with _locks[self.location]:
+        with _locks[self.location.names]:
             self._references -= 1
             if self._references:
                 return
@@ -95,7 +95,10 @@ class Runtime:
         engines = self.engines
         with contextlib.ExitStack() as closing:  # each, also where another one fails
             for engine in (engines.graph, engines.checkpoints, engines.journal, engines.index):
-                closing.callback(engine.close)
+                if not self.location.is_given(engine):
+                    closing.callback(engine.close)
+                elif engine is engines.index:
+                    closing.callback(engines.index.flush)
             for executor in (self.readers, self._searchers, self.writers):
                 closing.callback(executor.shutdown, wait=False)
             closing.callback(self._flush_access_log)

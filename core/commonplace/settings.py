@@ -16,12 +16,7 @@ from .errors import InvalidRecordError
 from .types import Relation, fold
 from .validation import is_sound
 
-VECTOR_URLS = ("qdrant", "http", "https")
-GRAPH_URLS = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
-FORMER_EDGE = (
-    "Only pre-releases of commonplace-memory 0.1.0 read an index of Qdrant Edge. Records are in "
-    "memory.db: run `commonplace reindex FOLDER` once to rebuild the index in SQLite"
-)
+_EXAMPLES = {"vectors": "qdrant://host:6333", "graph": "neo4j://host:7687"}
 SINGLE_VALUED = (
     "lives_in", "works_at", "works_for", "works_as", "job_title", "studies_at",
     "born_in", "born_on", "age", "phone", "email", "address", "status", "current_*", "favourite_*",
@@ -147,13 +142,22 @@ class Location:
     """Location of one memory's engines; equal locations are one memory.
 
     Attributes:
-        vectors, graph: the URL of a server, or the absolute path of a folder.
+        vectors, graph: a URL, or the absolute path of a folder; `object:///` and the name of its
+            class for an engine that the caller has opened.
         journal: the absolute path of a folder.
+        given_index, given_graph: the engines that the caller has opened, and closes; two are the
+            same if they are one object.
     """
 
     vectors: str
     graph: str
     journal: str
+    given_index: Any = field(default=None, compare=False)
+    given_graph: Any = field(default=None, compare=False)
+    _given: tuple[int, int] = field(init=False, default=(0, 0))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_given", (id(self.given_index), id(self.given_graph)))
 
     @classmethod
     def find(
@@ -161,45 +165,66 @@ class Location:
         path: str | None,
         settings: Settings,
         *,
-        vectors: str | None = None,
-        graph: str | None = None,
+        vectors: object = None,
+        graph: object = None,
         journal: str | None = None,
     ) -> Self:
         """Find the location; what is not given is taken from the settings, else it is the folder.
 
         The folder is `path`, else that of the graph store if it has one, else the settings'.
 
+        Args:
+            vectors, graph: a URL, a folder or an engine, which is not checked here.
+
         Raises:
-            InvalidRecordError: a URL is not one of a supported server, or cannot be read; or the
-                path is none.
+            InvalidRecordError: a URL cannot be read, or the path is none.
         """
-        for name, where in (("vectors", vectors), ("graph", graph), ("journal", journal)):
-            if where is not None and type(where) is not str:
-                raise InvalidRecordError(
-                    field=name,
-                    value=where,
-                    reason="must be a string",
-                    hint="Give a URL or a folder, such as str(path).",
-                )
-        beside = graph if path is None and graph and not is_url(graph) else None
+        if journal is not None and type(journal) is not str:
+            raise InvalidRecordError(
+                field="journal",
+                value=journal,
+                reason="must be a string",
+                hint="Give a folder, such as str(path).",
+            )
+        where = {
+            "vectors": settings.vectors if vectors in (None, "") else vectors,
+            "graph": settings.graph if graph in (None, "") else graph,
+        }
+        given = {name: store for name, store in where.items() if not isinstance(store, str)}
+        found = {
+            name: f"object:///{type(store).__name__}" if name in given else _store(name, str(store))
+            for name, store in where.items()
+        }
         if path is None:
+            beside = "" if is_url(found["graph"]) or not graph else found["graph"]
             path = beside or settings.path or Settings().path
         folder = to_folder("path", path)
         return cls(
-            vectors=_engine("vectors", vectors or settings.vectors, VECTOR_URLS) or folder,
-            graph=_engine("graph", graph or settings.graph, GRAPH_URLS) or folder,
+            vectors=found["vectors"] or folder,
+            graph=found["graph"] or folder,
             journal=to_folder("journal", journal or settings.journal or folder),
+            given_index=given.get("vectors"),
+            given_graph=given.get("graph"),
         )
 
     @property
     def shares_vectors(self) -> bool:
         """Other hosts use the index too."""
-        return is_url(self.vectors)
+        return has_host(self.vectors)
 
     @property
     def shares_graph(self) -> bool:
         """Other hosts use the graph store too."""
-        return is_url(self.graph)
+        return has_host(self.graph)
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Names of the stores; objects of one class have the same."""
+        return self.vectors, self.graph, self.journal
+
+    def is_given(self, engine: object) -> bool:
+        """Tell whether the caller has opened an engine, and closes it."""
+        return engine is self.given_index or engine is self.given_graph
 
     def __str__(self) -> str:
         """Name the stores without secrets; the same on every host that shares them."""
@@ -215,25 +240,22 @@ def is_url(where: str) -> bool:
     return _SCHEME.match(where) is not None
 
 
+def has_host(where: str) -> bool:
+    """Tell whether this is the URL of a server; `shelf:///folder` has no host."""
+    return is_url(where) and bool(urlsplit(where).netloc)
+
+
 def without_secret(where: str) -> str:
     """Remove user, password and key from a URL."""
     return re.sub(r"(?<=://).*@", "", where, flags=re.DOTALL)
 
 
-def _engine(field: str, where: str, schemes: tuple[str, ...]) -> str:
+def _store(field: str, where: str) -> str:
+    """Check a URL or a folder, and write the latter in full; empty if `where` is."""
     scheme = _SCHEME.match(where)
     if scheme is None:
-        return where and to_folder(field, where, hint=f"Give a folder, or {_schemes(schemes)}")
-    if scheme[1] not in schemes:
-        hint = f"Give a folder, or {_schemes(schemes)}"
-        if scheme[1] == "edge":
-            hint = f"{FORMER_EDGE}, and leave `{field}` out."
-        raise InvalidRecordError(
-            field=field,
-            value=without_secret(where),
-            reason="must be the URL of a supported server",
-            hint=hint,
-        )
+        hint = f"Give a folder, or a URL such as {_EXAMPLES[field]}."
+        return where and to_folder(field, where, hint=hint)
     if not _is_clear(where):
         raise InvalidRecordError(
             field=field,
@@ -251,11 +273,8 @@ def _is_clear(url: str) -> bool:
         host, port = parts.hostname, parts.port
     except ValueError:
         return False
-    return bool(host) and port != 0 and not parts.fragment and "@" not in parts.path + parts.query
-
-
-def _schemes(schemes: tuple[str, ...]) -> str:
-    return f"a URL that begins with {', '.join(f'{one}://' for one in schemes)}."
+    has_place = bool(host) or (not parts.netloc and bool(parts.path))
+    return has_place and port != 0 and not parts.fragment and "@" not in parts.path + parts.query
 
 
 def to_folder(field: str, path: object, *, hint: str = "") -> str:
@@ -341,9 +360,11 @@ def parse_server_url(field: str, url: str, known: Mapping[str, type]) -> ServerU
         known: the options of the engine, with their types.
 
     Raises:
-        InvalidRecordError: an option is unknown, or its value is not of its type.
+        InvalidRecordError: there is no host, an option is unknown, or its value is not of its type.
     """
     parts = urlsplit(url)
+    if not parts.netloc:
+        raise InvalidRecordError(field=field, value=url, reason="must be a URL with a host")
     options: dict[str, Any] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in known:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from commonplace import InvalidRecordError, Settings
+from commonplace import InvalidRecordError, Memory, Settings
 from commonplace.settings import Location, parse_server_url
+from commonplace.testing.fakes import HashEmbedder
 
 SERVERS = Settings(vectors="qdrant://q:6333", graph="neo4j://n:7687")
 
@@ -71,15 +72,20 @@ def test_a_password_is_in_no_name() -> None:
     "given",
     [{"vectors": "neo4j://n"}, {"graph": "qdrant://q"}, {"graph": "postgres://me:secret@p/d"}],
 )
-def test_a_url_of_no_such_server_is_refused_without_its_password(given: dict[str, str]) -> None:
-    with pytest.raises(InvalidRecordError, match="must be the URL of a supported server") as caught:
-        Location.find(None, Settings(), **given)
+def test_a_url_of_no_engine_is_refused_without_its_password(
+    tmp_path: Path, given: dict[str, str]
+) -> None:
+    with pytest.raises(
+        InvalidRecordError, match="must be the URL of an installed engine"
+    ) as caught:
+        Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder(), **given)
     assert "secret" not in str(caught.value)
+    assert not (tmp_path / "memory").exists()
 
 
 def test_a_url_of_qdrant_edge_says_what_became_of_its_index() -> None:
     with pytest.raises(InvalidRecordError, match=r"0\.1\.0 .* reindex .* `vectors` out"):
-        Location.find(None, Settings(), vectors="edge:///memory")
+        Memory.open(embedder=HashEmbedder(), vectors="edge:///memory")
 
 
 def test_a_url_says_as_whom_to_ask_and_how() -> None:

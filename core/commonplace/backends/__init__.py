@@ -1,28 +1,41 @@
-"""Storage engines, one package each, and the registry that opens those of a location."""
+"""Storage engines, one package each, and the registry that opens those of a location.
+
+SQLite is the engine of folders. A URL's scheme names the engine behind it, which is an entry point
+of the group `commonplace.engines`; see `commonplace.ports.IndexEngine` and `GraphEngine`.
+"""
 
 import contextlib
+import json
 import logging
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SchemaMismatchError
+from ..errors import InvalidRecordError, SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
+from ..ports.engines import TOKENS, GraphEngine, IndexEngine, IndexSpec, check_meta
 from ..ports.models import Embedder, TokenEmbedder
 from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
-from ..settings import FORMER_EDGE, Location, Settings, is_url, parse_server_url, without_secret
+from ..settings import Location, Settings, is_url, without_secret
 
 if TYPE_CHECKING:
     from .sqlite.connection import SqliteConnection
 
 SCHEMA = "4"
-_GRAPH_OPTIONS = {"prefix": str}
-_INDEX_OPTIONS = {
-    **dict.fromkeys(("grpc_port", "shards", "replicas", "buckets", "timeout"), int),
-    **dict.fromkeys(("prefer_grpc", "quantize"), bool),
+GROUP = "commonplace.engines"
+_PORTS: dict[str, tuple[type, type]] = {
+    "vectors": (VectorIndex, IndexEngine),
+    "graph": (GraphStore, GraphEngine),
 }
+_GIVEN = "given_index"  # what the vectors of an index that is an object of the caller depend on
+_FORMER_EDGE = (
+    "Only pre-releases of commonplace-memory 0.1.0 read an index of Qdrant Edge. Records are in "
+    "memory.db: run `commonplace reindex FOLDER` once to rebuild the index in SQLite"
+)
 _log = logging.getLogger("commonplace")
 
 
@@ -56,12 +69,14 @@ def open_engines(
         lexical: the version of the lexical terms, which the index stores beside the embedder.
 
     Raises:
+        InvalidRecordError: no installed engine has the scheme of a URL, or an object lacks methods.
         SchemaMismatchError: a store was made with another embedder or schema, or the journal has
             operations for other stores.
         StoreLockedError: another process holds a store that it needs alone.
         StoreUnavailableError: a server does not answer, or a file cannot be read.
         MissingExtraError: the driver of an engine is not installed.
     """
+    _check(location)  # before anything is made
     if location.shares_vectors and not location.shares_graph:
         _log.warning(
             "The index %s is shared but the graph store %s is local to this host: other hosts will "
@@ -76,7 +91,7 @@ def open_engines(
                 what="the index engine",
                 stored="Qdrant Edge",
                 wanted="SQLite",
-                hint=f"{FORMER_EDGE}.",
+                hint=f"{_FORMER_EDGE}.",
             )
         index = open_index(stores, location, settings, embedder, lexical, stores.generation)
         opened.pop_all()
@@ -104,6 +119,7 @@ def opened_stores(
         create: make files that are missing.
         exclusive: no other process of this host uses them meanwhile.
     """
+    _check(location)
     with contextlib.ExitStack() as opened:
         yield _open_stores(location, settings, opened, create=create, exclusive=exclusive)
 
@@ -111,6 +127,7 @@ def opened_stores(
 def _open_stores(
     location: Location, settings: Settings, opened: contextlib.ExitStack, **how: bool
 ) -> OpenStores:
+    from .sqlite.checkpoints import SqliteCheckpoints
     from .sqlite.connection import SqliteConnection
     from .sqlite.journal import SqliteJournal
 
@@ -125,8 +142,17 @@ def _open_stores(
     opened.callback(journal.close)
     if not is_one_file:
         _bind(connection, journal, location)
-    if not is_url(location.graph):
-        from .sqlite.checkpoints import SqliteCheckpoints
+    graph: GraphStore
+    checkpoints: Checkpoints | None = None
+    if location.given_graph is not None:
+        graph = location.given_graph
+    elif is_url(location.graph):
+        engine: GraphEngine = _engine("graph", location.graph)
+        graph, checkpoints = engine.open_graph(location.graph, settings)
+        opened.callback(graph.close)
+        if checkpoints is not None:
+            opened.callback(checkpoints.close)
+    else:
         from .sqlite.graph import SqliteGraph
 
         if not is_one_file:
@@ -139,26 +165,12 @@ def _open_stores(
                     raise SchemaMismatchError(
                         what="the journal", stored=stored, wanted=location.journal
                     )
-        return OpenStores(
-            journal=journal,
-            graph=graph,
-            checkpoints=SqliteCheckpoints(connection),
-            connection=connection if is_one_file else None,
-        )
-    from .neo4j.checkpoints import Neo4jCheckpoints
-    from .neo4j.graph import Neo4jGraph
-
-    server = parse_server_url("graph", location.graph, _GRAPH_OPTIONS)
-    password = server.password or settings.neo4j_password
-    nodes = Neo4jGraph(
-        server.url,
-        auth=(server.user or settings.neo4j_user, password) if password else None,
-        database=server.name or None,
-        **server.options,
+    return OpenStores(
+        journal=journal,
+        graph=graph,
+        checkpoints=checkpoints or SqliteCheckpoints(connection),
+        connection=connection if is_one_file else None,
     )
-    opened.callback(nodes.close)
-    checkpoints = Neo4jCheckpoints(server.url, driver=nodes.driver)
-    return OpenStores(journal=journal, graph=nodes, checkpoints=checkpoints, connection=None)
 
 
 def open_index(
@@ -175,61 +187,62 @@ def open_index(
         SchemaMismatchError: it was made with another embedder or schema.
     """
     meta = {"embedder": embedder.id, "lexical": lexical, "schema": SCHEMA}
-    dimensions = embedder.dimensions
     token_dimensions = 0
     if isinstance(embedder, TokenEmbedder):
         token_dimensions = embedder.token_dimensions
-        meta["tokens"] = embedder.token_space
-    if not is_url(location.vectors):
-        from .sqlite.connection import SqliteConnection
-        from .sqlite.index import SqliteIndex
+        meta[TOKENS] = embedder.token_space
+    spec = IndexSpec(
+        dimensions=embedder.dimensions,
+        token_dimensions=token_dimensions,
+        meta=meta,
+        generation=generation,
+    )
+    if location.given_index is not None:
+        return _check_given(location.given_index, stores.graph, spec)
+    if is_url(location.vectors):
+        engine: IndexEngine = _engine("vectors", location.vectors)
+        return engine.open_index(location.vectors, spec, settings)
+    return _open_sqlite_index(stores, location, settings, spec)
 
-        if stores.connection is not None and location.vectors == location.graph:
-            return SqliteIndex(
-                stores.connection,
-                dimensions=dimensions,
-                token_dimensions=token_dimensions,
-                meta=meta,
-                generation=generation,
-                cache_bytes=settings.cache_bytes,
-            )
-        file = str(_index_file(location, generation))
-        connection = SqliteConnection(file)
-        try:
-            return SqliteIndex(
-                connection,
-                dimensions=dimensions,
-                token_dimensions=token_dimensions,
-                meta=meta,
-                keeps_records=True,
-                cache_bytes=settings.cache_bytes,
-            )
-        except BaseException:
-            connection.close()
-            raise
-    from .qdrant.index import QdrantIndex
 
-    given = _collection_options(location, settings, generation)
-    return QdrantIndex(**given, dimensions=dimensions, meta=meta, token_dimensions=token_dimensions)
+def _open_sqlite_index(
+    stores: OpenStores, location: Location, settings: Settings, spec: IndexSpec
+) -> VectorIndex:
+    from .sqlite.connection import SqliteConnection
+    from .sqlite.index import SqliteIndex
+
+    made_with: dict[str, Any] = {
+        "dimensions": spec.dimensions,
+        "token_dimensions": spec.token_dimensions,
+        "meta": spec.meta,
+        "cache_bytes": settings.cache_bytes,
+    }
+    if stores.connection is not None and location.vectors == location.graph:
+        return SqliteIndex(stores.connection, generation=spec.generation, **made_with)
+    connection = SqliteConnection(str(_index_file(location, spec.generation)))
+    try:
+        return SqliteIndex(connection, keeps_records=True, **made_with)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def drop_index(stores: OpenStores, location: Location, settings: Settings, generation: int) -> None:
     """Remove one generation of the index of a location; a missing one is ignored."""
-    if not is_url(location.vectors):
+    if is_url(location.vectors):
+        engine: IndexEngine = _engine("vectors", location.vectors)
+        engine.drop_index(location.vectors, generation, settings)
+        return
+    if stores.connection is not None and location.vectors == location.graph:
         from .sqlite.index import drop_points
 
-        if stores.connection is not None and location.vectors == location.graph:
-            drop_points(stores.connection, generation)
-        else:
-            file = _index_file(location, generation)
-            for one in file.parent.glob(f"{file.name}*"):
-                one.unlink()
-        if edge := _former_edge_folder(location, generation):
-            shutil.rmtree(edge)
+        drop_points(stores.connection, generation)
     else:
-        from .qdrant.collection import drop
-
-        drop(**_collection_options(location, settings, generation))
+        file = _index_file(location, generation)
+        for part in file.parent.glob(f"{file.name}*"):
+            part.unlink()
+    if edge := _former_edge_folder(location, generation):
+        shutil.rmtree(edge)
 
 
 def _former_edge_folder(location: Location, generation: int) -> Path | None:
@@ -245,15 +258,105 @@ def _index_file(location: Location, generation: int) -> Path:
     return Path(location.vectors) / name
 
 
-def _collection_options(location: Location, settings: Settings, generation: int) -> dict[str, Any]:
-    server = parse_server_url("vectors", location.vectors, _INDEX_OPTIONS)
-    name = server.name or "commonplace"
-    return {
-        "url": server.url,
-        "api_key": server.password or server.user or settings.qdrant_api_key or None,
-        "collection": name if generation == 1 else f"{name}__generation_{generation}",
-        **server.options,
-    }
+def _check(location: Location) -> None:
+    """Check that each URL has an engine, and that each given object has the methods of its port.
+
+    Raises:
+        InvalidRecordError: one has not.
+    """
+    for field, where, given in (
+        ("vectors", location.vectors, location.given_index),
+        ("graph", location.graph, location.given_graph),
+    ):
+        if given is not None:
+            _check_port(field, given)
+        elif is_url(where):
+            _engine(field, where)
+
+
+def _check_port(field: str, given: object) -> None:
+    port, _ = _PORTS[field]
+    methods = [name for name in vars(port) if not name.startswith("_")]
+    lacks = [name for name in methods if not callable(getattr(given, name, None))]
+    if lacks or isinstance(given, type):
+        hint = f"Give a URL, a folder such as str(path), or an open {port.__name__}."
+        if 0 < len(lacks) < len(methods):
+            hint = f"It lacks {', '.join(lacks)}."
+        reason = f"must be a string or a {port.__name__}"
+        raise InvalidRecordError(field=field, value=given, reason=reason, hint=hint)
+
+
+def _check_given(index: VectorIndex, graph: GraphStore, spec: IndexSpec) -> VectorIndex:
+    """Compare what a caller's index was filled with, as its graph store notes, with what is wanted.
+
+    An empty index takes any embedder.
+
+    Raises:
+        SchemaMismatchError: it was filled with another embedder.
+    """
+    wanted = {f"the index's {key}": value for key, value in spec.meta.items()}
+    wanted["dimensions"] = str(spec.dimensions)
+    noted = graph.get_meta(_GIVEN)
+    if noted is not None and any(True for _ in index.versions(None)):
+        check_meta(json.loads(noted), wanted)
+    graph.set_meta(_GIVEN, json.dumps(wanted))
+    return index
+
+
+def _engine(field: str, url: str) -> Any:
+    """Find the engine behind a URL: for `vectors` an `IndexEngine`, for `graph` a `GraphEngine`.
+
+    Raises:
+        InvalidRecordError: none is installed, or several are.
+    """
+    _, port = _PORTS[field]
+    scheme = url.partition("://")[0]
+    with contextlib.suppress(LookupError):
+        engine = _load(scheme)
+        if isinstance(engine, port):
+            return engine
+    schemes = ", ".join(f"{name}://" for name in _schemes(port))
+    hint = f"Give a folder, or a URL that begins with {schemes}."
+    if not schemes:
+        hint = (
+            "None is installed: install commonplace-memory again, as its metadata is out of date."
+        )
+    if scheme == "edge":
+        hint = f"{_FORMER_EDGE}, and leave `{field}` out."
+    reason = "must be the URL of an installed engine"
+    raise InvalidRecordError(field=field, value=without_secret(url), reason=reason, hint=hint)
+
+
+@lru_cache
+def _load(scheme: str) -> object:
+    """Make the engine of a scheme.
+
+    Raises:
+        LookupError: none is installed.
+        InvalidRecordError: several are.
+    """
+    found = {point.value: point for point in entry_points(group=GROUP) if point.name == scheme}
+    if len(found) > 1:
+        raise InvalidRecordError(
+            field="scheme",
+            value=scheme,
+            reason=f"is that of several installed engines: {', '.join(sorted(found))}",
+            hint="Uninstall all but one.",
+        )
+    if not found:
+        raise LookupError(scheme)
+    [point] = found.values()
+    return point.load()()
+
+
+def _schemes(port: type) -> list[str]:
+    """List the schemes of the installed engines that have a port, sorted."""
+    found = []
+    for scheme in sorted({point.name for point in entry_points(group=GROUP)}):
+        with contextlib.suppress(ImportError, InvalidRecordError):  # that engine is not usable
+            if isinstance(_load(scheme), port):
+                found.append(scheme)
+    return found
 
 
 def _bind(connection: "SqliteConnection", journal: Journal, location: Location) -> None:

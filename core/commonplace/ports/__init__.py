@@ -2,6 +2,7 @@
 
 from ..types import TokenEmbedding
 from .checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, State, Step, TaskWrite
+from .engines import GraphEngine, IndexEngine, IndexSpec, check_meta
 from .models import ChatModel, Embedder, TokenEmbedder
 from .snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from .stores import (
@@ -44,8 +45,11 @@ __all__ = [
     "Erased",
     "Expansion",
     "FenceRow",
+    "GraphEngine",
     "GraphStore",
     "Hit",
+    "IndexEngine",
+    "IndexSpec",
     "Journal",
     "KnownFacts",
     "Operation",
@@ -68,4 +72,5 @@ __all__ = [
     "TokenEmbedding",
     "Transactional",
     "VectorIndex",
+    "check_meta",
 ]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InvalidRecordError, SchemaMismatchError
+from ...ports.engines import check_meta, has_tokens
 from ...types import Scope
-from ..shared.vectors import check_meta, has_tokens
 from .client import RetryingClient, connect
 from .client import models as m
 

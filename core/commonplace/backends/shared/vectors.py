@@ -7,36 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InvalidVectorError, SchemaMismatchError
+from ...errors import InvalidVectorError
 from ...ports.stores import Query
 
 Tokens = NDArray[np.int8]
 
 FIELD = "tokens"  # of a payload
-TOKENS = "tokens"  # what the token vectors of an index depend on, in its meta
 _RECORDS = 512  # compared at once
 # Multiplications in one product up to which OpenBLAS uses one thread. With more it spreads over all
 # cores, and searches at once wait for each other.
 _ONE_THREAD = 2**18
 _UNIT = 127.0 * 127.0
-
-
-def check_meta(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> None:
-    """Compare what the vectors of an index depend on with what is wanted now.
-
-    Other token vectors, or none, are no reason to refuse it: it is used without (`has_tokens`).
-
-    Raises:
-        SchemaMismatchError: they differ; names the first difference by key.
-    """
-    for what in sorted({*stored, *wanted} - {TOKENS}, key=lambda one: (one != "embedder", one)):
-        if stored.get(what) != wanted.get(what):
-            raise SchemaMismatchError(what=what, stored=stored.get(what), wanted=wanted.get(what))
-
-
-def has_tokens(stored: Mapping[str, Any], wanted: Mapping[str, str]) -> bool:
-    """Tell whether the token vectors of an index are those that are wanted now."""
-    return TOKENS in wanted and stored.get(TOKENS) == wanted[TOKENS]
 
 
 def checked(vectors: Sequence[Sequence[float]], dimensions: int) -> list[list[float]]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import StoreUnavailableError
+from ...ports.engines import check_meta, has_tokens
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
 from ..shared import rows
@@ -23,8 +24,6 @@ from ..shared.vectors import (
     Tokens,
     asked_tokens,
     best_of_each,
-    check_meta,
-    has_tokens,
     to_late,
     to_table,
     to_tokens,
