@@ -37,7 +37,12 @@ TWINS = ".ci/async_twins.py"
 TYPED = ["core/commonplace", "adapters", "noxfile.py", "examples", TWINS]
 
 CORE = "core/tests"
-EMBEDDED = ["integrations_tests/backends", "integrations_tests/cli", "integrations_tests/docs"]
+EMBEDDED = [
+    "integrations_tests/backends",
+    "integrations_tests/cli",
+    "integrations_tests/docs",
+    "integrations_tests/elsewhere",
+]
 ON_ANY_ENGINE = [  # whole memories, on each set of engines
     "integrations_tests/crash",
     "integrations_tests/test_extraction.py",
@@ -47,17 +52,8 @@ ON_ANY_ENGINE = [  # whole memories, on each set of engines
 ]
 SERVERS = ["integrations_tests/servers", "integrations_tests/cli/test_servers.py", *ON_ANY_ENGINE]
 BOTH = "shared or on_servers or test_servers"  # files whose tests need both servers
-ENGINES = {
-    "embedded": (
-        "",
-        "integrations_tests/backends",
-        *ON_ANY_ENGINE,
-        "-m",
-        "not external_service",
-    ),
-    "neo4j": ("[cli,neo4j,qdrant]", *SERVERS, "-k", f"neo4j or {BOTH}"),
-    "qdrant": ("[cli,neo4j,qdrant]", *SERVERS, "-k", f"qdrant or {BOTH}"),
-}
+SERVER_ENGINES = list(PROJECT["tool"]["commonplace"]["engines"])
+EMBEDDED_ONLY = ("integrations_tests/backends", *ON_ANY_ENGINE, "-m", "not external_service")
 
 
 def group(*names: str) -> list[str]:
@@ -265,13 +261,16 @@ def resolve(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("engines", list(ENGINES))
+@nox.parametrize("engines", ["embedded", *SERVER_ENGINES])
 def backends(session: nox.Session, engines: str) -> None:
     """Test one set of engines: the shared contracts, and whole memories on it."""
-    extra, *where = ENGINES[engines]
-    servers = () if engines == "embedded" else group("servers", "qdrant")
-    session.install("-e", f".{extra}", *group("test"), *servers)
-    session.run("pytest", *where, *session.posargs)
+    if engines == "embedded":
+        session.install("-e", ".", *group("test"))
+        session.run("pytest", *EMBEDDED_ONLY, *session.posargs)
+        return
+    extras = ",".join(["cli", *SERVER_ENGINES])
+    session.install("-e", f".[{extras}]", *group("test", "servers", "qdrant"))
+    session.run("pytest", *SERVERS, "-k", f"{engines} or {BOTH}", *session.posargs)
 
 
 def check_apart(session: nox.Session, name: str) -> None:

@@ -1,15 +1,25 @@
 """Engines of a test: the embedded ones, or servers in their place, also in child processes."""
 
 import os
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import pytest
 
 from commonplace.settings import Location
 
-ENGINES = ("embedded", "neo4j+qdrant")
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+_WITH_PORT = {
+    port: [name for name, one in PROJECT["tool"]["commonplace"]["engines"].items()
+           if port in one["ports"]]
+    for port in ("GraphStore", "VectorIndex")
+}  # fmt: skip
+# All in one file, and every graph store with every index on servers.
+ENGINES = ("embedded", *map("+".join, product(_WITH_PORT["GraphStore"], _WITH_PORT["VectorIndex"])))
 # By name only: "neo4j+folder", and "folders", where graph and index have a file each.
 _GRAPH, _VECTORS, _FOLDERS = "TEST_GRAPH", "TEST_VECTORS", "TEST_INDEX_FOLDER"
 _find: Callable[..., Location] = Location.find

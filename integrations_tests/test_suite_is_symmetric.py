@@ -1,4 +1,4 @@
-"""One word, five places: an adapter's folder, extra, contract entry, test, example, README row."""
+"""One word, several places: each adapter and each engine is named wherever it belongs."""
 
 import tomllib
 from pathlib import Path
@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 LINTER = PROJECT["tool"]["importlinter"]
+ENGINES = PROJECT["tool"]["commonplace"]["engines"]
 ADAPTERS = sorted(
     path.name.removeprefix("commonplace_") for path in (ROOT / "adapters").glob("commonplace_*")
 )
@@ -36,6 +37,35 @@ def test_an_adapter_is_in_every_place_its_word_belongs(adapter: str):
         line.startswith("|") and f"`{package}`" in line and f"`{adapter}`" in line
         for line in readme.splitlines()
     )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_is_in_every_place_its_word_belongs(engine: str):
+    declared = ENGINES[engine]
+    package = f"commonplace.backends.{engine}"
+    opened_by = PROJECT["project"]["entry-points"]["commonplace.engines"]
+    fenced = next(one for one in LINTER["contracts"] if one["name"].startswith("a driver "))
+    pins = (ROOT / "constraints.txt").read_text("utf-8").replace("-", "_")
+    configurations = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    design = (ROOT / "docs" / "design.md").read_text("utf-8").splitlines()
+
+    assert engine in EXTRAS
+    assert engine in [scheme for scheme, value in opened_by.items() if value.startswith(package)]
+    assert declared["driver"] in fenced["forbidden_modules"]
+    assert f"{package}.* -> {declared['driver']}" in fenced["ignore_imports"]
+    assert f"\n{declared['driver']}==" in pins
+    assert f"\n  {engine}:\n" in (ROOT / "compose.yaml").read_text("utf-8")
+    assert (ROOT / "integrations_tests" / "servers" / f"test_{engine}.py").is_file()
+    assert f"| {declared['shown']} | `{engine}` |" in configurations
+    for port in declared["ports"]:
+        [row] = [line for line in design if line.startswith(f"| `{port}` |")]
+        assert engine in row.lower()
+
+
+def test_every_scheme_belongs_to_an_engine_of_the_table():
+    values = PROJECT["project"]["entry-points"]["commonplace.engines"].values()
+
+    assert {value.split(":")[0].rpartition(".")[2] for value in values} == set(ENGINES)
 
 
 def test_all_holds_every_extra_that_a_program_uses():
