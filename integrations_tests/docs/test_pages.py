@@ -9,10 +9,10 @@ from .pages import ROOT
 
 PACKAGES = {
     "commonplace": None,
-    "commonplace_agentscope": "agentscope",
-    "commonplace_langgraph": "langgraph",
-    "commonplace_mem0": "mem0",
-    "commonplace_strands": "strands",
+    **{
+        path.name: path.name.removeprefix("commonplace_")
+        for path in (ROOT / "adapters").glob("commonplace_*")
+    },
 }
 
 
