@@ -8,6 +8,7 @@ character in a text is not noticed: SQLite keeps no checksums.
 import contextlib
 import itertools
 import json
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -65,6 +66,8 @@ _TIMES = {
 }  # fmt: skip
 _JSON = {"metadata", "conflicts", "deltas", "versions", "payload"}
 _KINDS = get_args(Kind)
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+_POINTS = re.compile(r"point(_\d+)?", re.ASCII)
 _IS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _MOST_WEIGHT = 1000.0
 _UNIT = 1e-3  # that the square of a vector's length may differ from 1
@@ -82,7 +85,7 @@ class TableSalvage:
 
     Attributes:
         read: rows that are in the new file.
-        lost: rows that are not, as far as they can be counted.
+        lost: rows that are not; 0 where rows were lost that cannot be counted.
         complete: nothing of the table was unreadable or left out.
     """
 
@@ -230,9 +233,7 @@ def _copy_all(
     new.execute("BEGIN IMMEDIATE")
     names = [
         str(name)
-        for (name,) in new.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        )
+        for (name,) in new.execute(_TABLES)
         if name not in _DERIVED
     ]
     ordered = sorted(names, key=lambda name: (name not in _FIRST, name))
@@ -245,15 +246,28 @@ def _copy_all(
         new.execute(_COUNT_CHANGES.format(point=points))
     namespaces.rebuild(new)
     new.execute("COMMIT")
-    return [
-        TableSalvage(
+    for name, number in dropped.items():
+        copied = found[name]
+        is_countable = copied.complete or copied.lost
+        found[name] = TableSalvage(
             table=name,
-            read=one.read - dropped.get(name, 0),
-            lost=one.lost + dropped.get(name, 0),
-            complete=one.complete and not dropped.get(name),
+            read=copied.read - number,
+            lost=copied.lost + number if is_countable else 0,
+            complete=copied.complete and not number,
         )
-        for name, one in sorted(found.items())
-    ]
+    return [found[name] for name in sorted(found)] + _unusable_points(damaged, lengths)
+
+
+def _unusable_points(damaged: Connection, lengths: Mapping[str, int]) -> list[TableSalvage]:
+    """Count the vectors whose embedder is unknown, which are not copied."""
+    lost = []
+    for (name,) in damaged.execute(_TABLES).fetchall():
+        if _POINTS.fullmatch(name) and name not in lengths:
+            number = 0
+            with contextlib.suppress(sqlite3.DatabaseError):
+                number = _count(damaged, name)
+            lost.append(TableSalvage(table=name, read=0, lost=number, complete=False))
+    return lost
 
 
 class _TableCopy:
@@ -440,7 +454,9 @@ def _is_sound_meta(key: str, value: str) -> bool:
 
 def _is_sound_point(row: Mapping[str, Any], dimensions: int) -> bool:
     """Tell whether the index can load a point: a damaged one would make every search fail."""
-    vector = np.frombuffer(row["vector"], "<f4").astype(np.float64)
+    with np.errstate(all="ignore"):  # damaged numbers may be infinite or none at all
+        vector = np.frombuffer(row["vector"], "<f4").astype(np.float64)
+        squared_length = float(np.dot(vector, vector))
     if len(row["terms"]) != len(row["weights"]) or len(vector) != dimensions:
         return False
     terms, weights = np.frombuffer(row["terms"], "<u4"), np.frombuffer(row["weights"], "<f4")
@@ -449,7 +465,7 @@ def _is_sound_point(row: Mapping[str, Any], dimensions: int) -> bool:
         and 0 <= row["words"] < 2**31
         and bool((terms[1:] > terms[:-1]).all())
         and bool(((weights > 0) & (weights < _MOST_WEIGHT)).all())
-        and abs(float(np.dot(vector, vector)) - 1) < _UNIT
+        and abs(squared_length - 1) < _UNIT
     )
 
 
