@@ -163,12 +163,12 @@ class SchemaMismatchError(CommonplaceError, ValueError):
 
 
 class StoreLockedError(CommonplaceError, BlockingIOError):
-    """Another process holds a store that is needed alone."""
+    """Another process uses a store that one of the two needs alone."""
 
     def __init__(self, *, path: str, holder: str) -> None:
         super().__init__(
-            f"The store {path!r} is held by {holder}, and what was asked needs it alone. Close it "
-            "there, and try again."
+            f"The store {path!r} is in use by {holder}, and cannot be shared now. Close it there, "
+            "or wait and try again."
         )
 
 

@@ -1,5 +1,6 @@
 """The embedded graph store: the contract, and what only a file has."""
 
+import contextlib
 import itertools
 import os
 import re
@@ -222,7 +223,58 @@ def test_others_may_open_the_file_but_not_alone(file: SqliteConnection):
 
     assert (beside, file.get_meta("written")) == ("opened", "False")
     assert file.path in alone
-    assert "needs it alone" in alone
+    assert "cannot be shared now" in alone
+
+
+_HOLD = """
+import sys
+from commonplace.backends.sqlite.connection import SqliteConnection
+SqliteConnection(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
+def test_a_file_that_others_have_open_names_their_processes(tmp_path: Path):
+    path = str(tmp_path / "memory.db")
+    words = [sys.executable, "-c", _HOLD, path, "--key=secret"]
+    with contextlib.ExitStack() as stack:
+        holders = [
+            stack.enter_context(
+                subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )
+            for _ in range(4)
+        ]
+        assert [holder.stdout.readline() for holder in holders] == [b"open\n"] * 4
+        with pytest.raises(StoreLockedError) as refused:
+            SqliteConnection(path, exclusive=True)
+        for holder in holders:
+            holder.communicate()
+
+    told = str(refused.value)
+    named = [f"process {holder.pid} ('{sys.executable} -c " in told for holder in holders]
+    assert (named.count(True), " and 1 more, and cannot be shared now" in told) == (3, True)
+    assert "secret" not in told
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who holds a lock")
+def test_a_file_that_this_process_has_open_says_so(file: SqliteConnection):
+    with pytest.raises(StoreLockedError, match="is in use by this process, and cannot be shared"):
+        SqliteConnection(file.path, exclusive=True)
+
+
+def test_a_lock_whose_holder_is_unknown_is_told_all_the_same(
+    file: SqliteConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    locks = "commonplace.backends.sqlite.file_lock._LOCKS"
+    of_another_container = tmp_path / "locks"
+    number = Path(f"{file.path}.lock").stat().st_ino
+    of_another_container.write_text(f"1: FLOCK  ADVISORY  READ 0 00:00:{number} 0 EOF\n")
+    for known in (tmp_path / "none", of_another_container):
+        monkeypatch.setattr(locks, known)
+        with pytest.raises(StoreLockedError, match="is in use by another process, and"):
+            SqliteConnection(file.path, exclusive=True)
 
 
 def test_a_file_that_is_open_alone_is_opened_by_nobody_else(tmp_path: Path):
@@ -231,7 +283,8 @@ def test_a_file_that_is_open_alone_is_opened_by_nobody_else(tmp_path: Path):
     said = opened_elsewhere(path)
     alone.close()
 
-    assert [f"{path}.lock' is held by another process" in line for line in said] == [True] * 2
+    holder = f"process {os.getpid()} ('" if sys.platform == "linux" else "another process"
+    assert [f"{path}' is in use by {holder}" in line for line in said] == [True] * 2
     assert opened_elsewhere(path) == ["opened", "opened"]
 
 

@@ -446,9 +446,7 @@ def test_damage_at_random_places_never_fails_and_makes_nothing_up(
             most = 2 * places if kind == "block" else 0
             made_up = {one: found - before[one] for one, found in after.items() if one in read}
             assert sum(map(len, made_up.values())) <= most, report
-            assert bool(report.lost) == any(
-                after.get(one) != before[one] for one in report.read
-            )
+            assert bool(report.lost) == any(after.get(one) != before[one] for one in report.read)
         with opened(target) as memory:
             for user in users(3):
                 for record in memory.list(user, limit=1000).records:

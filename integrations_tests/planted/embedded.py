@@ -55,7 +55,7 @@ FAULTS = (
         name="deleted-file-written",
         what="A file that somebody deleted is written to, where nobody finds it",
         file=f"{SQLITE}/connection.py",
-        old="if _identity(self.path) != self._file:",
+        old="if file != self._file:",
         new="if self._file is None:",
         tests=(f"{_TESTS}/test_hazards.py", "-k", "deleted_is_closed"),
     ),

@@ -277,7 +277,9 @@ class SqliteConnection:
 
     def _check_file(self) -> None:
         """Refuse to read and write a file that somebody has deleted: nobody would ever find it."""
-        if _identity(self.path) != self._file:
+        with translated(self.path):
+            file = _identity(self.path)
+        if file != self._file:
             reason = "somebody deleted or replaced it. Close the memory and open it again"
             raise StoreUnavailableError(store=self.path, reason=reason)
 
@@ -571,7 +573,7 @@ def _check_schema(connection: Connection) -> None:
 
 _LITTLE_SPACE = 2**20  # of a full disk; a failed write may have given back what it took
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
-_PERMIT = "give a folder that this process may make and write to"
+_PERMIT = "let this process read and write that folder, or give another"
 _NOT_ALLOWED = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR,
 )  # fmt: skip
@@ -623,7 +625,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     """Return what tells a file from any other; None if there is none."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
 

@@ -23,6 +23,10 @@ _NETWORK = {
     "glusterfs", "lustre", "ncpfs", "nfs", "nfs4", "smb2", "smb3", "smbfs",
 }  # fmt: skip
 _MOUNTS = Path("/proc/self/mountinfo")
+_LOCKS = Path("/proc/locks")
+_SHOWN_HOLDERS = 3
+_SHOWN_WORDS = 3  # of a command line: further ones may be secret
+_SHOWN_CHARACTERS = 80
 
 
 def make_file(path: Path, fill: Callable[[Connection], None], *, create: bool) -> None:
@@ -139,8 +143,9 @@ class ProcessLock:
         try:
             _lock(self._descriptor, shared=shared)
         except OSError as error:
+            holder = _holder_of(self._descriptor)
             os.close(self._descriptor)
-            raise StoreLockedError(path=path, holder="another process") from error
+            raise StoreLockedError(path=path.removesuffix(".lock"), holder=holder) from error
         _held.add(self)
 
     def is_of(self, path: Path) -> bool:
@@ -164,8 +169,35 @@ class ProcessLock:
             with contextlib.suppress(PermissionError):
                 path.unlink(missing_ok=True)
         else:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the folder is read-only: the file does no harm
+                path.unlink(missing_ok=True)
             self.release()
+
+
+def _holder_of(descriptor: int) -> str:
+    """Name the processes that hold a lock on an open file, where the platform tells."""
+    file = os.fstat(descriptor)
+    place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    try:
+        lines = [line.split() for line in _LOCKS.read_text().splitlines()]
+    except OSError:
+        return "another process"
+    # "5: FLOCK  ADVISORY  WRITE 4890 fe:00:10002497 0 EOF"; one that waits has an arrow.
+    pids = {int(line[-4]) for line in lines if line[-3:-2] == [place] and "->" not in line}
+    names = [_process_name(pid) for pid in sorted(pids) if pid > 0]  # of other containers: 0
+    more = f" and {len(names) - _SHOWN_HOLDERS} more" if len(names) > _SHOWN_HOLDERS else ""
+    return ", ".join(names[:_SHOWN_HOLDERS]) + more or "another process"
+
+
+def _process_name(pid: int) -> str:
+    if pid == os.getpid():
+        return "this process"
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace").split("\0")
+    except OSError:
+        return f"process {pid}"
+    shown = " ".join(command[:_SHOWN_WORDS]).strip()[:_SHOWN_CHARACTERS]
+    return f"process {pid} ({shown!r})" if shown else f"process {pid}"
 
 
 _held: "weakref.WeakSet[ProcessLock]" = weakref.WeakSet()

@@ -231,11 +231,7 @@ def _copy_all(
     new.execute("PRAGMA synchronous = OFF")  # the whole file is synced at the end
     new.execute("PRAGMA cache_size = -100000")  # KiB; the indexes are written in no order
     new.execute("BEGIN IMMEDIATE")
-    names = [
-        str(name)
-        for (name,) in new.execute(_TABLES)
-        if name not in _DERIVED
-    ]
+    names = [str(name) for (name,) in new.execute(_TABLES) if name not in _DERIVED]
     ordered = sorted(names, key=lambda name: (name not in _FIRST, name))
     found: dict[str, TableSalvage] = {}
     for name in ordered:
