@@ -1,5 +1,6 @@
 """The commands do what they say, say what they did, and end with the right exit code."""
 
+import contextlib
 import hashlib
 import importlib
 import json
@@ -11,11 +12,12 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
-from commonplace import Memory, MissingExtraError, Scope, Settings
+from commonplace import Fact, Memory, MissingExtraError, Relation, Scope, Settings
 from commonplace.backends import opened_stores
 from commonplace.cli import app as importers
-from commonplace.cli import arguments
+from commonplace.cli import arguments, operators
 from commonplace.errors import InvalidRecordError
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, TaskWrite
 from commonplace.ports.snapshot import RecordRow
@@ -147,6 +149,65 @@ def test_a_copy_says_when_the_target_went_its_own_way(run, lived: Path, tmp_path
     assert "memories, deleted ones included: 91, DIFFERENT, the source has 90" in done.stdout
     with opened(tmp_path / "copy") as memory:
         assert [one.text for one in memory.list(ALICE).records] == ["written in the copy"]
+
+
+def copy_while(run, lived: Path, monkeypatch: pytest.MonkeyPatch, change) -> list[Result]:
+    """Copy a memory that is written to after its rows were read; copy again, and elsewhere."""
+
+    @contextlib.contextmanager
+    def progress():
+        seen = set()
+
+        def tell(stage: str, *_: object) -> None:
+            if stage == "graph" and not seen:
+                seen.add(stage)
+                with opened(lived) as memory:
+                    change(memory)
+
+        yield tell
+
+    with monkeypatch.context() as patch:
+        patch.setattr(operators, "progress", progress)
+        first = run("copy", lived, "copy")
+    return [first, run("copy", lived, "copy"), run("copy", lived, "other")]
+
+
+def test_a_copy_that_missed_writes_is_right_when_it_is_run_again_as_it_says(
+    run, lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def change(memory: Memory) -> None:
+        for user in users(5):
+            *_, oldest, second, third = memory.list(user, kinds=["fact"]).records
+            memory.add(f"{user.user_id} wrote meanwhile", user)
+            memory.update(oldest.id, "was changed meanwhile", user)
+            memory.delete(second.id, user)
+            memory.add(third.text, user)
+            moved = Relation(subject="Ann", predicate="lives_in", object="Riga")
+            memory.add(Fact(text="Ann lives in Riga", relations=(moved,)), user)
+
+    first, again, other = copy_while(run, lived, monkeypatch, change)
+
+    assert (first.exit_code, again.exit_code, other.exit_code) == (1, 0, 0), again.output
+    assert "Stop what writes to them and run the same command again." in first.stderr
+    assert "DIFFERENT" not in again.stdout
+    for place in ("lived", "copy"):
+        assert run("export", place, f"{place}.jsonl").exit_code == 0
+    assert Path("lived.jsonl").read_bytes() == Path("copy.jsonl").read_bytes()
+    with opened(lived) as one, opened(tmp_path / "copy") as copied:
+        assert reads(copied) == reads(one)
+
+
+def test_a_copy_that_missed_an_erasure_needs_an_empty_place_as_it_says(
+    run, lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    first, again, other = copy_while(
+        run, lived, monkeypatch, lambda memory: memory.forget(users(1)[0])
+    )
+
+    assert (first.exit_code, again.exit_code, other.exit_code) == (1, 1, 0), again.output
+    assert "If they still differ, copy into another, empty place." in again.stderr
+    with opened(lived) as one, opened(tmp_path / "other") as copied:
+        assert reads(copied) == reads(one)
 
 
 def test_a_copy_refuses_while_writes_of_the_source_wait(

@@ -35,9 +35,10 @@ def backup(
     require_memory(location)
     source = Path(location.graph) / DATABASE
     if file.is_dir() or (file.exists() and (not replace or file.samefile(source))):
-        raise CannotMoveError(
-            store=str(file), reason="is there already", hint="Give the name of a new file."
-        )
+        hint = "Give the name of a new file."
+        if file.is_file() and not file.samefile(source):
+            hint = "Give the name of a new file, or --replace (replace=True) to replace this one."
+        raise CannotMoveError(store=str(file), reason="is there already", hint=hint)
     with drafted(file) as draft:
         integrity.backup(source, draft, partial(progress, "backup") if progress else None)
     return file.stat().st_size

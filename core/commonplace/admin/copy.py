@@ -73,8 +73,9 @@ class CopyReport:
 def copy(source: Memory, target: Memory, *, progress: Progress | None = None) -> CopyReport:
     """Copy all memories and checkpoints into an empty location, or go on with such a copy.
 
-    Vectors are reused when both have the same embedder, else computed anew. Nothing should write to
-    either meanwhile.
+    Vectors are reused when both have the same embedder, else computed anew. What is written to the
+    source meanwhile may be missing: then the copy is not complete, and copying again adds it. What
+    was forgotten or written in the target meanwhile needs a new, empty target.
 
     Raises:
         CannotMoveError: writes of the source are not finished, or the target holds something else.
@@ -188,13 +189,15 @@ def copy_rows(
         vectors_of=vectors_of,
         progress=progress,
     )
-    return CopyReport(
+    report = CopyReport(
         source=digest(read(""), stage="check source", total=total, progress=progress),
         target=digest(engines.graph.dump(), stage="check target", total=total, progress=progress),
         backfill=filled,
         indexed=dict(engines.graph.versions(None)) == dict(engines.index.versions(None)),
         dead=dead,
     )
+    _note(engines.graph, name, "")  # a copy that is run again adds what was written meanwhile
+    return report
 
 
 def _start(name: str, target: Memory, graph: GraphStore) -> str:

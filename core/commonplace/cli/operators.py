@@ -322,5 +322,9 @@ def _show_copy(done: admin.CopyReport, *, as_json: bool) -> None:
     if done.dead:
         say(f"{done.dead} dead letters stay with the source.", style="yellow")
     if not done.complete:
-        say("The copies differ: somebody wrote meanwhile, or the target is in use.", style="red")
+        say(
+            "The copies differ, as one of them was written to meanwhile. Stop what writes to them "
+            "and run the same command again. If they still differ, copy into another, empty place.",
+            style="red",
+        )
         raise typer.Exit(FAILURE)

@@ -187,6 +187,7 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
             for v in one.versions
         ],
     )
+    connection.execute("DELETE FROM recall WHERE record = ?", (record.id,))
     connection.executemany(
         "INSERT OR IGNORE INTO recall VALUES (?, ?)",
         [(record.id, rows.to_micros(at)) for at in one.recalls],

@@ -84,6 +84,19 @@ _QUESTIONS: Sequence[dict[str, Any]] = (
 )
 
 
+def later_changes() -> list[Put | Remove]:
+    """Make changes to what `fill` stored, and additions to it."""
+    return [
+        put("turn 2", 21, TALK, in_session=True),
+        put("lima", 22, relations=[lives("Ann", "Lima", valid_from=LATE)]),
+        remove("paris", 23),
+        update("tea", 24, text="tea again", relations=[likes("Ann", "tea")]),
+        update("too", 25, votes=1),
+        remove("again", 26),
+        put("new", 27, BOB, relations=[likes("Ann", "tea"), likes("Zoe", "Ann")]),
+    ]
+
+
 def _copy(rows: Sequence[SnapshotRow], graph: GraphStore, size: int = 5) -> None:
     for start in range(0, len(rows), size):
         graph.load(rows[start : start + size])
@@ -155,20 +168,25 @@ class SnapshotContract:
     def test_later_changes_do_the_same(self, graph: GraphStore, other: GraphStore) -> None:
         fill(graph)
         _copy(list(graph.dump()), other)
-        later: list[Put | Remove] = [
-            put("turn 2", 21, TALK, in_session=True),
-            put("lima", 22, relations=[lives("Ann", "Lima", valid_from=LATE)]),
-            remove("paris", 23),
-            update("tea", 24, text="tea again", relations=[likes("Ann", "tea")]),
-            update("too", 25, votes=1),
-            remove("again", 26),
-            put("new", 27, BOB, relations=[likes("Ann", "tea"), likes("Zoe", "Ann")]),
-        ]
-
-        assert [other.apply([one]) for one in later] == [graph.apply([one]) for one in later]
+        for change in later_changes():
+            assert other.apply([change]) == graph.apply([change])
         assert read_all(other) == read_all(graph)
         assert other.erase(ALICE, 40) == graph.erase(ALICE, 40)
         assert list(other.dump()) == list(graph.dump())
+
+    def test_a_repeated_load_brings_what_has_changed_since(
+        self, graph: GraphStore, other: GraphStore
+    ) -> None:
+        fill(graph)
+        removed, changed = (ALICE.record_id("fact", key) for key in ("paris", "tea"))
+        graph.log_access(ALICE, [removed], START)
+        _copy(list(graph.dump()), other)
+        graph.apply(later_changes())
+        graph.log_access(ALICE, [changed], LATE)
+        _copy(list(graph.dump()), other)
+
+        assert list(other.dump()) == list(graph.dump())
+        assert read_all(other) == read_all(graph)
 
     def test_changes_that_come_late_are_refused_as_before(
         self, graph: GraphStore, other: GraphStore
