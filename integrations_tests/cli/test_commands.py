@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -14,8 +15,9 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from commonplace import Fact, Memory, MissingExtraError, Relation, Scope, Settings
+from commonplace import Backlog, Fact, Memory, MissingExtraError, Relation, Scope, Settings, admin
 from commonplace.backends import opened_stores
+from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.cli import app as importers
 from commonplace.cli import arguments, operators
 from commonplace.errors import InvalidRecordError
@@ -27,6 +29,10 @@ from commonplace.testing.contracts.graph import put
 from .populated import GONE, embedder_of, opened, reads, users
 
 ALICE = Scope(user_id="alice")
+
+
+def opened_place(place: str) -> AbstractContextManager[Memory]:
+    return arguments.opened(place, embedder_of("sentence-encoder"))
 
 
 def engines(memory: Memory):
@@ -333,6 +339,44 @@ def test_doctor_is_content_with_a_sound_memory(run, lived: Path):
         "memories, deleted ones included: 90\nmemories: 85\nmemories in the index: 85\n"
         "pending writes: 0\nAll is well.\n"
     )
+
+
+@pytest.mark.parametrize("place", ["lived", "graph=graph,vectors=vectors"])
+def test_doctor_is_content_while_another_process_writes(
+    run, lived: Path, monkeypatch: pytest.MonkeyPatch, place: str
+):
+    if place != "lived":
+        assert run("copy", lived, place).exit_code == 0
+    versions = SqliteGraph.versions
+    writes: list[subprocess.CompletedProcess[str]] = []
+
+    def versions_before_a_write(graph: SqliteGraph, scope: Scope | None):
+        yield from versions(graph, scope)
+        if not writes:
+            writes.append(in_another_process("add", place, "meanwhile", "--user", "alice"))
+
+    monkeypatch.setattr(SqliteGraph, "versions", versions_before_a_write)
+    with opened_place(place) as memory:
+        during = admin.examine(memory)
+        after = admin.examine(memory)
+
+    assert [write.returncode for write in writes] == [0]
+    assert during.is_healthy
+    assert (during.counts["live"], after.counts["live"]) == (85, 86)
+
+
+def test_doctor_calls_no_write_pending_that_was_accepted_meanwhile(
+    lived: Path, monkeypatch: pytest.MonkeyPatch
+):
+    flush = Memory.flush
+
+    def flush_before_a_write(memory: Memory, timeout: float = 10.0) -> Backlog:
+        flush(memory, timeout)
+        return Backlog(pending=1, dead=0)
+
+    monkeypatch.setattr(Memory, "flush", flush_before_a_write)
+    with opened(lived) as memory:
+        assert admin.examine(memory).is_healthy
 
 
 @pytest.mark.parametrize("what", ["missing", "outdated", "orphans"])

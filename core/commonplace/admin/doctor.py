@@ -1,15 +1,20 @@
 """Health check of a memory: its files, backlog and dead letters, and whether its stores agree."""
 
+import contextlib
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..memory import Memory
+from ..ports.stores import Engines, Transactional
 from ..settings import Location
 from ..types import DeadLetter
 from .database_files import database_files, require_memory
 from .serialization import TABLES, table_of
+
+_SETTLE_SECONDS = 1.0  # for writes that one store has and the other does not have yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +22,8 @@ class Health:
     """State of a memory.
 
     Attributes:
-        pending: accepted writes that are not applied. dead: those that cannot be, oldest first.
+        pending: accepted writes that keep waiting; 0 while each is applied soon.
+        dead: writes that cannot be applied, oldest first.
         counts: rows in the graph store by table; `live` counts the records without tombstones.
         indexed: records in the index.
         missing, outdated, orphans: ids of records that the index lacks, has in another version,
@@ -61,21 +67,54 @@ def check_files(location: Location) -> dict[Path, list[str]]:
 def examine(memory: Memory, *, timeout: float = 10.0) -> Health:
     """Examine all that a memory holds, over all scopes; of its files, see `check_files`.
 
+    Other processes may write meanwhile: stores in one database are read at one moment, and records
+    that differ are looked at again a second later, before they are reported.
+
     Args:
-        timeout: seconds to wait for accepted writes before.
+        timeout: seconds to wait for accepted writes first.
     """
-    left = memory.flush(timeout)
     engines = memory._runtime.engines
+    waiting = {operation.id for operation in engines.journal.pending()}
+    left = memory.flush(timeout)
+    are_applied = waiting.isdisjoint(operation.id for operation in engines.journal.pending())
     counts: Counter[str] = Counter(dict.fromkeys((*TABLES, "live"), 0))
-    counts.update(map(table_of, engines.graph.dump()))
-    live, indexed = dict(engines.graph.versions(None)), dict(engines.index.versions(None))
+    with _at_one_moment(engines) as stores:
+        counts.update(map(table_of, stores.graph.dump()))
+        live, indexed = dict(stores.graph.versions(None)), dict(stores.index.versions(None))
     counts["live"] = len(live)
+    differing = _differing(live, indexed)
+    if differing:
+        time.sleep(_SETTLE_SECONDS)
+        with _at_one_moment(engines) as stores:
+            again = _differing(dict(stores.graph.versions(None)), dict(stores.index.versions(None)))
+        differing &= again
     return Health(
-        pending=left.pending,
+        pending=0 if are_applied else left.pending,
         dead=memory.dead_letters(),
         counts=counts,
         indexed=len(indexed),
-        missing=sorted(live.keys() - indexed.keys()),
-        outdated=sorted(one for one in live.keys() & indexed.keys() if live[one] != indexed[one]),
-        orphans=sorted(indexed.keys() - live.keys()),
+        missing=sorted(id_ for id_, _, found in differing if found is None),
+        outdated=sorted(id_ for id_, wanted, found in differing if None not in (wanted, found)),
+        orphans=sorted(id_ for id_, wanted, _ in differing if wanted is None),
     )
+
+
+@contextlib.contextmanager
+def _at_one_moment(engines: Engines) -> Iterator[Engines]:
+    """Provide the stores as of one moment where they can be read so, else as they are."""
+    if isinstance(engines, Transactional):
+        with engines.snapshot() as snapshot:
+            yield snapshot
+    else:
+        yield engines
+
+
+def _differing(
+    live: Mapping[str, int], indexed: Mapping[str, int]
+) -> set[tuple[str, int | None, int | None]]:
+    """List the ids of records with different versions in graph store and index, and these."""
+    return {
+        (id_, live.get(id_), indexed.get(id_))
+        for id_ in live.keys() | indexed.keys()
+        if live.get(id_) != indexed.get(id_)
+    }

@@ -7,6 +7,7 @@ fix, and other `CommonplaceError`s for a permanent one. A method that touches a 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
@@ -687,6 +688,9 @@ class Transactional(Protocol):
         Raises:
             StoreUnavailableError: the disk is full or fails; nothing has changed.
         """
+
+    def snapshot(self) -> "AbstractContextManager[Engines]":
+        """Provide the engines as of one moment, to read from while others write."""
 
     def finish_erasures(self, *, is_idle: bool) -> None:
         """Remove the bytes of erased text that an erasure has left; to be called now and then.

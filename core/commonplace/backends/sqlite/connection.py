@@ -512,15 +512,7 @@ class SqliteEngines(Engines):
 
         def change(connection: Connection) -> T:
             handles.append(handle := TransactionHandle(connection))
-            return work(
-                replace(
-                    self,
-                    index=_bound(self.index, handle),
-                    graph=_bound(self.graph, handle),
-                    journal=_bound(self.journal, handle),
-                    checkpoints=_bound(self.checkpoints, handle),
-                )
-            )
+            return work(self._bound_to(handle))
 
         done = self.connection.write(change)
         if handles[-1].truncates:
@@ -529,6 +521,12 @@ class SqliteEngines(Engines):
                 self.connection.finish_erasures(is_idle=False)
         return done
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Engines]:
+        """Provide the engines as of one moment, to read from while others write."""
+        with self.connection.read() as connection:
+            yield self._bound_to(TransactionHandle(connection))
+
     def finish_erasures(self, *, is_idle: bool) -> None:
         """Remove the bytes of erased text that are left."""
         self.connection.finish_erasures(is_idle=is_idle)
@@ -536,6 +534,15 @@ class SqliteEngines(Engines):
     def reclaim(self) -> bool:
         """Give some free space back to the file system; False if there is little of it."""
         return self.connection.reclaim()
+
+    def _bound_to(self, handle: TransactionHandle) -> Engines:
+        return replace(
+            self,
+            index=_bound(self.index, handle),
+            graph=_bound(self.graph, handle),
+            journal=_bound(self.journal, handle),
+            checkpoints=_bound(self.checkpoints, handle),
+        )
 
 
 def _bound(engine: Any, handle: TransactionHandle) -> Any:
