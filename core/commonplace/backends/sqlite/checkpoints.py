@@ -3,13 +3,24 @@
 Channel values are stored once per version, so that a step costs only what it changed.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from sqlite3 import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
 from ...types import Scope
-from ..shared import checkpoint_retention, rows
+from ..shared import rows
+from ..shared.checkpoint_retention import (
+    ChannelVersion,
+    CheckpointHeader,
+    CheckpointKey,
+    latest,
+    referenced,
+    resolve_owner,
+    without_runs,
+)
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 
 _SCHEMA = """
@@ -38,48 +49,13 @@ CREATE TABLE IF NOT EXISTS task_write (
   data BLOB NOT NULL, PRIMARY KEY (thread, namespace, checkpoint, task, number)
 ) STRICT, WITHOUT ROWID;
 """
+Choose = Callable[[list[CheckpointHeader], set[ChannelVersion]], Collection[CheckpointKey]]
 _AT = "thread = ? AND namespace = ? AND id = ?"
-_TABLES = {
-    "threads": "thread",
-    "checkpoints": "checkpoint",
-    "values": "channel_value",
-    "writes": "task_write",
-}
-
-
-class CheckpointColumns(NamedTuple):
-    """A checkpoint as a row of the table `checkpoint`."""
-
-    thread: str
-    namespace: str
-    id: str
-    parent: str | None
-    run: str | None
-    within: str | None
-    deltas: str
-    versions: str
-    body_type: str
-    body: bytes
-    metadata_type: str
-    metadata: bytes
-
-
-class WriteColumns(NamedTuple):
-    """What a task wrote as a row of the table `task_write`."""
-
-    thread: str
-    namespace: str
-    checkpoint: str
-    task: str
-    number: int
-    path: str
-    channel: str
-    type: str
-    data: bytes
-
-
-_CHECKPOINT = ", ".join(CheckpointColumns._fields)
-_WRITE = ", ".join(WriteColumns._fields)
+_CHECKPOINT = (
+    "thread, namespace, id, parent, run, within, deltas, versions, body_type, body, metadata_type,"
+    " metadata"
+)
+_WRITE = "thread, namespace, checkpoint, task, number, path, channel, type, data"
 _PUT = f"INSERT OR REPLACE INTO checkpoint ({_CHECKPOINT}) VALUES ({'?, ' * 11}?)"
 _PUT_VALUE = "INSERT OR REPLACE INTO channel_value VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_WRITE = f"INSERT OR IGNORE INTO task_write ({_WRITE}) VALUES ({'?, ' * 8}?)"
@@ -103,14 +79,14 @@ class SqliteCheckpoints:
         owner: Scope | None,
     ) -> None:
         """Write or replace a checkpoint, with the values that its channels got in its step."""
-        row = _to_row(checkpoint)
-        at = (row.thread, row.namespace)
-        filled = [(*at, *key, one.type, one.data) for key, one in values.items() if one]
-        emptied = [(*at, *key) for key, one in values.items() if one is None]
+        address = checkpoint.address
+        at = (address.thread, address.namespace)
+        filled = [(*at, *key, blob.type, blob.data) for key, blob in values.items() if blob]
+        emptied = [(*at, *key) for key, blob in values.items() if blob is None]
 
         def change(connection: Connection) -> None:
-            _check_owner(connection, checkpoint.address.thread, owner)
-            connection.execute(_PUT, row)
+            _check_owner(connection, address.thread, owner)
+            connection.execute(_PUT, _to_row(checkpoint))
             connection.executemany(_PUT_VALUE, filled)
             connection.executemany(_DELETE_VALUE, emptied)
 
@@ -118,14 +94,16 @@ class SqliteCheckpoints:
 
     def write(self, address: Address, writes: Sequence[TaskWrite], owner: Scope | None) -> None:
         """Store what a task wrote beside a checkpoint, which itself may be stored later."""
-        written = [_to_write_row(address, one) for one in writes]
+        at = (address.thread, address.namespace, address.id)
 
         def change(connection: Connection) -> None:
             _check_owner(connection, address.thread, owner)
-            for row in written:
-                connection.execute(_PUT_WRITE if row.number >= 0 else _REPLACE_WRITE, row)
+            for write in writes:
+                key = (*at, write.task, write.index)
+                row = (*key, write.path, write.channel, write.value.type, write.value.data)
+                connection.execute(_PUT_WRITE if write.index >= 0 else _REPLACE_WRITE, row)
 
-        if written:
+        if writes:
             self._handle.write(change)
 
     def read(self, thread: str, namespace: str, id: str | None = None) -> State | None:  # noqa: A002 -- as the port
@@ -164,13 +142,13 @@ class SqliteCheckpoints:
         )
         with self._handle.read() as connection:
             found = connection.execute(sql, (*values, limit, offset))
-            return [_to_checkpoint(CheckpointColumns(*row)) for row in found]
+            return [_to_checkpoint(row) for row in found]
 
     def states(self, addresses: Sequence[Address]) -> list[State]:
         """Read the states at these addresses, in their order, leaving out missing ones."""
         with self._handle.read() as connection:
             found = [_state(connection, at.thread, at.namespace, at.id) for at in addresses]
-        return [one for one in found if one is not None]
+        return [state for state in found if state is not None]
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
         """Read back from a checkpoint's parent to where each channel has a value."""
@@ -190,7 +168,7 @@ class SqliteCheckpoints:
                 versions = {c: v for c, v in rows.from_json(row[1]).items() if c in missing}
                 values = _values(connection, at, versions)
                 writes = _writes(connection, (*at, parent))
-                of_channels = tuple(one for one in writes if one.channel in missing)
+                of_channels = tuple(write for write in writes if write.channel in missing)
                 found.append(Step(values=values, writes=of_channels))
                 missing -= set(values)
                 parent = row[0]
@@ -212,9 +190,7 @@ class SqliteCheckpoints:
             )
             found = connection.execute(sql, (rows.to_json(list(runs)),)).fetchall()
             for (thread,) in found:
-                headers, values = _load(connection, thread)
-                kept = checkpoint_retention.without_runs(headers, values, runs)
-                _keep(connection, thread, headers, values, kept)
+                _keep(connection, thread, partial(without_runs, runs=runs))
 
         if runs:
             self._handle.write(change)
@@ -245,9 +221,7 @@ class SqliteCheckpoints:
 
         def change(connection: Connection) -> None:
             for thread in threads:
-                headers, values = _load(connection, thread)
-                kept = checkpoint_retention.latest(headers, values)
-                _keep(connection, thread, headers, values, kept)
+                _keep(connection, thread, latest)
 
         if threads:
             self._handle.write(change)
@@ -265,20 +239,20 @@ class SqliteCheckpoints:
         chosen, values = _threads_of(scope)
         with self._handle.read() as connection:
             return {
-                name: int(connection.execute(
-                    f"SELECT count(*) FROM {table} WHERE {_key(table)} IN ({chosen})",
-                    values,
-                ).fetchone()[0])
-                for name, table in _TABLES.items()
-            }  # fmt: skip
+                name: connection.execute(f"SELECT count(*) FROM {covered}", values).fetchone()[0]
+                for name, covered in _covered_tables(chosen).items()
+            }
 
     def close(self) -> None:
         """Release the connection; repeating it does nothing."""
         self._handle.close()
 
 
-def _key(table: str) -> str:
-    return "id" if table == "thread" else "thread"
+def _covered_tables(chosen: str) -> dict[str, str]:
+    """Select the rows of the threads that a query chooses, in each table."""
+    tables = {"checkpoints": "checkpoint", "values": "channel_value", "writes": "task_write"}
+    covered = {name: f"{table} WHERE thread IN ({chosen})" for name, table in tables.items()}
+    return {**covered, "threads": f"thread WHERE id IN ({chosen})"}  # last, as it has the owners
 
 
 def _index(selection: Selection) -> str:
@@ -306,27 +280,41 @@ def _exists(connection: Connection, thread: str) -> bool:
 def _check_owner(connection: Connection, thread: str, owner: Scope | None) -> None:
     """Check that a thread belongs to `owner`; make it, or give it that owner, if it has none."""
     stored = _owner_of(connection, thread)
-    resolved = checkpoint_retention.resolve_owner(thread, stored, owner)
+    resolved = resolve_owner(thread, stored, owner)
     ids = (resolved.user_id, resolved.agent_id, resolved.session_id) if resolved else (None,) * 3
     if resolved != stored or not _exists(connection, thread):
         connection.execute("INSERT OR REPLACE INTO thread VALUES (?, ?, ?, ?)", (thread, *ids))
 
 
-def _keep(
-    connection: Connection,
-    thread: str,
-    headers: Iterable[checkpoint_retention.CheckpointHeader],
-    values: Collection[checkpoint_retention.ChannelVersion],
-    kept: Collection[checkpoint_retention.CheckpointKey],
-) -> None:
-    """Remove what is not in `kept`, and the thread if nothing is left of it."""
-    removed = [(thread, *one.key) for one in headers if one.key not in kept]
-    unused = set(values) - checkpoint_retention.referenced(headers, kept)
+def _keep(connection: Connection, thread: str, choose: Choose) -> None:
+    """Remove the checkpoints that are not chosen, and the thread if nothing is left of it."""
+    found = connection.execute(
+        "SELECT namespace, id, parent, run, within, deltas, versions"
+        " FROM checkpoint WHERE thread = ?",
+        (thread,),
+    )
+    headers = [
+        CheckpointHeader(
+            namespace=namespace,
+            id=id_,
+            parent=parent,
+            run=run,
+            within=tuple(rows.from_json(within)) if within else None,
+            deltas=rows.from_json(deltas),
+            versions=rows.from_json(versions),
+        )
+        for namespace, id_, parent, run, within, deltas, versions in found
+    ]
+    sql = "SELECT namespace, channel, version FROM channel_value WHERE thread = ?"
+    values: set[ChannelVersion] = set(connection.execute(sql, (thread,)))
+    kept = choose(headers, values)
+    removed = [(thread, *header.key) for header in headers if header.key not in kept]
+    unused = values - referenced(headers, kept)
     connection.executemany(f"DELETE FROM checkpoint WHERE {_AT}", removed)
     connection.executemany(
         "DELETE FROM task_write WHERE thread = ? AND namespace = ? AND checkpoint = ?", removed
     )
-    connection.executemany(_DELETE_VALUE, [(thread, *one) for one in unused])
+    connection.executemany(_DELETE_VALUE, [(thread, *version) for version in unused])
     connection.execute(
         "DELETE FROM thread WHERE id = ?"
         " AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE thread = thread.id)"
@@ -337,65 +325,35 @@ def _keep(
 
 def _remove(connection: Connection, chosen: str, values: Sequence[Any]) -> dict[str, int]:
     return {
-        name: connection.execute(
-            f"DELETE FROM {table} WHERE {_key(table)} IN ({chosen})",
-            values,
-        ).rowcount
-        for name, table in reversed(_TABLES.items())  # the threads last: they have the owners
+        name: connection.execute(f"DELETE FROM {covered}", values).rowcount
+        for name, covered in _covered_tables(chosen).items()
     }
 
 
-def _to_row(one: Checkpoint) -> CheckpointColumns:
-    return CheckpointColumns(
-        thread=one.address.thread,
-        namespace=one.address.namespace,
-        id=one.address.id,
-        parent=one.parent,
-        run=one.run,
-        within=rows.to_json(one.within) if one.within else None,
-        deltas=rows.to_json(one.deltas),
-        versions=rows.to_json(one.versions),
-        body_type=one.body.type,
-        body=one.body.data,
-        metadata_type=one.metadata.type,
-        metadata=one.metadata.data,
+def _to_row(checkpoint: Checkpoint) -> tuple[Any, ...]:
+    """Write a checkpoint as the columns of `_CHECKPOINT`."""
+    at, body, metadata = checkpoint.address, checkpoint.body, checkpoint.metadata
+    return (
+        *(at.thread, at.namespace, at.id, checkpoint.parent, checkpoint.run),
+        rows.to_json(checkpoint.within) if checkpoint.within else None,
+        *(rows.to_json(checkpoint.deltas), rows.to_json(checkpoint.versions)),
+        *(body.type, body.data, metadata.type, metadata.data),
     )
 
 
-def _to_checkpoint(row: CheckpointColumns) -> Checkpoint:
+def _to_checkpoint(row: Sequence[Any]) -> Checkpoint:
+    """Read a checkpoint from the columns of `_CHECKPOINT`."""
+    thread, namespace, id_, parent, run, within, deltas, versions, *blobs = row
+    body_type, body, metadata_type, metadata = blobs
     return Checkpoint(
-        address=Address(thread=row.thread, namespace=row.namespace, id=row.id),
-        parent=row.parent,
-        run=row.run,
-        within=tuple(rows.from_json(row.within)) if row.within else None,
-        deltas=tuple(rows.from_json(row.deltas)),
-        versions=rows.from_json(row.versions),
-        body=Blob(type=row.body_type, data=row.body),
-        metadata=Blob(type=row.metadata_type, data=row.metadata),
-    )
-
-
-def _to_write_row(address: Address, one: TaskWrite) -> WriteColumns:
-    return WriteColumns(
-        thread=address.thread,
-        namespace=address.namespace,
-        checkpoint=address.id,
-        task=one.task,
-        number=one.index,
-        path=one.path,
-        channel=one.channel,
-        type=one.value.type,
-        data=one.value.data,
-    )
-
-
-def _to_write(row: WriteColumns) -> TaskWrite:
-    return TaskWrite(
-        task=row.task,
-        path=row.path,
-        index=row.number,
-        channel=row.channel,
-        value=Blob(type=row.type, data=row.data),
+        address=Address(thread=thread, namespace=namespace, id=id_),
+        parent=parent,
+        run=run,
+        within=tuple(rows.from_json(within)) if within else None,
+        deltas=tuple(rows.from_json(deltas)),
+        versions=rows.from_json(versions),
+        body=Blob(type=body_type, data=body),
+        metadata=Blob(type=metadata_type, data=metadata),
     )
 
 
@@ -406,11 +364,11 @@ def _state(connection: Connection, thread: str, namespace: str, id_: str | None)
     row = connection.execute(sql, (thread, namespace, *values)).fetchone()
     if row is None:
         return None
-    one = _to_checkpoint(CheckpointColumns(*row))
+    checkpoint = _to_checkpoint(row)
     return State(
-        checkpoint=one,
-        values=_values(connection, (thread, namespace), one.versions),
-        writes=_writes(connection, (thread, namespace, one.address.id)),
+        checkpoint=checkpoint,
+        values=_values(connection, (thread, namespace), checkpoint.versions),
+        writes=_writes(connection, (thread, namespace, checkpoint.address.id)),
         owner=_owner_of(connection, thread),
     )
 
@@ -427,41 +385,21 @@ def _values(
         " ON v.thread = ? AND v.namespace = ? AND v.channel = asked.channel"
         " AND v.version = asked.version"
     )
-    pairs = [one for pair in versions.items() for one in pair]
-    found = connection.execute(sql, (*pairs, *at))
+    found = connection.execute(sql, (*chain.from_iterable(versions.items()), *at))
     return {channel: Blob(type=kind, data=data) for channel, kind, data in found}
 
 
 def _writes(connection: Connection, at: tuple[str, str, str]) -> tuple[TaskWrite, ...]:
     """Read what tasks wrote beside a checkpoint, in order."""
-    sql = f"SELECT {_WRITE} FROM task_write WHERE thread = ? AND namespace = ? AND checkpoint = ?"
-    found = (_to_write(WriteColumns(*row)) for row in connection.execute(sql, at))
-    return tuple(sorted(found, key=lambda one: one.order))
-
-
-def _load(
-    connection: Connection, thread: str
-) -> tuple[list[checkpoint_retention.CheckpointHeader], set[checkpoint_retention.ChannelVersion]]:
-    """Read the headers of a thread's checkpoints, and the versions that have a value."""
-    found = connection.execute(
-        "SELECT namespace, id, parent, run, within, deltas, versions"
-        " FROM checkpoint WHERE thread = ?",
-        (thread,),
+    sql = (
+        "SELECT task, path, number, channel, type, data FROM task_write"
+        " WHERE thread = ? AND namespace = ? AND checkpoint = ?"
     )
-    headers = [
-        checkpoint_retention.CheckpointHeader(
-            namespace=namespace,
-            id=id_,
-            parent=parent,
-            run=run,
-            within=tuple(rows.from_json(within)) if within else None,
-            deltas=rows.from_json(deltas),
-            versions=rows.from_json(versions),
-        )
-        for namespace, id_, parent, run, within, deltas, versions in found
-    ]
-    sql = "SELECT namespace, channel, version FROM channel_value WHERE thread = ?"
-    return headers, set(connection.execute(sql, (thread,)))
+    found = (
+        TaskWrite(task=t, path=path, index=n, channel=c, value=Blob(type=kind, data=data))
+        for t, path, n, c, kind, data in connection.execute(sql, at)
+    )
+    return tuple(sorted(found, key=lambda write: write.order))
 
 
 def _owner_of(connection: Connection, thread: str) -> Scope | None:

@@ -139,6 +139,7 @@ class ProcessLock:
     """
 
     def __init__(self, path: str, *, shared: bool = False) -> None:
+        self._path = Path(path)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(self._descriptor, shared=shared)
@@ -148,10 +149,11 @@ class ProcessLock:
             raise StoreLockedError(path=path.removesuffix(".lock"), holder=holder) from error
         _held.add(self)
 
-    def is_of(self, path: Path) -> bool:
-        """Tell whether this is the file that is locked."""
+    @property
+    def is_there(self) -> bool:
+        """The locked file still has its name."""
         try:
-            return os.path.samestat(path.stat(), os.fstat(self._descriptor))
+            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
         except OSError:
             return False
 
@@ -162,15 +164,15 @@ class ProcessLock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def remove(self, path: Path) -> None:
-        """Remove the file that is locked, and release it."""
+    def remove(self) -> None:
+        """Remove the locked file, and release it."""
         if os.name == "nt":  # no open file can be removed there: then its next holder removes it
             self.release()
             with contextlib.suppress(PermissionError):
-                path.unlink(missing_ok=True)
+                self._path.unlink(missing_ok=True)
         else:
             with contextlib.suppress(OSError):  # the folder is read-only: the file does no harm
-                path.unlink(missing_ok=True)
+                self._path.unlink(missing_ok=True)
             self.release()
 
 

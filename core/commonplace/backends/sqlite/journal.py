@@ -78,7 +78,7 @@ class OperationColumns(NamedTuple):
 
     @property
     def scope(self) -> Scope:
-        """Belongs to this scope."""
+        """The scope that it belongs to."""
         return rows.to_scope(self.user_id, self.agent_id, self.session_id)
 
 
@@ -121,9 +121,9 @@ class SqliteJournal:
         def change(connection: Connection) -> list[Operation]:
             version = self._next_version(connection)
             stamped = []
-            for one in operations:
-                version = max(version, one.version + 1)
-                stamped.append(replace(one, version=version))
+            for operation in operations:
+                version = max(version, operation.version + 1)
+                stamped.append(replace(operation, version=version))
                 version += 1
             _set_last_version(connection, version - 1)
             return stamped
@@ -148,11 +148,11 @@ class SqliteJournal:
         """Take over the pending operations of processes that are no longer alive; return them."""
         sql = "SELECT DISTINCT holder FROM op INDEXED BY op_by_holder WHERE state = 0"
         with self._handle.read() as connection:
-            holders = {one for (one,) in connection.execute(sql)} - {self._holder.id}
+            holders = {holder for (holder,) in connection.execute(sql)} - {self._holder.id}
         if not self._has_swept:
             self._has_swept = True
             self._holder.remove_dead_locks(keep=holders)
-        return [one for holder in sorted(holders) for one in self._take_over(holder)]
+        return [op for holder in sorted(holders) for op in self._take_over(holder)]
 
     def _take_over(self, holder: str) -> list[Operation]:
         lock = self._holder.lock_of_dead(holder)
@@ -194,7 +194,18 @@ class SqliteJournal:
         sql = f"SELECT {_COLUMNS} FROM op {where} ORDER BY at, seq"
         with self._handle.read() as connection:
             found = [OperationColumns(*row) for row in connection.execute(sql, values)]
-        return [_to_dead_letter(one) for one in found if scope is None or scope.covers(one.scope)]
+        return [
+            DeadLetter(
+                operation=row.id,
+                kind=row.kind,
+                scope=row.scope,
+                reason=row.reason or "",
+                attempts=row.attempts,
+                at=rows.from_micros(row.at),
+            )
+            for row in found
+            if scope is None or scope.covers(row.scope)
+        ]
 
     def retry(self, operations: Collection[str]) -> int:
         """Accept dead letters again, as the newest operations; return how many."""
@@ -270,8 +281,8 @@ class SqliteJournal:
         sql = f"DELETE FROM op WHERE id = ? AND state = 2 RETURNING {_COLUMNS}"
         found = [
             OperationColumns(*row)
-            for one in operations
-            for row in connection.execute(sql, (one,)).fetchall()
+            for operation in operations
+            for row in connection.execute(sql, (operation,)).fetchall()
         ]
         first = self._next_version(connection)
         for number, row in enumerate(sorted(found, key=lambda row: row.seq)):
@@ -290,18 +301,9 @@ class SqliteJournal:
     def _insert(self, connection: Connection, operation: Operation, version: int) -> Operation:
         scope = operation.scope
         values = (
-            operation.id,
-            operation.kind,
-            scope.user_id,
-            scope.agent_id,
-            scope.session_id,
-            scope.partition,
-            operation.body,
-            version,
-            operation.plan,
-            operation.attempts,
-            rows.to_micros(self._clock()),
-            self._holder.id,
+            *(operation.id, operation.kind, scope.user_id, scope.agent_id, scope.session_id),
+            *(scope.partition, operation.body, version, operation.plan, operation.attempts),
+            *(rows.to_micros(self._clock()), self._holder.id),
         )
         seq = connection.execute(_INSERT, values).fetchone()[0]
         return replace(operation, seq=seq, version=version)
@@ -327,7 +329,7 @@ class _Holder:
         self.id: str = uuid.uuid4().hex
         self._path = path
         self._changing = threading.Lock()
-        self._lock: _HolderLock | None = None
+        self._lock: ProcessLock | None = None
         self._is_closed = False
 
     def hold(self) -> str:
@@ -340,15 +342,15 @@ class _Holder:
             if self._is_closed:
                 raise MemoryClosedError
             while self._lock is None:
-                lock = _HolderLock(f"{self._path}.{self.id}")
+                lock = self._lock_of(self.id)
                 # Another process may have removed the file in the moment before it was locked.
                 self._lock = lock if lock.is_there else None
         return self.id
 
-    def lock_of_dead(self, holder: str) -> "_HolderLock | None":
+    def lock_of_dead(self, holder: str) -> ProcessLock | None:
         """Take the lock of another holder; None while that is alive."""
         try:
-            return _HolderLock(f"{self._path}.{holder}")
+            return self._lock_of(holder)
         except StoreLockedError:
             return None
 
@@ -357,10 +359,9 @@ class _Holder:
         path = Path(self._path)
         for file in path.parent.glob(f"{path.name}.{'[0-9a-f]' * 32}.lock"):
             holder = file.name.removeprefix(f"{path.name}.").removesuffix(".lock")
-            if holder != self.id and holder not in keep:
-                lock = self.lock_of_dead(holder)
-                if lock is not None:
-                    lock.remove()
+            is_other = holder != self.id and holder not in keep
+            if is_other and (lock := self.lock_of_dead(holder)) is not None:
+                lock.remove()
 
     def release(self) -> None:
         """Release the lock; repeating it does nothing."""
@@ -370,23 +371,9 @@ class _Holder:
                 self._lock.remove()
                 self._lock = None
 
-
-class _HolderLock:
-    """A lock whose file goes with it."""
-
-    def __init__(self, path: str) -> None:
-        self._path = Path(f"{path}.lock")
-        with translated(path):
-            self._lock = ProcessLock(str(self._path))
-
-    @property
-    def is_there(self) -> bool:
-        """The file that was locked still has its name."""
-        return self._lock.is_of(self._path)
-
-    def remove(self) -> None:
-        """Release the lock and remove its file."""
-        self._lock.remove(self._path)
+    def _lock_of(self, holder: str) -> ProcessLock:
+        with translated(self._path):
+            return ProcessLock(f"{self._path}.{holder}.lock")
 
 
 def _set_last_version(connection: Connection, version: int) -> None:
@@ -398,14 +385,3 @@ def _set_last_version(connection: Connection, version: int) -> None:
 def _find(connection: Connection, operation: str) -> OperationColumns | None:
     found = connection.execute(f"SELECT {_COLUMNS} FROM op WHERE id = ?", (operation,)).fetchall()
     return OperationColumns(*found[0]) if found else None
-
-
-def _to_dead_letter(row: OperationColumns) -> DeadLetter:
-    return DeadLetter(
-        operation=row.id,
-        kind=row.kind,
-        scope=row.scope,
-        reason=row.reason or "",
-        attempts=row.attempts,
-        at=rows.from_micros(row.at),
-    )
