@@ -88,7 +88,7 @@ def _loud(method: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("name", "leak"),
     [("get", _anybodys), ("history", _anybodys), ("delete", _anybodys), ("relations", _wider),
-     ("entities", _wider), ("folders", _wider), ("list", _wider), ("add", _loud)],
+     ("entities", _wider), ("namespaces", _wider), ("list", _wider), ("add", _loud)],
 )  # fmt: skip
 def test_a_leak_would_be_seen(
     name: str, leak: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
@@ -116,6 +116,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
                         "kind": random.choice(USERS),
                         "under": random.choice((random.choice(USERS), ["a", "a%"])),
                     },
+                    namespace=random.choice(((random.choice(USERS),), ("a", "a%"))),
                 )
                 for number in range(2)
             ]

@@ -1,12 +1,13 @@
-"""Searches over several scopes at once, and by cosine alone."""
+"""Searches over several scopes at once, by cosine alone, and namespaces."""
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from commonplace import Fact, InvalidRecordError, Memory, Scope
+from commonplace import Fact, InvalidFilterError, InvalidRecordError, Memory, Revise, Scope
 from commonplace.testing.fakes import HashEmbedder
 
 ALICE, BOB, CAROL = (Scope(user_id=name) for name in ("alice", "bob", "carol"))
@@ -77,20 +78,55 @@ def test_what_is_no_scope_is_refused(filled: Memory, scope: object) -> None:
         filled.search("green tea", ALICE, ranking="cosine")  # type: ignore[arg-type]
 
 
-async def test_folders_and_their_users_are_listed_for_operators(memory: Memory) -> None:
+async def test_namespaces_and_their_users_are_listed_for_operators(memory: Memory) -> None:
     for n, user in enumerate(("alice", "bob", None)):
         scope = Scope(user_id=user) if user else Scope(agent_id="bot")
-        memory.add(Fact(text=f"note {n}", metadata={"under": ["all", f"of {n}"]}), scope)
-    memory.add("in no folder", CAROL)
+        memory.add(Fact(text=f"note {n}", namespace=("all", f"of {n}")), scope)
+    memory.add("in no namespace", CAROL)
 
-    expected = {"of 0": [ALICE], "of 1": [BOB], "of 2": [Scope(agent_id="bot")]}
-    assert memory.list_folders() == expected
-    assert await memory.alist_folders() == memory.list_folders()
-    assert [*await memory.alist_folders("of", after="of 0", limit=1)] == ["of 1"]
-    assert sorted(memory.list_users("")) == sorted(memory.list_users("all")) == ["alice", "bob"]
-    assert await memory.alist_users("of 1") == ["bob"]
+    owners = [ALICE, BOB, Scope(agent_id="bot")]
+    expected = {("all", f"of {n}"): [owner] for n, owner in enumerate(owners)}
+    assert memory.list_namespaces() == expected
+    assert await memory.alist_namespaces() == expected
+    after = ("all", "of 0")
+    assert [*await memory.alist_namespaces(["all"], after=after, limit=1)] == [("all", "of 1")]
+    assert memory.list_namespaces(["of 1"]) == {}
+    assert memory.namespaces(BOB) == await memory.anamespaces(BOB) == [("all", "of 1")]
+    assert sorted(memory.list_users()) == sorted(memory.list_users(["all"])) == ["alice", "bob"]
+    assert await memory.alist_users(("all", "of 1")) == ["bob"]
     memory.forget(BOB)
-    assert memory.list_users("all") == ["alice"]
+    assert memory.list_users(["all"]) == ["alice"]
+
+
+async def test_a_record_keeps_its_namespace_until_it_is_given_another(memory: Memory) -> None:
+    fact = Fact(text="Alice rows", namespace=["sports", "water"], metadata={"under": "mine"})  # type: ignore[arg-type]  # a list will do
+    [record_id] = memory.add(fact, ALICE).ids
+    memory.add("Alice rows", ALICE)
+    memory.update(record_id, "Alice rows and sails", ALICE)
+    [record] = memory.list(ALICE, where={"namespace": ["sports"], "under": "mine"})
+    [match] = memory.search("rows", ALICE, where={"namespace": ["sports", "water"]})
+
+    assert record == match.record
+    assert record.namespace == ("sports", "water")
+    assert not memory.list(ALICE, where={"namespace": ["water"]})
+    memory.batch([Revise(record=record, namespace=["boats"])])
+    assert memory.namespaces(ALICE) == [("boats",)]
+    memory.batch([Revise(record=record, namespace=())])
+    assert memory.namespaces(ALICE) == []
+    [moved] = memory.list(ALICE)
+    assert (moved.text, moved.metadata) == ("Alice rows and sails", {"under": "mine"})
+
+
+@pytest.mark.parametrize(
+    "namespace", ["sports", None, 3, ["a", ""], ["a", 1], ["a\x00"], ["\ud800"], ["a"] * 257, {"a"}]
+)
+def test_what_is_no_namespace_is_refused(memory: Memory, namespace: Any) -> None:
+    with pytest.raises(InvalidRecordError, match=r"namespace=.*label"):
+        Fact(text="t", namespace=namespace)
+    with pytest.raises(InvalidFilterError, match=r"list of labels.*metadata\.namespace"):
+        memory.list(ALICE, where={"namespace": namespace})
+    with pytest.raises(InvalidRecordError, match=r"namespace=.*label"):
+        memory.list_users(namespace)
 
 
 def test_the_embedder_is_asked_once_for_several_scopes(tmp_path: Path) -> None:

@@ -92,8 +92,9 @@ FINE: dict[str, set[str]] = {
     "record_ids": {"list", "words", "tuple", "set"}, "operations": {"list", "words", "tuple", "set"},  # noqa: E501 -- a table
     "limit": set(), "cursor": {"none"}, "entity": NAMES, "hops": set(),
     "records": {"none", "list", "words", "tuple", "set"}, "form": set(),
-    "starts": {*TEXTS, "empty", "spaces", "nul", "5MB"}, "after": {*TEXTS, "empty", "spaces", "nul", "5MB"},  # noqa: E501 -- a table
-    "folder": {*TEXTS, "empty", "spaces", "nul", "5MB"}, "timeout": {"zero", "fraction"}, "write": set(),  # noqa: E501 -- a table
+    "namespace": {"list", "words", "tuple"}, "prefix": {"list", "words", "tuple"},
+    "after": {"list", "words", "tuple"}, "unredacted": {"list", "words", "tuple", "set"},
+    "timeout": {"zero", "fraction"}, "write": set(),
     "value": set(ODD), "on_failed": {"function", "class"}, "call": {"function", "class"},
 }  # fmt: skip
 # What one method takes otherwise than the others do.
@@ -112,6 +113,7 @@ ELSEWHERE: dict[str, set[str]] = {
     "Scope.session_id": NAMES, "Upsert.facts": set(), "Upsert.scope": {"scope"},
     "Delete.record_id": TEXTS, "Delete.scope": {"scope"}, "Revise.record": set(),
     "Revise.expires_at": {*TIMES, "..."}, "Revise.text": NAMES, "Revise.metadata": MAPPINGS,
+    "Revise.namespace": {"none", "list", "words", "tuple"},
     "Policy.mode": set(), "Policy.threshold": {"none", "zero"}, "Policy.kinds": {"list", "tuple", "set"},  # noqa: E501 -- a table
     "Policy.metadata": MAPPINGS - {"none"}, "Policy.scope_search_by_agent": {"true"},
     "Policy.await_write": {"true"}, "Policy.recall_timeout": {"fraction"},
@@ -145,9 +147,9 @@ def calls_of(memory: Memory, name: str) -> dict[str, Any]:
         "prune": {"scope": ALICE, "keep": 5}, "forget": {"scope": Scope(user_id="nobody")},
         "search": {"text": "tea", "scope": ALICE}, "get": about,
         "get_many": {"record_ids": [record_id], "scope": ALICE}, "history": about,
-        "list_users": {"folder": "x"}, "scope_of": {"record_id": record_id},
+        "list_users": {"namespace": ["x"]}, "scope_of": {"record_id": record_id},
         "follow": {"write": WriteResult(operation="x", pending=True), "on_failed": print},
-        "retry": {"operations": []}, "run": {"call": print}, "list_folders": {}, "flush": {},
+        "retry": {"operations": []}, "run": {"call": print}, "list_namespaces": {}, "flush": {},
         "dead_letters": {}, "list_scopes": {}, "redacted": {"value": "x"},
     }.get(name, {"scope": ALICE})  # fmt: skip
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import pytest
 
 from commonplace import Fact, Memory, Message, Relation, Scope
-from commonplace.filters import FOLDERS
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, Selection, TaskWrite
 from commonplace.testing.fakes import HashEmbedder
 
@@ -68,7 +67,7 @@ def live(memory: Memory, bad: str) -> None:
     scope = Scope(user_id=f"user {bad}", agent_id=bad, session_id=f"session {bad}")
     moment = datetime(2026, 1, 2, tzinfo=UTC)
     edges = (Relation(subject=bad, predicate=bad, object=f"{bad} town", single_valued=True),)
-    metadata = {bad: bad, "n": 1, "nested": {bad: [bad]}, FOLDERS: [bad]}
+    metadata = {bad: bad, "n": 1, "nested": {bad: [bad]}}
     fact = Fact(text=f"Fact {bad}", relations=edges, metadata=metadata)
     first, second = memory.add([fact, Fact(text=f"Second {bad}")], scope).changes
     memory.add(Message(text=f"Said {bad}", name=bad, id=bad), scope)
@@ -87,8 +86,8 @@ def live(memory: Memory, bad: str) -> None:
     memory.search(bad, scope, decay=True)
     memory.relations(scope, bad, hops=2)
     memory.entities(scope)
-    memory.folders(scope)
-    memory.list_users(bad)
+    memory.namespaces(scope)
+    memory.list_users([bad])
     memory.history(first.id, scope)
     memory.get(bad, scope)
     memory.get_many([first.id, bad], scope)

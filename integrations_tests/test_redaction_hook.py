@@ -1,11 +1,16 @@
 """The function that redacts: no store and no model sees what it takes out."""
 
 import asyncio
+import json
 import traceback
+import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from commonplace import (
     Extraction,
@@ -13,11 +18,13 @@ from commonplace import (
     InvalidRecordError,
     Memory,
     Message,
+    Record,
     Relation,
     Revise,
     Scope,
     Upsert,
 )
+from commonplace.admin import ImportedRecord, import_records
 from commonplace.secret_patterns import secrets
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 from commonplace_langgraph import CommonplaceStore
@@ -71,6 +78,65 @@ def test_no_file_and_no_model_gets_what_was_redacted(tmp_path: Path) -> None:
     assert found_in(tmp_path) == []
 
 
+# Also such as an adapter keeps for itself: nothing that a caller writes is taken for an adapter's.
+_KEYS = st.sampled_from(["langgraph", "under", "told", "key", "value", "namespace", "unredacted"])
+_SCALARS = st.sampled_from([TEXT, KEY, "tea", 7, None, True])
+_INNER = _SCALARS | st.lists(_SCALARS, max_size=2) | st.dictionaries(_KEYS, _SCALARS, max_size=3)
+_VALUES = _INNER | st.lists(_INNER, max_size=2) | st.dictionaries(_KEYS, _INNER, max_size=3)
+
+
+@pytest.mark.every_engine("embedded", "folders")
+def test_whatever_metadata_hold_is_redacted_by_every_write(tmp_path: Path) -> None:
+    answer = json.dumps({"facts": [{"text": "Alice has a cat."}]})
+    chat = ScriptedChat([answer] * 500)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+
+    @settings(
+        max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
+    @example({"langgraph": {"told": TEXT, "value": TEXT, "key": TEXT}, "under": KEY})
+    @given(metadata=st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=3))
+    def check(metadata: dict[str, Any]) -> None:
+        user = Scope(user_id=str(uuid.uuid4()))
+        fact = Fact(text="tea", metadata=metadata, namespace=("a",))
+        [record_id, *_] = memory.add([fact, Message(text="tea")], user, infer=False).ids
+        memory.add("milk", user, metadata=metadata)
+        memory.add(Message(text="cats"), user, infer=Extraction(metadata=metadata))
+        memory.update(record_id, None, user, metadata=metadata, merge=True)
+        memory.batch([
+            Upsert(facts=[Fact(text="bees", metadata=metadata)], scope=user),
+            Revise(record=memory.list(user)[0], metadata=metadata),
+        ])  # fmt: skip
+        imported = Record(
+            id=str(uuid.uuid4()), text=TEXT, scope=user, metadata=metadata, created_at=at,
+            updated_at=at, occurred_at=at,
+        )  # fmt: skip
+        import_records(memory, [ImportedRecord(record=imported, past=((TEXT, at),))])
+
+        page = memory.list(user)
+        assert len(page) >= 6
+        assert KEY not in repr([page, [memory.history(one.id, user) for one in page]])
+
+    with Memory.open(str(tmp_path), embedder=HashEmbedder(), chat=chat, redact=secrets) as memory:
+        check()
+    assert chat.calls
+    assert found_in(tmp_path) == []
+
+
+def test_an_adapter_names_what_it_redacts_itself(tmp_path: Path) -> None:
+    with Memory.open(str(tmp_path), embedder=HashEmbedder(), redact=secrets) as memory:
+        fact = Fact(text="tea", metadata={"mine": {"a": TEXT}, "a": TEXT})
+        memory.batch([Upsert(facts=[fact], scope=ALICE, unredacted=["mine"])])
+        [record] = memory.list(ALICE)
+        assert record.metadata == {"mine": {"a": TEXT}, "a": secrets(TEXT)}
+        memory.batch([Revise(record=record, metadata=fact.metadata, unredacted=["a"])])
+        [record] = memory.list(ALICE)
+        assert record.metadata == {"mine": {"a": secrets(TEXT)}, "a": TEXT}
+        for given_keys in ("mine", [""], [1], None):
+            with pytest.raises(InvalidRecordError, match="unredacted="):
+                memory.batch([Upsert(facts=[fact], scope=ALICE, unredacted=given_keys)])  # type: ignore[arg-type]  # wrong ones
+
+
 def test_without_it_nothing_is_redacted(tmp_path: Path) -> None:
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
         memory.add(TEXT, ALICE)
@@ -85,7 +151,7 @@ async def asynchronous(text: str) -> str:
 
 @pytest.mark.parametrize("redact", [3, "secrets", True, asynchronous])
 def test_what_is_no_function_of_a_text_is_refused(tmp_path: Path, redact: Any) -> None:
-    with pytest.raises(InvalidRecordError, match=r"commonplace\.redaction\.secrets"):
+    with pytest.raises(InvalidRecordError, match=r"commonplace\.secret_patterns\.secrets"):
         Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder(), redact=redact)
     assert not (tmp_path / "memory").exists()
 

@@ -97,7 +97,7 @@ def test_nothing_new_is_counted(memory: Memory) -> None:
 
 def test_what_is_new_is_merged_and_found(memory: Memory) -> None:
     first = told(memory, Fact(text=TEA, metadata={"topic": "drinks", "year": 2020}))
-    given = {"year": 2021, "place": "Kyoto", "under": ["trips"]}
+    given = {"year": 2021, "place": "Kyoto", "tags": ["trips"]}
     again = told(memory, Fact(text=TEA, metadata=given, expires_at=NEVER, pinned=True))
     merged = {"topic": "drinks", **given}
 
@@ -105,7 +105,7 @@ def test_what_is_new_is_merged_and_found(memory: Memory) -> None:
     for where in ({"place": "Kyoto"}, {"year": {"gte": 2021}}, {"topic": "drinks"}):
         record = only(memory, where=where)
         assert (record.metadata, record.expires_at, record.pinned) == (merged, NEVER, True)
-    assert only(memory, where={"under": "trips"}).times_told == 2
+    assert only(memory, where={"tags": "trips"}).times_told == 2
     assert memory.search("tea", ALICE, where={"year": 2020}) == []
     assert [one.metadata for one in memory.history(first.id, ALICE)][1] == merged
 

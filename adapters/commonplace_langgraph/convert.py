@@ -173,7 +173,7 @@ def to_document(match: Match) -> Document:
     """Make a document of a match; what the store keeps about its items is left out."""
     record = match.record
     entry = record.metadata.get("langgraph")
-    internal = ("langgraph", "under") if isinstance(entry, Mapping) and "item" in entry else ()
+    internal = ("langgraph",) if isinstance(entry, Mapping) and "told" in entry else ()
     metadata = {
         **{key: value for key, value in record.metadata.items() if key not in internal},
         "score": match.score,

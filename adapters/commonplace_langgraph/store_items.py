@@ -1,15 +1,18 @@
 """Store items: their namespaces, their values, and the records that hold them.
 
 Mapping:
-- namespace and key: `metadata["langgraph"]["item"]`, JSON text; the record's id is made of them.
+- namespace: the record's namespace; a label that no memory holds is written in hexadecimal digits.
+- key: `metadata["langgraph"]["key"]`, JSON text; the record's id is made of namespace and key.
 - value: `metadata["langgraph"]["value"]`, JSON text, so that depth and numbers have no limit.
 - fields of the value that are short scalars: also metadata, for filters of any framework.
-- every prefix of the namespace: `metadata["under"]`, JSON text.
 - what is embedded: the record's text; more texts are records of their own, `part` 1 and up, which
   carry the same item and are never shown.
 - `told`: a hash of the text as it was put, to see that another agent has corrected it since.
 - ttl: `expires_at`, and the minutes for refreshing it; updated_at: the time of the put, which a
   refresh does not move; created_at: the record's. Nothing is dropped.
+
+A record that others wrote is an item too: in its own namespace where that fits its owner, else in
+the namespace that the template gives to its owner.
 """
 
 import hashlib
@@ -37,6 +40,7 @@ from langgraph.store.base.embed import get_text_at_path, tokenize_path
 
 from commonplace import (
     CommonplaceError,
+    Delete,
     Fact,
     InvalidRecordError,
     InvalidScopeError,
@@ -45,13 +49,13 @@ from commonplace import (
     Scope,
 )
 from commonplace.agents import SCOPE_FIELDS, check_list, check_name, is_sound, to_id
-from commonplace.filters import FIELDS, FOLDERS
+from commonplace.filters import FIELDS
 
 Namespace = tuple[str, ...]
 
+ENTRY = "langgraph"  # in the metadata of a record: what the store itself keeps of an item
 PLAIN_SCOPE = Scope(agent_id="langgraph")  # of namespaces that are no user's memory
 
-_encode = json.JSONEncoder().encode
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLAIN_TYPES = frozenset((str, bool, type(None)))
 _MAX_DEPTH = 128
@@ -59,9 +63,11 @@ _MAX_INTEGER = 10**4000  # of more than 4,300 digits Python writes and reads no 
 _MAX_TEXTS = 256
 _MAX_TEXT_BYTES = 32 * 1024
 _MAX_INDEXED_FIELDS = 24
-_RESERVED_KEYS = {*FIELDS, *SCOPE_FIELDS, FOLDERS, "content", "langgraph", "spill"}
+_RESERVED_KEYS = {*FIELDS, *SCOPE_FIELDS, ENTRY, "content", "spill"}
 _RECORD_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_tokenize = lru_cache(1024)(tokenize_path)
+_UNSOUND = "."  # before the digits of a label that no memory holds; LangGraph's have no period
 
 
 # -- namespaces --------------------------------------------------------------------------------
@@ -92,7 +98,7 @@ class NamespaceTemplate:
                 check_name("template", label)
         self.labels: tuple[str, ...] = tuple(labels or ())
         self._fields = [_scope_field(label) for label in self.labels]
-        named = [one for one in self._fields if one]
+        named = [name for name in self._fields if name]
         if labels is not None and (named.count("user_id") != 1 or len({*named}) < len(named)):
             raise InvalidRecordError(
                 field="template",
@@ -110,10 +116,6 @@ class NamespaceTemplate:
         bound, _ = self._bind(namespace)
         return Scope(**bound, **self._agent) if "user_id" in bound else PLAIN_SCOPE
 
-    def names_user(self, prefix: Namespace) -> bool:
-        """Tell whether all namespaces with a prefix are of one user."""
-        return "user_id" in self._bind(prefix)[0]
-
     def is_open(self, prefix: Namespace) -> bool:
         """Tell whether namespaces with a prefix may be of several users, and of none."""
         bound, is_open = self._bind(prefix)
@@ -127,13 +129,18 @@ class NamespaceTemplate:
         """Tell whether what others learned may be under a prefix: only where it names a user."""
         fitting = zip(self.labels, self._fields, prefix, strict=False)
         return (
-            self.names_user(prefix)
+            "user_id" in self._bind(prefix)[0]
             and len(prefix) <= len(self.labels)
             and all(field_name or label == given for label, field_name, given in fitting)
         )
 
-    def namespace_of(self, scope: Scope) -> Namespace:
-        """Return the namespace of a record that was not written as an item."""
+    def namespace_of(self, labels: Namespace, scope: Scope) -> Namespace | None:
+        """Read the namespace of a record of `scope`; None if it has none, or one of others."""
+        namespace = from_labels(labels)
+        return namespace if namespace and self.scope_of(namespace).covers(scope) else None
+
+    def default_namespace(self, scope: Scope) -> Namespace:
+        """Return the namespace of the records of a scope that have none of their own."""
         found: list[str] = []
         for label, field_name in zip(self.labels, self._fields, strict=True):
             value = getattr(scope, field_name) if field_name else label
@@ -143,7 +150,7 @@ class NamespaceTemplate:
         return tuple(found)
 
     def shows_others_in_one(self, scope: Scope) -> bool:
-        """Tell whether `namespace_of` is the same for all that a scope covers."""
+        """Tell whether `default_namespace` is the same for all that a scope covers."""
         missing = (name for name in self._fields if name and getattr(scope, name) is None)
         return next(missing, "user_id") == "user_id"
 
@@ -192,26 +199,31 @@ def check_namespace(op: Op, given: Sequence[str]) -> Namespace:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ItemNamespaceError(given, "must be a tuple of labels")
     validate_op_namespace(op)
-    return tuple(str.__str__(one) for one in given)
+    return tuple(str.__str__(label) for label in given)
 
 
-@lru_cache(4096)
-def folder_of(prefix: Namespace) -> str:
-    """Name a prefix as `metadata["under"]` does."""
-    return json.dumps(prefix)
+def to_labels(namespace: Namespace) -> Namespace:
+    """Write a namespace as the memory holds it."""
+    return tuple(
+        label
+        if is_sound(label) and "\x00" not in label
+        else _UNSOUND + label.encode("utf-16-le", "surrogatepass").hex()
+        for label in namespace
+    )
 
 
 @lru_cache(65536)
-def namespace_of_folder(folder: str) -> Namespace:
-    """Read the namespace that `folder_of` named.
-
-    Raises:
-        ValueError: it named none.
-    """
-    labels = json.loads(folder)
-    if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
-        raise ValueError(folder)
-    return tuple(labels)
+def from_labels(labels: Namespace) -> Namespace:
+    """Read a namespace of the memory; empty if it is none of LangGraph's."""
+    try:
+        return tuple(
+            bytes.fromhex(label[1:]).decode("utf-16-le", "surrogatepass")
+            if label.startswith(_UNSOUND)
+            else label
+            for label in labels
+        )
+    except ValueError:
+        return ()
 
 
 class ItemNamespaceError(InvalidNamespaceError, CommonplaceError):
@@ -246,12 +258,6 @@ def to_plain(value: object) -> dict[str, Any]:
     return found
 
 
-def to_json(plain: Mapping[str, Any]) -> str:
-    """Write JSON values as text that gives back exactly them."""
-    text = json.dumps(plain, ensure_ascii=False)
-    return text if is_sound(text) else json.dumps(plain)
-
-
 def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[str, ...]:
     """Read the texts at some paths of a value, each once; none for False.
 
@@ -260,10 +266,8 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
     """
     if paths is False:
         return ()
-    if (
-        isinstance(paths, str)
-        or not isinstance(paths, Sequence)
-        or not all(isinstance(one, str) for one in paths)
+    if isinstance(paths, str) or not (
+        isinstance(paths, Sequence) and all(isinstance(path, str) for path in paths)
     ):
         raise InvalidRecordError(
             field="index", value=paths, reason="must be False or a list of paths, such as 'text'"
@@ -273,8 +277,8 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
         if path == "$" and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
             found.append(only)  # the whole of it, without the braces
         else:
-            found += get_text_at_path(value, "$" if path == "$" else _tokenized(path))
-    texts = tuple(dict.fromkeys(text for one in found if (text := storable_text(one))))
+            found += get_text_at_path(value, "$" if path == "$" else _tokenize(path))
+    texts = tuple(dict.fromkeys(filter(None, map(storable_text, found))))
     if len(texts) > _MAX_TEXTS:
         raise InvalidRecordError(
             field="index",
@@ -285,11 +289,6 @@ def texts_of(value: Mapping[str, Any], paths: Sequence[str] | object) -> tuple[s
     return texts
 
 
-@lru_cache(1024)
-def _tokenized(path: str) -> list[str]:
-    return tokenize_path(path)
-
-
 def storable_text(text: str, limit: int = _MAX_TEXT_BYTES) -> str:
     """Make a text that a memory can hold and search for: no NUL, no surrogates, cut in bytes.
 
@@ -297,7 +296,7 @@ def storable_text(text: str, limit: int = _MAX_TEXT_BYTES) -> str:
     """
     sound = text.replace("\x00", " ").encode("utf-8", "replace")
     cut = sound[:limit].decode("utf-8", "ignore")
-    return cut if any(one.isalnum() or (one.isprintable() and one != " ") for one in cut) else ""
+    return cut if any(c.isalnum() or (c.isprintable() and c != " ") for c in cut) else ""
 
 
 def indexed_fields(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -305,7 +304,7 @@ def indexed_fields(value: Mapping[str, Any]) -> dict[str, Any]:
 
     `{"spill": True}` marks that there were too many.
     """
-    found = {key: one for key, one in value.items() if is_indexable(key, one)}
+    found = {key: held for key, held in value.items() if is_indexable(key, held)}
     return found if len(found) <= _MAX_INDEXED_FIELDS else {"spill": True}
 
 
@@ -330,16 +329,16 @@ def _plain_json(path: str, value: object, depth: int) -> Any:
     if isinstance(value, Enum):
         value = value.value
     elif is_dataclass(value) and not isinstance(value, type):
-        value = {one.name: getattr(value, one.name) for one in fields(value)}
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise InvalidRecordError(field=path, value=key, reason="must be a string as a key")
         return {
-            str(key): _plain_json(f"{path}.{key}", one, depth + 1) for key, one in value.items()
+            str(key): _plain_json(f"{path}.{key}", held, depth + 1) for key, held in value.items()
         }
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
-        return [_plain_json(f"{path}[{n}]", one, depth + 1) for n, one in enumerate(value)]
+        return [_plain_json(f"{path}[{n}]", held, depth + 1) for n, held in enumerate(value)]
     return plain_scalar(path, value)
 
 
@@ -381,12 +380,25 @@ class ItemAddress:
     key: str
     scope: Scope
     id: str
-    fact_key: str
+
+    @classmethod
+    def of(cls, namespace: Namespace, key: str, template: NamespaceTemplate) -> "ItemAddress":
+        """Find where the item of this namespace and key belongs."""
+        scope = template.scope_of(namespace)
+        return cls(namespace, key, scope, scope.record_id("fact", _fact_key(namespace, key, 0)))
 
     @property
     def record_ids(self) -> list[str]:
         """The records that may hold it: its own, and one that others wrote."""
         return [self.id, self.key] if _RECORD_ID.fullmatch(self.key) else [self.id]
+
+    def part_id(self, part: int) -> str:
+        """Return the id of the record that holds one more text of it."""
+        return self.scope.record_id("fact", _fact_key(self.namespace, self.key, part))
+
+    def delete_parts(self, first: int, end: int) -> list[Delete]:
+        """Make the commands that delete its parts from `first` up to before `end`."""
+        return [Delete(record_id=self.part_id(n), scope=self.scope) for n in range(first, end)]
 
 
 def check_address(op: GetOp | PutOp, template: NamespaceTemplate) -> ItemAddress:
@@ -395,58 +407,40 @@ def check_address(op: GetOp | PutOp, template: NamespaceTemplate) -> ItemAddress
     Raises:
         InvalidNamespaceError: the namespace is not a sequence of labels, or one cannot be used.
     """
-    namespace, key = check_namespace(op, op.namespace), str(op.key)
-    scope = template.scope_of(namespace)
-    fact_key = _fact_key(namespace, key, 0)
-    return ItemAddress(namespace, key, scope, scope.record_id("fact", fact_key), fact_key)
-
-
-def item_id(scope: Scope, namespace: Namespace, key: str, part: int = 0) -> str:
-    """Return the id of the record that holds an item, or another text of it."""
-    return scope.record_id("fact", _fact_key(namespace, key, part))
+    return ItemAddress.of(check_namespace(op, op.namespace), str(op.key), template)
 
 
 def item_facts(
-    address: ItemAddress,
-    value: Mapping[str, Any],
-    *,
-    encoded: str,
-    texts: Sequence[str],
-    ttl: float | None,
-    at: datetime,
+    address: ItemAddress, value: Mapping[str, Any], texts: Sequence[str], ttl: float | None
 ) -> tuple[Fact, ...]:
-    """Make the facts that hold an item: itself, then its other texts.
+    """Make the facts that hold an item from now on: itself, then its other texts.
 
     Args:
-        encoded: the value, as `to_json` writes it.
         texts: to be found by; none to be listed only.
         ttl: minutes; None for ever.
-        at: the time of the put.
 
     Raises:
         InvalidRecordError: a memory cannot hold it.
     """
-    namespace, key = address.namespace, address.key
+    namespace, key, at = address.namespace, address.key, datetime.now(UTC)
+    text = json.dumps(value, ensure_ascii=False)
+    encoded = text if is_sound(text) else json.dumps(value)
     shown = texts or (storable_text(encoded) or "{}",)
-    entry: dict[str, Any] = {
-        "item": f"[{folder_of(namespace)}, {_encode(key)}]",
-        "value": encoded,
-        "at": round(at.timestamp() * 1e6),
-    }
+    entry = {"key": json.dumps(key), "value": encoded, "at": round(at.timestamp() * 1e6)}
     entry |= {"ttl": ttl} if ttl is not None else {}
     entry |= {"unindexed": True} if not texts else {}
     if len(shown) > 1:
         entry |= {"parts": len(shown), "of": address.id, "round": uuid.uuid4().hex}
-    folders = [folder_of(namespace[:end]) for end in range(1, len(namespace) + 1)]
-    shared = {**indexed_fields(value), FOLDERS: folders}
+    fields_, labels = indexed_fields(value), to_labels(namespace)
     until = None if ttl is None else at + timedelta(minutes=ttl)
     try:
         return tuple(
             Fact(
                 text=text,
-                key=_fact_key(namespace, key, part) if part else address.fact_key,
+                key=_fact_key(namespace, key, part),
+                namespace=labels,
                 metadata=with_text_hash(
-                    text, {**shared, "langgraph": {**entry, "part": part} if part else entry}
+                    text, {**fields_, ENTRY: {**entry, "part": part} if part else entry}
                 ),
                 expires_at=until,
                 indexed=bool(texts),
@@ -454,6 +448,8 @@ def item_facts(
             for part, text in enumerate(shown)
         )
     except InvalidRecordError as error:
+        if error.field == "namespace":
+            raise ItemNamespaceError(namespace, "is too long") from error
         if error.field != "metadata":
             raise
         raise InvalidRecordError(  # of the value, as its owner knows nothing of metadata
@@ -466,13 +462,11 @@ def item_facts(
 
 def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Add to an item's metadata the hash of the text that stands for it."""
-    return {**metadata, "langgraph": {**metadata["langgraph"], "told": _text_hash(text)}}
+    return {**metadata, ENTRY: {**metadata[ENTRY], "told": _text_hash(text)}}
 
 
 def _fact_key(namespace: Namespace, key: str, part: int) -> str:
-    # As JSON of the three, whose first is known most often.
-    text = f"[{folder_of(namespace)}, {_encode(key)}, {part}]"
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(json.dumps([namespace, key, part]).encode()).hexdigest()
 
 
 def _text_hash(text: str) -> str:
@@ -487,6 +481,7 @@ class StoredItem:
     """A record, read as an item.
 
     Attributes:
+        has_place: it is in a namespace of its own, and not in that of all that others learned.
         encoded: the value as JSON text; None for a record that was not written as an item.
         parts: how many records hold it.
         part: 0 for the item itself; others hold one more text of it.
@@ -498,7 +493,8 @@ class StoredItem:
     record: Record
     namespace: Namespace
     key: str
-    encoded: str | None
+    has_place: bool
+    encoded: str | None = None
     parts: int = 1
     part: int = 0
     of: str = ""
@@ -537,15 +533,30 @@ class StoredItem:
 
 def to_stored_item(record: Record, template: NamespaceTemplate) -> StoredItem:
     """Read a record as an item; one that was not written as an item is one all the same."""
-    entry = record.metadata.get("langgraph")
+    namespace = template.namespace_of(record.namespace, record.scope)
+    if namespace is None:
+        return StoredItem(record, template.default_namespace(record.scope), record.id, False)
+    entry = record.metadata.get(ENTRY)
     try:
         if isinstance(entry, Mapping) and isinstance(entry["value"], str):
-            found = _decode(record, entry)
-            if template.scope_of(found.namespace).covers(record.scope):
-                return found
-    except (KeyError, TypeError, ValueError):  # others may use our key for something else
-        pass
-    return StoredItem(record, template.namespace_of(record.scope), record.id, None)
+            return StoredItem(
+                record,
+                namespace,
+                str(json.loads(entry["key"])),
+                has_place=True,
+                encoded=entry["value"],
+                parts=entry.get("parts", 1),
+                part=entry.get("part", 0),
+                of=entry.get("of", ""),
+                round=entry.get("round"),
+                indexed=not entry.get("unindexed", False),
+                ttl=entry.get("ttl"),
+                updated_at=_EPOCH + timedelta(microseconds=entry["at"]),
+                corrected=entry["told"] != _text_hash(record.text),
+            )
+    except (KeyError, TypeError, ValueError, OverflowError):
+        pass  # others may use our key for something else
+    return StoredItem(record, namespace, record.id, has_place=True)
 
 
 def find_item(
@@ -559,21 +570,3 @@ def find_item(
             if (item.namespace, item.key, item.part) == (address.namespace, address.key, 0):
                 return item
     return None
-
-
-def _decode(record: Record, entry: Mapping[str, Any]) -> StoredItem:
-    labels, key = json.loads(entry["item"])
-    return StoredItem(
-        record,
-        tuple(labels),
-        key,
-        entry["value"],
-        entry.get("parts", 1),
-        entry.get("part", 0),
-        entry.get("of", ""),
-        entry.get("round"),
-        not entry.get("unindexed", False),
-        entry.get("ttl"),
-        _EPOCH + timedelta(microseconds=entry["at"]),
-        entry["told"] != _text_hash(record.text),
-    )

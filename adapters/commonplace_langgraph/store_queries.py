@@ -24,7 +24,6 @@ from langgraph.store.base import (
 
 from commonplace import InvalidFilterError, InvalidRecordError, Match, Record, Scope
 from commonplace.agents import Plan, call, check_list
-from commonplace.filters import FOLDERS, folder_order
 
 from .store_items import (
     PLAIN_SCOPE,
@@ -35,11 +34,11 @@ from .store_items import (
     StoreOptions,
     check_address,
     check_namespace,
-    folder_of,
+    from_labels,
     is_indexable,
-    namespace_of_folder,
     plain_scalar,
     storable_text,
+    to_labels,
     to_stored_item,
 )
 
@@ -50,13 +49,8 @@ _MAX_QUERY_BYTES = 8 * 1024
 _MAX_FILTER_DEPTH = 32
 _MAX_ENGINE_CONDITIONS = 12
 _MISSING = object()
-# No folder has an empty name.
-_IN_NO_FOLDER = {"NOT": [{FOLDERS: {"ne": ""}}]}
-
-_BEHIND = chr(0x10FFFF)  # sorts after all that the folder of a namespace can have
-
-# Every item has this key in its metadata; what others put under it is no item.
-IS_ITEM: Mapping[str, Any] = {"langgraph": {"ne": ""}}
+_LAST_LABEL = chr(0x10FFFF)  # sorts after the labels of every namespace but a few odd ones
+IS_ITEM: Mapping[str, Any] = {"namespace": []}  # others may have a namespace, too
 
 # What is ranked depends a little on how much is asked for. So the first 100 are always ranked among
 # 100, the next among 1,000: whatever the pages, together they are one order.
@@ -116,6 +110,10 @@ class NamespaceListing:
     max_depth: int | None
     start: int
     end: int
+
+    def wants(self, namespace: Namespace) -> bool:
+        """Tell whether a namespace fits the conditions."""
+        return all(_fits(namespace, kind, path) for kind, path in self.conditions)
 
 
 def check_get(op: GetOp, options: StoreOptions) -> ItemGet:
@@ -208,7 +206,7 @@ def scopes_of(prefix: Namespace, template: NamespaceTemplate) -> Plan[list[Scope
     """List the scopes that may hold items under a prefix, the one of no user first."""
     if not template.is_open(prefix):
         return [template.scope_of(prefix)]
-    users = yield call("list_users", folder_of(prefix) if prefix else "")
+    users = yield call("list_users", to_labels(prefix))
     return [PLAIN_SCOPE, *(template.scope_of_user(prefix, one) for one in users)]
 
 
@@ -252,7 +250,7 @@ def _is_asked(item: StoredItem, op: ItemSearch, template: NamespaceTemplate) -> 
     """Tell whether an item is under the prefix, and may be found there and by the query."""
     return (
         item.namespace[: len(op.prefix)] == op.prefix
-        and (item.encoded is not None or template.shows_others(op.prefix))
+        and (item.has_place or template.shows_others(op.prefix))
         and (item.indexed or not op.query)
     )
 
@@ -262,7 +260,7 @@ def _where(
 ) -> dict[str, Any] | None:
     where = dict(narrowing or {})
     if not template.shows_others(prefix):
-        where |= {FOLDERS: folder_of(prefix)} if prefix else IS_ITEM
+        where["namespace"] = to_labels(prefix)
     return where or None
 
 
@@ -358,15 +356,17 @@ def _resolve_parts(
 
 
 def list_namespaces(op: NamespaceListing, options: StoreOptions) -> Plan[list[Namespace]]:
-    """List the namespaces of live items, each once, in the order of their folders."""
+    """List the namespaces of live items, each once, in their order."""
     if op.start == op.end:
         return []
     prefixes = [_literal(path) for kind, path in op.conditions if kind == "prefix"]
     prefix = max(prefixes, key=len, default=())
-    if not options.template.shows_others(prefix):
-        return (yield from _namespaces_of_items(op, prefix, options.template))[op.start :]
-    held = yield from _namespaces_of_user(op, prefix, options.template)
-    return sorted(held, key=lambda one: folder_order(folder_of(one)))[op.start : op.end]
+    if options.template.shows_others(prefix):
+        held = yield from _namespaces_of_user(prefix, options.template)
+        found = sorted({namespace[: op.max_depth] for namespace in held if op.wants(namespace)})
+    else:
+        found = yield from _namespaces_of_items(op, prefix, options.template)
+    return found[op.start : op.end]
 
 
 def _namespaces_of_items(
@@ -374,71 +374,45 @@ def _namespaces_of_items(
 ) -> Plan[list[Namespace]]:
     """List the namespaces of items up to `op.end`, and read few more."""
     found: dict[Namespace, None] = {}
-    starts = folder_of(prefix)[:-1] if prefix else ""
-    size, after = op.end, ""
+    size, after = op.end, ()
     while True:
         size = min(max(size, 1), _PAGE_SIZE)
-        page = yield call("list_folders", starts, after=after, limit=size)
-        for folder, scopes in page.items():
-            after = folder
-            namespace = _namespace_of(folder)
-            if namespace is None or (op.conditions and not _is_wanted(namespace, op)):
-                continue
-            own = template.scope_of(namespace)
-            if own in scopes or any(own.covers(scope) for scope in scopes):
-                cut = namespace[: op.max_depth]
-                found[cut] = None
-                if cut != namespace:  # what comes below it is the same
-                    after = folder_of(cut)[:-1] + _BEHIND
+        page = yield call("list_namespaces", to_labels(prefix), after=after, limit=size)
+        for labels, scopes in page.items():
+            after = labels
+            if any(template.namespace_of(labels, scope) for scope in scopes):
+                namespace = from_labels(labels)
+                if op.wants(namespace):
+                    found[namespace[: op.max_depth]] = None
+                    if op.max_depth and len(labels) > op.max_depth:  # the rest below is the same
+                        after = (*labels[: op.max_depth], _LAST_LABEL)
         if len(found) >= op.end or len(page) < size:
-            return [*found][: op.end]
+            return [*found]
         size *= 4
 
 
-def _namespaces_of_user(
-    op: NamespaceListing, prefix: Namespace, template: NamespaceTemplate
-) -> Plan[set[Namespace]]:
+def _namespaces_of_user(prefix: Namespace, template: NamespaceTemplate) -> Plan[set[Namespace]]:
     """List the namespaces of what is shown of a user, items or not."""
     scope = template.scope_of(prefix)
-    names = yield call("folders", scope)
-    outside = [_IN_NO_FOLDER]
+    elsewhere: list[Mapping[str, Any]] = [{"NOT": [IS_ITEM]}]
     held: set[Namespace] = set()
-    for folder in names:
-        namespace = _namespace_of(folder)
-        own = scope if namespace is None else template.scope_of(namespace)
-        if namespace is not None and (own.covers(scope) or scope.covers(own)):
+    for labels in (yield call("namespaces", scope)):
+        namespace = from_labels(labels)
+        own = template.scope_of(namespace)
+        if namespace and (own.covers(scope) or scope.covers(own)):
             held.add(namespace)
         else:
-            outside.append({FOLDERS: folder})
-    for where in outside:
-        held |= yield from _namespaces_of_others(where, scope, template)
-    return {one[: op.max_depth] for one in held if _is_wanted(one, op)}
-
-
-def _namespace_of(folder: str) -> Namespace | None:
-    try:
-        return namespace_of_folder(folder)
-    except ValueError:  # others name theirs as they like
-        return None
-
-
-def _is_wanted(namespace: Namespace, op: NamespaceListing) -> bool:
-    return all(_fits(namespace, kind, path) for kind, path in op.conditions)
-
-
-def _namespaces_of_others(
-    where: Mapping[str, Any], scope: Scope, template: NamespaceTemplate
-) -> Plan[set[Namespace]]:
-    """List the namespaces in which records are shown that were not written as items."""
-    found: set[Namespace] = set()
+            elsewhere.append({"namespace": labels})
     is_one = template.shows_others_in_one(scope)
 
     def predicate(record: Record) -> bool:
-        found.add(to_stored_item(record, template).namespace)
-        return is_one  # else no record gets as far as the page, and each is looked at
+        item = to_stored_item(record, template)
+        held.add(item.namespace)
+        return is_one and not item.has_place  # else none gets onto the page, and all are looked at
 
-    yield call("list", scope, where=where, predicate=predicate, limit=1)
-    return found
+    for where in elsewhere:
+        yield call("list", scope, where=where, predicate=predicate, limit=1)
+    return held
 
 
 def _literal(path: Namespace) -> Namespace:

@@ -15,18 +15,16 @@ from commonplace import Command, Delete, Fact, InvalidRecordError, Record, Revis
 from commonplace.agents import Plan, call
 
 from .store_items import (
+    ENTRY,
     ItemAddress,
     ItemNamespaceError,
-    Namespace,
     NamespaceTemplate,
     StoredItem,
     StoreOptions,
     check_address,
     item_facts,
-    item_id,
     storable_text,
     texts_of,
-    to_json,
     to_plain,
     to_stored_item,
     with_text_hash,
@@ -67,19 +65,12 @@ def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
         return ItemPut(address)
     namespace = address.namespace
     if not namespace or namespace[0] == "langgraph":
-        why = "must not be empty" if not namespace else "must not begin with 'langgraph'"
+        why = "must not begin with 'langgraph'" if namespace else "must not be empty"
         raise ItemNamespaceError(namespace, why)
     value = options.redacted(to_plain(op.value))
     ttl = check_ttl("ttl", op.ttl)
-    facts = item_facts(
-        address,
-        value,
-        encoded=to_json(value),
-        texts=texts_of(value, options.fields if op.index is None else op.index),
-        ttl=ttl,
-        at=datetime.now(UTC),
-    )
-    return ItemPut(address, facts, ttl)
+    texts = texts_of(value, options.fields if op.index is None else op.index)
+    return ItemPut(address, item_facts(address, value, texts, ttl), ttl)
 
 
 def put_commands(puts: Sequence[tuple[ItemPut, StoredItem | None]]) -> list[Command]:
@@ -92,17 +83,17 @@ def put_commands(puts: Sequence[tuple[ItemPut, StoredItem | None]]) -> list[Comm
     for put, before in puts:
         address, facts = put.address, list(put.facts)
         if before is not None:
-            surplus = range(max(1, len(facts)), before.parts)
-            commands += _delete_parts(address.scope, before.namespace, before.key, surplus)
+            commands += address.delete_parts(max(1, len(facts)), before.parts)
             if not facts:
                 commands.append(Delete(record_id=before.record.id, scope=before.record.scope))
             elif before.record.id != address.id:
-                facts = [_part_of(one, before.record.id) for one in facts]
+                facts = [_part_of(fact, before.record.id) for fact in facts]
                 commands.append(_revise(before.record, facts.pop(0)))
         upserts.setdefault(address.scope, []).extend(facts)
     for scope, facts in upserts.items():
         for start in range(0, len(facts), _MAX_FACTS):
-            commands.append(Upsert(facts=facts[start : start + _MAX_FACTS], scope=scope))
+            some = facts[start : start + _MAX_FACTS]
+            commands.append(Upsert(facts=some, scope=scope, unredacted=(ENTRY,)))
     return commands
 
 
@@ -115,23 +106,21 @@ def stale_part_commands(
     no more, but other agents would find them.
     """
     commands: list[Command] = []
-    by_scope: dict[Scope, dict[str, ItemPut]] = {}
+    by_scope: dict[Scope, dict[str, ItemAddress]] = {}
     for put in puts:
-        address = put.address
-        after = item_id(address.scope, address.namespace, address.key, max(1, len(put.facts)))
-        by_scope.setdefault(address.scope, {})[after] = put
-    for scope, put_of in by_scope.items():
-        records = yield call("get_many", list(put_of), scope)
-        parts = [(put_of[one.id].address, to_stored_item(one, template)) for one in records]
+        next_part = put.address.part_id(max(1, len(put.facts)))
+        by_scope.setdefault(put.address.scope, {})[next_part] = put.address
+    for scope, addresses in by_scope.items():
+        records = yield call("get_many", list(addresses), scope)
+        parts = [(addresses[record.id], to_stored_item(record, template)) for record in records]
         if not parts:
             continue
         records = yield call("get_many", list({part.of for _, part in parts}), scope)
-        items = {one.id: to_stored_item(one, template) for one in records}
+        items = {record.id: to_stored_item(record, template) for record in records}
         for address, part in parts:
             item = items.get(part.of)
             if item is None or item.round != part.round:
-                stale = range(part.part, part.parts)
-                commands += _delete_parts(scope, address.namespace, address.key, stale)
+                commands += address.delete_parts(part.part, part.parts)
     return commands
 
 
@@ -141,21 +130,17 @@ def refresh_commands(
     """Make the commands that extend the time to live of items that were read, with all parts."""
     commands: list[Command] = []
     parts: dict[Scope, dict[str, datetime]] = {}
-    for one in {item.record.id: item for item in items}.values():
-        ends = one.record.expires_at
-        if one.ttl is None or ends is None:
+    for item in {item.record.id: item for item in items}.values():
+        later = _later_end(item.record.expires_at, item.ttl, at)
+        if later is None:
             continue
-        later = at + timedelta(minutes=one.ttl)
-        if later - ends <= timedelta(minutes=one.ttl) * _SLACK:
-            continue
-        commands.append(Revise(record=one.record, expires_at=later))
-        scope = template.scope_of(one.namespace)
-        for part in range(1, one.parts):
-            name = item_id(scope, one.namespace, one.key, part)
-            parts.setdefault(scope, {})[name] = later
+        commands.append(Revise(record=item.record, expires_at=later))
+        address = ItemAddress.of(item.namespace, item.key, template)
+        ends = {address.part_id(part): later for part in range(1, item.parts)}
+        parts.setdefault(address.scope, {}).update(ends)
     for scope, end_of in parts.items():
-        records = yield call("get_many", list(end_of), scope)
-        commands += [Revise(record=one, expires_at=end_of[one.id]) for one in records]
+        records = (yield call("get_many", list(end_of), scope)) if end_of else ()
+        commands += [Revise(record=record, expires_at=end_of[record.id]) for record in records]
     return commands
 
 
@@ -167,49 +152,51 @@ def restart_commands(puts: Iterable[ItemPut]) -> Plan[list[Command]]:
     at = datetime.now(UTC)
     commands: list[Command] = []
     for put in puts:
-        if put.ttl is None or not put.facts:
-            continue
-        ends, later = put.facts[0].expires_at, at + timedelta(minutes=put.ttl)
-        if ends is None or later - ends <= timedelta(minutes=put.ttl) * _SLACK:
+        ends = put.facts[0].expires_at if put.facts else None
+        later = _later_end(ends, put.ttl, at)
+        if later is None:
             continue
         address = put.address
-        parts = range(1, len(put.facts))
-        ids = [item_id(address.scope, address.namespace, address.key, part) for part in parts]
+        parts = (address.part_id(part) for part in range(1, len(put.facts)))
         records = yield [
-            call("get", one, address.scope, include_expired=True)
-            for one in (*address.record_ids, *ids)
+            call("get", record_id, address.scope, include_expired=True)
+            for record_id in (*address.record_ids, *parts)
         ]
         commands += [
-            Revise(record=one, expires_at=later)
-            for one in records
-            if one and one.expires_at == ends
+            Revise(record=record, expires_at=later)
+            for record in records
+            if record and record.expires_at == ends
         ]
     return commands
 
 
-def _delete_parts(
-    scope: Scope, namespace: Namespace, key: str, parts: Iterable[int]
-) -> list[Command]:
-    return [Delete(record_id=item_id(scope, namespace, key, part), scope=scope) for part in parts]
+def _later_end(ends: datetime | None, minutes: float | None, at: datetime) -> datetime | None:
+    """Compute when what lives so many minutes from `at` on ends; None if that is hardly later."""
+    if ends is None or minutes is None:
+        return None
+    lives = timedelta(minutes=minutes)
+    return at + lives if at + lives - ends > lives * _SLACK else None
 
 
 def _revise(record: Record, fact: Fact) -> Revise:
     # Who wrote the record reads its text, which the store shows as `content`.
-    content = json.loads(fact.metadata["langgraph"]["value"]).get("content")
+    content = json.loads(fact.metadata[ENTRY]["value"]).get("content")
     text = (storable_text(content) if isinstance(content, str) else "") or fact.text
     return Revise(
         record=record,
         text=text,
         metadata=with_text_hash(text, fact.metadata),
+        namespace=fact.namespace,
         expires_at=fact.expires_at,
+        unredacted=(ENTRY,),
     )
 
 
 def _part_of(fact: Fact, record_id: str) -> Fact:
-    entry = fact.metadata["langgraph"]
+    entry = fact.metadata[ENTRY]
     if "of" not in entry:
         return fact
-    return replace(fact, metadata={**fact.metadata, "langgraph": {**entry, "of": record_id}})
+    return replace(fact, metadata={**fact.metadata, ENTRY: {**entry, "of": record_id}})
 
 
 def check_ttl(field: str, ttl: object) -> float | None:
@@ -253,13 +240,9 @@ def sweep_expired(options: StoreOptions, at: datetime) -> Plan[int]:
                 limit=_SWEEP_PAGE_SIZE,
                 cursor=cursor,
             )
-            commands: list[Command] = [
-                Delete(record_id=one.id, scope=one.scope) for one in page.records
-            ]
-            if commands:
-                yield call("batch", commands)
-            items = (to_stored_item(one, options.template) for one in page.records)
-            count += sum(1 for one in items if not one.part)
+            if page:
+                yield call("batch", [Delete(record_id=one.id, scope=one.scope) for one in page])
+            count += sum(not to_stored_item(record, options.template).part for record in page)
             cursor = page.cursor
             if cursor is None:
                 break

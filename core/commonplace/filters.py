@@ -5,9 +5,11 @@ compares, `{"AND" | "OR" | "NOT": [ {...}, ... ]}` combines; keys of one mapping
 A key is one of `FIELDS`, or any metadata key. Where a record has no such key, dots lead to nested
 values: `{"a.b": 1}` finds `{"a": {"b": 1}}`. The prefix `metadata.` makes sure that the rest names
 metadata, also what is called as a field, an id or an operator: `{"metadata.kind": "x"}`. Scope is
-never part of a filter. Metadata under the key `under`, a string or a list of them, names the
-folders of a record, outermost first; an equals on it costs no more than a search of the whole
-scope.
+never part of a filter.
+
+`{"namespace": ["memories", "alice"]}` finds what is in this namespace or below it, and
+`{"namespace": []}` what is in any. At the top level or under `AND` it costs no more than a search
+of the whole scope.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,15 +17,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast, get_args
 
-from .errors import InvalidFilterError
+from .errors import InvalidFilterError, InvalidRecordError
 from .types import Record
-from .validation import SCOPE_FIELDS, is_sound
+from .validation import SCOPE_FIELDS, check_namespace, is_sound
 
 Operator = Literal["eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "icontains"]
 Scalar = str | int | float | bool
 
-FIELDS = ("kind", "role", "name", "origin", "created_at", "updated_at", "occurred_at")
-FOLDERS = "under"  # a metadata key that is indexed as the scope is
+FIELDS = ("kind", "role", "name", "origin", "created_at", "updated_at", "occurred_at", "namespace")
 TIMES = ("created_at", "updated_at", "occurred_at")
 _RANGES = ("gt", "gte", "lt", "lte")
 METADATA = "metadata."  # before a key of metadata
@@ -35,7 +36,8 @@ _MAX_DEPTH = 8
 class Where:
     """One condition on one field; `values` has one element except for `in` and `nin`.
 
-    `field` is one of `FIELDS`, or a key of metadata, which may have the prefix `metadata.`.
+    `field` is one of `FIELDS` but `namespace`, or a key of metadata, which may have the prefix
+    `metadata.`.
     `ne` and `nin` do not match a record that lacks the field; times are seconds since 1970.
     Strings compare by code point, numbers by size; another type never matches.
     """
@@ -55,6 +57,18 @@ class Where:
         if self.operator in ("ne", "nin"):
             return not any(_same(one, value) for one in options for value in self.values)
         return any(_compares(self.operator, one, value) for one in options for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A condition on the namespace: it is this one or below it; an empty one means any."""
+
+    namespace: tuple[str, ...]
+
+    def matches(self, record: Record) -> bool:
+        """Tell whether the record satisfies the condition."""
+        path = record.namespace
+        return bool(path) and path[: len(self.namespace)] == self.namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class Predicate:
         return bool(self.predicate(record))
 
 
-Filter = Where | Group | Predicate
+Filter = Where | Within | Group | Predicate
 
 
 def field_value(record: Record, field: str) -> Any:
@@ -111,19 +125,12 @@ def metadata_value(metadata: Mapping[str, Any], key: str) -> Any:
     return held
 
 
-def folder_order(name: str) -> tuple[str, str]:
-    """Return what folders are listed by: their names, a JSON list before those that go on."""
-    return name.rstrip("]"), name
-
-
-def folders_of(record: Record) -> tuple[str, ...]:
-    """Read the names of a record's folders, outermost first; empty if it is in none."""
-    held = record.metadata.get(FOLDERS)
-    if isinstance(held, str):
-        return (held,)
-    return (
-        tuple(one for one in held if isinstance(one, str)) if isinstance(held, list | tuple) else ()
-    )
+def required_namespace(where: Filter | None) -> tuple[str, ...] | None:
+    """Find a namespace that everything which matches a filter is in; None if it names none."""
+    if isinstance(where, Group) and where.combine == "AND":
+        found = map(required_namespace, where.parts)
+        return next((namespace for namespace in found if namespace), None)
+    return (where.namespace or None) if isinstance(where, Within) else None
 
 
 def _same(stored: object, value: Scalar) -> bool:
@@ -207,6 +214,8 @@ def _entry(key: object, value: object, budget: list[int], depth: int) -> Filter:
             reason="must be in the scope, not in the filter",
             hint=f"Write {METADATA + key!r} for metadata of this name.",
         )
+    if key == "namespace":
+        return _within(value, budget)
     if isinstance(value, Mapping):
         if not value:
             raise InvalidFilterError(part={key: value}, reason="must have an operator")
@@ -216,6 +225,24 @@ def _entry(key: object, value: object, budget: list[int], depth: int) -> Filter:
     return _where(key, operator, value, budget)
 
 
+def _within(value: object, budget: list[int]) -> Within:
+    _spend(budget, 1, "namespace")
+    try:
+        return Within(check_namespace("namespace", value))
+    except InvalidRecordError:
+        raise InvalidFilterError(
+            part={"namespace": value},
+            reason="must have a list of labels, outermost first",
+            hint=f"Write {METADATA + 'namespace'!r} for metadata of this name.",
+        ) from None
+
+
+def _spend(budget: list[int], conditions: int, key: str) -> None:
+    budget[0] -= conditions
+    if budget[0] < 0:
+        raise InvalidFilterError(part=key, reason=f"must have at most {_MAX_CONDITIONS} conditions")
+
+
 def _where(key: str, operator: object, value: object, budget: list[int]) -> Where:
     if operator not in get_args(Operator):
         raise InvalidFilterError(part={key: {operator: value}}, reason="must have a known operator")
@@ -223,9 +250,7 @@ def _where(key: str, operator: object, value: object, budget: list[int]) -> Wher
     if many and (not isinstance(value, list | tuple | set | frozenset) or not value):
         raise InvalidFilterError(part={key: {operator: value}}, reason="must have a list of values")
     values = tuple(cast("Sequence[object]", value)) if many else (value,)
-    budget[0] -= len(values)
-    if budget[0] < 0:
-        raise InvalidFilterError(part=key, reason=f"must have at most {_MAX_CONDITIONS} conditions")
+    _spend(budget, len(values), key)
     return Where(key, operator, tuple(_scalar(key, operator, one) for one in values))  # type: ignore[arg-type]  # one of them
 
 

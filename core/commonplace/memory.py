@@ -43,6 +43,7 @@ from .types import (
     Extraction,
     Kind,
     Match,
+    Namespace,
     Origin,
     Page,
     Ranking,
@@ -62,7 +63,7 @@ from .validation import (
     check_flag,
     check_ids,
     check_name,
-    check_part,
+    check_namespace,
     check_seconds,
     check_time,
 )
@@ -841,63 +842,63 @@ class Memory:
         """Read the entities, as `entities`."""
         return await self._run(self.entities, scope)
 
-    def folders(self, scope: Scope) -> Sequence[str]:
-        """List the folders that the scope's records are in, each once, in no order.
+    def namespaces(self, scope: Scope) -> Sequence[Namespace]:
+        """List the namespaces of the scope's records, each once, in no order.
 
-        A record is in the last of the folders that its metadata names under the key `under`
-        (`commonplace.filters`). What is superseded counts, what has expired does not.
+        Superseded records count, expired ones do not.
 
         Args:
             scope: whose memory.
         """
         self._check_open(scope)
-        return self._runtime.engines.graph.folders(scope)
+        return self._runtime.engines.graph.namespaces(scope)
 
-    async def afolders(self, scope: Scope) -> Sequence[str]:
-        """List the folders, as `folders`."""
-        return await self._run(self.folders, scope)
+    async def anamespaces(self, scope: Scope) -> Sequence[Namespace]:
+        """List the namespaces, as `namespaces`."""
+        return await self._run(self.namespaces, scope)
 
-    def list_folders(
-        self, starts: str = "", *, after: str = "", limit: int = 1000
-    ) -> Mapping[str, Sequence[Scope]]:
-        """List the folders of all scopes, each once, as `folders`; for operators.
+    def list_namespaces(
+        self, prefix: Sequence[str] = (), *, after: Sequence[str] = (), limit: int = 1000
+    ) -> Mapping[Namespace, Sequence[Scope]]:
+        """List the namespaces of all scopes, each once, as `namespaces`; for operators.
 
         Args:
-            starts: what their names begin with; anything if empty.
-            after: the last name of the page before; empty for the first page.
-            limit: of folders, 1..1000.
+            prefix: only this namespace and those below it; empty for all.
+            after: the last namespace of the page before; empty for the first page.
+            limit: of namespaces, 1..1000.
 
         Returns:
-            The scopes of the records in each folder, by its name. Names are in the order of their
-            characters, a JSON list before those that go on.
+            The scopes of the records in each namespace. Namespaces are in the order of tuples of
+            strings.
 
         Raises:
-            InvalidRecordError: the limit is out of its range.
+            InvalidRecordError: the limit is out of its range, or a namespace is no list of labels.
         """
         self._check_open()
-        check_part("starts", starts)
-        check_part("after", after)
-        return self._runtime.engines.graph.list_folders(starts, after=after, limit=limit)
+        prefix, after = check_namespace("prefix", prefix), check_namespace("after", after)
+        return self._runtime.engines.graph.list_namespaces(prefix, after=after, limit=limit)
 
-    async def alist_folders(
-        self, starts: str = "", *, after: str = "", limit: int = 1000
-    ) -> Mapping[str, Sequence[Scope]]:
-        """List the folders of all scopes, as `list_folders`."""
-        return await self._run(self.list_folders, starts, after=after, limit=limit)
+    async def alist_namespaces(
+        self, prefix: Sequence[str] = (), *, after: Sequence[str] = (), limit: int = 1000
+    ) -> Mapping[Namespace, Sequence[Scope]]:
+        """List the namespaces of all scopes, as `list_namespaces`."""
+        return await self._run(self.list_namespaces, prefix, after=after, limit=limit)
 
-    def list_users(self, folder: str) -> Sequence[str]:
-        """List the ids of the users who have live records in a folder, in no order; for operators.
+    def list_users(self, namespace: Sequence[str] = ()) -> Sequence[str]:
+        """List the ids of the users who have live records in a namespace, in no order.
+
+        For operators.
 
         Args:
-            folder: a name; the empty one, which no folder has, for any folder.
+            namespace: or below it; empty for any namespace.
         """
         self._check_open()
-        check_part("folder", folder)
-        return self._runtime.engines.graph.list_users(folder)
+        namespace = check_namespace("namespace", namespace)
+        return self._runtime.engines.graph.list_users(namespace)
 
-    async def alist_users(self, folder: str) -> Sequence[str]:
-        """List the users of a folder, as `list_users`."""
-        return await self._run(self.list_users, folder)
+    async def alist_users(self, namespace: Sequence[str] = ()) -> Sequence[str]:
+        """List the users of a namespace, as `list_users`."""
+        return await self._run(self.list_users, namespace)
 
     def diagram(
         self,

@@ -22,6 +22,7 @@ from .validation import (
     check_id,
     check_metadata,
     check_name,
+    check_namespace,
     check_share,
     check_text,
     check_time,
@@ -35,7 +36,7 @@ Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
-NAMESPACE = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
+_IDS = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
 _encode_text = json.JSONEncoder().encode
 
 
@@ -92,7 +93,7 @@ class Scope:
         """Derive the UUID of the record that `key` names in exactly this scope and kind."""
         name = f'["{self.key}", {_encode_text(kind)}, {_encode_text(key)}]'
         # As `uuid.uuid5`, in a third of its time.
-        digest = hashlib.sha1(NAMESPACE.bytes + name.encode(), usedforsecurity=False).digest()
+        digest = hashlib.sha1(_IDS.bytes + name.encode(), usedforsecurity=False).digest()
         number = int.from_bytes(digest[:16]) & ~(0xF << 76) & ~(0x3 << 62) | 5 << 76 | 2 << 62
         found = f"{number:032x}"
         return f"{found[:8]}-{found[8:12]}-{found[12:16]}-{found[16:20]}-{found[20:]}"
@@ -169,6 +170,8 @@ class Fact:
         kind: of the record.
         metadata: JSON values under any keys but the empty one, 16 MiB at most; integers of 64
             bits, signed.
+        namespace: path of labels, outermost first, by which records are listed and filtered; empty
+            for none. It is no part of what makes two facts the same, and no text in it is redacted.
         key: idempotency key inside the scope; the text itself when missing.
         at: when it became true, with a time zone; the earliest `valid_from` of its relations
             when missing, else the time of writing.
@@ -184,6 +187,7 @@ class Fact:
     text: str
     kind: Kind = "fact"
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    namespace: tuple[str, ...] = ()
     key: str | None = None
     at: datetime | None = None
     expires_at: datetime | None = None
@@ -208,6 +212,7 @@ class Fact:
                         field=name, value=self.kind, reason="must be given for a procedure only"
                     )
         check_metadata(self.metadata)
+        object.__setattr__(self, "namespace", check_namespace("namespace", self.namespace))
         check_time("at", self.at)
         check_time("expires_at", self.expires_at)
         if self.key is not None:
@@ -229,6 +234,7 @@ class Record:
         scope: of its owner.
         role, name: of the turn it comes from; None for a stated or extracted fact.
         metadata: JSON values.
+        namespace: path of labels, outermost first; empty for none.
         origin: where the text comes from: the origin that its write was given, or that of the
             speaker. An extracted fact has that of the least trusted speaker of its conversation,
             who is a tool, else the user.
@@ -255,6 +261,7 @@ class Record:
     role: Role | None = None
     name: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    namespace: tuple[str, ...] = ()
     origin: Origin = "user"
     trust: float = 1.0
     position: int | None = None
@@ -278,7 +285,8 @@ class Record:
         """Merge in what the same text, told again, adds; it is not counted here.
 
         Its metadata replace those under the same keys, unless there would be more than a record may
-        have. Its expiry counts if it has one, its importance if that is higher, and its pin.
+        have. Its namespace and its expiry count if it has one, its importance if that is higher,
+        and its pin.
         """
         metadata = {**self.metadata, **told.metadata}
         try:
@@ -288,6 +296,7 @@ class Record:
         return replace(
             self,
             metadata=metadata,
+            namespace=told.namespace or self.namespace,
             expires_at=told.expires_at or self.expires_at,
             importance=max(self.importance, told.importance),
             pinned=self.pinned or told.pinned,
@@ -320,6 +329,11 @@ class Record:
         """
         text = self.situation or self.text
         return f"{self.name}: {text}" if self.name else text
+
+    @property
+    def namespaces(self) -> tuple[tuple[str, ...], ...]:
+        """The namespaces that it is in, outermost first; its own is the last."""
+        return tuple(self.namespace[:end] for end in range(1, len(self.namespace) + 1))
 
     @property
     def turn(self) -> str | None:
@@ -580,10 +594,15 @@ class Upsert:
     """Write facts, at most 1,000; one with a key replaces the record that the key names.
 
     Two facts with one key must have the same text.
+
+    Attributes:
+        unredacted: top-level keys of the metadata whose values the function `redact` of the memory
+            is not given, for adapters that redact these values themselves.
     """
 
     facts: Sequence[Fact]
     scope: Scope
+    unredacted: Sequence[str] = ()
 
 
 @hinting_init
@@ -598,12 +617,19 @@ class Delete:
 @hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revise:
-    """Change a record that was read, as `Memory.update` does; what is not given stays."""
+    """Change a record that was read, as `Memory.update` does; what is not given stays.
+
+    Attributes:
+        namespace: in place of the former; empty for none.
+        unredacted: see `Upsert`.
+    """
 
     record: Record
     text: str | None = None
     metadata: Mapping[str, Any] | None = None
+    namespace: Sequence[str] | None = None
     expires_at: datetime | EllipsisType | None = ...
+    unredacted: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -619,6 +645,9 @@ class TokenEmbedding:
     vector: Sequence[float]
     tokens: bytes = b""
 
+
+Namespace = tuple[str, ...]
+"""A path of labels, outermost first; empty for none."""
 
 Content = str | Message | Fact
 """What can be remembered: a text, one turn of a conversation, or a stated fact."""

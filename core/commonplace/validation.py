@@ -14,6 +14,7 @@ SCOPE_FIELDS = ("user_id", "agent_id", "session_id")
 MAX_TEXT_BYTES = 32 * 1024
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # of one that is not stored: facts are extracted from it
 MAX_METADATA_BYTES = 16 * 1024 * 1024  # of records that carry a whole file; it is not embedded
+_MAX_LABELS = 256  # of a namespace
 _MAX_DEPTH = 9  # keys and indexes on the way to a value
 # At most: a number, or what stands around a text or a list; and a character, as an escape.
 _FRAME, _BYTES_PER_CHARACTER = 32, 6
@@ -121,6 +122,31 @@ def check_keys(field: str, keys: object) -> tuple[str, ...]:
     return tuple(sorted(set(keys)))
 
 
+def check_namespace(field: str, namespace: object) -> tuple[str, ...]:
+    """Refuse what is not a namespace, that is, a list of labels; return it as a tuple.
+
+    Raises:
+        InvalidRecordError: it has more than 256 labels or 32 KiB, or a label is empty or has a NUL
+            or a lone surrogate.
+    """
+    if not isinstance(namespace, list | tuple) or len(namespace) > _MAX_LABELS:
+        raise InvalidRecordError(
+            field=field, value=namespace, reason=f"must be a list of at most {_MAX_LABELS} labels"
+        )
+    for label in namespace:
+        if type(label) is not str or not label or _fault(label) is not None:
+            raise InvalidRecordError(
+                field=field,
+                value=label,
+                reason="must be a label: a string, not empty, without NUL or lone surrogate",
+            )
+    if sum(len(label.encode()) for label in namespace) > MAX_TEXT_BYTES:
+        raise InvalidRecordError(
+            field=field, value=namespace, reason=f"must have at most {MAX_TEXT_BYTES} bytes"
+        )
+    return tuple(namespace)
+
+
 def check_choice(field: str, value: object, options: Sequence[object]) -> None:
     """Refuse a value that is none of the options."""
     if not any(value is one or (isinstance(one, str) and value == one) for one in options):
@@ -138,14 +164,6 @@ def check_callable(field: str, value: object) -> None:
     """Refuse what cannot be called."""
     if not callable(value):
         raise InvalidRecordError(field=field, value=value, reason="must be a function")
-
-
-def check_part(field: str, value: object) -> None:
-    """Refuse what is not a text that may be part of a name; the empty one may."""
-    if type(value) is not str or not is_sound(value):
-        raise InvalidRecordError(
-            field=field, value=value, reason="must be a string without a lone surrogate"
-        )
 
 
 def check_share(field: str, value: object) -> None:

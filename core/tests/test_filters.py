@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import InvalidFilterError
-from commonplace.filters import parse_filter
+from commonplace.filters import parse_filter, required_namespace
 from commonplace.types import Record, Scope
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -18,7 +18,9 @@ RECORD = Record(
     scope=Scope(user_id="alice"),
     kind="preference",
     name="Alice",
+    namespace=("memories", "alice"),
     metadata={
+        "namespace": "their own",
         "city": "Lyon",
         "year": 2020,
         "share": 0.5,
@@ -74,6 +76,10 @@ RECORD = Record(
         {"metadata.user_id": "theirs"},
         {"metadata.metadata.x": 5},
         {"year": {"gt": float("-inf"), "lt": float("inf")}},
+        {"namespace": ["memories"]},
+        {"namespace": ("memories", "alice"), "metadata.namespace": "their own"},
+        {"namespace": []},
+        {"NOT": [{"namespace": ["alice"]}, {"namespace": ["memories", "alice", "x"]}]},
     ],
 )
 def test_a_filter_that_holds_matches(where: dict[str, Any]) -> None:
@@ -114,6 +120,10 @@ def test_a_filter_that_holds_matches(where: dict[str, Any]) -> None:
         {"metadata.kind": "preference"},
         {"metadata.x": 5},
         {"year": {"gt": float("inf")}},
+        {"namespace": ["alice"]},
+        {"namespace": ["memories", "alice", "x"]},
+        {"namespace": ["memories"], "metadata.namespace": "memories"},
+        {"NOT": [{"namespace": []}]},
     ],
 )
 def test_a_filter_that_does_not_hold_does_not_match(where: dict[str, Any]) -> None:
@@ -167,11 +177,29 @@ def nested(depth: int) -> dict[str, Any]:
         {"created_at": {"gt": datetime(2026, 3, 1)}},  # noqa: DTZ001 -- refused for that
         {"a": list(range(65))},
         nested(9),
+        {"namespace": "memories"},
+        {"namespace": {"eq": "memories"}},
+        {"namespace": ["memories", ""]},
+        {"namespace": [1]},
+        {"AND": [{"namespace": []}] * 65},
     ],
 )
 def test_a_filter_that_could_be_misread_is_refused(where: Any) -> None:
     with pytest.raises(InvalidFilterError):
         parse_filter(where)
+
+
+def test_a_filter_names_the_namespace_that_all_which_matches_is_in() -> None:
+    inner = {"AND": [{"year": 2020}, {"namespace": []}, {"namespace": ["a", "b"]}]}
+    for where, expected in [
+        ({"namespace": ["a"]}, ("a",)),
+        ({"AND": [{"year": 1}, inner]}, ("a", "b")),
+        ({"namespace": []}, None),
+        ({"OR": [{"namespace": ["a"]}]}, None),
+        ({"NOT": [{"namespace": ["a"]}]}, None),
+        ({"year": 1}, None),
+    ]:
+        assert required_namespace(parse_filter(where)) == expected
 
 
 def test_filters_nest_up_to_the_limit() -> None:
@@ -183,7 +211,9 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["city", "year", "AND", "OR", "NOT", "gt", "in", "eq", "created_at"]),
+            st.sampled_from(
+                ["city", "year", "AND", "OR", "NOT", "gt", "in", "eq", "created_at", "namespace"]
+            ),
             inner,
             max_size=3,
         )

@@ -32,8 +32,8 @@ PORTS = {
     "Index.close": NO_ROWS,
     "GraphStore.scope_of": "answers whose a record is, for interfaces that are given only its id",
     "GraphStore.list_scopes": MAINTENANCE,
-    "GraphStore.list_folders": "names of folders, for LangGraph's list_namespaces",
-    "GraphStore.list_users": "user ids of a folder, for a LangGraph search of a bare prefix",
+    "GraphStore.list_namespaces": "namespaces, for LangGraph's list_namespaces",
+    "GraphStore.list_users": "user ids of a namespace, for a LangGraph search of a bare prefix",
     "GraphStore.dump": MAINTENANCE,
     "GraphStore.load": MAINTENANCE,
     "GraphStore.get_meta": NO_ROWS,
@@ -63,7 +63,7 @@ PUBLIC = {
     "AgentMemory.raise_misconfiguration": NO_ROWS,
     "AgentMemory.wait_for_writes": NO_ROWS,
     "Memory.close": NO_ROWS,
-    "Memory.list_folders": PORTS["GraphStore.list_folders"],
+    "Memory.list_namespaces": PORTS["GraphStore.list_namespaces"],
     "Memory.list_users": PORTS["GraphStore.list_users"],
     "Memory.list_scopes": MAINTENANCE,
     "Memory.scope_of": PORTS["GraphStore.scope_of"],
@@ -75,7 +75,7 @@ PUBLIC = {
 }
 # Functions that ask a port or a memory without a scope, outside of `admin`, `cli` and the engines.
 ASKED = {
-    ("memory.py", "list_folders"): PUBLIC["Memory.list_folders"],
+    ("memory.py", "list_namespaces"): PUBLIC["Memory.list_namespaces"],
     ("memory.py", "list_users"): PUBLIC["Memory.list_users"],
     ("memory.py", "list_scopes"): PUBLIC["Memory.list_scopes"],
     ("memory.py", "scope_of"): PUBLIC["Memory.scope_of"],
@@ -93,7 +93,7 @@ ASKED = {
     ("commonplace_mem0/operations.py", "reset"): "mem0's reset is of everything",
     ("commonplace_mem0/operations.py", "flush"): "lists what failed, whoever it was for",
 }
-UNSCOPED = ("scope_of", "list_scopes", "list_folders", "list_users", "dump", "load")
+UNSCOPED = ("scope_of", "list_scopes", "list_namespaces", "list_users", "dump", "load")
 OPTIONAL = ("versions", "dead", "dead_letters", "count")  # None there means all owners
 
 

@@ -119,9 +119,9 @@ def test_a_search_that_names_no_user_finds_items_alone(
         memory.add(f"{name} drinks tea", Scope(user_id=name))
         store.put(("memories", name, "x"), "k", {"content": f"{name} likes tea"})
     memory.add("carol drinks tea", Scope(user_id="carol"))
-    memory.add(Fact(text="tea", metadata={"under": ["sports"]}), Scope(user_id="carol"))
+    memory.add(Fact(text="tea", namespace=("sports",)), Scope(user_id="carol"))
     memory.add("nobody drinks tea", Scope(agent_id="langgraph"))
-    memory.add(Fact(text="tea", metadata={"langgraph": {}, "under": "[]"}), ALICE)
+    memory.add(Fact(text="tea", namespace=("docs",), metadata={"langgraph": {}}), ALICE)
     store.put(("docs",), "k", {"content": "on tea"})
     store.put(("memories",), "k", {"content": "all drink tea"})
     items = ["alice likes tea", "all drink tea", "bob likes tea"]
@@ -202,8 +202,8 @@ def test_namespaces_are_listed_without_reading_items(
     assert store.list_namespaces(prefix=("docs",)) == [("docs", f"d{n}") for n in range(3)]
     assert store.list_namespaces(prefix=HERS) == [(*HERS, f"d{n}") for n in range(3)]
     assert parsed == []
-    memory.add(Fact(text="Alice rows", metadata={"under": ["sports", "water"]}), ALICE)
-    memory.add(Fact(text="Alice sails", metadata={"under": '["memories", "bob"]'}), ALICE)
+    memory.add(Fact(text="Alice rows", namespace=("sports", "water")), ALICE)
+    memory.add(Fact(text="Alice sails", namespace=("memories", "bob")), ALICE)
     assert store.list_namespaces(prefix=HERS) == [HERS, *((*HERS, f"d{n}") for n in range(3))]
     assert len(parsed) < 10
 
@@ -376,7 +376,7 @@ def test_a_text_of_a_write_that_was_overtaken_finds_nothing(memory: Memory) -> N
     value = {"a": "green tea", "b": "rowing boats"}
     store.put(place, "k", value, index=["a", "b"])
     plain = Scope(agent_id="langgraph")
-    [late] = memory.search("rowing boats", plain, where={"under": '["docs"]'}, top_k=1)
+    [late] = memory.search("rowing boats", plain, where={"namespace": ["docs"]}, top_k=1)
     store.put(place, "k", {"a": "green tea"}, index=["a"])
     # As if two processes had written the item at once, and the other's second text came last.
     fact = Fact(text=late.record.text, key="late", metadata=late.record.metadata)
@@ -409,14 +409,38 @@ def test_a_text_of_a_write_that_was_overtaken_is_recalled_by_nobody(
 def test_words_of_ours_in_other_hands_are_just_metadata(
     memory: Memory, store: CommonplaceStore
 ) -> None:
-    for n, said in enumerate((1, {}, {"value": "{}"}, {"value": "{}", "item": "[[1],2]", "at": 0})):
-        memory.add(Fact(text=f"Alice rows {n}", metadata={"langgraph": said}), ALICE)
-    bobs = {"value": "{}", "item": '[["memories", "bob"], "k"]', "at": 0}
-    memory.add(Fact(text="Alice forges", metadata={"langgraph": bobs}), ALICE)
+    entry = {"value": "{}", "key": '"k"', "at": 0, "told": ""}
+    said = (1, {}, {"value": "{}"}, {**entry, "key": "k"}, {**entry, "at": 2**62}, entry)
+    for n, one in enumerate(said):
+        fact = Fact(text=f"Alice rows {n}", namespace=HERS, metadata={"langgraph": one})
+        memory.add(fact, ALICE)
+    bobs = ("memories", "bob")
+    memory.add(Fact(text="Alice forges", namespace=bobs, metadata={"langgraph": entry}), ALICE)
 
-    assert len(store.search(HERS, query="rows")) == len(store.search(HERS)) == 5
+    assert len(store.search(HERS, query="rows")) == len(store.search(HERS)) == 7
     assert store.get(("memories", "bob"), "k") is None
     assert store.search(("memories", "bob")) == []
+
+
+def test_what_others_put_into_a_namespace_is_found_there(
+    memory: Memory, store: CommonplaceStore
+) -> None:
+    trips = (*HERS, "trips")
+    [record_id] = memory.add(Fact(text="Alice sailed", namespace=trips), ALICE).ids
+    memory.add("Alice rows", ALICE)
+
+    for query in (None, "sailed"):
+        assert contents(store.search(trips, query=query)) == ["Alice sailed"]
+        assert "Alice sailed" in contents(store.search((), query=query))
+    assert store.list_namespaces() == [trips]
+    assert store.list_namespaces(prefix=HERS) == [HERS, trips]
+    store.put(trips, record_id, {"content": "Alice sailed twice"})
+    item = store.get(trips, record_id)
+    assert item is not None
+    assert item.value == {"content": "Alice sailed twice"}
+    assert [record.text for record in memory.list(ALICE, where={"namespace": trips})] == [
+        "Alice sailed twice"
+    ]
 
 
 def test_a_key_like_an_id_is_any_key(store: CommonplaceStore) -> None:

@@ -16,8 +16,15 @@ from commonplace.filters import Group, Predicate, Where, parse_filter
 from commonplace.ports.stores import Put
 from commonplace.testing.contracts.graph import ALICE, START, put
 
-KEYS = ("a", "b-c", "_d", "under", "a.b", 'q"\n=', "kind", "metadata.a", "a.a.b")
-ASKED = (*(f"metadata.{one}" for one in KEYS), *KEYS, "a.a", "b-c.b", "metadata.x", "x")
+KEYS = ("a", "b-c", "_d", "namespace", "a.b", 'q"\n=', "kind", "metadata.a", "a.a.b")
+ASKED = (
+    *(f"metadata.{one}" for one in KEYS),
+    *(one for one in KEYS if one != "namespace"),
+    "a.a",
+    "b-c.b",
+    "metadata.x",
+    "x",
+)
 TEXTS = [
     "",
     "x",
@@ -66,6 +73,7 @@ values = (
     | st.dictionaries(st.sampled_from("ab"), st.dictionaries(st.sampled_from("ab"), scalars))
     | st.lists(scalars | floats | st.none() | st.just({"a": 1}), max_size=3)
 )  # fmt: skip
+namespaces = st.lists(st.sampled_from([*filter(None, TEXTS), '"a", "b"']), max_size=3).map(tuple)
 metadata = st.dictionaries(st.sampled_from(KEYS), values, max_size=3)
 
 
@@ -88,6 +96,7 @@ def conditions() -> st.SearchStrategy[Any]:
         st.tuples(st.sampled_from([*ASKED, "role", "name", "kind", "origin"]), operators)
         | st.tuples(st.sampled_from(["created_at", "occurred_at"]), time_operators)
     ).map(lambda one: {one[0]: {one[1][0]: one[1][1]}})
+    leaf |= namespaces.map(lambda one: {"namespace": one})
     return st.recursive(
         leaf,
         lambda inner: st.tuples(
@@ -98,7 +107,8 @@ def conditions() -> st.SearchStrategy[Any]:
 
 
 changes = st.builds(
-    lambda held, at, begins, role, name: {
+    lambda held, namespace, at, begins, role, name: {
+        "namespace": namespace,
         "metadata": held,
         "created_at": at,
         "occurred_at": begins,
@@ -106,6 +116,7 @@ changes = st.builds(
         "name": name,
     },
     metadata,
+    namespaces,
     st.sampled_from(TIMES),
     st.sampled_from(TIMES),
     st.sampled_from([None, "user", "tool"]),

@@ -73,7 +73,7 @@ class Calls:
         self._ids: list[str] = []  # of every record that ever was
         self._cursors: list[str] = []
         self._letters: Sequence[DeadLetter] = ()
-        self._folders: dict[str, set[Scope]] = {}
+        self._namespaces: dict[tuple[str, ...], set[Scope]] = {}
         self._records: list[Record] = []
         self._runner: asyncio.Runner | None = None
         self.is_awaited = False
@@ -136,22 +136,25 @@ class Calls:
     def _owner(self) -> Scope:
         return self._random.choice(OWNERS)
 
+    def _path(self) -> tuple[str, ...]:
+        word = canary(self._owner())
+        return self._random.choice((("a",), ("a%",), ("A",), ("a", word), ("a", word, "x")))
+
     def _fact(self, scope: Scope) -> Fact:
         self._number += 1
         random, word = self._random, canary(scope)
         town = random.choice(("Rome", "Oslo", f"town of {word}"))
-        folders = random.choice((None, "a", f"a/{word}", ["a", f"a/{word}"], "a%", "A"))
+        namespace = random.choice(((), ("a",), ("a", word), ("a", word, "x"), ("a%",), ("A",)))
         metadata: dict[str, Any] = {
             "n": self._number % 3, "of": word, "colour": "red", "deep": {"er": word},
         }  # fmt: skip
-        if folders is not None:
-            metadata["under"] = folders
-            for one in folders if isinstance(folders, list) else [folders]:
-                self._folders.setdefault(one, set()).add(scope)
+        if namespace:
+            self._namespaces.setdefault(namespace, set()).add(scope)
         return Fact(
             text=f"{word} drinks tea in {town}, number {self._number}",
             kind=random.choice(KINDS),
             metadata=metadata,
+            namespace=namespace,
             key=random.choice((None, f"key {self._number % 5}")),
             relations=(
                 Relation(subject=f"me {word}", predicate="lives_in", object=town),

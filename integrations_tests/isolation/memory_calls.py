@@ -1,7 +1,7 @@
 """Every public function of `Memory`, called by owners who are after what is others'.
 
 There is one case for each function; the function with an `a` in front is the same case, awaited. A
-case asks as one owner, with ids, cursors, texts, folders, names and threads of another where the
+case asks as one owner, with ids, cursors, texts, namespaces, names and threads of another where the
 function takes them.
 """
 
@@ -206,28 +206,36 @@ class MemoryCalls(Calls):
         reader = self._owner()
         self.ask("entities", reader, reader)
 
-    def do_folders(self) -> None:
-        """List the folders of somebody."""
+    def do_namespaces(self) -> None:
+        """List the namespaces of somebody."""
         reader = self._owner()
-        self.ask("folders", reader, reader)
+        self.ask("namespaces", reader, reader)
 
     # -- operating -----------------------------------------------------------------------------
 
-    def do_list_folders(self) -> None:
-        """List the folders of everybody: each with those who ever wrote there."""
-        start = self._random.choice(("a", "a%", "A", "a/", f"a/{canary(self._owner())}"))
-        for name, scopes in (self.ask("list_folders", None, start, limit=20) or {}).items():
-            wrong = set(scopes) - self._folders.get(name, set())
-            self._sightings.expect("list_folders", name.startswith(start), name)
-            self._sightings.expect("list_folders", not wrong, (name, wrong))
-            self._sightings.rows["list_folders"] += 1
+    def do_list_namespaces(self) -> None:
+        """List the namespaces of everybody: each with those who ever wrote there."""
+        prefix = self._path()
+        found = self.ask("list_namespaces", None, prefix, limit=20) or {}
+        for namespace, scopes in found.items():
+            wrong = set(scopes) - self._namespaces.get(namespace, set())
+            is_below = namespace[: len(prefix)] == prefix
+            self._sightings.expect("list_namespaces", is_below, namespace)
+            self._sightings.expect("list_namespaces", not wrong, (namespace, wrong))
+            self._sightings.rows["list_namespaces"] += 1
 
     def do_list_users(self) -> None:
-        """List the users of a folder: those who ever wrote in one of just this name."""
-        name = self._random.choice(("a", "a%", "A", f"a/{canary(self._owner())}"))
-        users = set(self.ask("list_users", None, name) or ())
-        wrong = users - {one.user_id for one in self._folders.get(name, set())}
-        self._sightings.expect("list_users", not wrong, (name, wrong))
+        """List the users of a namespace: those who ever wrote in it or below it."""
+        asked = self._path()
+        users = set(self.ask("list_users", None, asked) or ())
+        wrote = [
+            scope.user_id
+            for namespace, scopes in self._namespaces.items()
+            if namespace[: len(asked)] == asked
+            for scope in scopes
+        ]
+        wrong = users - {*wrote}
+        self._sightings.expect("list_users", not wrong, (asked, wrong))
         self._sightings.rows["list_users"] += len(users)
 
     def do_list_scopes(self) -> None:

@@ -142,6 +142,8 @@ _KEYS = ("n", "of", "colour", "deep.er", "kind", "metadata.kind", "role", "under
 def make_filter(random: Random, depth: int = 6) -> dict[str, Any]:
     """Make a filter of the filter language, nested at most so deep."""
     chosen = random.random()
+    if chosen < 0.05:
+        return {"namespace": [*random.choice(((random.choice(USERS),), ("a", "a%"), ()))]}
     if depth <= 1 or chosen < 0.4:
         return {random.choice(_KEYS): _condition(random)}
     if chosen < 0.5:

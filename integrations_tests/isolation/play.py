@@ -20,10 +20,11 @@ SETTINGS = Settings(max_attempts=1, retry_after=0.05)
 # How often a function is called; 10 when it is not here.
 _WEIGHTS = {
     "search": 15, "get": 35, "get_many": 25, "list": 10, "history": 35, "relations": 10,
-    "entities": 5, "folders": 15, "diagram": 5, "update": 10, "delete": 10, "feedback": 10,
+    "entities": 5, "namespaces": 15, "diagram": 5, "update": 10, "delete": 10, "feedback": 10,
     "add": 2, "batch": 1.5, "forget": 0.2, "prune": 1, "dead_letters": 3, "retry": 0.2, "flush": 1,
-    "follow": 0.2, "list_scopes": 0.2, "list_users": 3, "list_folders": 3, "scope_of": 20, "run": 5,
-    "checkpoints": 2, "location": 1, "embedder": 1, "open": 0.02, "from_env": 0.02, "close": 0.02,
+    "follow": 0.2, "list_scopes": 0.2, "list_users": 3, "list_namespaces": 3, "scope_of": 20,
+    "run": 5, "checkpoints": 2, "location": 1, "embedder": 1, "open": 0.02, "from_env": 0.02,
+    "close": 0.02,
     "agent_recall": 1, "agent_write": 0.2, "agent_write_later": 0.2, "agent_call_tool": 0.5,
     "agent_counters": 1, "agent_report": 1, "agent_wait_for_writes": 0.5,
     "agent_raise_misconfiguration": 1,

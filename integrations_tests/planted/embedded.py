@@ -312,12 +312,12 @@ FAULTS = (
         tests=(_GRAPH, "-k", "accesses"),
     ),
     Fault(
-        name="folders-without-scope",
-        what="The folders of all agents of a user are listed",
+        name="namespaces-without-scope",
+        what="The namespaces of all agents of a user are listed",
         file=f"{SQLITE}/namespaces.py",
-        old='    clause, values = rows.covered(scope, "folder", by_partition=True)\n    sql = (\n',
-        new='    clause, values = rows.covered(scope.owner, "folder", by_partition=True)\n    sql = (\n',
-        tests=(_GRAPH, "-k", "folder"),
+        old='    clause, values = rows.covered(scope, "namespace", by_partition=True)\n    sql = (\n',
+        new='    clause, values = rows.covered(scope.owner, "namespace", by_partition=True)\n    sql = (\n',
+        tests=(_GRAPH, "-k", "namespaces_are"),
     ),
     Fault(
         name="search-across-agents",

@@ -28,10 +28,17 @@ FAULTS = (
         name="update-not-redacted",
         what="The new text of a record is stored with the keys in it",
         file=f"{_INGEST}/operations.py",
-        old="        text = self._redaction.text(text)\n        metadata = self._redaction"
-        ".metadata(metadata)\n        relations",
-        new="        metadata = self._redaction.metadata(metadata)\n        relations",
+        old="        text = self._redaction.text(text)\n        metadata = self._redaction.metadata(",
+        new="        metadata = self._redaction.metadata(",
         tests=(f"{_TESTS}/test_redaction_hook.py",),
+    ),
+    Fault(
+        name="metadata-of-an-adapter-not-redacted",
+        what="What looks like an adapter's own metadata is stored with the keys in it",
+        file=f"{_INGEST}/redaction.py",
+        old="key: value if key in unredacted else self.values(value)",
+        new='key: value if key in (*unredacted, "langgraph") else self.values(value)',
+        tests=(f"{_TESTS}/test_redaction_hook.py", "-k", "whatever"),
     ),
     Fault(
         name="overtakes-waiting-writes",

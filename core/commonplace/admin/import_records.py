@@ -13,6 +13,7 @@ from typing import get_args
 
 from ..errors import InvalidRecordError
 from ..ingest.changes import dated_relations
+from ..ingest.redaction import Redaction
 from ..memory import Memory
 from ..ports.stores import Outcome, Put, Remove
 from ..settings import Settings
@@ -71,6 +72,7 @@ class ImportedRecord:
             text=one.text,
             kind=one.kind,
             metadata=one.metadata,
+            namespace=one.namespace,
             at=one.occurred_at,
             expires_at=one.expires_at,
             importance=one.importance,
@@ -107,7 +109,7 @@ def import_records(
     """Import records of another system into an open memory, 64 at a time.
 
     They do not pass through the journal: an interrupted import is repeated, which changes nothing
-    of what is there.
+    of what is there. Their texts are redacted as those of every write.
 
     Args:
         records: in the order of their positions in sessions.
@@ -142,6 +144,7 @@ def find_existing(memory: Memory, records: Iterable[ImportedRecord]) -> set[str]
 def _import_batch(memory: Memory, batch: Sequence[ImportedRecord]) -> list[str]:
     """Apply a batch, the graph first; return the counter of `ImportReport` for each record."""
     engines = memory._runtime.engines
+    batch = [_redacted(one, memory._redaction) for one in batch]
     existing = find_existing(memory, batch)
     changes = [_changes(one, memory._settings) for one in batch]
     remaining = iter(engines.graph.apply([change for some in changes for change in some]))
@@ -161,6 +164,15 @@ def _import_batch(memory: Memory, batch: Sequence[ImportedRecord]) -> list[str]:
         if end.record is None:
             engines.index.delete(one.record.scope, [one.record.id])
     return [_counter_of(*pair, existing) for pair in zip(batch, last, strict=True)]
+
+
+def _redacted(one: ImportedRecord, redaction: Redaction) -> ImportedRecord:
+    return replace(
+        one,
+        record=redaction.record(one.record),
+        past=tuple((redaction.text(text), at) for text, at in one.past),
+        relations=redaction.relations(one.relations),
+    )
 
 
 def _counter_of(one: ImportedRecord, last: Outcome, existing: Collection[str]) -> str:

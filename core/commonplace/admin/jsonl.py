@@ -22,7 +22,7 @@ from .copy import BATCH, CopyReport, copy_rows, finish_writes
 from .database_files import drafted
 from .serialization import TABLES, from_line, table_of, to_line
 
-FORMAT = 3
+FORMAT = 4
 _WAY_OUT = "Export it again, or take another copy of the file. Nothing was stored."
 
 

@@ -25,7 +25,7 @@ from ..settings import Location, Settings, is_url, without_secret
 if TYPE_CHECKING:
     from .sqlite.connection import SqliteConnection
 
-SCHEMA = "4"
+SCHEMA = "5"
 GROUP = "commonplace.engines"
 _PORTS: dict[str, tuple[type, type]] = {
     "vectors": (VectorIndex, IndexEngine),

@@ -45,6 +45,7 @@ def fact_put(
         scope=scope,
         kind=fact.kind,
         metadata=held,
+        namespace=fact.namespace,
         origin=origin,
         trust=_TRUST.get(origin, 1.0),
         created_at=at,
@@ -165,6 +166,7 @@ def told_again(known: Record, new: Put) -> Put:
     record = replace(
         known,
         metadata=added.metadata,
+        namespace=added.namespace,
         created_at=added.created_at,
         updated_at=added.updated_at,
         occurred_at=added.occurred_at,

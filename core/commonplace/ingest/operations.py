@@ -47,8 +47,8 @@ from .redaction import Redaction
 MAX_ITEMS = 1_000
 # The fields of a record that a `Fact` gives; an upsert keeps the others as stored.
 _FACT_FIELDS = (
-    "text", "metadata", "origin", "trust", "occurred_at", "expires_at", "importance", "pinned",
-    "situation", "outcome", "indexed",
+    "text", "metadata", "namespace", "origin", "trust", "occurred_at", "expires_at", "importance",
+    "pinned", "situation", "outcome", "indexed",
 )  # fmt: skip
 
 
@@ -75,6 +75,7 @@ class Operations:
         upsert: bool,
         origin: Origin,
         identity: Sequence[str] = (),
+        unredacted: Sequence[str] = (),
     ) -> Write:
         """Check an addition and make its operation.
 
@@ -82,7 +83,7 @@ class Operations:
             IdempotencyConflictError: a key was used for another text.
         """
         check_scope(scope)
-        items = _items(self._redaction.content(content))
+        items = _items(self._redaction.content(content, check_keys("unredacted", unredacted)))
         metadata = self._redaction.metadata(metadata)
         infer = self._redaction.extraction(infer)
         if key is not None and (len(items) > 1 or not isinstance(items[0], str)):
@@ -200,7 +201,7 @@ class Operations:
                 )
             return self.add(
                 list(command.facts), command.scope, infer=False, kind="fact", metadata=None,
-                key=None, upsert=True, origin="user",
+                key=None, upsert=True, origin="user", unredacted=command.unredacted,
             )  # fmt: skip
         if isinstance(command, Revise):
             if not isinstance(command.record, Record):
@@ -211,7 +212,9 @@ class Operations:
                 command.record,
                 command.text,
                 metadata=command.metadata,
+                namespace=command.namespace,
                 expires_at=command.expires_at,
+                unredacted=command.unredacted,
             )
         if isinstance(command, Delete):
             check_scope(command.scope)
@@ -238,13 +241,15 @@ class Operations:
         pinned: bool | None = None,
         expires_at: datetime | EllipsisType | None = ...,
         votes: int = 0,
+        namespace: Sequence[str] | None = None,
+        unredacted: Sequence[str] = (),
     ) -> Write:
         at = now()
         text = self._redaction.text(text)
-        metadata = self._redaction.metadata(metadata)
+        metadata = self._redaction.metadata(metadata, check_keys("unredacted", unredacted))
         relations = self._redaction.relations(relations)
         given: dict[str, Any] = {"text": text, "metadata": metadata}
-        given |= {"importance": importance, "pinned": pinned}
+        given |= {"importance": importance, "pinned": pinned, "namespace": namespace}
         given = {name: value for name, value in given.items() if value is not None}
         given |= {} if expires_at is ... else {"expires_at": expires_at}
         fact = Fact(
@@ -253,6 +258,7 @@ class Operations:
         )
         if merge and metadata is not None:
             check_metadata({**record.metadata, **metadata})
+        given |= {} if namespace is None else {"namespace": fact.namespace}
         given |= {"votes": votes} if votes else {}
         keeps_relations = relations is None and fact.text == record.text
         stated = dated_relations(

@@ -1,16 +1,16 @@
 """Redaction of what a write or a question brings, by a function of the caller's."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..errors import InvalidRecordError
-from ..filters import FOLDERS
-from ..types import Content, Extraction, Fact, Message, Relation
+from ..types import Content, Extraction, Fact, Message, Record, Relation
 
 Redact = Callable[[str], str]
 _ENDS = ("subject", "predicate", "object", "subject_type", "object_type")
+_MAX_DEPTH = 128  # as deep as a value that an adapter keeps in another form may be
 
 
 def check_redact(redact: object) -> None:
@@ -27,8 +27,9 @@ def check_redact(redact: object) -> None:
 class Redaction:
     """Passes texts through a function before anything else sees them.
 
-    Every method raises `InvalidRecordError`, without the text, if the function fails. What is not
-    of the right type is returned as it is, for others to refuse.
+    Ids, keys of metadata and namespaces stay as they are: records are found by them. Every method
+    raises `InvalidRecordError`, without the text, if the function fails. What is not of the right
+    type is returned as it is, for others to refuse.
 
     Args:
         redact: None changes nothing.
@@ -57,64 +58,67 @@ class Redaction:
             hint="Mend the function that Memory.open was given as redact.",
         )
 
-    def values(self, value: Any) -> Any:
+    def values(self, value: Any, depth: int = 0) -> Any:
         """Redact the texts in JSON values; keys stay."""
-        if self._redact is None:
+        if self._redact is None or depth > _MAX_DEPTH:  # deeper is refused by what may be stored
             return value
-        return self._values(value, 0)
-
-    def _values(self, value: Any, depth: int) -> Any:
-        if depth > _MAX_DEPTH:
-            return value  # refused by the checks of what may be stored
         if type(value) is dict:
-            return {key: self._values(one, depth + 1) for key, one in value.items()}
+            return {key: self.values(inner, depth + 1) for key, inner in value.items()}
         if type(value) in (list, tuple):
-            return [self._values(one, depth + 1) for one in value]
+            return [self.values(inner, depth + 1) for inner in value]
         return self.text(value)
 
-    def metadata(self, metadata: Any) -> Any:
-        """Redact metadata, but the folders that a record is in and an item of LangGraph's store.
-
-        The store redacts the values of its items itself; the rest is what it finds them by.
-        """
+    def metadata(self, metadata: Any, unredacted: Collection[str] = ()) -> Any:
+        """Redact metadata, except the values under the keys `unredacted`."""
         if self._redact is None or not isinstance(metadata, Mapping):
             return metadata
         return {
-            key: one if _is_address(key, one) else self._values(one, 0)
-            for key, one in metadata.items()
+            key: value if key in unredacted else self.values(value)
+            for key, value in metadata.items()
         }
 
-    def content(self, content: Any) -> Any:
-        """Redact what is added."""
+    def content(self, content: Any, unredacted: Collection[str] = ()) -> Any:
+        """Redact what is added, except the values under some keys of the metadata of facts."""
         if self._redact is None:
             return content
         if isinstance(content, Sequence) and not isinstance(content, str | bytes):
-            return [self._item(one) for one in content]
-        return self._item(content)
+            return [self._item(item, unredacted) for item in content]
+        return self._item(content, unredacted)
 
-    def _item(self, item: Content | Any) -> Any:
+    def _item(self, item: Content | Any, unredacted: Collection[str]) -> Any:
         if isinstance(item, Message):
             return replace(item, text=self.text(item.text), name=self.text(item.name))
         if isinstance(item, Fact):
             return replace(
                 item,
                 text=self.text(item.text),
-                metadata=self.metadata(item.metadata),
+                metadata=self.metadata(item.metadata, unredacted),
                 situation=self.text(item.situation),
                 outcome=self.text(item.outcome),
                 relations=self.relations(item.relations),
             )
         return self.text(item)
 
+    def record(self, record: Record) -> Record:
+        """Redact a record that is imported."""
+        return replace(
+            record,
+            text=self.text(record.text),
+            name=self.text(record.name),
+            metadata=self.metadata(record.metadata),
+            situation=self.text(record.situation),
+            outcome=self.text(record.outcome),
+        )
+
     def relations(self, relations: Any) -> Any:
         """Redact the names in relations."""
         if self._redact is None or not isinstance(relations, list | tuple):
             return relations
         return tuple(
-            replace(one, **{name: self.text(getattr(one, name)) for name in _ENDS})
-            if isinstance(one, Relation)
-            else one
-            for one in relations
+            replace(relation, **{name: self.text(getattr(relation, name)) for name in _ENDS})
+            if isinstance(relation, Relation)
+            else relation
+            for relation in relations
         )
 
     def extraction(self, infer: "bool | Extraction") -> "bool | Extraction":
@@ -122,10 +126,3 @@ class Redaction:
         if self._redact is None or not isinstance(infer, Extraction):
             return infer
         return replace(infer, metadata=self.metadata(infer.metadata))
-
-
-_MAX_DEPTH = 128  # as deep as a value of LangGraph's store may be
-
-
-def _is_address(key: object, value: object) -> bool:
-    return key == FOLDERS or (key == "langgraph" and isinstance(value, dict) and "told" in value)

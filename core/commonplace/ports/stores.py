@@ -20,6 +20,7 @@ from ..types import (
     DeadLetter,
     Entity,
     Kind,
+    Namespace,
     Page,
     Record,
     Relation,
@@ -496,32 +497,29 @@ class GraphStore(Protocol):
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities of the relations that have not expired, each name once, by name."""
 
-    def folders(self, scope: Scope) -> list[str]:
-        """List the folders that live records are in, each once, in no order.
+    def namespaces(self, scope: Scope) -> list[Namespace]:
+        """List the namespaces of live records that have not expired, each once, in no order."""
 
-        A record is in the innermost of its folders, the last in its metadata (`filters.FOLDERS`);
-        those that have expired do not count.
-        """
-
-    def list_folders(
-        self, starts: str = "", *, after: str = "", limit: int = 1000
-    ) -> dict[str, list[Scope]]:
-        """List the folders that live records are in, with the scopes of those, in no order.
+    def list_namespaces(
+        self, prefix: Namespace = (), *, after: Namespace = (), limit: int = 1000
+    ) -> dict[Namespace, list[Scope]]:
+        """List the namespaces of live records that have not expired, of all owners.
 
         Args:
-            starts: what a name begins with; anything if empty.
-            after: a name; folders that come after it.
-            limit: of folders, 1..1000.
+            prefix: only this namespace and those below it; empty for all.
+            after: only namespaces that come after it.
+            limit: of namespaces, 1..1000.
 
         Returns:
-            The scopes by name, in the order of `filters.folder_order`.
+            For each namespace the scopes of its records, which are in no order. Namespaces are in
+            the order of tuples of strings.
         """
 
-    def list_users(self, folder: str) -> list[str]:
-        """List the users who have live records in a folder, expired or not, in no order.
+    def list_users(self, namespace: Namespace = ()) -> list[str]:
+        """List the users who have live records, expired or not, in a namespace, in no order.
 
         Args:
-            folder: a name; empty for any folder.
+            namespace: or below it; empty for any namespace.
         """
 
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:

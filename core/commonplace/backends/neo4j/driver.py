@@ -29,7 +29,7 @@ except ImportError as error:
 T = TypeVar("T")
 RunQuery = Callable[..., list[dict[str, Any]]]  # a text and its parameters in a transaction
 
-SCHEMA = "3"
+SCHEMA = "4"
 _URI = re.compile(r"(neo4j|bolt)(\+s|\+ssc)?://[^/]")
 _PREFIX = re.compile(r"[A-Z][A-Za-z0-9]{0,31}")
 _OLDEST = (5, 23)  # the first that supports the texts of `queries`

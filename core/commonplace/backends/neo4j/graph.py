@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...filters import FOLDERS, Filter, Where, folder_order, folders_of
+from ...filters import Filter, Within
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
-from ...types import Entity, Kind, Page, Record, Relation, Scope, Version, now
+from ...types import Entity, Kind, Namespace, Page, Record, Relation, Scope, Version, now
 from ..shared import rows
 from . import overlay, queries, relations, snapshot, transactions
 from .driver import Neo4jDriver, RunQuery
@@ -144,25 +144,31 @@ class Neo4jGraph:
         """Read the entities that those relations name, by name."""
         return self.driver.read(lambda run: relations.entities(run, scope))
 
-    def folders(self, scope: Scope) -> list[str]:
-        """List the folders that live records are in, each once, in no order; reads every record."""
-        return list({name: None for _, name in self._innermost(scope)})
+    def namespaces(self, scope: Scope) -> list[Namespace]:
+        """List the namespaces of live records, each once, in no order; reads every record."""
+        return list({record.namespace: None for record in self._in_namespaces(scope)})
 
-    def list_folders(
-        self, starts: str = "", *, after: str = "", limit: int = 1000
-    ) -> dict[str, list[Scope]]:
-        """List folders in their order, each with the scopes of its records; reads every record."""
+    def list_namespaces(
+        self, prefix: Namespace = (), *, after: Namespace = (), limit: int = 1000
+    ) -> dict[Namespace, list[Scope]]:
+        """List the namespaces at and below one in their order, each with its records' scopes.
+
+        Reads every record.
+        """
         rows.check_limit(limit)
-        found: dict[str, dict[Scope, None]] = {}
+        found: dict[Namespace, dict[Scope, None]] = {}
         for scope in dict.fromkeys(map(_user_scope, self.list_scopes())):
-            for record, name in self._innermost(scope):
-                if name.startswith(starts) and folder_order(name) > folder_order(after):
-                    found.setdefault(name, {})[record.scope] = None
-        return {name: list(found[name]) for name in sorted(found, key=folder_order)[:limit]}
+            for record in self._in_namespaces(scope, prefix):
+                if record.namespace > after:
+                    found.setdefault(record.namespace, {})[record.scope] = None
+        return {namespace: list(found[namespace]) for namespace in sorted(found)[:limit]}
 
-    def list_users(self, folder: str) -> list[str]:
-        """List the users who have live records in a folder; reads until it finds one of each."""
-        where = Where(FOLDERS, "eq", (folder,)) if folder else Where(FOLDERS, "ne", ("",))
+    def list_users(self, namespace: Namespace = ()) -> list[str]:
+        """List the users who have live records in or below a namespace; in any if it is empty.
+
+        Reads until it finds one record of each user.
+        """
+        where = Within(tuple(namespace))
         users = {scope.user_id: _user_scope(scope) for scope in self.list_scopes()}
         return [
             user
@@ -250,12 +256,12 @@ class Neo4jGraph:
         """Close the driver; repeating it does nothing."""
         self.driver.close()
 
-    def _innermost(self, scope: Scope) -> Iterator[tuple[Record, str]]:
-        """Read the live records of a scope that are in a folder, with the innermost one."""
+    def _in_namespaces(self, scope: Scope, prefix: Namespace = ()) -> Iterator[Record]:
+        """Read the live records of a scope that are in or below a namespace."""
         cursor = None
         while True:
-            page = self.page(scope, limit=_BATCH, cursor=cursor)
-            yield from ((one, names[-1]) for one in page.records if (names := folders_of(one)))
+            page = self.page(scope, where=Within(tuple(prefix)), limit=_BATCH, cursor=cursor)
+            yield from page.records
             cursor = page.cursor
             if cursor is None:
                 return

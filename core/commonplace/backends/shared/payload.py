@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from ...filters import (
     FIELDS,
-    FOLDERS,
     TIMES,
     Filter,
     Group,
     Predicate,
     Where,
-    folders_of,
+    Within,
     metadata_key,
+    required_namespace,
 )
 from ...ports.stores import Hit
 from ...types import Kind, Origin, Record, Role, Scope
@@ -55,6 +55,7 @@ class PayloadRow(NamedTuple):
     agent_id: str | None
     session_id: str | None
     metadata: dict[str, Any]
+    namespace: Sequence[str]
     words: int
     conflicts: Sequence[str]
     importance: float
@@ -70,16 +71,18 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     """Convert a record, `words` long, to a payload with the fields that it is found by."""
     scope = record.scope
     keys = _scope_keys(scope)
-    folder_keys = [_folder_key(key, one) for key in keys for one in folders_of(record)]
+    paths = record.namespaces
+    inner_keys = [_namespace_key(key, path) for key in keys for path in paths]
     until = min((one for one in (record.expires_at, record.valid_to) if one), default=None)
     payload: dict[str, Any] = {"scopes": keys, "version": record.version}
-    payload |= {"live" if until is None else "passing": [*keys, *folder_keys]}
+    payload |= {"live" if until is None else "passing": [*keys, *inner_keys]}
     payload |= {"user_id": scope.user_id} if scope.user_id else {}
     payload |= {"turn": record.turn} if record.turn else {}
     if until:
         payload["until"] = until.timestamp()
     fields = {**dict(indexed_values(record.metadata))}
     fields |= {name: getattr(record, name) for name in FIELDS}
+    fields["namespace"] = [_ENCODE(path) for path in ((), *paths)] if paths else []
     fields |= {name: at and at.timestamp() for name in TIMES if (at := fields[name]) is not None}
     lists = {name: one if isinstance(one, list | tuple) else [one] for name, one in fields.items()}
     payload["tags"] = [
@@ -98,17 +101,15 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
 def focus(scope: Scope, where: Filter | None) -> tuple[str, Filter | None]:
     """Choose the key of a query for `live` and `passing`, and return the rest of its filter.
 
-    A folder within a scope has a key of its own: two conditions that each fit most records take
+    A namespace within a scope has a key of its own: two conditions that each fit most records take
     twice as long as one.
     """
-    parts = where.parts if isinstance(where, Group) and where.combine == "AND" else (where,)
-    for one in parts:
-        if isinstance(one, Where) and one.field == FOLDERS and one.operator == "eq":
-            (folder,) = one.values
-            rest = tuple(other for other in parts if other is not one and other is not None)
-            if isinstance(folder, str):
-                return _folder_key(scope.key, folder), Group("AND", rest) if rest else None
-    return scope.key, where
+    path = required_namespace(where)
+    if path is None:
+        return scope.key, where
+    parts = where.parts if isinstance(where, Group) else (where,)
+    rest = tuple(part for part in parts if part is not None and part != Within(path))
+    return _namespace_key(scope.key, path), Group("AND", rest) if rest else None
 
 
 def field_name(field: str) -> str:
@@ -156,6 +157,7 @@ def _read_row(text: str) -> tuple[Record, int]:
         role=row.role,
         name=row.name,
         metadata=row.metadata,
+        namespace=tuple(row.namespace),
         origin=row.origin,
         trust=row.trust,
         position=row.position,
@@ -198,6 +200,7 @@ def _to_row(record: Record, words: int) -> PayloadRow:
         agent_id=scope.agent_id,
         session_id=scope.session_id,
         metadata=dict(record.metadata),
+        namespace=record.namespace,
         words=words,
         conflicts=record.conflicts,
         importance=record.importance,
@@ -247,9 +250,8 @@ def _is_uuid(text: str) -> bool:
 
 
 @lru_cache(4096)
-def _folder_key(key: str, folder: str) -> str:
-    name = f"{key}:{folder}".encode("utf-8", "surrogatepass")
-    return hashlib.sha256(name).hexdigest()[:32]
+def _namespace_key(key: str, path: tuple[str, ...]) -> str:
+    return hashlib.sha256(_ENCODE((key, *path)).encode()).hexdigest()[:32]
 
 
 @lru_cache(4096)
@@ -280,6 +282,8 @@ class FilterCompiler:
         """Compile a part, and return whether the condition is exact."""
         if isinstance(part, Where):
             return self._compile_where(part)
+        if isinstance(part, Within):
+            return self.equals("tags", *tags_of("namespace", [_ENCODE(part.namespace)])), True
         if isinstance(part, Predicate):
             return None, False
         compiled = [self._compile(one) for one in part.parts]

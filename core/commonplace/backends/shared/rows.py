@@ -40,6 +40,7 @@ class RecordColumns(NamedTuple):
     role: Role | None
     name: str | None
     metadata: str
+    namespace: str
     origin: Origin
     trust: float
     position: int | None
@@ -74,6 +75,7 @@ def to_row(record: Record, *, live: bool = True) -> RecordColumns:
         role=record.role,
         name=record.name,
         metadata=to_json(record.metadata),
+        namespace=to_json(record.namespace) if record.namespace else "[]",
         origin=record.origin,
         trust=record.trust,
         position=record.position,
@@ -101,9 +103,9 @@ def to_record(row: Sequence[Any]) -> Record:
     # Unpacked, as a named tuple for every row of a page would take 5 % of the page's time.
     # fmt: off
     (
-        id_, user_id, agent_id, session_id, text, kind, role, name, metadata, origin, trust,
-        position, created_at, updated_at, occurred_at, valid_to, expires_at, version, conflicts,
-        importance, pinned, situation, outcome, votes, indexed, times_told,
+        id_, user_id, agent_id, session_id, text, kind, role, name, metadata, namespace, origin,
+        trust, position, created_at, updated_at, occurred_at, valid_to, expires_at, version,
+        conflicts, importance, pinned, situation, outcome, votes, indexed, times_told,
         last_told_at, _live,
     ) = row
     # fmt: on
@@ -116,6 +118,7 @@ def to_record(row: Sequence[Any]) -> Record:
             role=role,
             name=name,
             metadata=from_json(metadata),
+            namespace=() if namespace == "[]" else tuple(from_json(namespace)),
             origin=origin,
             trust=trust,
             position=position,
@@ -218,7 +221,7 @@ def from_json(text: str) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Encode metadata or a list of ids as JSON."""
+    """Encode metadata, a namespace or a list of ids as JSON."""
     plain = dict(value) if isinstance(value, Mapping) else list(value)
     try:
         return _encode(plain).decode()

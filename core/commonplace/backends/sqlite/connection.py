@@ -38,7 +38,7 @@ from .file_lock import BUSY_SECONDS, ProcessLock, make_file
 
 T = TypeVar("T")
 
-SCHEMA = "4"
+SCHEMA = "5"
 _GROUP = 128
 _IDLE_READERS = 8
 _FORK_SECONDS = 2.0  # that a fork waits for the reads and writes of other threads

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...filters import FIELDS, TIMES, Filter, Group, Predicate, Scalar, Where, metadata_key
+from ...filters import FIELDS, TIMES, Filter, Group, Predicate, Scalar, Where, Within, metadata_key
 from ...validation import is_sound
+from ..shared import rows
 from ..shared.rows import tag_key, tag_of
 
 Condition = tuple[str, list[Any]]  # SQL, never NULL, and its parameters
@@ -41,6 +42,11 @@ def _compile(where: Filter, prefix: str, *, wide: bool) -> Condition:
     unknown: Condition = ("1" if wide else "0", [])
     if isinstance(where, Predicate):
         return unknown
+    if isinstance(where, Within):
+        if not where.namespace:
+            return f"{prefix}namespace <> '[]'", []
+        # A label's JSON ends with a quote, so what begins with it goes on with another label.
+        return f"instr({prefix}namespace, ?) = 1", [rows.to_json(where.namespace)[:-1]]
     if isinstance(where, Group):
         negates = where.combine == "NOT"
         parts = [_compile(one, prefix, wide=wide != negates) for one in where.parts]

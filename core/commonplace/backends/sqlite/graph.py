@@ -12,10 +12,21 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from ...dedup_key import split_key
-from ...filters import Filter
+from ...filters import Filter, required_namespace
 from ...ports.snapshot import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
-from ...types import Entity, Kind, Page, Record, Relation, Scope, Version, fold, now
+from ...types import (
+    Entity,
+    Kind,
+    Namespace,
+    Page,
+    Record,
+    Relation,
+    Scope,
+    Version,
+    fold,
+    now,
+)
 from ..shared import graph_expansion, rows
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
 from ..shared.names import distinct, nearest, pairs_of, spellable
@@ -101,7 +112,7 @@ class SqliteGraph:
         """Read live records, newest first (creation, then id); parses only what may match."""
         rows.check_limit(limit)
         after = None if cursor is None else rows.from_cursor(cursor)
-        source, values = _source(scope, namespaces.folder_wanted(where), kinds, after)
+        source, values = _source(scope, required_namespace(where), kinds, after)
         held, moments = _holding(include_superseded, include_expired, as_of)
         matching, operands = ("1", []) if where is None else compile_filter(where, "r")
         sql = source.format(columns=_COLUMNS, condition=f"{held} AND ({matching})")
@@ -181,23 +192,23 @@ class SqliteGraph:
             for end in ((row.subject, row.subject_type), (row.object, row.object_type))
         )
 
-    def folders(self, scope: Scope) -> list[str]:
-        """List the folders that live records are in, each once, in no order."""
+    def namespaces(self, scope: Scope) -> list[Namespace]:
+        """List the namespaces of live records, each once, in no order."""
         with self._handle.read() as connection:
-            return namespaces.names(connection, scope, now())
+            return namespaces.of_scope(connection, scope, now())
 
-    def list_folders(
-        self, starts: str = "", *, after: str = "", limit: int = 1000
-    ) -> dict[str, list[Scope]]:
-        """List folders in their order, each with the scopes of the live records in it."""
+    def list_namespaces(
+        self, prefix: Namespace = (), *, after: Namespace = (), limit: int = 1000
+    ) -> dict[Namespace, list[Scope]]:
+        """List the namespaces at and below one in their order, each with its records' scopes."""
         rows.check_limit(limit)
         with self._handle.read() as connection:
-            return namespaces.scopes_by_name(connection, starts, after, limit, now())
+            return namespaces.with_scopes(connection, prefix, after, limit, now())
 
-    def list_users(self, folder: str) -> list[str]:
-        """List the users who have live records in a folder; in any for an empty name."""
+    def list_users(self, namespace: Namespace = ()) -> list[str]:
+        """List the users who have live records in or below a namespace; in any if it is empty."""
         with self._handle.read() as connection:
-            return namespaces.users(connection, folder)
+            return namespaces.users(connection, namespace)
 
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept."""
@@ -301,29 +312,32 @@ def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:
 
 
 def _source(
-    scope: Scope, folder: str | None, kinds: Collection[Kind], after: tuple[int, str] | None
+    scope: Scope,
+    namespace: Namespace | None,
+    kinds: Collection[Kind],
+    after: tuple[int, str] | None,
 ) -> Condition:
     """Build the statement that reads records `r` in the order of a page, and its first parameters.
 
     Args:
-        folder: only records in this folder; None for all.
+        namespace: only records in or below it; None for all.
         kinds: only these; empty for all.
         after: creation and id of the last record of the page before; None for the first page.
     """
     of_kinds = f" AND r.kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
-    if folder is None:
+    if namespace is None:
         order = ("r.created_at", "r.id")
         clause, values = rows.covered(scope, "r")
         index = rows.index(scope, "record")
         index = "INDEXED BY record_by_kind" if len(kinds) == 1 else index
         source = f"record r {index} WHERE {clause} AND r.live = 1"
     else:
-        order = ("f.created_at", "f.record")
-        clause, values = rows.covered(scope, "f", by_partition=True)
-        values.append(folder)
+        order = ("n.created_at", "n.record")
+        clause, values = rows.covered(scope, "n", by_partition=True)
+        values.append(namespaces.to_path(namespace))
         source = (
-            "folder f CROSS JOIN record r ON r.seq = f.seq"
-            f" WHERE {clause} AND f.name = ? AND r.live = 1"
+            "namespace n CROSS JOIN record r ON r.seq = n.seq"
+            f" WHERE {clause} AND n.path = ? AND r.live = 1"
         )
     if after is not None:
         source += f" AND ({', '.join(order)}) < (?, ?)"

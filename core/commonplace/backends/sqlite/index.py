@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import StoreUnavailableError
+from ...filters import required_namespace
 from ...ports.engines import check_meta, has_tokens
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
@@ -141,7 +142,7 @@ class SqliteIndex:
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector, by terms and by tokens; best dense first."""
         vector: Floats = to_table([query.vector], self._dimensions)[0]
-        wanted = None if query.where is None else self._in_folder(query)
+        wanted = None if query.where is None else self._in_namespace(query)
         if limit < 1 or (wanted is not None and not wanted.ids):
             return []
         with self._cache.select(query, vector, wanted) as reading:
@@ -158,13 +159,13 @@ class SqliteIndex:
         asked = asked_tokens(query, self._token_dimensions)
         return _HitCollector(self._cache, reading, query, self._table, asked)
 
-    def _in_folder(self, query: Query) -> Wanted | None:
-        """Choose the records of a small folder, if a query asks for no others; None for all."""
-        name = namespaces.folder_wanted(query.where)
-        if name is None or self._keeps_records:
+    def _in_namespace(self, query: Query) -> Wanted | None:
+        """Choose the records of a small namespace, if a query asks for no others; None for all."""
+        namespace = required_namespace(query.where)
+        if namespace is None or self._keeps_records:
             return None
         with self._handle.read() as connection:
-            ids = namespaces.records_in(connection, query.scope, name, _MOST_READ)
+            ids = namespaces.records_in(connection, query.scope, namespace, _MOST_READ)
         return None if ids is None else Wanted((), ids)
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:

@@ -1,7 +1,7 @@
-"""Folders of records (`filters.FOLDERS`) as a narrow table, for listings that parse no record.
+"""Namespaces of records as a narrow table, for listings that parse no record.
 
-Each live record has a row for each of its folders, written with it in one transaction. The rows of
-a folder are in the order of a page.
+Each live record has a row for its namespace and for each one above it, written with the record in
+one transaction. The rows of a namespace are in the order of a page.
 """
 
 from collections.abc import Sequence
@@ -9,30 +9,39 @@ from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
 
-from ...filters import FOLDERS, Filter, Group, Where, folder_order, folders_of
-from ...types import Record, Scope
+from ...types import Namespace, Record, Scope
 from ..shared import rows
 
-# Where a record is, as one text: the order and the name of its folder, its partition and its ids.
+# Where a record is, as one text: path, partition and ids, so that places sort by their namespace.
 _PLACE = " || char(0) || ".join(
-    ("rtrim(name, ']')", "name", "partition", "coalesce(agent_id, '')", "coalesce(session_id, '')")
+    ("path", "partition", "coalesce(agent_id, '')", "coalesce(session_id, '')")
 )
-_LAST = "\x7f"  # sorts after every partition
+_LAST = "\x00\x7f"  # with a path before it, sorts after every place of that path
 SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS folder (
-  partition TEXT NOT NULL, name TEXT NOT NULL, created_at INTEGER NOT NULL, record TEXT NOT NULL,
+CREATE TABLE IF NOT EXISTS namespace (
+  partition TEXT NOT NULL, path TEXT NOT NULL, created_at INTEGER NOT NULL, record TEXT NOT NULL,
   seq INTEGER NOT NULL, agent_id TEXT, session_id TEXT, until INTEGER, innermost INTEGER NOT NULL,
-  PRIMARY KEY (partition, name, created_at, record)
+  PRIMARY KEY (partition, path, created_at, record)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS folder_by_place ON folder ({_PLACE}, until, innermost)
+CREATE INDEX IF NOT EXISTS namespace_by_place ON namespace ({_PLACE}, until, innermost)
   WHERE innermost
 """
 _INSERT = (
-    "INSERT OR REPLACE INTO folder SELECT ?, ?, ?, id, seq, agent_id, session_id, expires_at, ?"
+    "INSERT OR REPLACE INTO namespace SELECT ?, ?, ?, id, seq, agent_id, session_id, expires_at, ?"
     " FROM record WHERE id = ?"
 )
-_USER = "SELECT user_id FROM record WHERE seq = (SELECT seq FROM folder WHERE partition = ?)"
-_DELETE = "DELETE FROM folder WHERE partition = ? AND name = ? AND created_at = ? AND record = ?"
+_USER = "SELECT user_id FROM record WHERE seq = (SELECT seq FROM namespace WHERE partition = ?)"
+_DELETE = "DELETE FROM namespace WHERE partition = ? AND path = ? AND created_at = ? AND record = ?"
+_COLUMNS = ", ".join(rows.RecordColumns._fields)
+
+
+def to_path(namespace: Namespace) -> str:
+    """Write a namespace as a text: paths sort as namespaces, and begin with those above them."""
+    return "".join(f"{label}\x00" for label in namespace)
+
+
+def _to_namespace(path: str) -> Namespace:
+    return tuple(path[:-1].split("\x00"))
 
 
 def update(connection: Connection, before: Record | None, after: Record | None) -> None:
@@ -42,130 +51,118 @@ def update(connection: Connection, before: Record | None, after: Record | None) 
         before: the live record as it was stored; None if there was none.
         after: the live record as it is stored now; None if it was deleted.
     """
-    old = () if before is None else folders_of(before)
-    new = () if after is None else folders_of(after)
-    if before and after and old == new:
-        unchanged = ("scope", "created_at", "expires_at")
-        if not old or all(getattr(before, one) == getattr(after, one) for one in unchanged):
+    if before and after:
+        unchanged = ("namespace", "scope", "created_at", "expires_at")
+        if all(getattr(before, name) == getattr(after, name) for name in unchanged):
             return
-    if before and old:
-        connection.executemany(_DELETE, [(*_key(before, name), before.id) for name in {*old}])
-    if after and new:
+    if before:
         connection.executemany(
-            _INSERT, [(*_key(after, name), name == new[-1], after.id) for name in {*new}]
+            _DELETE, [(*_key(before, namespace), before.id) for namespace in before.namespaces]
+        )
+    if after:
+        connection.executemany(
+            _INSERT,
+            [
+                (*_key(after, namespace), namespace == after.namespace, after.id)
+                for namespace in after.namespaces
+            ],
         )
 
 
-def _key(record: Record, name: str) -> tuple[str, str, int]:
-    return record.scope.partition, name, rows.to_micros(record.created_at)
+def _key(record: Record, namespace: Namespace) -> tuple[str, str, int]:
+    return record.scope.partition, to_path(namespace), rows.to_micros(record.created_at)
 
 
-def erase(connection: Connection, scope: Scope, erased: str, values: Sequence[Any]) -> None:
-    """Remove the rows of the records of a scope that the query `erased` selects, by id."""
-    connection.execute(
-        "DELETE FROM folder WHERE partition = ? AND (name, created_at, record) IN"
-        " (SELECT f.value, r.created_at, r.id FROM record r, json_each(r.metadata, ?) f"
-        f" WHERE r.id IN ({erased}) AND f.type = 'text')",
-        (scope.partition, f"$.{FOLDERS}", *values),
-    )
+def erase(connection: Connection, erased: str, values: Sequence[Any]) -> None:
+    """Remove the rows of the records that the query `erased` selects, by id."""
+    sql = f"SELECT {_COLUMNS} FROM record WHERE id IN ({erased}) AND namespace <> '[]'"
+    for row in connection.execute(sql, values):
+        update(connection, rows.to_record(row), None)
 
 
 def rebuild(connection: Connection) -> None:
     """Write the rows of all live records anew."""
-    connection.execute("DELETE FROM folder")
-    columns = ", ".join(rows.RecordColumns._fields)
-    sql = f"SELECT {columns} FROM record WHERE live = 1 AND instr(metadata, ?)"
-    for row in connection.execute(sql, (f'"{FOLDERS}"',)):
+    connection.execute("DELETE FROM namespace")
+    sql = f"SELECT {_COLUMNS} FROM record WHERE live AND namespace <> '[]'"
+    for row in connection.execute(sql):
         update(connection, None, rows.to_record(row))
 
 
-def names(connection: Connection, scope: Scope, at: datetime) -> list[str]:
-    """List the innermost folders of live records that the scope covers, in no order."""
-    clause, values = rows.covered(scope, "folder", by_partition=True)
+def of_scope(connection: Connection, scope: Scope, at: datetime) -> list[Namespace]:
+    """List the namespaces of live records that the scope covers, in no order."""
+    clause, values = rows.covered(scope, "namespace", by_partition=True)
     sql = (
-        f"SELECT DISTINCT name FROM folder WHERE {clause} AND innermost"
+        f"SELECT DISTINCT path FROM namespace WHERE {clause} AND innermost"
         " AND (until IS NULL OR until > ?)"
     )
-    return [name for (name,) in connection.execute(sql, (*values, rows.to_micros(at)))]
+    found = connection.execute(sql, (*values, rows.to_micros(at)))
+    return [_to_namespace(path) for (path,) in found]
 
 
 # A step for each place, as SQLite's own DISTINCT would read every row.
 _PLACES = f"""
 WITH RECURSIVE each (place) AS (
   SELECT ? UNION ALL
-  SELECT (SELECT {_PLACE} FROM folder INDEXED BY folder_by_place
+  SELECT (SELECT {_PLACE} FROM namespace INDEXED BY namespace_by_place
     WHERE innermost AND {_PLACE} > e.place ORDER BY {_PLACE} LIMIT 1)
   FROM each e WHERE e.place IS NOT NULL
 )
 SELECT e.place FROM each e WHERE EXISTS (
-  SELECT 1 FROM folder INDEXED BY folder_by_place
+  SELECT 1 FROM namespace INDEXED BY namespace_by_place
   WHERE innermost AND {_PLACE} = e.place AND (until IS NULL OR until > ?)
 )
 """
 
 
-def scopes_by_name(
-    connection: Connection, starts: str, after: str, limit: int, at: datetime
-) -> dict[str, list[Scope]]:
-    """List the innermost folders of live records in their order, with the scopes of those."""
-    first = folder_order(starts)[0]
-    behind = "\x00".join((*folder_order(after), _LAST))
+def with_scopes(
+    connection: Connection, prefix: Namespace, after: Namespace, limit: int, at: datetime
+) -> dict[Namespace, list[Scope]]:
+    """List the namespaces of live records in their order, with the scopes of those."""
+    first = to_path(prefix)
     found: dict[str, list[Scope]] = {}
-    scopes: dict[str, Scope] = {}
-    cursor = connection.execute(_PLACES, (max(first, behind), rows.to_micros(at)))
+    scopes: dict[tuple[str, ...], Scope] = {}
+    begin = max(first, to_path(after) + _LAST)
+    cursor = connection.execute(_PLACES, (begin, rows.to_micros(at)))
     for (place,) in cursor:
-        _, name, owner = place.split("\x00", 2)
-        if name not in found:
-            if len(found) == limit or not name.startswith(first):
+        path, *owner = place.rsplit("\x00", 3)
+        if path not in found:
+            if len(found) == limit or not path.startswith(first):
                 break
-            if not name.startswith(starts):
-                continue
-            found[name] = []
-        if owner not in scopes:
-            partition, agent_id, session_id = owner.split("\x00")
+            found[path] = []
+        partition, agent_id, session_id = key = tuple(owner)
+        if key not in scopes:
             [user_id] = connection.execute(_USER, (partition,)).fetchone()
-            scopes[owner] = rows.to_scope(user_id, agent_id or None, session_id or None)
-        found[name].append(scopes[owner])
+            scopes[key] = rows.to_scope(user_id, agent_id or None, session_id or None)
+        found[path].append(scopes[key])
     cursor.close()
-    return found
-
-
-def users(connection: Connection, name: str) -> list[str]:
-    """List the users who have live records in a folder; in any for an empty name."""
-    return [one for one in _partitions(connection, name).values() if one is not None]
+    return {_to_namespace(path): owners for path, owners in found.items()}
 
 
 # A step for each partition, as SQLite's own DISTINCT would read every row.
-_PARTITIONS = """
+_USERS = """
 WITH RECURSIVE each (partition) AS (
-  SELECT min(partition) FROM folder UNION ALL
-  SELECT (SELECT min(f.partition) FROM folder f WHERE f.partition > e.partition)
+  SELECT min(partition) FROM namespace UNION ALL
+  SELECT (SELECT min(n.partition) FROM namespace n WHERE n.partition > e.partition)
   FROM each e WHERE e.partition IS NOT NULL
 )
-SELECT e.partition, r.user_id FROM each e JOIN record r ON r.seq =
-  (SELECT f.seq FROM folder f WHERE f.partition = e.partition {condition} LIMIT 1)
+SELECT r.user_id FROM each e JOIN record r ON r.seq =
+  (SELECT n.seq FROM namespace n WHERE n.partition = e.partition {condition} LIMIT 1)
+WHERE r.user_id IS NOT NULL
 """
 
 
-def _partitions(connection: Connection, name: str) -> dict[str, str | None]:
-    """Map the partitions that have a folder of this name, or any for none, to their users."""
-    sql = _PARTITIONS.format(condition="AND f.name = ?" if name else "")
-    return dict(connection.execute(sql, (name,) if name else ()).fetchall())
+def users(connection: Connection, namespace: Namespace) -> list[str]:
+    """List the users who have live records in or below a namespace; in any if it is empty."""
+    sql = _USERS.format(condition="AND n.path = ?" if namespace else "")
+    found = connection.execute(sql, (to_path(namespace),) if namespace else ())
+    return [user for (user,) in found]
 
 
-def records_in(connection: Connection, scope: Scope, name: str, most: int) -> list[str] | None:
-    """List the ids of the live records of a scope in a folder; None for more than `most`."""
-    clause, values = rows.covered(scope, "folder", by_partition=True)
-    sql = f"SELECT record FROM folder WHERE {clause} AND name = ? LIMIT ?"
-    found = connection.execute(sql, (*values, name, most + 1)).fetchall()
-    return None if len(found) > most else [one for (one,) in found]
-
-
-def folder_wanted(where: Filter | None) -> str | None:
-    """Find a folder in which everything is that matches a filter; None if it names none."""
-    if isinstance(where, Group) and where.combine == "AND":
-        return next((one for one in map(folder_wanted, where.parts) if one is not None), None)
-    if isinstance(where, Where) and where.field == FOLDERS and where.operator == "eq":
-        (name,) = where.values
-        return name if isinstance(name, str) else None
-    return None
+def records_in(
+    connection: Connection, scope: Scope, namespace: Namespace, most: int
+) -> list[str] | None:
+    """List the ids of live records in or below a namespace; None if there are more than `most`."""
+    clause, values = rows.covered(scope, "namespace", by_partition=True)
+    sql = f"SELECT record FROM namespace WHERE {clause} AND path = ? LIMIT ?"
+    found = connection.execute(sql, (*values, to_path(namespace), most + 1)).fetchall()
+    return None if len(found) > most else [record for (record,) in found]

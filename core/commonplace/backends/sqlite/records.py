@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 from sqlite3 import Connection
 
-from ...filters import FOLDERS
 from ...ports.stores import Erased, Outcome, Put, Remove
 from ...types import Change, Event, Record, Scope
 from ..shared import rows
@@ -17,12 +16,12 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user_id TEXT, agent_id TEXT, session_id TEXT,
   tags TEXT, text TEXT NOT NULL,
-  kind TEXT NOT NULL, role TEXT, name TEXT, metadata TEXT NOT NULL, origin TEXT NOT NULL,
-  trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
-  occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER, version INTEGER NOT NULL,
-  conflicts TEXT NOT NULL, importance REAL NOT NULL, pinned INTEGER NOT NULL, situation TEXT,
-  outcome TEXT, votes INTEGER NOT NULL, indexed INTEGER NOT NULL, times_told INTEGER NOT NULL,
-  last_told_at INTEGER, live INTEGER NOT NULL
+  kind TEXT NOT NULL, role TEXT, name TEXT, metadata TEXT NOT NULL, namespace TEXT NOT NULL,
+  origin TEXT NOT NULL, trust REAL NOT NULL, position INTEGER, created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL, occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER,
+  version INTEGER NOT NULL, conflicts TEXT NOT NULL, importance REAL NOT NULL,
+  pinned INTEGER NOT NULL, situation TEXT, outcome TEXT, votes INTEGER NOT NULL,
+  indexed INTEGER NOT NULL, times_told INTEGER NOT NULL, last_told_at INTEGER, live INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
@@ -39,10 +38,10 @@ _GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _GET_MANY = f"SELECT {COLUMNS} FROM record WHERE id IN (SELECT value FROM json_each(?))"
 _MANY = 8  # ids from which one statement for all of them is quicker
 _WIPE = (
-    "UPDATE record SET live = 0, text = '', metadata = '{}', tags = NULL, role = NULL, name = NULL,"
-    " position = NULL, valid_to = NULL, expires_at = NULL, conflicts = '[]', situation = NULL,"
-    " outcome = NULL, times_told = 1, last_told_at = NULL, version = ?, updated_at = ?"
-    " WHERE id = ?"
+    "UPDATE record SET live = 0, text = '', metadata = '{}', namespace = '[]', tags = NULL,"
+    " role = NULL, name = NULL, position = NULL, valid_to = NULL, expires_at = NULL,"
+    " conflicts = '[]', situation = NULL, outcome = NULL, times_told = 1,"
+    " last_told_at = NULL, version = ?, updated_at = ? WHERE id = ?"
 )
 
 
@@ -76,13 +75,13 @@ def write(connection: Connection, record: Record, *, live: bool = True) -> Recor
 def put(
     connection: Connection, before: Record | None, record: Record, *, live: bool
 ) -> RecordColumns:
-    """Write a record or a tombstone with its folders; return its row.
+    """Write a record or a tombstone with its namespaces; return its row.
 
     Args:
         before: the live record in the row of this id; None if there is none.
     """
     row = write(connection, record, live=live)
-    if FOLDERS in record.metadata or (before is not None and FOLDERS in before.metadata):
+    if record.namespace or (before is not None and before.namespace):
         namespaces.update(connection, before, record if live else None)
     return row
 
@@ -155,7 +154,7 @@ def erase(connection: Connection, scope: Scope, version: int) -> Erased:
         (version, *values),
     ).rowcount
     connection.execute(f"DELETE FROM recall WHERE record IN ({erased})", (*values, version))
-    namespaces.erase(connection, scope, erased, [*values, version])
+    namespaces.erase(connection, erased, [*values, version])
     removed, reopened = assertions.erase(connection, erased, [*values, version])
     records = connection.execute(
         f"DELETE FROM {source} AND version <= ?",

@@ -38,7 +38,7 @@ _PROGRESS_ROWS = 1_000
 _PROBES = 5_000  # parts of a table that are looked at for rows between unreadable pages
 _DEFAULT_PAGE = 4096  # bytes, as the engine makes its files
 _OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
-_DERIVED = {"tally", "folder"}  # triggers fill the one, and records the other
+_DERIVED = {"tally", "namespace"}  # triggers fill the one, and records the other
 # What is dropped where something was lost, in this order: rows of a table whose column is not among
 # these. Nothing could erase them, or they would belong to whatever is given the lost id next.
 _RECORDS, _RELATIONS, _ENTITIES, _THREADS = (
@@ -427,7 +427,7 @@ def _is_sound(table: str, row: Mapping[str, Any], dimensions: int | None) -> boo
                 value.encode()
                 if table in _PLAIN and "\x00" in value:
                     return False
-                if name in _JSON:
+                if name in _JSON or (table, name) == ("record", "namespace"):
                     json.loads(value)
             elif name in _TIMES:
                 rows.from_micros(value)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ...errors import InvalidRecordError, MemoryClosedError
-from ...filters import FOLDERS, folder_order, parse_filter
+from ...filters import parse_filter
 from ...ports.snapshot import RecordRow
 from ...ports.stores import GraphStore, Outcome, Put, Remove
 from ...types import Kind, Record, Relation, Scope
@@ -446,101 +446,101 @@ class GraphStoreContract:
 
         assert found == expected
 
-    def test_folders_are_those_that_live_records_are_in(self, graph: GraphStore) -> None:
+    def test_namespaces_are_those_that_live_records_are_in(self, graph: GraphStore) -> None:
         bot, session = Scope(user_id="alice", agent_id="b"), Scope(user_id="alice", session_id="s")
         ended = START + timedelta(seconds=20)
         graph.apply(
             [
-                put("a", 1, metadata={FOLDERS: ["x", "x/y"]}),
-                put("b", 2, bot, metadata={FOLDERS: ["x", "x/z"]}),
-                put("c", 3, session, metadata={FOLDERS: "x"}),
-                put("d", 4, metadata={FOLDERS: ["gone"]}, expires_at=ended),
-                put("e", 5, metadata={FOLDERS: ["v"]}, valid_to=ended),
-                put("f", 6, metadata={FOLDERS: [1, None]}),
+                put("a", 1, namespace=("x", "y")),
+                put("b", 2, bot, namespace=("x", "z")),
+                put("c", 3, session, namespace=("x",)),
+                put("d", 4, namespace=("gone",), expires_at=ended),
+                put("e", 5, namespace=("v",), valid_to=ended),
+                put("f", 6, metadata={"namespace": ["w"], "under": ["w"]}),
                 put("g", 7, metadata={"other": "w"}),
-                put("h", 8, Scope(user_id="bob"), metadata={FOLDERS: ["bob's"]}),
-                put("i", 9, Scope(agent_id="b"), metadata={FOLDERS: ["nobody's", "x/y"]}),
-                put("j", 10, metadata={FOLDERS: ["x", "x/y"]}),
+                put("h", 8, Scope(user_id="bob"), namespace=("bob's",)),
+                put("i", 9, Scope(agent_id="b"), namespace=("x", "y")),
+                put("j", 10, namespace=("x", "y")),
             ]
         )
 
-        assert sorted(graph.folders(ALICE)) == ["v", "x", "x/y", "x/z"]
-        assert graph.folders(bot) == ["x/z"]
-        assert graph.folders(session) == ["x"]
-        assert graph.folders(Scope(agent_id="b")) == ["x/y"]
-        assert graph.folders(Scope(user_id="carol")) == []
-        listed = graph.list_folders()
-        assert {name: {*scopes} for name, scopes in listed.items()} == {
-            "bob's": {Scope(user_id="bob")},
-            "v": {ALICE},
-            "x": {session},
-            "x/y": {ALICE, Scope(agent_id="b")},
-            "x/z": {bot},
+        assert sorted(graph.namespaces(ALICE)) == [("v",), ("x",), ("x", "y"), ("x", "z")]
+        assert graph.namespaces(bot) == [("x", "z")]
+        assert graph.namespaces(session) == [("x",)]
+        assert graph.namespaces(Scope(agent_id="b")) == [("x", "y")]
+        assert graph.namespaces(Scope(user_id="carol")) == []
+        listed = graph.list_namespaces()
+        assert {namespace: {*scopes} for namespace, scopes in listed.items()} == {
+            ("bob's",): {Scope(user_id="bob")},
+            ("v",): {ALICE},
+            ("x",): {session},
+            ("x", "y"): {ALICE, Scope(agent_id="b")},
+            ("x", "z"): {bot},
         }
         assert sorted(listed) == [*listed]
-        assert sorted(graph.list_users("")) == ["alice", "bob"]
-        assert graph.list_users("x") == ["alice"]
-        assert graph.list_users("x/y") == ["alice"]
-        assert graph.list_users("w") == []
+        assert sorted(graph.list_users()) == ["alice", "bob"]
+        assert graph.list_users(("x",)) == ["alice"]
+        assert graph.list_users(("x", "y")) == ["alice"]
+        assert graph.list_users(("w",)) == graph.list_users(("x", "y", "z")) == []
         graph.erase(ALICE, 10)
-        assert graph.list_users("x") == []
+        assert graph.list_users(("x",)) == []
 
-    def test_folders_are_listed_in_their_order_and_in_pages(self, graph: GraphStore) -> None:
-        names = ["", '["a"]', '["a", "b"]', '["a", "b"]]', '["ab"]', "\U0010ffff", "z", "zé"]
-        names = sorted(names, key=folder_order)
+    def test_namespaces_are_listed_in_their_order_and_in_pages(self, graph: GraphStore) -> None:
+        labels = ["\x01", "a", 'a"', "a]", "ab", "z", "zé", "\U0010ffff"]
+        paths: list[tuple[str, ...]] = [("a", "a", "b"), *((label,) for label in labels)]
+        paths = sorted([*paths, *(("a", label) for label in labels)])
         scopes = [ALICE, Scope(user_id="bob"), Scope(agent_id="b")]
         graph.apply(
             [
-                put(f"{n}{scope.user_id}", 1 + n, scope, metadata={FOLDERS: name or "0"})
-                for n, name in enumerate(names)
+                put(f"{n}{scope.user_id}", 1 + n, scope, namespace=path)
+                for n, path in enumerate(paths)
                 for scope in (scopes if n % 2 else scopes[:1])
             ]
         )
-        names[names.index("")] = "0"
 
-        for starts in ("", "z", '["a"', '["a"]', '["a", "b"]', "\U0010ffff", "none"):
-            fitting = [one for one in names if one.startswith(starts)]
-            assert [*graph.list_folders(starts)] == fitting
-            paged: list[str] = []
-            while page := graph.list_folders(starts, after=paged[-1] if paged else "", limit=2):
+        for prefix in ((), ("z",), ("a",), ("a", "a"), ("a", "a", "b"), ("\U0010ffff",), ("none",)):
+            fitting = [path for path in paths if path[: len(prefix)] == prefix]
+            assert [*graph.list_namespaces(prefix)] == fitting
+            paged: list[tuple[str, ...]] = []
+            while page := graph.list_namespaces(prefix, after=paged[-1] if paged else (), limit=2):
                 assert len(page) <= 2
                 paged += page
             assert paged == fitting
-        listed = graph.list_folders()
+        listed = graph.list_namespaces()
         assert {*map(len, listed.values())} == {1, 3}
-        assert names.index('["a"]') < names.index('["a", "b"]') < names.index('["ab"]')
         with pytest.raises(InvalidRecordError, match="limit"):
-            graph.list_folders(limit=0)
+            graph.list_namespaces(limit=0)
 
-    def test_folders_follow_every_change_of_their_records(self, graph: GraphStore) -> None:
+    def test_namespaces_follow_every_change_of_their_records(self, graph: GraphStore) -> None:
         def found() -> list[str]:
-            return sorted(graph.folders(ALICE))
+            return sorted(path[-1] for path in graph.namespaces(ALICE))
 
         ended = START + timedelta(seconds=20)
         later = datetime(9000, 1, 1, tzinfo=UTC)
-        graph.apply([put(key, 1, metadata={FOLDERS: ["x", key]}) for key in "abcd"])
-        graph.apply([update("a", 2, metadata={FOLDERS: ["x", "e"]}), update("b", 2, text="new")])
+        graph.apply([put(key, 1, namespace=("x", key)) for key in "abcd"])
+        graph.apply([update("a", 2, namespace=("x", "e")), update("b", 2, text="new")])
         assert found() == ["b", "c", "d", "e"]
-        graph.apply([update("a", 3, metadata={}), update("b", 3, expires_at=ended)])
+        graph.apply([update("a", 3, namespace=()), update("b", 3, expires_at=ended)])
         assert found() == ["c", "d"]
         graph.apply([update("b", 4, expires_at=later), remove("c", 4)])
         assert found() == ["b", "d"]
-        graph.apply([put("c", 5, metadata={FOLDERS: ["x"]}), update("d", 0, metadata={})])
+        graph.apply([put("c", 5, namespace=("x",)), update("d", 0, namespace=())])
         assert found() == ["b", "d", "x"]
         graph.erase(ALICE, 4)
         assert found() == ["x"]
         graph.erase(ALICE, 5)
         assert found() == []
 
-    def test_a_page_of_a_folder_has_what_is_in_it_at_any_depth(self, graph: GraphStore) -> None:
+    def test_a_page_of_a_namespace_has_what_is_in_it_at_any_depth(self, graph: GraphStore) -> None:
         bot, bob = Scope(user_id="alice", agent_id="b"), Scope(user_id="bob")
         graph.apply(
-            [put(f"k{n}", n, metadata={FOLDERS: ["x", f"x{n % 2}"], "n": n}) for n in range(1, 8)]
+            [put(f"k{n}", n, namespace=("x", f"{n % 2}"), metadata={"n": n}) for n in range(1, 8)]
         )
-        graph.apply([put("bot", 8, bot, metadata={FOLDERS: "x"}), put("bob", 9, bob)])
-        graph.apply([update("k3", 10, metadata={FOLDERS: ["y"]}), remove("k5", 11)])
-        graph.apply([put("other", 12, bob, metadata={FOLDERS: ["x"]}), put("none", 13)])
-        graph.apply([put("again", 14, kind="profile", metadata={FOLDERS: ["x", "x"]})])
+        graph.apply([put("bot", 8, bot, namespace=("x",)), put("bob", 9, bob)])
+        graph.apply([update("k3", 10, namespace=("y",)), remove("k5", 11)])
+        graph.apply([put("other", 12, bob, namespace=("x",)), put("none", 13)])
+        graph.apply([put("again", 14, kind="profile", namespace=("x", "x"))])
+        graph.apply([put("near", 15, namespace=('x", "1',))])
 
         def texts(scope: Scope, where: dict[str, Any], **given: Any) -> list[str]:
             found: list[str] = []
@@ -552,15 +552,22 @@ class GraphStoreContract:
                 if cursor is None:
                     return found
 
-        assert texts(ALICE, {FOLDERS: "x"}) == ["again", "bot", "k7", "k6", "k4", "k2", "k1"]
-        assert texts(ALICE, {FOLDERS: "x1"}) == ["k7", "k1"]
-        assert texts(ALICE, {FOLDERS: "x", "n": {"lt": 5}}) == ["k4", "k2", "k1"]
-        assert texts(ALICE, {"AND": [{"n": 7}, {FOLDERS: "x"}]}) == ["k7"]
-        assert texts(ALICE, {FOLDERS: "x"}, kinds=["profile"]) == ["again"]
-        assert texts(bot, {FOLDERS: "x"}) == ["bot"]
-        assert texts(bob, {FOLDERS: "x"}) == ["other"]
-        assert texts(ALICE, {"NOT": [{FOLDERS: "x"}]}) == ["none", "k3"]
-        assert texts(ALICE, {"NOT": [{FOLDERS: {"ne": ""}}]}) == ["none"]
+        x = {"namespace": ["x"]}
+        assert texts(ALICE, x) == ["again", "bot", "k7", "k6", "k4", "k2", "k1"]
+        assert texts(ALICE, {"namespace": ["x", "1"]}) == ["k7", "k1"]
+        assert texts(ALICE, {**x, "n": {"lt": 5}}) == ["k4", "k2", "k1"]
+        assert texts(ALICE, {"AND": [{"n": 7}, x]}) == ["k7"]
+        assert texts(ALICE, {"AND": [x, {"namespace": ["x", "1"]}]}) == ["k7", "k1"]
+        assert texts(ALICE, x, kinds=["profile"]) == ["again"]
+        assert texts(bot, x) == ["bot"]
+        assert texts(bob, x) == ["other"]
+        assert texts(ALICE, {"OR": [{"namespace": ["y"]}, {"namespace": ["x", "x"]}]}) == [
+            "again",
+            "k3",
+        ]
+        assert texts(ALICE, {"NOT": [x]}) == ["near", "none", "k3"]
+        assert texts(ALICE, {"NOT": [{"namespace": []}]}) == ["none"]
+        assert texts(bob, {"namespace": []}) == ["other"]
 
     def test_kinds_narrow_a_page(self, graph: GraphStore) -> None:
         kinds: tuple[Kind, ...] = ("fact", "profile", "episode")

@@ -129,35 +129,44 @@ class VectorIndexContract:
 
         assert {one.record.id: replace(one.record, version=2) for one in points} == found
 
-    def test_a_folder_is_one_of_its_scope_and_time(self, index: VectorIndex) -> None:
+    def test_a_namespace_is_one_of_its_scope_and_time(self, index: VectorIndex) -> None:
         soon = NOW + timedelta(hours=1)
         points = [
-            make_point("both", ANNA, metadata={"under": ["a", "a/b"]}),
-            make_point("upper", ANNA, metadata={"under": "a"}),
-            make_point("ending", ANNA, metadata={"under": ["a"]}, expires_at=soon),
-            make_point("other", ANNA, metadata={"under": ["aa", 1, None]}),
-            make_point("ben's", BEN, metadata={"under": ["a"]}),
+            make_point("both", ANNA, namespace=("a", "b")),
+            make_point("upper", ANNA, namespace=("a",)),
+            make_point("ending", ANNA, namespace=("a",), expires_at=soon),
+            make_point("other", ANNA, namespace=("aa",)),
+            make_point("quoted", ANNA, namespace=('a", "b',)),
+            make_point("none", ANNA, metadata={"namespace": ["a"], "under": "a"}),
+            make_point("ben's", BEN, namespace=("a",)),
         ]
         index.upsert(points)
 
-        def found(folder: str, **more: Any) -> set[str]:
-            where = parse_filter({"under": folder, **more.pop("where", {})})
+        def found(*labels: str, **more: Any) -> set[str]:
+            where = parse_filter({"namespace": labels, **more.pop("where", {})})
             return {*texts(index, make_query(where=where, terms=(1,), **more))}
 
         assert found("a") == {"both", "upper", "ending"}
-        assert found("a/b") == {"both"}
+        assert found("a", "b") == {"both"}
         assert found("a", include_superseded=True) == {"both", "upper", "ending"}
         assert found("a", at=soon) == {"both", "upper"}
         assert found("a", where={"kind": "episode"}) == set()
-        assert found("", where={}) == found("b") == set()
+        assert found("a", where={"AND": [{"namespace": ["a", "b"]}]}) == {"both"}
+        assert found("b") == found("a", "b", "c") == set()
+        assert texts(index, make_query(where=parse_filter({"metadata.namespace": "a"}))) == ["none"]
+        assert found() == {"both", "upper", "ending", "other", "quoted"}
+        either = {"OR": [{"namespace": ["a", "b"]}, {"namespace": ["aa"]}]}
+        assert found(where=either) == {"both", "other"}
+        nowhere = parse_filter({"NOT": [{"namespace": []}]})
+        assert texts(index, make_query(where=nowhere)) == ["none"]
 
     def test_a_record_that_is_given_an_end_is_found_until_then(self, index: VectorIndex) -> None:
         soon = NOW + timedelta(hours=1)
-        point = make_point("ending", ANNA, metadata={"under": ["a"]})
+        point = make_point("ending", ANNA, namespace=("a",))
         index.upsert([point])
         index.amend([replace(point.record, expires_at=soon, version=2)])
 
-        for where in (None, parse_filter({"under": "a"})):
+        for where in (None, parse_filter({"namespace": ["a"]})):
             assert texts(index, make_query(where=where)) == ["ending"]
             assert texts(index, make_query(where=where, at=soon)) == []
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from ...filters import FOLDERS
 from ...ports.stores import GraphStore, Outcome, Put
 from ...types import Record, Relation, Scope
 from ...validation import MAX_METADATA_BYTES
@@ -180,10 +179,11 @@ class TellingContract:
         assert [one.change.event for one in outcomes] == ["ADD", "ADD"]
         assert [one.record for one in outcomes] == [put("a", 5).record, put("b", 5).record]
 
-    def test_new_folders_are_listed(self, graph: GraphStore) -> None:
-        graph.apply([put("a", 1), put("a", 2, metadata={FOLDERS: ["new"]})])
+    def test_a_fact_that_is_told_again_moves_to_the_new_namespace(self, graph: GraphStore) -> None:
+        graph.apply([put("a", 1, namespace=("old",)), put("a", 2, namespace=("new", "x"))])
+        graph.apply([put("a", 3)])
 
-        assert graph.folders(ALICE) == ["new"]
+        assert graph.namespaces(ALICE) == [("new", "x")]
 
     def test_metadata_beyond_the_limits_stay_as_they_were(self, graph: GraphStore) -> None:
         many = {"file": "x" * (MAX_METADATA_BYTES - 100), "m1": 1}
