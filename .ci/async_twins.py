@@ -29,7 +29,8 @@ class Twin:
         target: the generated module, in the same folder.
         blocking: name of the blocking class.
         header: first line of the generated class, such as `class AsyncStore(Store):`.
-        module_docstring, class_docstring: of what is generated.
+        module_docstring, class_docstring: of what is generated; an empty `class_docstring` copies
+            that of the blocking class.
         class_body: statements at the start of the class, such as attributes with their types.
         imports: statements beside the imports of the source; what is not used is left out.
         methods: which to generate; empty for all public ones that are not async or a property.
@@ -66,6 +67,32 @@ class Twin:
 
 TWINS = (
     Twin(
+        source="core/commonplace/blocking_memory.py",
+        target="core/commonplace/memory.py",
+        blocking="BlockingMemory",
+        header="@hinting_methods\nclass Memory(BlockingMemory):",
+        module_docstring="`Memory`, with the async versions of its blocking methods.",
+        class_docstring="",
+        imports=(
+            "from .blocking_memory import BlockingMemory\nfrom .validation import hinting_methods"
+        ),
+        prefix="a",
+        skip=["open", "from_env", "close"],
+        bodies={
+            "*": "return await self._run(self.{name}{arguments})",
+            **dict.fromkeys(["add", "update", "delete", "feedback", "batch", "forget"], COPY),
+            "search": COPY,
+            "flush": COPY,
+        },
+        docstring="Async version of `{name}`.",
+        calls={
+            "self._write": "self._awrite",
+            "self._submission.submit": "self._submission.asubmit",
+            "self._search.run": "self._arun_search",
+            "self._runtime.worker.flush": "self._submission.aflush",
+        },
+    ),
+    Twin(
         source="adapters/commonplace_mem0/memory.py",
         target="adapters/commonplace_mem0/async_memory.py",
         blocking="Mem0Memory",
@@ -94,7 +121,8 @@ def generate(twin: Twin, source: str) -> str:
         f"{owner}.{name}": f"{owner}.{names[name]}" for name in names for owner in ("self", "cls")
     }
     transform = _Awaiting({**calls, **twin.calls}, twin.renames)
-    [twin_class] = ast.parse(f"{twin.header}\n    {twin.class_docstring!r}").body
+    docstring = twin.class_docstring or ast.get_docstring(classes[twin.blocking], clean=False)
+    [twin_class] = ast.parse(f"{twin.header}\n    {docstring!r}").body
     assert isinstance(twin_class, ast.ClassDef)
     twin_class.body += ast.parse(twin.class_body).body
     twin_class.body += [_awaited(twin, method, names[method.name], transform) for method in methods]

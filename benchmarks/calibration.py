@@ -32,7 +32,7 @@ from rich.table import Table
 from tables import TablesFile, save
 
 from commonplace import Fact, Memory, Message, Record, Scope
-from commonplace.ingest.embedding import embed
+from commonplace.model_calls import embed
 from commonplace.ports.models import Embedder
 from commonplace.ports.stores import Hit
 from commonplace.retrieval.calibration import (

@@ -192,7 +192,7 @@ def test_a_time_that_nobody_can_wait_is_refused(memory: Memory, wait: Any) -> No
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A write waits for its embedder before it is accepted."""
-    monkeypatch.setattr("commonplace.ingest.direct._QUICK_SECONDS", 20.0)
+    monkeypatch.setattr("commonplace.ingest.submission._QUICK_SECONDS", 20.0)
 
 
 @pytest.mark.usefixtures("patient")

@@ -35,12 +35,12 @@ LINT = "from importlinter.cli import lint_imports_command; lint_imports_command(
 VIOLATIONS = [
     ("adapters", "core/commonplace/testing/__init__.py", "import commonplace_agentscope"),
     ("adapters", "adapters/commonplace_langgraph/convert.py", "import commonplace_agentscope"),
-    ("inside", "core/commonplace/errors.py", "from . import model"),
+    ("inside", "core/commonplace/errors.py", "from . import types"),
     ("inside", "core/commonplace/backends/__init__.py", "from ..retrieval import ranking"),
     ("inside", "core/commonplace/ingest/codec.py", "from ..backends.shared import rows"),
     ("inside", "core/commonplace/stray.py", '"""A module that no layer lists."""'),
     ("the core", "core/commonplace/types.py", "import agentscope"),
-    ("a driver", "core/commonplace/memory.py", "import sqlite3"),
+    ("a driver", "core/commonplace/blocking_memory.py", "import sqlite3"),
     ("a driver", "core/commonplace/backends/qdrant/index.py", "import neo4j"),
     ("a driver", "adapters/commonplace_agentscope/convert.py", "import qdrant_client"),
 ]
@@ -136,14 +136,14 @@ def test_no_class_is_defined_twice() -> None:
 
 
 def test_what_a_method_of_memory_takes_or_gives_can_be_imported() -> None:
-    tree = ast.parse((ROOT / "core" / "commonplace" / "memory.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "core" / "commonplace" / "blocking_memory.py").read_text("utf-8"))
     ours = {
         alias.asname or alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and node.level > 0
         for alias in node.names
     } | {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-    memory = next(one for one in tree.body if getattr(one, "name", "") == "Memory")
+    memory = next(one for one in tree.body if getattr(one, "name", "") == "BlockingMemory")
     methods = [
         one
         for one in memory.body

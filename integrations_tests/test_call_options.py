@@ -36,8 +36,8 @@ def test_an_unreadable_extraction_without_its_messages_is_a_dead_letter(
     with Memory.open(str(tmp_path / "m"), embedder=HashEmbedder(), chat=chat) as memory:
         with pytest.raises(ModelUnreadableError, match="facts"):
             memory.add(Message(text="A cat!"), scope, infer=Extraction(keep_messages=False))
-        [dead] = memory.dead_letters(scope)
-        memory.retry([dead.operation])
+        [dead] = memory.admin.dead_letters(scope)
+        memory.admin.retry([dead.operation])
         memory.flush()
 
         assert ["A cat."] == [one.text for one in memory.list(scope).records]

@@ -265,7 +265,9 @@ async def test_every_reading_has_an_awaitable_twin(tmp_path: Path) -> None:
             == memory.diagram(ALICE)
             == ("Alice lives_in Nice (since 2026-01-05)")
         )
-        assert await memory.aprune(ALICE, keep=1) == memory.prune(ALICE, keep=1)
+        assert await memory.admin.run(memory.admin.prune, ALICE, keep=1) == memory.admin.prune(
+            ALICE, keep=1
+        )
 
 
 def test_a_name_cannot_add_to_a_drawing(memory: Memory) -> None:
@@ -296,9 +298,9 @@ def test_a_name_cannot_add_to_a_drawing(memory: Memory) -> None:
         lambda m: m.relations(ALICE, as_of=datetime(2026, 1, 1)),  # noqa: DTZ001 -- that is the point
         lambda m: m.list(ALICE, kinds=["nonsense"]),
         lambda m: m.diagram(ALICE, form="svg"),
-        lambda m: m.prune(ALICE),
-        lambda m: m.prune(ALICE, keep=-1),
-        lambda m: m.prune(ALICE, older_than=7),
+        lambda m: m.admin.prune(ALICE),
+        lambda m: m.admin.prune(ALICE, keep=-1),
+        lambda m: m.admin.prune(ALICE, older_than=7),
         lambda m: Relation(
             subject="a", predicate="b", object="c", valid_from=day(2), valid_to=day(1)
         ),
@@ -324,15 +326,15 @@ def test_what_was_recalled_outlives_what_was_not(tmp_path: Path) -> None:
         age(memory, old)
         memory.search(texts[2], ALICE, top_k=1)
     with open_memory(tmp_path, settings=FADING) as memory:
-        gone = memory.prune(ALICE, keep=1)
-        idle = memory.prune(ALICE, unused_for=timedelta(days=1))
+        gone = memory.admin.prune(ALICE, keep=1)
+        idle = memory.admin.prune(ALICE, unused_for=timedelta(days=1))
         strongest, *others = memory.search("friend", ALICE)
 
         assert strongest.record.text == texts[2]
         assert all(strongest.score_details["decay"] > one.score_details["decay"] for one in others)
         assert {one.text for one in gone} == {one.text for one in idle} == {*texts} - {texts[2]}
         assert len(live(memory)) == 4
-        assert len(memory.prune(ALICE, keep=1, dry_run=False)) == 3
+        assert len(memory.admin.prune(ALICE, keep=1, dry_run=False)) == 3
         assert live(memory) == [texts[2]]
         assert found(memory, "friend") == [texts[2]]
 
@@ -366,7 +368,7 @@ def test_a_pinned_record_is_never_pruned(memory: Memory) -> None:
     unpinned = memory.list(ALICE).records[0].id
     memory.update(unpinned, None, ALICE, pinned=False, importance=0.1)
 
-    assert [one.text for one in memory.prune(ALICE, keep=0)] == ["Alice met Bob"]
+    assert [one.text for one in memory.admin.prune(ALICE, keep=0)] == ["Alice met Bob"]
     assert memory.search("nuts", ALICE)[0].record.pinned
 
 

@@ -161,8 +161,8 @@ def test_an_extracted_date_outside_the_calendar_is_dropped(tmp_path: Path) -> No
         lambda m: m.update({}, "x", ALICE),
         lambda m: m.delete(b"x", ALICE),
         lambda m: m.feedback("x", ALICE, helped="no"),
-        lambda m: m.retry([object()]),
-        lambda m: m.dead_letters("alice"),
+        lambda m: m.admin.retry([object()]),
+        lambda m: m.admin.dead_letters("alice"),
         lambda m: m.search("x", ALICE, kinds=None),
         lambda m: m.list(ALICE, kinds="fact"),
         lambda m: Fact(text="x", relations=None),  # type: ignore[arg-type]
@@ -414,7 +414,7 @@ def test_a_retried_dead_letter_is_not_overtaken_by_what_came_since(tmp_path: Pat
             memory.update(known, "Alice rows at dawn", ALICE)
         embedder.ill = False
         memory.feedback(known, ALICE, helped=True)
-        assert memory.retry([one.operation for one in memory.dead_letters(ALICE)]) == 1
+        assert memory.admin.retry([one.operation for one in memory.admin.dead_letters(ALICE)]) == 1
         memory.flush()
         record = memory.get(known, ALICE)
 
@@ -441,7 +441,7 @@ def test_what_has_expired_is_related_to_nothing_and_can_be_removed(memory: Memor
 
     assert memory.relations(ALICE) == []
     assert memory.delete(gone, ALICE).changes[0].event == "DELETE"
-    assert [one.id for one in memory.prune(ALICE, keep=100, dry_run=False)] == [kept]
+    assert [one.id for one in memory.admin.prune(ALICE, keep=100, dry_run=False)] == [kept]
     assert memory._runtime.engines.graph.page(ALICE, include_expired=True).records == ()
 
 
@@ -458,7 +458,7 @@ def test_what_is_about_to_be_deleted_is_not_found(tmp_path: Path) -> None:
             with pytest.raises(RecordNotFoundError):
                 await memory.adelete(one.id, ALICE)
             await memory.aupdate(two.id, "pinned", ALICE, pinned=True, wait=False)
-            await memory.aprune(ALICE, keep=0, dry_run=False)
+            await memory.admin.run(memory.admin.prune, ALICE, keep=0, dry_run=False)
             await memory.aflush()
             assert [r.text for r in (await memory.alist(ALICE)).records] == ["pinned"]
 
@@ -575,7 +575,7 @@ def test_a_retried_dead_letter_of_an_asynchronous_model_runs_at_the_next_loop(
         asyncio.run(memory.aadd("Alice keeps bees", ALICE))
     embedder.ill = False
 
-    assert memory.retry([letter.operation for letter in memory.dead_letters()]) == 1
+    assert memory.admin.retry([letter.operation for letter in memory.admin.dead_letters()]) == 1
     assert asyncio.run(memory.aflush()).pending == 0
     assert len(memory.list(ALICE).records) == 1
     memory.close()

@@ -161,7 +161,7 @@ def test_a_repeated_application_of_a_revived_text_is_one_record(memory: Memory) 
         return again
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("commonplace.ingest.direct.apply_to", twice)
+        patch.setattr("commonplace.ingest.submission.apply_to", twice)
         tell(memory, FRIDAY, X)
 
     assert sorted(one.text for one in found(memory, X)) == [FRIDAY, "The release is on Monday"]

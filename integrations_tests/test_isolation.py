@@ -60,7 +60,7 @@ def _anybodys(method: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method that reads a record in its own scope, whoever asks."""
 
     def read(memory: Memory, record_id: str, scope: Scope, **given: Any) -> Any:
-        return method(memory, record_id, memory.scope_of(record_id) or scope, **given)
+        return method(memory, record_id, memory.admin.scope_of(record_id) or scope, **given)
 
     return read
 

@@ -393,14 +393,14 @@ def test_a_write_that_cannot_succeed_is_a_dead_letter_and_can_be_retried(tmp_pat
     with open_memory(tmp_path, embedder=embedder, settings=QUICK) as memory:
         with pytest.raises(InvalidVectorError):
             memory.add("Alice keeps bees", ALICE)
-        [letter] = memory.dead_letters(ALICE)
+        [letter] = memory.admin.dead_letters(ALICE)
 
         assert "must be finite" in letter.reason
-        assert memory.dead_letters(Scope(user_id="bob")) == []
-        assert memory.retry([letter.operation]) == 1
+        assert memory.admin.dead_letters(Scope(user_id="bob")) == []
+        assert memory.admin.retry([letter.operation]) == 1
         memory.flush()
         assert texts_of(memory) == ["Alice keeps bees"]
-        assert memory.dead_letters() == []
+        assert memory.admin.dead_letters() == []
 
 
 def test_a_poisoned_text_does_not_take_its_neighbours_with_it(tmp_path: Path) -> None:

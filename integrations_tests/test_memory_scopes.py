@@ -86,16 +86,16 @@ async def test_namespaces_and_their_users_are_listed_for_operators(memory: Memor
 
     owners = [ALICE, BOB, Scope(agent_id="bot")]
     expected = {("all", f"of {n}"): [owner] for n, owner in enumerate(owners)}
-    assert memory.list_namespaces() == expected
-    assert await memory.alist_namespaces() == expected
+    assert memory.admin.list_namespaces() == expected
+    assert await memory.admin.run(memory.admin.list_namespaces) == expected
     after = ("all", "of 0")
-    assert [*await memory.alist_namespaces(["all"], after=after, limit=1)] == [("all", "of 1")]
-    assert memory.list_namespaces(["of 1"]) == {}
-    assert memory.namespaces(BOB) == await memory.anamespaces(BOB) == [("all", "of 1")]
-    assert sorted(memory.list_users()) == sorted(memory.list_users(["all"])) == ["alice", "bob"]
-    assert await memory.alist_users(("all", "of 1")) == ["bob"]
+    assert [*await memory.admin.run(memory.admin.list_namespaces, ["all"], after=after, limit=1)] == [("all", "of 1")]
+    assert memory.admin.list_namespaces(["of 1"]) == {}
+    assert memory.admin.namespaces(BOB) == await memory.admin.run(memory.admin.namespaces, BOB) == [("all", "of 1")]
+    assert sorted(memory.admin.list_users()) == sorted(memory.admin.list_users(["all"])) == ["alice", "bob"]
+    assert await memory.admin.run(memory.admin.list_users, ("all", "of 1")) == ["bob"]
     memory.forget(BOB)
-    assert memory.list_users(["all"]) == ["alice"]
+    assert memory.admin.list_users(["all"]) == ["alice"]
 
 
 async def test_a_record_keeps_its_namespace_until_it_is_given_another(memory: Memory) -> None:
@@ -110,9 +110,9 @@ async def test_a_record_keeps_its_namespace_until_it_is_given_another(memory: Me
     assert record.namespace == ("sports", "water")
     assert not memory.list(ALICE, where={"namespace": ["water"]})
     memory.batch([Revise(record=record, namespace=["boats"])])
-    assert memory.namespaces(ALICE) == [("boats",)]
+    assert memory.admin.namespaces(ALICE) == [("boats",)]
     memory.batch([Revise(record=record, namespace=())])
-    assert memory.namespaces(ALICE) == []
+    assert memory.admin.namespaces(ALICE) == []
     [moved] = memory.list(ALICE)
     assert (moved.text, moved.metadata) == ("Alice rows and sails", {"under": "mine"})
 
@@ -126,7 +126,7 @@ def test_what_is_no_namespace_is_refused(memory: Memory, namespace: Any) -> None
     with pytest.raises(InvalidFilterError, match=r"list of labels.*metadata\.namespace"):
         memory.list(ALICE, where={"namespace": namespace})
     with pytest.raises(InvalidRecordError, match=r"namespace=.*label"):
-        memory.list_users(namespace)
+        memory.admin.list_users(namespace)
 
 
 def test_the_embedder_is_asked_once_for_several_scopes(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_a_value_of_a_wrong_type_is_refused(shared: Memory, name: str, parameter
             refuse(lambda given=given: method(**given), odd)
 
     assert shared.get(ALICE.record_id("fact", "tea"), ALICE) == before
-    assert shared.list_scopes() == [ALICE]
+    assert shared.admin.list_scopes() == [ALICE]
     assert (backlog := shared.flush()).pending == backlog.dead == 0
 
 
@@ -234,7 +234,7 @@ def test_a_field_of_a_wrong_type_is_refused(shared: Memory, made: type, field: s
 
         refuse(call, odd)
 
-    assert shared.list_scopes() == [ALICE]
+    assert shared.admin.list_scopes() == [ALICE]
 
 
 class Answering:
@@ -463,7 +463,7 @@ def test_a_request_that_cannot_be_met_names_the_value(shared: Memory, name: str)
         call(shared)
 
     assert isinstance(caught.value, ValueError)
-    assert shared.list_scopes() == [ALICE]
+    assert shared.admin.list_scopes() == [ALICE]
 
 
 ANSWERS: dict[str, Any] = {
@@ -482,7 +482,7 @@ def test_an_answer_that_is_no_vector_is_never_stored(tmp_path: Path, name: str) 
         with pytest.raises(InvalidRecordError, match="Check the embedder"):
             memory.add("hello", ALICE, wait=5)
 
-        [dead] = memory.dead_letters(ALICE)
+        [dead] = memory.admin.dead_letters(ALICE)
         assert "vector" in dead.reason
         assert memory.list(ALICE).records == ()
 

@@ -93,7 +93,7 @@ def test_a_chat_model_that_refuses_is_asked_once_and_nothing_is_pending(
         with pytest.raises(ModelRefusedError, match=r"chat/1.*key, model or arguments") as caught:
             memory.add(SAID, ALICE, infer=FACTS_ONLY)
         left = memory.flush(5)
-        [letter] = memory.dead_letters(ALICE)
+        [letter] = memory.admin.dead_letters(ALICE)
 
     assert caught.value.__cause__ is chat.error
     assert (1, Backlog(pending=0, dead=1)) == (chat.calls, left)
@@ -117,9 +117,9 @@ def test_a_dead_letter_is_retried_with_the_chat_model_of_who_retries_it(tmp_path
         with Memory.open(folder, embedder=embedder, chat=Chat(ProviderError(401))) as refused:
             with pytest.raises(ModelRefusedError):
                 refused.add(SAID, ALICE, infer=FACTS_ONLY)
-            [letter] = first.dead_letters()
+            [letter] = first.admin.dead_letters()
         with Memory.open(folder, embedder=embedder, chat=ScriptedChat([FACT])) as mended:
-            assert mended.retry([letter.operation]) == 1
+            assert mended.admin.retry([letter.operation]) == 1
             assert mended.flush() == Backlog(pending=0, dead=0)
 
         assert [one.text for one in first.list(ALICE).records] == ["Alice lives in Lyon."]
@@ -150,9 +150,9 @@ async def test_dead_letters_are_those_of_the_scope_that_is_asked_for(tmp_path: P
         for scope in (ALICE, cook, bob):
             with pytest.raises(ModelRefusedError):
                 await memory.aadd("somebody rows", scope)
-        every = {one.scope for one in memory.dead_letters()}
-        asked = [{one.scope for one in memory.dead_letters(it)} for it in (ALICE, cook, bob)]
-        awaited = [one.scope for one in await memory.adead_letters(bob)]
+        every = {one.scope for one in memory.admin.dead_letters()}
+        asked = [{one.scope for one in memory.admin.dead_letters(it)} for it in (ALICE, cook, bob)]
+        awaited = [one.scope for one in await memory.admin.run(memory.admin.dead_letters, bob)]
 
     assert every == {ALICE, cook, bob}
     assert asked == [{ALICE, cook}, {cook}, {bob}]
@@ -187,9 +187,9 @@ def test_who_follows_a_write_is_told_that_it_failed(tmp_path: Path, late: bool) 
         write = memory.add(SAID, ALICE, infer=FACTS_ONLY, wait=False)
         if late:
             memory.flush(5)
-        memory.follow(write, note)
+        memory.admin.follow(write, note)
         assert done.wait(5)
-        memory.follow(memory.add("Alice rows", ALICE, infer=False), note)
+        memory.admin.follow(memory.add("Alice rows", ALICE, infer=False), note)
         memory.flush(5)
 
     assert [ModelRefusedError] == [type(one) for one in told]

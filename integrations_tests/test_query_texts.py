@@ -86,16 +86,16 @@ def live(memory: Memory, bad: str) -> None:
     memory.search(bad, scope, decay=True)
     memory.relations(scope, bad, hops=2)
     memory.entities(scope)
-    memory.namespaces(scope)
-    memory.list_users([bad])
+    memory.admin.namespaces(scope)
+    memory.admin.list_users([bad])
     memory.history(first.id, scope)
     memory.get(bad, scope)
     memory.get_many([first.id, bad], scope)
     memory.feedback(first.id, scope, helped=True)
     memory.update(second.id, f"Changed {bad}", scope, metadata={bad: bad})
     memory.delete(second.id, scope)
-    memory.prune(scope, keep=1)
-    memory.dead_letters(scope)
+    memory.admin.prune(scope, keep=1)
+    memory.admin.dead_letters(scope)
     keep_states(memory, scope, bad)
     memory.forget(scope)
 
@@ -104,7 +104,7 @@ def keep_states(memory: Memory, scope: Scope, bad: str) -> None:
     """Write and read states of runs."""
     at = Address(thread=bad, namespace=bad, id=bad)
     blob = Blob(type="json", data=b"1")
-    states = memory.checkpoints
+    states = memory.admin.checkpoints
     state = Checkpoint(address=at, parent=None, body=blob, metadata=blob, versions={bad: bad})
     states.put(state, {(bad, bad): blob}, scope)
     states.write(at, [TaskWrite(task=bad, path=bad, index=0, channel=bad, value=blob)], scope)

@@ -74,7 +74,7 @@ def test_no_file_and_no_model_gets_what_was_redacted(tmp_path: Path) -> None:
         assert not any(KEY in one.user for one in chat.calls)
         record = memory.search("key again", ALICE, top_k=1)[0].record
         assert record.text == "The key is [redacted OpenAI key] again"
-        assert memory.dead_letters() == []
+        assert memory.admin.dead_letters() == []
     assert found_in(tmp_path) == []
 
 
@@ -140,7 +140,7 @@ def test_an_adapter_names_what_it_redacts_itself(tmp_path: Path) -> None:
 def test_without_it_nothing_is_redacted(tmp_path: Path) -> None:
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
         memory.add(TEXT, ALICE)
-        assert memory.redacted({"a": TEXT}) == {"a": TEXT}
+        assert memory.admin.redacted({"a": TEXT}) == {"a": TEXT}
     assert found_in(tmp_path) == ["memory.db"]
 
 
@@ -177,7 +177,7 @@ def test_a_function_that_fails_refuses_the_write(tmp_path: Path, redact: Any) ->
             assert KEY not in str(caught.value)
             assert KEY not in "".join(traceback.format_exception(caught.value))
         assert memory.flush().pending == 0
-        assert memory.list_scopes() == []
+        assert memory.admin.list_scopes() == []
     assert found_in(tmp_path) == []
 
 

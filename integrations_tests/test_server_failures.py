@@ -85,7 +85,7 @@ def test_the_next_write_brings_what_a_refusal_left(memory, monkeypatch):
     memory.add("fact 5", ALICE)
 
     assert len(memory.list(ALICE).records) == 6
-    assert memory.dead_letters() == []
+    assert memory.admin.dead_letters() == []
 
 
 def test_an_index_that_refuses_loses_nothing_either(memory, monkeypatch):
@@ -144,9 +144,9 @@ def test_an_erasure_that_cannot_be_done_says_so_and_can_be_tried_again(memory, m
     door = shut(memory, monkeypatch, error)
     with pytest.raises(type(error)):
         memory.forget(ALICE)
-    [letter] = memory.dead_letters(ALICE)
+    [letter] = memory.admin.dead_letters(ALICE)
     door.error = None
-    memory.retry([letter.operation])
+    memory.admin.retry([letter.operation])
     left = memory.flush(10)
 
     assert (left.pending, left.dead) == (0, 0)

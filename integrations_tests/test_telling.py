@@ -207,7 +207,7 @@ def test_a_write_that_is_applied_again_counts_once(
     memory: Memory, given: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told(memory, TEA)
-    for module in ("direct", "worker"):
+    for module in ("submission", "worker"):
         monkeypatch.setattr(f"commonplace.ingest.{module}.apply_to", twice)
     memory.add(Fact(text=TEA, metadata=given), ALICE)
     memory.add(Fact(text=TEA, metadata=given), ALICE, wait=False)
@@ -287,7 +287,7 @@ def test_an_ended_record_leaves_the_search_and_stays_in_the_past(memory: Memory)
     record, ended = only(memory), now()
     for applied in (apply_to, twice):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("commonplace.ingest.direct.apply_to", applied)
+            patch.setattr("commonplace.ingest.submission.apply_to", applied)
             patch.setattr("commonplace.ingest.worker.apply_to", applied)
             memory._write(partial(ending, record, ended), wait=True)
 

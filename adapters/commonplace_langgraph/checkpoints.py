@@ -118,7 +118,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             InvalidRecordError: the thread belongs to another owner.
         """
         row, values = encode_checkpoint(config, checkpoint, metadata, new_versions, self.serde)
-        self._memory.checkpoints.put(row, values, self._writer_of(config))
+        self._memory.admin.checkpoints.put(row, values, self._writer_of(config))
         return to_config(row.address)
 
     async def aput(
@@ -129,7 +129,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Store a checkpoint, as `put`."""
-        return await self._memory.run(self.put, config, checkpoint, metadata, new_versions)
+        return await self._memory.admin.run(self.put, config, checkpoint, metadata, new_versions)
 
     def put_writes(
         self,
@@ -151,7 +151,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             )
         rows = encode_writes(writes, task_id, task_path, self.serde)
         address = Address(thread=thread, namespace=namespace, id=checkpoint)
-        self._memory.checkpoints.write(address, rows, self._owner_of(config))
+        self._memory.admin.checkpoints.write(address, rows, self._owner_of(config))
 
     async def aput_writes(
         self,
@@ -161,7 +161,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         task_path: str = "",
     ) -> None:
         """Store what a task wrote, as `put_writes`."""
-        await self._memory.run(self.put_writes, config, writes, task_id, task_path)
+        await self._memory.admin.run(self.put_writes, config, writes, task_id, task_path)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -171,13 +171,13 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         Raises:
             InvalidRecordError: the thread belongs to another owner.
         """
-        state = self._memory.checkpoints.read(*to_address(config))
+        state = self._memory.admin.checkpoints.read(*to_address(config))
         owner = self._owner_of(config)
         return None if state is None else decode_state(state, self.serde, owner)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Read a checkpoint, as `get_tuple`."""
-        return await self._memory.run(self.get_tuple, config)
+        return await self._memory.admin.run(self.get_tuple, config)
 
     def list(
         self,
@@ -213,7 +213,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         """List checkpoints, as `list`."""
         _check_listing(filter, limit)
         pages, owner = self._pages(config, filter, before, limit), self._owner_of(config)
-        while (page := await self._memory.run(self._next, pages, owner)) is not None:
+        while (page := await self._memory.admin.run(self._next, pages, owner)) is not None:
             for one in page:
                 yield one
 
@@ -225,7 +225,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         Raises:
             InvalidRecordError: the thread belongs to another owner.
         """
-        checkpoints, owner = self._memory.checkpoints, self._owner_of(config)
+        checkpoints, owner = self._memory.admin.checkpoints, self._owner_of(config)
         state = checkpoints.read(*to_address(config))
         if state is None:
             return decode_history([], channels, self.serde)
@@ -238,34 +238,36 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Read the writes to delta channels, as `get_delta_channel_history`."""
         read = self.get_delta_channel_history
-        return await self._memory.run(read, config=config, channels=channels)
+        return await self._memory.admin.run(read, config=config, channels=channels)
 
     # -- removing and copying ------------------------------------------------------------------
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove all of a thread, its subgraphs and writes too."""
-        self._memory.checkpoints.delete([to_thread(thread_id)])
+        self._memory.admin.checkpoints.delete([to_thread(thread_id)])
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Remove all of a thread, as `delete_thread`."""
-        await self._memory.run(self.delete_thread, thread_id)
+        await self._memory.admin.run(self.delete_thread, thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints of runs; those that later ones take a `DeltaChannel` from stay."""
         check_list("run_ids", run_ids, "ids of runs")
-        self._memory.checkpoints.delete_runs([str(one) for one in run_ids])
+        self._memory.admin.checkpoints.delete_runs([str(one) for one in run_ids])
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints of runs, as `delete_for_runs`."""
-        await self._memory.run(self.delete_for_runs, run_ids)
+        await self._memory.admin.run(self.delete_for_runs, run_ids)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all of a thread, whole chains and its owner, into another."""
-        self._memory.checkpoints.copy(to_thread(source_thread_id), to_thread(target_thread_id))
+        self._memory.admin.checkpoints.copy(
+            to_thread(source_thread_id), to_thread(target_thread_id)
+        )
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all of a thread, as `copy_thread`."""
-        await self._memory.run(self.copy_thread, source_thread_id, target_thread_id)
+        await self._memory.admin.run(self.copy_thread, source_thread_id, target_thread_id)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the latest checkpoint of each namespace, with `delete` nothing.
@@ -277,8 +279,8 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             InvalidRecordError: there is no such strategy, or the ids are no list.
         """
         calls = {
-            "keep_latest": self._memory.checkpoints.prune,
-            "delete": self._memory.checkpoints.delete,
+            "keep_latest": self._memory.admin.checkpoints.prune,
+            "delete": self._memory.admin.checkpoints.delete,
         }
         if not isinstance(strategy, str) or strategy not in calls:
             raise InvalidRecordError(
@@ -289,7 +291,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the latest checkpoint of each namespace, as `prune`."""
-        await self._memory.run(self.prune, thread_ids, strategy=strategy)
+        await self._memory.admin.run(self.prune, thread_ids, strategy=strategy)
 
     # -- lifecycle -----------------------------------------------------------------------------
 
@@ -345,7 +347,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
                 on every engine, may be encrypted, and is never part of a query.
         """
         selection = _to_selection(config, before)
-        checkpoints = self._memory.checkpoints
+        checkpoints = self._memory.admin.checkpoints
         after: Address | None = None
         while limit is None or limit > 0:
             size = _PAGE_SIZE if limit is None or expected else min(limit, _PAGE_SIZE)

@@ -206,7 +206,7 @@ def scopes_of(prefix: Namespace, template: NamespaceTemplate) -> Plan[list[Scope
     """List the scopes that may hold items under a prefix, the one of no user first."""
     if not template.is_open(prefix):
         return [template.scope_of(prefix)]
-    users = yield call("list_users", to_labels(prefix))
+    users = yield call("admin.list_users", to_labels(prefix))
     return [PLAIN_SCOPE, *(template.scope_of_user(prefix, one) for one in users)]
 
 
@@ -377,7 +377,7 @@ def _namespaces_of_items(
     size, after = op.end, ()
     while True:
         size = min(max(size, 1), _PAGE_SIZE)
-        page = yield call("list_namespaces", to_labels(prefix), after=after, limit=size)
+        page = yield call("admin.list_namespaces", to_labels(prefix), after=after, limit=size)
         for labels, scopes in page.items():
             after = labels
             if any(template.namespace_of(labels, scope) for scope in scopes):
@@ -396,7 +396,7 @@ def _namespaces_of_user(prefix: Namespace, template: NamespaceTemplate) -> Plan[
     scope = template.scope_of(prefix)
     elsewhere: list[Mapping[str, Any]] = [{"NOT": [IS_ITEM]}]
     held: set[Namespace] = set()
-    for labels in (yield call("namespaces", scope)):
+    for labels in (yield call("admin.namespaces", scope)):
         namespace = from_labels(labels)
         own = template.scope_of(namespace)
         if namespace and (own.covers(scope) or scope.covers(own)):

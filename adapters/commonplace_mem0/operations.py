@@ -378,7 +378,7 @@ def _scopes(settings: Mem0Settings, scope: Scope) -> Plan[list[Scope]]:
 
 def _of_users(scope: Scope) -> Plan[list[Scope]]:
     """List what every user has of a scope that names no user, by the users' ids."""
-    every = yield call("list_scopes")
+    every = yield call("admin.list_scopes")
     users = {
         one.user_id
         for one in every
@@ -419,7 +419,7 @@ def _scope_of(memory_id: object) -> Plan[Scope | None]:
         return None
     if not name.strip():
         return None
-    scope: Scope | None = yield call("scope_of", name)
+    scope: Scope | None = yield call("admin.scope_of", name)
     return scope
 
 
@@ -518,8 +518,8 @@ def reset() -> Plan[None]:
         VectorStoreError: what was added without waiting is not finished, and will still be added.
     """
     backlog = yield call("flush", RESET_TIMEOUT)  # an addition has its scope once it is written
-    dead = yield call("dead_letters")
-    scopes = {*(yield call("list_scopes")), *(one.scope for one in dead)}
+    dead = yield call("admin.dead_letters")
+    scopes = {*(yield call("admin.list_scopes")), *(one.scope for one in dead)}
     users = {one.user_id for one in scopes if one.user_id is not None}
     whole = [Scope(user_id=user) for user in sorted(users)]
     for scope in [*whole, *(one for one in scopes if one.user_id is None)]:
@@ -536,7 +536,7 @@ def flush(timeout: float) -> Plan[dict[str, Any]]:
     backlog = yield call("flush", timeout)
     failed = []
     if backlog.dead:
-        dead = yield call("dead_letters")
+        dead = yield call("admin.dead_letters")
         failed = [{"ticket": one.operation, "reason": one.reason} for one in dead]
     return {"pending": backlog.pending, "failed": failed}
 

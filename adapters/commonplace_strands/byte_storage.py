@@ -68,7 +68,7 @@ class CommonplaceStorage:
             run=_run_of(address),
         )
         values = {(_CHANNEL, key): Blob(type=_BLOB_TYPE, data=bytes(data))}
-        await _run(lambda: self._memory.checkpoints.put(checkpoint, values, scope))
+        await _run(lambda: self._memory.admin.checkpoints.put(checkpoint, values, scope))
 
     async def read(self, key: str) -> bytes | None:
         """Read a value; None if there is none.
@@ -77,7 +77,9 @@ class CommonplaceStorage:
             StorageError: as `write`.
         """
         at = self._locate(key)[1]
-        state = await _run(lambda: self._memory.checkpoints.read(at.thread, at.namespace, at.id))
+        state = await _run(
+            lambda: self._memory.admin.checkpoints.read(at.thread, at.namespace, at.id)
+        )
         blob = None if state is None else state.values.get(_CHANNEL)
         return None if blob is None else blob.data
 
@@ -88,7 +90,7 @@ class CommonplaceStorage:
             StorageError: as `write`.
         """
         run = _run_of(self._locate(key)[1])
-        await _run(lambda: self._memory.checkpoints.delete_runs([run]))
+        await _run(lambda: self._memory.admin.checkpoints.delete_runs([run]))
 
     async def list(self, query: str = "") -> builtins.list[str]:
         """List the keys that begin with a text, sorted; all if it is empty.
@@ -132,7 +134,7 @@ class CommonplaceStorage:
         keys: set[str] = set()
         after: Address | None = Address(thread="", namespace="", id=prefix)
         while after is not None:
-            page = self._memory.checkpoints.page(
+            page = self._memory.admin.checkpoints.page(
                 selection, limit=_PAGE_SIZE, after=after, is_ascending=True
             )
             keys.update(one.address.id for one in page)

@@ -311,7 +311,7 @@ class SessionRows:
     """
 
     def __init__(self, memory: Memory, scope: Scope) -> None:
-        self._checkpoints = memory.checkpoints
+        self._checkpoints = memory.admin.checkpoints
         self._scope = scope
         self._thread = f"strands/{scope.key}"
 

@@ -65,6 +65,7 @@ from .types import (
 if TYPE_CHECKING:
     from .agents import Policy
     from .memory import Memory
+    from .memory_admin import MemoryAdmin
 
 __version__ = "0.1.0"
 
@@ -97,6 +98,7 @@ __all__ = [
     "LoopRequiredError",
     "Match",
     "Memory",
+    "MemoryAdmin",
     "MemoryClosedError",
     "MemoryTimeoutError",
     "Message",
@@ -128,7 +130,7 @@ __all__ = [
     "WrongTypeError",
 ]
 
-_LAZY = {"Memory": ".memory", "Policy": ".agents"}
+_LAZY = {"Memory": ".memory", "MemoryAdmin": ".memory_admin", "Policy": ".agents"}
 
 
 if not TYPE_CHECKING:  # so that type checkers still report unknown names

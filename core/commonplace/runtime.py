@@ -11,8 +11,8 @@ from typing import ParamSpec, TypeVar
 from .backends import open_engines
 from .concurrency import BoundedExecutor, end_idle_threads, run_on
 from .errors import CommonplaceError, SchemaMismatchError
-from .ingest.direct import DirectWriter
 from .ingest.planning import Models
+from .ingest.submission import DirectWriter
 from .ingest.worker import IngestWorker
 from .ports.stores import Engines
 from .retrieval.access_log import AccessLog

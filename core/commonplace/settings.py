@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from .call_hints import hinting_init
 from .errors import InvalidRecordError
 from .types import Relation, fold
-from .validation import is_sound
+from .validation import hinting_init, is_sound
 
 _EXAMPLES = {"vectors": "qdrant://host:6333", "graph": "neo4j://host:7687"}
 SINGLE_VALUED = (

@@ -11,7 +11,6 @@ from functools import lru_cache
 from types import EllipsisType
 from typing import Any, Literal, Self, get_args, overload
 
-from .call_hints import hinting_init
 from .dedup_key import join_key
 from .errors import InvalidRecordError, InvalidScopeError
 from .validation import (
@@ -26,6 +25,7 @@ from .validation import (
     check_share,
     check_text,
     check_time,
+    hinting_init,
 )
 
 Kind = Literal["fact", "preference", "episode", "procedure", "profile"]

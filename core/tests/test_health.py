@@ -248,7 +248,7 @@ def test_a_write_that_nobody_waits_for_and_that_is_refused_has_failed(memory, em
     assert ("write", "failed", 1) == mine.names[-1]
     assert isinstance(mine.events[-1].error, ModelRefusedError)
     assert refused is mine.counters().last_error.__cause__
-    assert (0, 1) == (memory.flush(0).pending, len(memory.dead_letters()))
+    assert (0, 1) == (memory.flush(0).pending, len(memory.admin.dead_letters()))
 
 
 def test_a_recall_that_is_given_up_has_timed_out(memory, embedder, caplog):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from commonplace.errors import ModelFailedError, ModelRefusedError
-from commonplace.ingest.model_errors import model_error
+from commonplace.model_calls import model_error
 
 
 def with_status(text: str = "no", **given: Any) -> Exception:

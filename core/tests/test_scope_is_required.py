@@ -13,6 +13,7 @@ import commonplace
 from commonplace import Memory, Record, Scope
 from commonplace.agents import AgentMemory
 from commonplace.ingest.operations import Command
+from commonplace.memory_admin import MemoryAdmin
 from commonplace.ports.checkpoints import Checkpoints
 from commonplace.ports.stores import GraphStore, Journal, Operation, Point, Put, Query, Remove
 from commonplace.ports.stores import VectorIndex as Index
@@ -63,22 +64,22 @@ PUBLIC = {
     "AgentMemory.raise_misconfiguration": NO_ROWS,
     "AgentMemory.wait_for_writes": NO_ROWS,
     "Memory.close": NO_ROWS,
-    "Memory.list_namespaces": PORTS["GraphStore.list_namespaces"],
-    "Memory.list_users": PORTS["GraphStore.list_users"],
-    "Memory.list_scopes": MAINTENANCE,
-    "Memory.scope_of": PORTS["GraphStore.scope_of"],
-    "Memory.redacted": NO_ROWS,
-    "Memory.retry": PORTS["Journal.retry"],
+    "MemoryAdmin.list_namespaces": PORTS["GraphStore.list_namespaces"],
+    "MemoryAdmin.list_users": PORTS["GraphStore.list_users"],
+    "MemoryAdmin.list_scopes": MAINTENANCE,
+    "MemoryAdmin.scope_of": PORTS["GraphStore.scope_of"],
+    "MemoryAdmin.redacted": NO_ROWS,
+    "MemoryAdmin.retry": PORTS["Journal.retry"],
     "Memory.flush": "waits, and counts what is pending",
-    "Memory.follow": "takes a result that the caller got for his own write",
-    "Memory.run": NO_ROWS,
+    "MemoryAdmin.follow": "takes a result that the caller got for his own write",
+    "MemoryAdmin.run": NO_ROWS,
 }
 # Functions that ask a port or a memory without a scope, outside of `admin`, `cli` and the engines.
 ASKED = {
-    ("memory.py", "list_namespaces"): PUBLIC["Memory.list_namespaces"],
-    ("memory.py", "list_users"): PUBLIC["Memory.list_users"],
-    ("memory.py", "list_scopes"): PUBLIC["Memory.list_scopes"],
-    ("memory.py", "scope_of"): PUBLIC["Memory.scope_of"],
+    ("memory_admin.py", "list_namespaces"): PUBLIC["MemoryAdmin.list_namespaces"],
+    ("memory_admin.py", "list_users"): PUBLIC["MemoryAdmin.list_users"],
+    ("memory_admin.py", "list_scopes"): PUBLIC["MemoryAdmin.list_scopes"],
+    ("memory_admin.py", "scope_of"): PUBLIC["MemoryAdmin.scope_of"],
     ("runtime.py", "_lost_index"): "asks whether the index is empty beside a graph that is not",
     ("ingest/worker.py", "flush"): "counts what is pending, whoever it is for",
     ("ingest/worker.py", "retry"): "finds the dead letters that it is given by their numbers",
@@ -144,7 +145,7 @@ def test_every_method_of_a_port_takes_a_scope_or_is_listed(port: type) -> None:
     assert missing == {one for one in PORTS if one.startswith(f"{name}.")}
 
 
-@pytest.mark.parametrize("face", [Memory, AgentMemory])
+@pytest.mark.parametrize("face", [Memory, MemoryAdmin, AgentMemory])
 def test_every_public_method_takes_a_scope_or_is_listed(face: type) -> None:
     missing = {
         one
@@ -165,13 +166,17 @@ def sources() -> Iterator[Path]:
 
 def asks_without_scope(call: ast.Call) -> bool:
     """Tell whether a call is one that may answer about every owner."""
-    if isinstance(call.func, ast.Name) and call.func.id == "call":  # of `agents.sansio`
+    if isinstance(call.func, ast.Name) and call.func.id == "call":  # of `plans`
         name = ast.literal_eval(call.args[0]) if isinstance(call.args[0], ast.Constant) else ""
+        name = name.removeprefix("admin.")
         return name in UNSCOPED or (name in OPTIONAL and not call.args[1:] and not call.keywords)
     if not isinstance(call.func, ast.Attribute):
         return False
     of = ast.unparse(call.func.value)
-    is_port = of.endswith(("graph", "index", "journal", "checkpoints", "memory"))
+    if call.func.attr == "run" and of.endswith("admin"):  # `run(memory.admin.list_users)`
+        called = ast.Call(call.args[0], call.args[1:], call.keywords)
+        return asks_without_scope(called)
+    is_port = of.endswith(("graph", "index", "journal", "checkpoints", "memory", "admin"))
     first = call.args[0] if call.args else None
     is_none = first is None or (isinstance(first, ast.Constant) and first.value is None)
     name = call.func.attr.removeprefix("a") if of.endswith("memory") else call.func.attr
@@ -205,7 +210,7 @@ def test_only_what_is_listed_asks_a_store_about_everybody() -> None:
         "def f(self):\n return self._engines.graph.list_scopes()",
         "def f(self):\n return self._engines.journal.dead()",
         "def f(self):\n return self._engines.index.versions(None)",
-        "async def f(self):\n return await self._memory.alist_users('notes')",
+        "async def f(m):\n return await m.admin.run(m.admin.list_users, 'notes')",
         "def f():\n return (yield call('list_scopes'))",
         "def f():\n return (yield call('dead_letters'))",
     ],

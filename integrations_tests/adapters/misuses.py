@@ -65,8 +65,8 @@ def check(row: Row, memory: Memory) -> None:
 
 def _stored(memory: Memory) -> tuple[list[Record], list[Address], list[str]]:
     """Read all that is stored: records, checkpoints, and files beside the memory's."""
-    records = [one for scope in memory.list_scopes() for one in memory.list(scope).records]
-    threads = memory.checkpoints.page(Selection(), limit=100)
+    records = [one for scope in memory.admin.list_scopes() for one in memory.list(scope).records]
+    threads = memory.admin.checkpoints.page(Selection(), limit=100)
     files = sorted(one.name for one in Path.cwd().iterdir() if not one.name.endswith("-closed"))
     return records, [one.address for one in threads], files
 

@@ -314,9 +314,9 @@ async def test_what_an_embedder_fails_too_often_is_kept_for_a_retry(tmp_path, ag
         driver = make_driver(agent, memory, events)
         embedder.fails = True
         await driver.turn(FACT)
-        [letter] = await memory.adead_letters(ALICE)
+        [letter] = await memory.admin.run(memory.admin.dead_letters, ALICE)
         embedder.fails = False
-        memory.retry([letter.operation])
+        memory.admin.retry([letter.operation])
         memory.flush(60)
 
         assert [one.name for one in events] == ["failed", "failed"]

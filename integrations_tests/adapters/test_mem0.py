@@ -500,7 +500,7 @@ def test_reset_erases_every_scope(m):
     m.add("b", agent_id="bot", infer=False)
     m.reset()
 
-    assert [] == m.core.list_scopes()
+    assert [] == m.core.admin.list_scopes()
 
 
 # -- time ---------------------------------------------------------------------------------------
@@ -935,7 +935,7 @@ def test_a_memory_that_is_closed_while_it_opens_is_let_go_of_too(tmp_path, monke
     closing.join()
 
     with pytest.raises(MemoryClosedError):
-        opened[0].list_scopes()
+        opened[0].admin.list_scopes()
 
 
 async def close(memory):

@@ -36,4 +36,4 @@ def run(block: str, capsys: pytest.CaptureFixture[str]) -> None:
 
     assert capsys.readouterr().out.strip() not in ("", "{'results': []}", "[]")
     with Core.from_env() as core:
-        assert core.list_scopes()
+        assert core.admin.list_scopes()

@@ -77,7 +77,7 @@ def test_a_store_of_mem0_comes_over_without_a_difference(store, tmp_path):
     told = []
     with Memory(config(tmp_path)) as m:
         dry = import_mem0(m.core, source)
-        assert [] == m.core.list_scopes()
+        assert [] == m.core.admin.list_scopes()
         done = import_mem0(
             m.core, source, dry_run=False, progress=lambda some, number: told.append((some, number))
         )

@@ -107,7 +107,10 @@ def in_session(call: Callable[[CommonplaceSessionRepository], Any]) -> Callable[
 
 
 def _rows(memory: Memory) -> list[tuple[Address, bytes]]:
-    return [(one.address, one.body.data) for one in memory.checkpoints.page(Selection(), limit=100)]
+    return [
+        (one.address, one.body.data)
+        for one in memory.admin.checkpoints.page(Selection(), limit=100)
+    ]
 
 
 def state_of(state: Any, agent_id: Any = "cook") -> SessionAgent:
@@ -314,10 +317,10 @@ MEM0_INPUTS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", MEM0_INPUTS)
 def test_a_wrong_input_of_a_model_is_a_result_that_it_can_read(shared: Memory, name: str) -> None:
     given, words = MEM0_INPUTS[name]
-    before = shared.list_scopes()
+    before = shared.admin.list_scopes()
 
     result = Mem0MemoryTool("alice", memory=shared).mem0_memory({"toolUseId": "1", "input": given})
 
     assert result["status"] == "error"
     assert words in result["content"][0]["text"]
-    assert shared.list_scopes() == before
+    assert shared.admin.list_scopes() == before

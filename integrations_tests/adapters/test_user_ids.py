@@ -178,10 +178,10 @@ async def test_the_id_of_a_turn_is_one_person_however_it_is_written(memory, driv
     agent = driver(memory)
     await agent.turn(FACT, user_id=user)
 
-    assert {name} == {one.user_id for one in memory.list_scopes()}
+    assert {name} == {one.user_id for one in memory.admin.list_scopes()}
     assert FACT in [one.text for one in memory.list(Scope(user_id=name)).records]
     assert "Miso" in await agent.turn(QUESTION, user_id=name)
-    assert {name} == {one.user_id for one in memory.list_scopes()}
+    assert {name} == {one.user_id for one in memory.admin.list_scopes()}
 
 
 @every_agent
@@ -190,7 +190,7 @@ async def test_a_fixed_id_is_one_person_however_it_is_written(memory, driver, gi
     user, name = given
     await driver(memory, user_id=user).turn(FACT)
 
-    assert {name} == {one.user_id for one in memory.list_scopes()}
+    assert {name} == {one.user_id for one in memory.admin.list_scopes()}
     assert "Miso" in await driver(memory, user_id=name).turn(QUESTION)
 
 
@@ -205,7 +205,7 @@ async def test_an_id_that_comes_with_a_turn_is_refused_before_the_model_is_calle
 
     assert words(given) == str(caught.value)
     assert 0 == agent.calls
-    assert [] == list(memory.list_scopes())
+    assert [] == list(memory.admin.list_scopes())
     assert "Miso" not in await agent.turn(QUESTION, user_id="bob")  # it goes on with the next
 
 
@@ -226,7 +226,7 @@ async def test_who_is_not_known_has_no_memory_and_one_line_in_the_log(memory, dr
             await agent.turn(FACT, user_id=None)
 
     assert 2 == agent.calls
-    assert [] == list(memory.list_scopes())
+    assert [] == list(memory.admin.list_scopes())
     assert 1 == len([one for one in caplog.records if one.name == driver.log])
 
 
@@ -240,7 +240,7 @@ async def test_an_agent_has_one_id_too(memory, driver, given):
     agent, name = given
     await driver(memory, user_id="tom", agent_id=agent).turn(FACT)
 
-    assert {("tom", name)} == {(one.user_id, one.agent_id) for one in memory.list_scopes()}
+    assert {("tom", name)} == {(one.user_id, one.agent_id) for one in memory.admin.list_scopes()}
 
 
 @every_adapter
@@ -288,7 +288,7 @@ async def test_code_for_mem0_knows_one_person_however_the_id_is_written(mem0, me
     await mem0("add", FACT, infer=False, **{name: user})
 
     assert [text] == [
-        one.user_id if name == "user_id" else one.agent_id for one in memory.list_scopes()
+        one.user_id if name == "user_id" else one.agent_id for one in memory.admin.list_scopes()
     ]
     for one in (user, text):
         assert [FACT] == texts(await mem0("get_all", **{name: one}))
@@ -299,7 +299,7 @@ async def test_code_for_mem0_knows_one_person_however_the_id_is_written(mem0, me
         assert [FACT] == texts(await mem0("get_all", filters=both))
         assert [FACT] == texts(await mem0("get_all", **{name: one}, filters={name: text}))
     await mem0("delete_all", **{name: user})
-    assert [] == list(memory.list_scopes())
+    assert [] == list(memory.admin.list_scopes())
 
 
 @pytest.mark.parametrize("name", ["user_id", "agent_id"])
@@ -311,7 +311,7 @@ async def test_code_for_mem0_is_refused_an_id(mem0, memory, given, name, call, o
         await mem0(*call, **{name: given}, **options)
 
     assert words(given).replace("user_id=", f"{name}=", 1) == str(caught.value)
-    assert [Scope(user_id="alice")] == list(memory.list_scopes())
+    assert [Scope(user_id="alice")] == list(memory.admin.list_scopes())
 
 
 @pytest.mark.parametrize(("call", "options"), IN_FILTERS.values(), ids=IN_FILTERS.keys())
@@ -321,7 +321,7 @@ async def test_code_for_mem0_is_refused_an_id_in_filters(mem0, memory, given, ca
         await mem0(*call, filters={"user_id": given}, **options)
 
     assert words(given) == str(caught.value)
-    assert [] == list(memory.list_scopes())
+    assert [] == list(memory.admin.list_scopes())
 
 
 @pytest.mark.parametrize("given", [" alice ", True], ids=["spaces", "bool"])

@@ -58,15 +58,15 @@ def test_the_states_of_runs_are_copied_with_their_owners(run, lived: Path, tmp_p
         for number in range(120):
             at = Address(thread=f"thread {number % 7}", namespace="", id=f"{number:04}")
             step = Checkpoint(address=at, body=blob, metadata=blob, versions={"a": str(number)})
-            memory.checkpoints.put(step, {("a", str(number)): blob}, users(1)[0])
+            memory.admin.checkpoints.put(step, {("a", str(number)): blob}, users(1)[0])
             write = TaskWrite(task="t", path="p", index=0, channel="a", value=blob)
-            memory.checkpoints.write(at, [write], users(1)[0])
+            memory.admin.checkpoints.write(at, [write], users(1)[0])
     done = run("copy", str(lived), str(tmp_path / "copy"))
 
     assert done.exit_code == 0, done.output
     assert "checkpoints" in done.output
     with opened(tmp_path / "copy") as memory:
-        state = memory.checkpoints.read("thread 1", "", "0113")
+        state = memory.admin.checkpoints.read("thread 1", "", "0113")
         assert state is not None
         assert (state.values, state.owner) == ({"a": blob}, users(1)[0])
         assert [one.value for one in state.writes] == [blob]

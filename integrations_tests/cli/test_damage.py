@@ -233,9 +233,9 @@ def large(past, tmp_path: Path) -> Path:
         for number in range(300):
             at = Address(thread=f"thread {number % 7}", namespace="", id=f"{number:04}")
             step = Checkpoint(address=at, body=BLOB, metadata=BLOB, versions={"a": str(number)})
-            memory.checkpoints.put(step, {("a", str(number)): BLOB}, users(1)[0])
+            memory.admin.checkpoints.put(step, {("a", str(number)): BLOB}, users(1)[0])
             write = TaskWrite(task="t", path="p", index=0, channel="a", value=BLOB)
-            memory.checkpoints.write(at, [write], users(1)[0])
+            memory.admin.checkpoints.write(at, [write], users(1)[0])
     return folder
 
 

@@ -18,7 +18,7 @@ from strands.types.session import Session, SessionAgent, SessionMessage, Session
 
 from commonplace import Fact, Memory, Relation, SchemaMismatchError, Scope, Settings
 from commonplace.admin import ImportedRecord, backup, copy, import_records, reembed
-from commonplace.ingest import direct
+from commonplace.ingest import submission
 from commonplace.ports.checkpoints import Selection
 from commonplace.runtime import Runtime
 from commonplace.settings import Location
@@ -111,7 +111,7 @@ def rows_within(memory: Memory, scope: Scope) -> Rows:
 def steps_of(memory: Memory, threads: Sequence[str | None] = (None, STRANDS)) -> Rows:
     """List the checkpoints of threads; None stands for all that a listing of all shows."""
     rows: Rows = Counter()
-    store = memory.checkpoints
+    store = memory.admin.checkpoints
     pages = [store.page(Selection(thread=one), limit=1000) for one in threads]
     for step in store.states([one.address for page in pages for one in page]):
         values = sorted((name, blob.data) for name, blob in step.values.items())
@@ -240,7 +240,7 @@ def _on(
     def on_memory(place: Place, arm: Arm, done: Arm) -> None:
         with place.open() as memory:
             if is_direct:
-                direct._QUICK_SECONDS = 30.0
+                submission._QUICK_SECONDS = 30.0
                 memory._runtime.worker.pace.measure(memory.embedder, 1, 0.001)
             arm()
             act(memory)

@@ -75,9 +75,9 @@ def _checkpoints(memory: Memory, scope: Scope, word: str) -> None:
         checkpoint = Checkpoint(
             address=address, body=blob, metadata=blob, versions={word: str(number)}, run=word
         )
-        memory.checkpoints.put(checkpoint, {(word, str(number)): blob}, scope)
+        memory.admin.checkpoints.put(checkpoint, {(word, str(number)): blob}, scope)
         write = TaskWrite(task=word, path=word, index=number, channel=word, value=blob)
-        memory.checkpoints.write(address, [write], scope)
+        memory.admin.checkpoints.write(address, [write], scope)
 
 
 def _pending_and_dead(memory: Memory) -> None:

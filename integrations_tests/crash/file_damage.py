@@ -110,7 +110,7 @@ def make(folder: Path) -> None:
             versions={"messages": "1"},
         )
         values = {("messages", "1"): Blob(type="text", data=word.encode() * 3000)}
-        memory.checkpoints.put(checkpoint, values, scope)
+        memory.admin.checkpoints.put(checkpoint, values, scope)
         first = memory.list(scope, limit=1).records[0]
         memory.update(first.id, f"{word} changed", scope)
     ids = [one.id for one in memory.list(ALICE, limit=1000).records]
@@ -199,9 +199,9 @@ def _readings(folder: Path) -> Iterator[tuple[str, Any]]:
         "history": lambda: [[v.text for v in memory.history(one, ALICE)] for one in ids],
         "relations": lambda: sorted(str(one) for one in memory.relations(ALICE)),
         "entities": lambda: [one.name for one in memory.entities(ALICE)],
-        "scopes": lambda: sorted(one.user_id or "" for one in memory.list_scopes()),
-        "checkpoint": lambda: str(memory.checkpoints.read("thread of alice", "")),
-        "dead": lambda: len(memory.dead_letters()),
+        "scopes": lambda: sorted(one.user_id or "" for one in memory.admin.list_scopes()),
+        "checkpoint": lambda: str(memory.admin.checkpoints.read("thread of alice", "")),
+        "dead": lambda: len(memory.admin.dead_letters()),
         "examine": lambda: str(admin.examine(memory, timeout=0.5)),
         "export": lambda: _export(memory, folder),
         "add": lambda: [one.event for one in memory.add("alice adds", ALICE).changes],

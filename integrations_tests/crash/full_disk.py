@@ -190,7 +190,7 @@ class Trial:
             found = memory.get(self._voted, ALICE)
             searched = {one.record.text for one in memory.search(text, ALICE, top_k=5)}
             listed = {one.text for one in memory.list(ALICE, limit=1000).records}
-            memory.checkpoints.read(THREAD, "")
+            memory.admin.checkpoints.read(THREAD, "")
             memory.history(self._voted, ALICE)
             if found is None or text not in searched or text not in listed:
                 self.counts.fault("unreadable", f"{kind}: {found}, {searched}")
@@ -255,7 +255,7 @@ class Trial:
             versions={"messages": text},
         )
         values = {("messages", text): Blob(type="text", data=text.encode())}
-        self._memory.checkpoints.put(checkpoint, values, ALICE)
+        self._memory.admin.checkpoints.put(checkpoint, values, ALICE)
         self._state = {text}
 
     def _forget(self) -> None:
@@ -286,7 +286,7 @@ class Trial:
         voted = self._memory.get(self._voted, ALICE)
         if voted is None or not self._votes[0] <= voted.votes <= self._votes[1]:
             self.counts.fault("doubled", f"{voted and voted.votes} votes of {self._votes}")
-        state = self._memory.checkpoints.read(THREAD, "")
+        state = self._memory.admin.checkpoints.read(THREAD, "")
         text = None if state is None else state.values["messages"].data.decode()
         if text not in self._state:
             self.counts.fault("lost", f"the state {text}")

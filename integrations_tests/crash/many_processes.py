@@ -205,7 +205,7 @@ class Writer:
             versions={channel: text},
         )
         values = {(channel, text): Blob(type="text", data=text.encode())}
-        put = self._memory.checkpoints.put
+        put = self._memory.admin.checkpoints.put
         self._announced(
             lambda: put(checkpoint, values, scope_of(self._name)), thread=thread, text=text
         )
@@ -216,7 +216,7 @@ class Writer:
         row = Blob(type="text/json", data=text.encode())
         address = Address(thread=thread, namespace="messages", id=f"{self._number:08}")
         step = Checkpoint(address=address, body=row, metadata=row, versions={})
-        put = self._memory.checkpoints.put
+        put = self._memory.admin.checkpoints.put
         self._announced(lambda: put(step, {}, scope_of(self._name)), session=thread, text=text)
 
     def _forget(self) -> None:
@@ -243,7 +243,7 @@ def answer(memory: Memory) -> None:
 def find(memory: Memory, asked: dict[str, Any]) -> dict[str, Any]:
     """Look for what a write of another process has left."""
     if "thread" in asked:
-        state = memory.checkpoints.read(asked["thread"], "")
+        state = memory.admin.checkpoints.read(asked["thread"], "")
         # A later one is as good: ids ascend.
         return {"seen": state is not None and state.checkpoint.address.id >= asked["id"]}
     scope = scope_of(asked["user"])
@@ -339,7 +339,7 @@ class Ledger:
             if memory.list(scope_of(user)).records:
                 counts.fault("lost", f"{user} was forgotten")
         for thread, possible in self.threads.items():
-            state = memory.checkpoints.read(thread, "")
+            state = memory.admin.checkpoints.read(thread, "")
             latest = None if state is None else state.values["messages"].data.decode()
             if latest not in possible:
                 counts.fault("lost", f"{thread}: {latest} is none of {possible}")
@@ -387,7 +387,7 @@ def list_all(memory: Memory, scope: Scope) -> Iterator[Any]:
 def list_steps(memory: Memory, thread: str) -> Iterator[Checkpoint]:
     """List every checkpoint of a thread."""
     after = None
-    while page := memory.checkpoints.page(Selection(thread=thread), limit=1000, after=after):
+    while page := memory.admin.checkpoints.page(Selection(thread=thread), limit=1000, after=after):
         yield from page
         after = page[-1].address
 

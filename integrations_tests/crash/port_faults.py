@@ -137,13 +137,13 @@ def _checkpoint(name: str, scope: Scope) -> Checkpoint:
 
 def _put(memory: Memory, scope: Scope, name: str) -> None:
     values = {("messages", name): Blob(type="text", data=name.encode())}
-    memory.checkpoints.put(_checkpoint(name, scope), values, scope)
+    memory.admin.checkpoints.put(_checkpoint(name, scope), values, scope)
 
 
 def _write(memory: Memory, scope: Scope) -> None:
     written = Blob(type="text", data=b"written")
     one = TaskWrite(task="task", path="", index=0, channel="messages", value=written)
-    memory.checkpoints.write(_checkpoint("1", scope).address, [one], scope)
+    memory.admin.checkpoints.write(_checkpoint("1", scope).address, [one], scope)
 
 
 async def _id(memory: Memory, scope: Scope) -> str:

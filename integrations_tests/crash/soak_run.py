@@ -403,7 +403,7 @@ def check_ledgers(folder: Path, ledgers: Iterable[Mapping[str, Any]], counts: Co
         for record, _ in index.items() ^ graph.items():
             counts.fault("diverged", record)
         listed: set[str] = set()
-        for scope in {one.owner for one in memory.list_scopes()}:
+        for scope in {one.owner for one in memory.admin.list_scopes()}:
             if scope.user_id not in ledgers:
                 counts.fault("foreign", f"{scope} should not be there")
         for user, ledger in ledgers.items():

@@ -176,7 +176,7 @@ def test_an_open_graph_store_is_used_and_stays_open(tmp_path: Path):
     with Memory.open(str(tmp_path / "memory"), graph=graph, embedder=HashEmbedder()) as memory:
         memory.add("Alice keeps bees", ALICE)
         assert [match.text for match in memory.search("bees", ALICE)] == ["Alice keeps bees"]
-        assert memory.checkpoints is not None
+        assert memory.admin.checkpoints is not None
 
     assert isinstance(graph, GraphStore)
     assert graph.count(ALICE)["records"] == 1

@@ -53,7 +53,7 @@ class AgentCalls(Calls):
         self._number += 1
         call("add_memory", {"thinking": "", "content": [text]}, reader)
         for one in random.sample(sorted(his.ids), min(2, len(his.ids))):
-            owner = self.memory.scope_of(one)
+            owner = self.memory.admin.scope_of(one)
             assert owner is not None
             mine = reader.owner.covers(owner)
             text = (

@@ -175,7 +175,7 @@ class Calls:
                     self.live.pop(change.id, None)
                 elif change.text is not None and change.id not in self.live:
                     # An extracted fact belongs to the owner without the session.
-                    owner = self.memory.scope_of(change.id)
+                    owner = self.memory.admin.scope_of(change.id)
                     fits = owner in (scope, scope.owner)
                     self._sightings.expect("add", fits, (change, scope, owner))
                     if owner is not None:

@@ -256,7 +256,7 @@ class MemoryCalls(Calls):
         for letter in self.ask("dead_letters", reader, reader) or ():
             self._sightings.expect("dead_letters", reader.covers(letter.scope), (reader, letter))
         if self._random.random() < 0.2:
-            self._letters = self.memory.dead_letters()
+            self._letters = self.memory.admin.dead_letters()
 
     def do_retry(self) -> None:
         """Retry some dead letter, which goes to its own owner again."""
@@ -286,14 +286,14 @@ class MemoryCalls(Calls):
         """Read on a thread of the memory."""
         reader, record_id = self._pick()
         self._sightings.operations["run"] += 1
-        found = self._await(self.memory.run(self.memory.get, record_id, reader))
+        found = self._await(self.memory.admin.run(self.memory.get, record_id, reader))
         self._sightings.check("run", reader, found)
 
     def do_redacted(self) -> None:
         """Redact values, which are the caller's own."""
         self._sightings.operations["redacted"] += 1
         value = {"of": canary(self._owner())}
-        self._sightings.expect("redacted", self.memory.redacted(value) == value, value)
+        self._sightings.expect("redacted", self.memory.admin.redacted(value) == value, value)
 
     def do_location(self) -> None:
         """Read a property, which is about nobody."""
@@ -309,7 +309,7 @@ class MemoryCalls(Calls):
         """Write a state in the thread of one owner and read it, and nobody else's, there."""
         scope, other = self._owner(), self._owner()
         self._sightings.operations["checkpoints"] += 1
-        states, word = self.memory.checkpoints, canary(scope)
+        states, word = self.memory.admin.checkpoints, canary(scope)
         # Threads are named like their owners, so that they are as easily confused.
         thread = f"{scope.user_id}{scope.agent_id or ''}{scope.session_id or ''} {word}"[-256:]
         blob = Blob(type="text", data=word.encode())
@@ -347,7 +347,7 @@ class MemoryCalls(Calls):
             )
             with opened:
                 found = opened.search("who drinks tea?", reader)
-                self._sightings.expect("open", not found and not opened.list_scopes(), found)
+                self._sightings.expect("open", not found and not opened.admin.list_scopes(), found)
 
     def do_from_env(self) -> None:
         """Open the same with a folder of the environment."""
@@ -356,7 +356,7 @@ class MemoryCalls(Calls):
             with mock.patch.dict(os.environ, {"COMMONPLACE_PATH": folder}):
                 opened = self._await(Memory.afrom_env()) if self.is_awaited else Memory.from_env()
             with opened:
-                self._sightings.expect("from_env", not opened.list_scopes(), folder)
+                self._sightings.expect("from_env", not opened.admin.list_scopes(), folder)
 
     def do_close(self) -> None:
         """Read from a memory that is closed: an error, without a word of anybody."""

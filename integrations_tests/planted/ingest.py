@@ -43,7 +43,7 @@ FAULTS = (
     Fault(
         name="overtakes-waiting-writes",
         what="An awaited write is applied before an earlier one of its owner that waits",
-        file=f"{_INGEST}/direct.py",
+        file=f"{_INGEST}/submission.py",
         old="if any(bound.journal.pending(one, limit=1) for one in partitions):",
         new="if not partitions:",
         tests=(f"{_TESTS}/test_accepting.py", "-k", "behind_one"),
@@ -105,7 +105,7 @@ FAULTS = (
     Fault(
         name="erase-keeps-checkpoints",
         what="An erasure leaves the states of runs",
-        file=f"{_INGEST}/erasure.py",
+        file=f"{_INGEST}/applying.py",
         old="engines.checkpoints.erase(scope).items()",
         new="engines.checkpoints.count(scope).items()",
         tests=(
@@ -118,7 +118,7 @@ FAULTS = (
     Fault(
         name="erase-keeps-points",
         what="An erasure leaves the vectors",
-        file=f"{_INGEST}/erasure.py",
+        file=f"{_INGEST}/applying.py",
         old="engines.index.erase(scope, op.version)",
         new="engines.index.count(scope)",
         tests=(f"{_TESTS}/test_memory.py", "-k", "forgetting"),
@@ -126,7 +126,7 @@ FAULTS = (
     Fault(
         name="receipt-counts-nothing",
         what="The receipt of an erasure says that nothing is left, whatever is",
-        file=f"{_INGEST}/erasure.py",
+        file=f"{_INGEST}/applying.py",
         old="left = count_rows(engines, scope, before=op.seq)",
         new="left = dict.fromkeys(count_rows(engines, scope, before=op.seq), 0)",
         tests=(f"{_TESTS}/test_memory.py", "-k", "receipt"),
@@ -158,7 +158,7 @@ FAULTS = (
     Fault(
         name="others-facts-in-prompt",
         what="A model is shown facts of another agent of the user",
-        file=f"{_INGEST}/known_facts.py",
+        file=f"{_INGEST}/planning.py",
         old="return None if ask.scope.agent_id else Predicate(lambda one: one.scope.owner == owner)",
         new="return None",
         tests=(f"{_TESTS}/test_extraction.py", "-k", "another_owners and embedded"),
@@ -166,7 +166,7 @@ FAULTS = (
     Fault(
         name="facts-of-other-identity",
         what="A model is shown, and may end, facts of another project",
-        file=f"{_INGEST}/known_facts.py",
+        file=f"{_INGEST}/planning.py",
         old="one.scope.owner == owner and identity_of(one.metadata, identity) == wanted",
         new="one.scope.owner == owner or identity_of(one.metadata, identity) == wanted",
         tests=(f"{_TESTS}/test_identity.py", "-k", "shown_nothing"),
@@ -198,8 +198,8 @@ FAULTS = (
     Fault(
         name="partly-accepted-batch",
         what="A bad command of a batch does not keep the others from being accepted",
-        file="core/commonplace/memory.py",
-        old="        return self._submission.submit(make, wait=wait)",
+        file="core/commonplace/blocking_memory.py",
+        old="        return self._submission.submit(partial(self._operations.commands, commands), wait=wait)",
         new="        singly = [partial(self._operations.commands, [one]) for one in commands]\n"
         "        each = [self._submission.submit(one, wait=wait) for one in singly]\n"
         "        return [result for one in each for result in one]",
@@ -208,7 +208,7 @@ FAULTS = (
     Fault(
         name="dead-letters-of-all",
         what="Dead letters are listed whoever asks",
-        file="core/commonplace/memory.py",
+        file="core/commonplace/memory_admin.py",
         old="return self._runtime.engines.journal.dead(scope)",
         new="return self._runtime.engines.journal.dead(None)",
         tests=(f"{_TESTS}/test_model_failures.py", "-k", "scope_that_is_asked"),

@@ -54,26 +54,25 @@ FAULTS = (
         name="one-scope-searched",
         what="Of several scopes only the first is searched",
         file=_SEARCH,
-        old="        for one in request.scopes\n    ]\n    hits = _best(",
-        new="        for one in request.scopes[:1]\n    ]\n    hits = _best(",
+        old="            for one in request.scopes\n        ]\n        hits = _best(",
+        new="            for one in request.scopes[:1]\n        ]\n        hits = _best(",
         tests=(f"{_TESTS}/test_memory_scopes.py",),
     ),
     Fault(
         name="metadata-shared",
         what="Changing the metadata of a match changes what others find",
         file=_SEARCH,
-        old="        matches = _decayed(matches, request, access_log, settings)\n"
-        "    return [_with_copied_metadata(one) for one in matches]",
-        new="        matches = _decayed(matches, request, access_log, settings)\n"
-        "    return list(matches)",
+        old="self._access_log, self._settings)\n"
+        "        return [_with_copied_metadata(one) for one in matches]",
+        new="self._access_log, self._settings)\n        return list(matches)",
         tests=(f"{_TESTS}/test_hazards.py", "-k", "changing_what"),
     ),
     Fault(
         name="time-ignored",
         what="A search for what was true at a time finds what is true now",
         file=_SEARCH,
-        old="        as_of=request.as_of,\n    )\n    if by_cosine:",
-        new="    )\n    if by_cosine:",
+        old="            as_of=request.as_of,\n        )\n        if by_cosine:",
+        new="        )\n        if by_cosine:",
         tests=(f"{_TESTS}/test_graph.py", "-k", "embedded and (past or now or late)"),
     ),
     Fault(

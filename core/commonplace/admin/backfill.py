@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..ingest.embedding import embed
+from ..model_calls import embed
 from ..ports.models import Embedder, TokenEmbedder
 from ..ports.snapshot import RecordRow, SnapshotRow
 from ..ports.stores import GraphStore, Point, VectorIndex

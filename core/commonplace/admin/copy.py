@@ -92,11 +92,11 @@ def copy(source: Memory, target: Memory, *, progress: Progress | None = None) ->
         progress=progress,
         dead=dead,
     )
-    _copy_checkpoints(source.checkpoints, target.checkpoints, progress)
+    _copy_checkpoints(source.admin.checkpoints, target.admin.checkpoints, progress)
     return replace(
         report,
-        source=report.source.with_checkpoints(*_digest_checkpoints(source.checkpoints)),
-        target=report.target.with_checkpoints(*_digest_checkpoints(target.checkpoints)),
+        source=report.source.with_checkpoints(*_digest_checkpoints(source.admin.checkpoints)),
+        target=report.target.with_checkpoints(*_digest_checkpoints(target.admin.checkpoints)),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..backends import opened_stores
-from ..ingest import erasure
+from ..ingest import applying
 from ..memory import Memory
 from ..settings import Location, Settings
 from ..types import Kind, Scope
@@ -63,7 +63,7 @@ def contents(
 
 def count_rows(memory: Memory, scope: Scope) -> dict[str, int]:
     """Count the rows that `Memory.forget` would remove, by store and table as in its receipt."""
-    return erasure.count_rows(memory._runtime.engines, scope)
+    return applying.count_rows(memory._runtime.engines, scope)
 
 
 def _files(location: Location) -> dict[Path, int]:

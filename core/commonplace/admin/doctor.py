@@ -90,7 +90,7 @@ def examine(memory: Memory, *, timeout: float = 10.0) -> Health:
         differing &= again
     return Health(
         pending=0 if are_applied else left.pending,
-        dead=memory.dead_letters(),
+        dead=memory.admin.dead_letters(),
         counts=counts,
         indexed=len(indexed),
         missing=sorted(id_ for id_, _, found in differing if found is None),

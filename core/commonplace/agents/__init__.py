@@ -4,9 +4,9 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 `commonplace.admin`, and from nothing deeper.
 """
 
-from ..call_hints import hinting_call, hinting_init
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import short_repr
+from ..plans import Call, Plan, aon, arun_plan, call, on, run_plan
 from ..retrieval.utterances import is_small_talk
 from ..settings import to_folder
 from ..types import check_kinds, check_scope
@@ -17,6 +17,8 @@ from ..validation import (
     check_metadata,
     check_name,
     check_share,
+    hinting_call,
+    hinting_init,
     is_sound,
 )
 from .agent_memory import AgentMemory
@@ -62,7 +64,6 @@ from .policy import (
     instructions,
     tools,
 )
-from .sansio import Call, Plan, aon, arun_plan, call, on, run_plan
 from .selection import Conversation, choose
 from .standing_instructions import find_instructions
 

@@ -23,6 +23,7 @@ from ..errors import (
     MemoryTimeoutError,
     RecordNotFoundError,
 )
+from ..plans import Plan, aon, arun_plan, on, run_plan
 from ..retrieval.utterances import asks_to_forget
 from ..types import Extraction, Fact, Match, Message, Scope, WriteResult
 from .arguments import check_function, check_memory
@@ -38,7 +39,6 @@ from .lazy import LazyMemory
 from .note import ShownRecords
 from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy, check_policy
-from .sansio import Plan, aon, arun_plan, on, run_plan
 from .selection import Conversation
 from .standing_instructions import instruction_facts
 
@@ -424,7 +424,7 @@ class _Write:
     def _finish(self, result: WriteResult) -> None:
         if result.pending and (memory := self._agent.lazy.opened) is not None:
             with contextlib.suppress(MemoryClosedError):  # the journal has it
-                memory.follow(result, self._fail)
+                memory.admin.follow(result, self._fail)
         # Pending at once is what only waits for a loop with an asynchronous model.
         is_over = result.pending and time.monotonic() - self._start >= self.seconds
         if is_over and self._agent.policy.await_write:

@@ -41,7 +41,7 @@ def check_memory(memory: object, field: str = "memory", *, otherwise: str = "") 
             takes="an open commonplace Memory",
             hint=f"Pass Memory.open('./memory'){otherwise}.",
         )
-    _ = memory.checkpoints  # raises if it is closed
+    _ = memory.admin.checkpoints  # raises if it is closed
 
 
 def given_once(name: str, value: Any, **aliases: Any) -> Any:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import InvalidRecordError, MemoryTimeoutError, RecordNotFoundError
+from ..plans import Call, Plan, call
 from ..retrieval.utterances import normalize
 from ..types import Kind, Match, Page, Record, Scope, WriteResult
 from .messages import is_visible
@@ -25,7 +26,6 @@ from .policy import (
     Tool,
     tools,
 )
-from .sansio import Call, Plan, call
 from .selection import Conversation, choose, without_held
 from .standing_instructions import MARK, without_replaced
 

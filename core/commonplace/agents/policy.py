@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from ..call_hints import hinting_init
 from ..errors import InvalidRecordError
 from ..filters import parse_filter
 from ..types import Kind, check_kinds
-from ..validation import check_choice, check_flag, check_metadata, check_seconds, is_sound
+from ..validation import (
+    check_choice,
+    check_flag,
+    check_metadata,
+    check_seconds,
+    hinting_init,
+    is_sound,
+)
 from .arguments import UNSET, check_list
 
 Mode = Literal["static_control", "agent_control", "both"]

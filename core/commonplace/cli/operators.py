@@ -87,11 +87,11 @@ def retry(
     """Retry dead letters."""
     model = arguments.embedder_of(embedder)
     with arguments.opened(place, model, create=False) as memory:
-        known = [one.operation for one in memory.dead_letters()]
+        known = [one.operation for one in memory.admin.dead_letters()]
         for unknown in set(operations or ()).difference(known):
             say(f"No dead letter is {unknown!r}.", style="red")
         chosen = operations or known
-        retried = memory.retry(chosen)
+        retried = memory.admin.retry(chosen)
         left = memory.flush()
     if as_json:
         document({"retried": retried, "dead": left.dead, "pending": left.pending})

@@ -1,4 +1,4 @@
-"""Application of planned operations: to the graph store, then to the index.
+"""Application of planned operations: to the graph store, then to the index; and erasure from both.
 
 Applying an operation again changes nothing, so that whatever a crash cut off is simply repeated.
 """
@@ -6,6 +6,7 @@ Applying an operation again changes nothing, so that whatever a crash cut off is
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from ..dedup_key import with_identity
 from ..ports.stores import (
@@ -20,7 +21,7 @@ from ..ports.stores import (
     VectorIndex,
     crash_point,
 )
-from ..types import Change, Record, Scope, TokenEmbedding, WriteResult
+from ..types import Change, EraseReceipt, Record, Scope, TokenEmbedding, WriteResult
 from .planning import PlannedChange, PlannedChanges
 
 Describe = Callable[[str], tuple[Terms, int]]
@@ -249,3 +250,39 @@ def _verify_index(written: Sequence[Record], graph: GraphStore, index: VectorInd
                     changed.append(current)
         index.amend(changed)
         written = changed
+
+
+def erase(op: Operation, engines: Engines, at: datetime) -> EraseReceipt:
+    """Carry out an accepted erasure, its own row in the journal included.
+
+    Writes accepted after it stay and are not counted as left.
+    """
+    scope, journal = op.scope, engines.journal
+    crash_point("before_graph")
+    erased = engines.graph.erase(scope, op.version)
+    removed = {f"graph.{name}": n for name, n in erased.removed.items()}
+    crash_point("after_graph")
+    for name, n in engines.checkpoints.erase(scope).items():
+        removed[f"checkpoints.{name}"] = n
+    engines.index.amend(erased.touched)
+    removed["index.points"] = engines.index.erase(scope, op.version)
+    engines.index.flush()
+    crash_point("after_index")
+    removed["journal.rows"] = journal.erase(scope, op.seq)
+    left = count_rows(engines, scope, before=op.seq)
+    crash_point("before_remove")
+    journal.erase(scope, op.seq + 1)
+    return EraseReceipt(scope=scope, removed=removed, left=left, at=at)
+
+
+def count_rows(engines: Engines, scope: Scope, *, before: int | None = None) -> dict[str, int]:
+    """Count the rows of a scope, by store and table, as an `EraseReceipt` names them.
+
+    Args:
+        before: do not count the journal's rows from this number on.
+    """
+    found = {f"graph.{name}": n for name, n in engines.graph.count(scope).items()}
+    found |= {f"checkpoints.{name}": n for name, n in engines.checkpoints.count(scope).items()}
+    found["index.points"] = engines.index.count(scope)
+    found["journal.rows"] = engines.journal.rows(scope, before=before)
+    return found

@@ -58,7 +58,10 @@ class Operations:
     Every method raises `InvalidRecordError` for what cannot be stored.
     """
 
-    def __init__(self, engines: Engines, settings: Settings, redaction: Redaction) -> None:
+    def __init__(
+        self, engines: Engines, settings: Settings, redaction: Redaction, *, has_chat: bool
+    ) -> None:
+        self._has_chat = has_chat
         self._engines = engines
         self._redaction = redaction
         self._is_single = settings.is_single_valued
@@ -68,7 +71,7 @@ class Operations:
         content: Content | Sequence[Content],
         scope: Scope,
         *,
-        infer: bool | Extraction,
+        infer: bool | Extraction | None,
         kind: Kind,
         metadata: Mapping[str, Any] | None,
         key: str | None,
@@ -85,7 +88,7 @@ class Operations:
         check_scope(scope)
         items = _items(self._redaction.content(content, check_keys("unredacted", unredacted)))
         metadata = self._redaction.metadata(metadata)
-        infer = self._redaction.extraction(infer)
+        how = self._redaction.extraction(self._extraction(infer))
         if key is not None and (len(items) > 1 or not isinstance(items[0], str)):
             raise InvalidRecordError(
                 field="key", value=key, reason="needs a single text",
@@ -97,14 +100,13 @@ class Operations:
         check_flag("upsert", upsert)
         parts = check_keys("identity", identity)
         at = now()
-        how = infer if isinstance(infer, Extraction) else None
         puts: list[Put] = []
         keyed: list[tuple[str, Record]] = []
         last: Message | None = None
         for item in items:
             if isinstance(item, Message):
                 after, last = last, item
-                if how is not None and not how.keep_messages:
+                if how and not how.keep_messages:
                     continue
                 check_text(item.text)  # a Message may be longer than what can be stored
                 put = message_put(
@@ -131,12 +133,31 @@ class Operations:
             puts.append(put)
         puts = _merge_repeated(puts)
         check_texts_of_keys(self._engines, keyed, upsert=upsert)
-        messages = (item for item in items if isinstance(item, Message)) if infer else ()
+        messages = (item for item in items if isinstance(item, Message)) if how else ()
         body = WriteBody(
             puts=tuple(puts), at=at, origin=origin, messages=tuple(messages), extraction=how,
             identity=parts,
         )  # fmt: skip
         return _write("add", scope, body)
+
+    def _extraction(self, infer: bool | Extraction | None) -> Extraction | None:
+        """Return how facts are extracted from messages; None if they are not."""
+        if isinstance(infer, Extraction):
+            if not self._has_chat and not infer.keep_messages:
+                raise InvalidRecordError(
+                    field="infer",
+                    value=infer,
+                    reason="keeps no messages, and there is no chat model to extract facts from",
+                    hint="Open the memory with Memory.open(chat=...), or keep the messages.",
+                )
+            return infer if self._has_chat else None
+        if infer is not None:
+            if type(infer) is not bool:
+                raise InvalidRecordError(
+                    field="infer", value=infer, reason="must be True, False, None or an Extraction"
+                )
+            return Extraction() if infer else None
+        return Extraction() if self._has_chat else None
 
     def update(
         self,

@@ -1,37 +1,47 @@
 """Planning: what was accepted becomes changes with vectors; models are asked once.
 
-A plan is a generator that yields requests to a model and is sent the answers, so that the same
-steps serve a thread with synchronous models and an event loop with asynchronous ones.
+What asks a chat model is a plan, which a thread runs with synchronous models and an event loop with
+asynchronous ones. Work that a closed loop left behind goes to the next one.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from typing import Any
+from weakref import WeakValueDictionary
 
-from ..concurrency import call_within
-from ..errors import (
-    CommonplaceError,
-    MemoryTimeoutError,
-    ModelFailedError,
-    StoreRefusedError,
+from ..concurrency import KeyedExecutor
+from ..dedup_key import identity_of
+from ..errors import CommonplaceError, ModelFailedError, StoreRefusedError
+from ..filters import METADATA, Filter, Group, Predicate, Where
+from ..model_calls import (
+    RunInThread,
+    acomplete,
+    aembed_texts,
+    complete,
+    embed_texts,
+    is_async,
+    model_name,
 )
+from ..plans import Plan, arun_plan, run_plan
 from ..ports.models import ChatModel, Embedder
 from ..ports.stores import (
     AskChat,
     AskKnown,
-    AskVectors,
+    Engines,
+    Hit,
     KeepPlan,
     KnownFacts,
     Operation,
     Put,
+    Query,
     Remove,
+    Terms,
 )
 from ..settings import Settings
-from ..types import Extraction, Scope, TokenEmbedding, now
+from ..types import KINDS, Extraction, Scope, TokenEmbedding, now
 from .changes import IsSingle, ending, fact_put, speaker_origin, told_again
 from .codec import (
     DeleteBody,
@@ -43,24 +53,20 @@ from .codec import (
     encode_plan,
     has_messages,
 )
-from .embedding import aembed, embed, is_async
 from .extraction import extract, lookup_text, told_at
-from .model_errors import model_error
 
-Purpose = Literal["query", "document"]
-
-RunInThread = Callable[..., Awaitable[Any]]
-"""Awaits a blocking call, given with its arguments, on a thread."""
 KeepPlanOf = Callable[[Operation, bytes], None]
 """Stores the plan of an operation in the journal."""
 FindKnown = Callable[[AskKnown, Sequence[float]], KnownFacts]
 """Finds the known facts that are nearest to a text, given with its vector."""
-Ask = AskVectors | AskChat | AskKnown | KeepPlan
 PlannedChange = tuple[Put | Remove, TokenEmbedding | None]
 """A change and the vectors of its text, which are None where the index has them already."""
 PlannedChanges = list[PlannedChange]
-PlanSteps = Generator[Ask, Any, PlannedChanges]
 
+MAX_KNOWN = 16
+_CANDIDATES = 50
+_CONDITIONS = 8
+_KINDS = tuple(kind for kind in KINDS if kind != "episode")
 _log = logging.getLogger("commonplace")
 
 
@@ -123,49 +129,23 @@ def plan_batch(
     Raises:
         StoreRefusedError: a store needs an operator; nothing is to be tried again by itself.
     """
-    plans: dict[str, PlanSteps] = {}
-    requests: dict[int, list[tuple[Operation, AskVectors]]] = {}
+    groups: dict[int, list[tuple[Operation, list[Put]]]] = {}
     embedders: dict[int, Embedder] = {}
     for op, models in work:
         try:
             if op.kind == "delete":
                 yield op, plan_deletion(op.scope, decode_delete(op))
                 continue
-            plans[op.id] = plan = plan_steps(
-                op, context.settings.is_single_valued, _name(models.chat)
-            )
-            ask = next(plan)
-            while not isinstance(ask, AskVectors):
-                ask = plan.send(_perform(op, ask, models, context))
+            puts = _read_puts(op, models, context)
         except StoreRefusedError:
             raise
         except CommonplaceError as error:
             yield op, error
             continue
-        requests.setdefault(id(models.embedder), []).append((op, ask))
+        groups.setdefault(id(models.embedder), []).append((op, puts))
         embedders[id(models.embedder)] = models.embedder
-    for which, group in requests.items():
-        for op, vectors in _embed_group(embedders[which], group, context):
-            if isinstance(vectors, CommonplaceError):
-                yield op, vectors
-            else:
-                changes = _advance(plans[op.id], vectors)
-                assert isinstance(changes, list)  # noqa: S101 -- a plan ends with its vectors
-                yield op, changes
-
-
-def _perform(
-    op: Operation, ask: AskChat | AskKnown | KeepPlan, models: Models, context: PlanContext
-) -> Any:
-    """Perform a request of a plan with synchronous models; return the reply."""
-    if isinstance(ask, KeepPlan):
-        return context.keep(op, ask.plan)
-    if isinstance(ask, AskChat):
-        return _complete(models.chat, ask, context.settings.model_timeout)
-    if models.chat is None:
-        return KnownFacts()
-    vectors = embed_texts(models.embedder, [ask.text], context.settings, purpose="query")
-    return context.find_known(ask, vectors[0].vector)
+    for which, group in groups.items():
+        yield from _embed_group(embedders[which], group, context)
 
 
 async def plan_async(
@@ -177,30 +157,61 @@ async def plan_async(
         CommonplaceError: the embedder or a store failed, or took too long.
     """
     settings = context.settings
-    plan = plan_steps(op, settings.is_single_valued, _name(models.chat))
-    answer: Any = None
-    while True:
-        ask = await run(_advance, plan, answer)  # to read and write plans takes time
-        if isinstance(ask, list):
-            return ask
+
+    async def perform(ask: AskChat | AskKnown | KeepPlan) -> Any:
         if isinstance(ask, AskChat):
-            answer = await _acomplete(models.chat, ask, settings.model_timeout, run)
-        elif isinstance(ask, AskVectors):
-            answer = await _aembed(models.embedder, ask.texts, settings, run)
-        elif isinstance(ask, AskKnown) and models.chat and models.embeds_on_loop:
-            vectors = await _aembed(models.embedder, [ask.text], settings, run, purpose="query")
-            answer = await run(context.find_known, ask, vectors[0].vector)
-        else:
-            answer = await run(_perform, op, ask, models, context)
+            return await acomplete(models.chat, ask, settings.model_timeout, run)
+        if isinstance(ask, AskKnown) and models.chat and models.embeds_on_loop:
+            query = await aembed_texts(models.embedder, [ask.text], settings, run, purpose="query")
+            return await run(context.find_known, ask, query[0].vector)
+        return await run(_perform, op, ask, models, context)
+
+    if models.extracts(op):
+        body = await run(decode_write, op)  # to read many messages takes time
+        puts = await arun_plan(_all_puts(op, body, models, settings.is_single_valued), perform)
+    else:
+        puts = await run(_read_puts, op, models, context)
+    vectors = await aembed_texts(models.embedder, texts_to_embed(puts), settings, run)
+    return with_vectors(puts, iter(vectors))
 
 
-def _advance(plan: PlanSteps, answer: Any) -> Ask | PlannedChanges:
-    """Take a plan to its next request, or to its end."""
-    try:
-        return plan.send(answer)
-    except StopIteration as end:
-        changes: PlannedChanges = end.value
-        return changes
+def _read_puts(op: Operation, models: Models, context: PlanContext) -> list[Put]:
+    """Read the changes of an add or update, asking synchronous models where its plan is not kept.
+
+    Raises:
+        ModelFailedError, ModelRefusedError, ModelUnreadableError: nothing was extracted and the
+            messages are not kept.
+        InvalidRecordError: the operation cannot be read.
+    """
+    if op.plan is not None:
+        return [*decode_plan(op.plan)]
+    plan = _all_puts(op, decode_write(op), models, context.settings.is_single_valued)
+    return run_plan(plan, lambda ask: _perform(op, ask, models, context))
+
+
+def _all_puts(
+    op: Operation, body: WriteBody, models: Models, is_single: IsSingle
+) -> Plan[list[Put]]:
+    """Plan the changes of an add or update: those given, and those that messages lead to."""
+    puts = [*body.puts]
+    if body.messages:
+        puts += yield from _extracted(op.scope, body, is_single, model_name(models.chat))
+        yield KeepPlan(plan=encode_plan(puts))
+    return puts
+
+
+def _perform(
+    op: Operation, ask: AskChat | AskKnown | KeepPlan, models: Models, context: PlanContext
+) -> Any:
+    """Perform a request of a plan with synchronous models; return the reply."""
+    if isinstance(ask, KeepPlan):
+        return context.keep(op, ask.plan)
+    if isinstance(ask, AskChat):
+        return complete(models.chat, ask, context.settings.model_timeout)
+    if models.chat is None:
+        return KnownFacts()
+    vectors = embed_texts(models.embedder, [ask.text], context.settings, purpose="query")
+    return context.find_known(ask, vectors[0].vector)
 
 
 def plan_deletion(scope: Scope, body: DeleteBody) -> PlannedChanges:
@@ -209,39 +220,17 @@ def plan_deletion(scope: Scope, body: DeleteBody) -> PlannedChanges:
     return [(removal, None)]
 
 
-def plan_steps(op: Operation, is_single: IsSingle, model: str) -> PlanSteps:
-    """Plan an accepted add or update.
-
-    Args:
-        is_single: returns whether a relation is single-valued.
-        model: id of the chat model, for errors.
-
-    Raises:
-        ModelFailedError, ModelRefusedError, ModelUnreadableError: nothing was extracted and the
-            messages are not kept.
-        InvalidRecordError: the operation cannot be read.
-    """
-    if op.plan is not None:
-        puts = decode_plan(op.plan)
-    else:
-        body = decode_write(op)
-        puts = [*body.puts]
-        if body.messages:
-            puts += yield from _extracted(op.scope, body, is_single, model)
-            yield KeepPlan(plan=encode_plan(puts))
-    return (yield from embed_steps(puts))
+def texts_to_embed(puts: Sequence[Put]) -> list[str]:
+    """List the texts of changes that need vectors, in the order of the changes."""
+    return [put.record.indexed_text for put in puts if put.needs_embedding]
 
 
-def embed_steps(puts: Sequence[Put]) -> PlanSteps:
-    """Plan changes that need an embedder alone."""
-    texts = tuple(put.record.indexed_text for put in puts if put.needs_embedding)
-    vectors = iter((yield AskVectors(texts=texts)))
+def with_vectors(puts: Sequence[Put], vectors: Iterator[TokenEmbedding]) -> PlannedChanges:
+    """Give each change the vectors of its text, the next ones of those of `texts_to_embed`."""
     return [(put, next(vectors) if put.needs_embedding else None) for put in puts]
 
 
-def _extracted(
-    scope: Scope, body: WriteBody, is_single: IsSingle, model: str
-) -> Generator[AskKnown | AskChat, Any, list[Put]]:
+def _extracted(scope: Scope, body: WriteBody, is_single: IsSingle, model: str) -> Plan[list[Put]]:
     how = body.extraction or Extraction()
     home = scope if how.in_session else scope.owner
     known = yield AskKnown(
@@ -279,99 +268,178 @@ def _extracted(
 
 
 def _embed_group(
-    embedder: Embedder,
-    group: Sequence[tuple[Operation, AskVectors]],
-    context: PlanContext,
-) -> Iterator[tuple[Operation, Any]]:
-    texts = [text for _, ask in group for text in ask.texts]
+    embedder: Embedder, group: Sequence[tuple[Operation, list[Put]]], context: PlanContext
+) -> Iterator[tuple[Operation, PlannedChanges | CommonplaceError]]:
+    """Embed the texts of operations in one call, or one by one to find the text to blame."""
+    texts = [text for _, puts in group for text in texts_to_embed(puts)]
     began = time.perf_counter()
     try:
-        rows = embed_texts(embedder, texts, context.settings)
+        vectors = iter(embed_texts(embedder, texts, context.settings))
     except CommonplaceError as error:
         if len(group) == 1:
             yield group[0][0], error
             return
-        for one in group:  # find the text that is to blame
-            yield from _embed_group(embedder, [one], context)
+        for op_and_puts in group:
+            yield from _embed_group(embedder, [op_and_puts], context)
         return
     if texts:
         context.measure(embedder, len(texts), time.perf_counter() - began)
-    start = 0
-    for op, ask in group:
-        yield op, rows[start : start + len(ask.texts)]
-        start += len(ask.texts)
+    for op, puts in group:
+        yield op, with_vectors(puts, vectors)
 
 
-def embed_texts(
-    embedder: Embedder,
-    texts: Sequence[str],
-    settings: Settings,
-    *,
-    purpose: Purpose = "document",
-) -> Any:
-    """Embed texts within the time that a model may take: one vector each, in their order.
+# -- known facts -----------------------------------------------------------------------------------
 
-    Raises:
-        ModelFailedError: the embedder failed or took too long.
+
+class KnownFactsLookup:
+    """Finds known facts in the engines of one location.
+
+    Args:
+        describe: gives a text's terms and its length in words.
     """
-    if not texts:
-        return []
-    call = partial(embed, embedder, texts, purpose=purpose, limit=settings.max_embed_chars)
+
+    def __init__(self, engines: Engines, describe: Callable[[str], tuple[Terms, int]]) -> None:
+        self._engines = engines
+        self._describe = describe
+
+    def find(self, ask: AskKnown, vector: Sequence[float]) -> KnownFacts:
+        """Find the facts nearest to a text, at most 16, and the relations that they assert.
+
+        Args:
+            vector: of the text, of unit length.
+
+        Raises:
+            StoreUnavailableError, StoreRefusedError: a store failed.
+        """
+        scope = ask.scope
+        terms, _ = self._describe(ask.text)
+        query = Query(
+            scope=scope,
+            vector=vector,
+            terms=terms,
+            at=ask.at,
+            kinds=_KINDS,
+            where=_known_to(ask),
+        )
+        hits = self._engines.index.search(query, _CANDIDATES)
+        records = [hit.record for hit in _nearest_first(hits)[:MAX_KNOWN]]
+        if not records:
+            return KnownFacts()
+        ranks = {one.id: rank for rank, one in enumerate(records)}
+        relations = self._engines.graph.relations(scope, records=list(ranks))
+        relations.sort(key=lambda one: min(ranks.get(id_, MAX_KNOWN) for id_ in one.supports))
+        return KnownFacts(records=tuple(records), relations=tuple(relations))
+
+
+def _known_to(ask: AskKnown) -> Filter | None:
+    """Make the filter for the records of the owner, and of the identity, of what is extracted."""
+    owner, identity = ask.scope.owner, ask.identity
+    wanted = identity_of(ask.metadata, identity)
+    if not identity:
+        # A scope without an agent covers those of all agents, and they are other owners.
+        return None if ask.scope.agent_id else Predicate(lambda one: one.scope.owner == owner)
+    same = Predicate(
+        lambda one: one.scope.owner == owner and identity_of(one.metadata, identity) == wanted
+    )
+    # What an index can find needs not be read row by row.
+    held = ((one, ask.metadata.get(one)) for one in identity)
+    equal = [Where(METADATA + one, "eq", (value,)) for one, value in held if type(value) is str]
+    return Group("AND", (*equal[:_CONDITIONS], same))
+
+
+def _nearest_first(hits: Sequence[Hit]) -> list[Hit]:
+    """Sort by the cosine plus the share of the best lexical score; ties by id."""
+    best = max((hit.lexical for hit in hits), default=0.0) or 1.0
+    return sorted(hits, key=lambda hit: (-hit.dense - hit.lexical / best, hit.record.id))
+
+
+# -- event loops -----------------------------------------------------------------------------------
+
+
+class AsyncModelRunner:
+    """Plans operations on their callers' event loops; work left by a closed loop goes to the next.
+
+    Args:
+        plan: plans one operation on the running loop until it succeeds; None if it never will. It
+            may raise `StoreRefusedError`: the operation waits until orphans are adopted again.
+        done: takes what was planned.
+    """
+
+    def __init__(
+        self,
+        executor: KeyedExecutor,
+        plan: Callable[[Operation, RunInThread], Awaitable[PlannedChanges | None]],
+        done: Callable[[Operation, PlannedChanges], None],
+    ) -> None:
+        self._executor = executor
+        self._plan = plan
+        self._done = done
+        self._orphans: dict[str, Operation] = {}
+        self._planning: dict[str, tuple[Operation, asyncio.AbstractEventLoop]] = {}
+
+    def add_orphan(self, op: Operation) -> None:
+        """Leave an operation to the next loop, unless one is planning it."""
+        if op.id not in self._planning:
+            self._orphans[op.id] = op
+
+    def is_orphaned(self, op: Operation) -> bool:
+        """Tell whether an operation waits for a loop."""
+        return op.id in self._orphans
+
+    def is_on(self, loop: asyncio.AbstractEventLoop, op: Operation) -> bool:
+        """Tell whether an operation is being planned on a loop."""
+        return op.id in self._planning and self._planning[op.id][1] is loop
+
+    def orphans(self) -> list[Operation]:
+        """List the operations that wait for a loop, those of closed loops among them."""
+        for key, (op, loop) in list(self._planning.items()):
+            if loop.is_closed() and self._planning.pop(key, None) is not None:
+                self._executor.count_external(-1)
+                self._orphans[key] = op
+        return list(self._orphans.values())
+
+    async def plan_here(self, op: Operation, run: RunInThread) -> None:
+        """Plan an orphaned operation on the running loop; cancelled, it is orphaned again."""
+        if self._orphans.pop(op.id, None) is None:  # another loop was quicker
+            return
+        self._planning[op.id] = op, asyncio.get_running_loop()
+        self._executor.count_external(+1)
+        try:
+            changes = await self._plan(op, run)
+            if changes is not None:
+                self._done(op, changes)
+        except StoreRefusedError:  # logged; to ask again may lock the user out
+            self._orphans[op.id] = op
+        except BaseException:
+            self._orphans[op.id] = op
+            raise
+        finally:
+            if self._planning.pop(op.id, None) is not None:
+                self._executor.count_external(-1)
+
+
+class LoopTurns:
+    """Locks by which operations of one owner that ask a chat model are planned in turn.
+
+    Those of one event loop, in the order in which they come; other loops have other locks.
+    """
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+
+    def of(self, op: Operation) -> asyncio.Lock:
+        """Return the lock of an operation on the running loop."""
+        return self._locks.setdefault(
+            (asyncio.get_running_loop(), op.scope.owner.key), asyncio.Lock()
+        )
+
+
+def is_on_loop() -> bool:
+    """Tell whether waiting here would stop an event loop, and with it what is waited for."""
     try:
-        return call_within(settings.model_timeout, "embed", call)
-    except MemoryTimeoutError as error:
-        reason = f"no answer in {settings.model_timeout:g} seconds"
-        raise ModelFailedError(model=embedder.id, reason=reason) from error
-
-
-async def _aembed(
-    embedder: Embedder,
-    texts: Sequence[str],
-    settings: Settings,
-    run: RunInThread,
-    *,
-    purpose: Purpose = "document",
-) -> Any:
-    if not texts or not is_async(embedder.embed):
-        return await run(partial(embed_texts, embedder, texts, settings, purpose=purpose))
-    limit, seconds = settings.max_embed_chars, settings.model_timeout
-    try:
-        async with asyncio.timeout(seconds):
-            return await aembed(embedder, texts, purpose=purpose, limit=limit)
-    except TimeoutError as error:
-        reason = f"no answer in {seconds:g} seconds"
-        raise ModelFailedError(model=embedder.id, reason=reason) from error
-
-
-def _complete(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | ModelFailedError:
-    if chat is None:
-        reason = "there is none; open the memory with Memory.open(chat=...), or leave infer out"
-        return ModelFailedError(model="chat", reason=reason)
-    call = partial(chat.complete, ask.system, ask.user, schema=ask.schema)
-    try:
-        answer = call_within(seconds, "complete", call)
-    except (Exception, asyncio.CancelledError) as error:  # the user's model may raise anything
-        return model_error(_name(chat), error)
-    return answer if isinstance(answer, str) else _no_text(_name(chat), answer)
-
-
-def _name(chat: ChatModel | None) -> str:
-    return str(getattr(chat, "id", "chat"))
-
-
-def _no_text(model: str, answer: object) -> ModelFailedError:
-    return ModelFailedError(model=model, reason=f"it gave {type(answer).__name__} and not a text")
-
-
-async def _acomplete(
-    chat: ChatModel | None, ask: AskChat, seconds: float, run: RunInThread
-) -> str | ModelFailedError:
-    if chat is None or not is_async(chat.complete):
-        answer: str | ModelFailedError = await run(_complete, chat, ask, seconds)
-        return answer
-    try:
-        async with asyncio.timeout(seconds):
-            text: object = await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc]  # it is async
-            return text if isinstance(text, str) else _no_text(_name(chat), text)
-    except Exception as error:  # the user's model may raise anything
-        return model_error(_name(chat), error)
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

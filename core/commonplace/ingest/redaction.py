@@ -121,8 +121,8 @@ class Redaction:
             for relation in relations
         )
 
-    def extraction(self, infer: "bool | Extraction") -> "bool | Extraction":
+    def extraction(self, infer: Extraction | None) -> Extraction | None:
         """Redact the metadata of extracted facts."""
-        if self._redact is None or not isinstance(infer, Extraction):
+        if self._redact is None or infer is None:
             return infer
         return replace(infer, metadata=self.metadata(infer.metadata))

@@ -1,4 +1,4 @@
-"""Submission of writes: from a caller's thread or event loop to the worker, and its result back.
+"""Submission of writes: carried out at once where that is quick, else handed to the worker.
 
 A write goes on when its caller stops waiting, and when the caller's event loop ends.
 """
@@ -7,17 +7,22 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import wait as wait_for
+from functools import partial
+from itertools import chain
 from typing import Any
 
-from ..concurrency import retrieve_error, run_on
-from ..errors import InvalidRecordError, LoopRequiredError
-from ..ports.stores import Operation
+from ..concurrency import call_within, retrieve_error, run_on
+from ..errors import CommonplaceError, InvalidRecordError, LoopRequiredError, MemoryTimeoutError
+from ..model_calls import EmbedderPace, embed
+from ..ports.stores import Engines, Operation, Transactional, crash_point
+from ..settings import Settings
 from ..types import Backlog, Wait, WriteResult
-from .codec import Write
-from .direct import DirectWriter
-from .planning import Models
+from .applying import Describe, apply_to, described
+from .codec import DeleteBody, Write, WriteBody
+from .planning import Models, PlannedChanges, plan_deletion, texts_to_embed, with_vectors
 from .worker import IngestWorker, OperationResult
 
+_QUICK_SECONDS = 0.05  # that an embedder may take before a write is accepted
 _MAX_SECONDS = 1e9  # no clock can wait much longer
 MakeWrites = Callable[[], Sequence[Write]]
 
@@ -32,7 +37,7 @@ class Submission:
 
     def __init__(
         self,
-        direct: DirectWriter,
+        direct: "DirectWriter",
         worker: IngestWorker,
         models: Models,
         threads: Executor,
@@ -133,6 +138,83 @@ class Submission:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+class DirectWriter:
+    """Writes on its caller's thread.
+
+    Args:
+        describe: gives a text's terms and its length in words.
+        pace: of embedders, as the worker measures it; an unknown one counts as slow.
+    """
+
+    def __init__(
+        self, engines: Engines, settings: Settings, describe: Describe, pace: EmbedderPace
+    ) -> None:
+        self._engines = engines
+        self._settings = settings
+        self._describe = describe
+        self._pace = pace
+
+    def write(self, writes: Sequence[Write], models: Models) -> list[WriteResult] | None:
+        """Carry writes out in one transaction, all or none, and keep no operation.
+
+        Returns:
+            A result each; None, with nothing changed, where that cannot be: the engines are not in
+            one file, a model is slow, or earlier writes of a partition wait.
+
+        Raises:
+            StoreUnavailableError: nothing was stored.
+        """
+        engines = self._engines
+        if not isinstance(engines, Transactional):
+            return None
+        crash_point("before_journal")
+        planned = self._plan_quickly(writes, models)
+        if planned is None:
+            return None
+        describe = described(planned, self._describe)
+        partitions = {one.operation.scope.partition for one in writes}
+
+        def work(bound: Engines) -> list[WriteResult] | None:
+            if any(bound.journal.pending(one, limit=1) for one in partitions):
+                return None
+            ops = bound.journal.stamp([one.operation for one in writes])
+            return apply_to(bound, list(zip(ops, planned, strict=True)), describe)
+
+        return engines.transact(work)
+
+    def _plan_quickly(self, writes: Sequence[Write], models: Models) -> list[PlannedChanges] | None:
+        """Plan writes that need an embedder alone, if it is quick; None if not."""
+        if not all(write.only_embeds for write in writes):
+            return None
+        puts = [write.body.puts if isinstance(write.body, WriteBody) else () for write in writes]
+        embedded = self._embed_quickly(models, texts_to_embed(list(chain.from_iterable(puts))))
+        if embedded is None:
+            return None
+        vectors = iter(embedded)
+        return [
+            plan_deletion(write.operation.scope, write.body)
+            if isinstance(write.body, DeleteBody)
+            else with_vectors(own, vectors)
+            for write, own in zip(writes, puts, strict=True)
+        ]
+
+    def _embed_quickly(self, models: Models, texts: Sequence[str]) -> Any:
+        """Embed texts if that takes but a moment; None if it takes longer, or fails."""
+        if not texts:
+            return []
+        embedder, limit = models.embedder, self._settings.max_embed_chars
+        if models.embeds_on_loop or self._pace.expect(embedder, len(texts)) > _QUICK_SECONDS:
+            return None
+        call = partial(embed, embedder, texts, purpose="document", limit=limit)
+        try:
+            return call_within(_QUICK_SECONDS, "embed", call)
+        except MemoryTimeoutError:
+            self._pace.forget(embedder)
+        except (CommonplaceError, SystemExit):  # once it is accepted, it is tried again
+            pass
+        return None
 
 
 def _check_wait(given: object) -> float | None:

@@ -28,16 +28,23 @@ from ..errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
+from ..model_calls import EmbedderPace, RunInThread
 from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
 from ..types import Backlog, EraseReceipt, Scope, WriteResult
-from .applying import Describe, Planned, apply_to, described
-from .async_models import AsyncModelRunner, LoopTurns, is_on_loop
+from .applying import Describe, Planned, apply_to, count_rows, described, erase
 from .codec import Write, record_ids
-from .embedding import EmbedderPace
-from .erasure import count_rows, erase
-from .known_facts import KnownFactsLookup
-from .planning import Models, PlanContext, PlannedChanges, RunInThread, plan_async, plan_batch
+from .planning import (
+    AsyncModelRunner,
+    KnownFactsLookup,
+    LoopTurns,
+    Models,
+    PlanContext,
+    PlannedChanges,
+    is_on_loop,
+    plan_async,
+    plan_batch,
+)
 
 OperationResult = WriteResult | EraseReceipt
 

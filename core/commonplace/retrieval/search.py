@@ -7,9 +7,12 @@ from datetime import datetime
 from functools import partial
 from typing import Any, get_args
 
-from ..errors import InvalidRecordError
+from ..errors import InvalidRecordError, LoopRequiredError, ModelFailedError
 from ..filters import Filter, parse_filter
-from ..ports.stores import Expansion, GraphStore, Hit, Query, Terms, VectorIndex
+from ..model_calls import Purpose, RunInThread, aembed, embed, is_async
+from ..plans import Plan, arun_plan, run_plan
+from ..ports.models import Embedder
+from ..ports.stores import Engines, Expansion, Hit, Query, Terms, VectorIndex
 from ..settings import Settings
 from ..types import (
     Kind,
@@ -99,7 +102,7 @@ def search_request(
         scopes=scopes,
         top_k=top_k,
         threshold=lowest,
-        where=parse_filter(where, predicate),
+        where=None if where is None and predicate is None else parse_filter(where, predicate),
         kinds=tuple(kinds),
         include_superseded=include_superseded,
         include_expired=include_expired,
@@ -109,69 +112,135 @@ def search_request(
     )
 
 
-def search(
-    request: SearchRequest,
-    embedding: TokenEmbedding,
-    index: VectorIndex,
-    graph: GraphStore,
-    access_log: AccessLog,
-    calibration: Calibration,
-    settings: Settings,
-    beside: Executor | None = None,
-) -> list[Match]:
-    """Find the records that fit a request, best first; ties by id.
-
-    Several scopes are searched one by one, and ranked together.
+class Search:
+    """Searches the stores of one open memory.
 
     Args:
-        embedding: of the request's text, `dimensions` floats of unit length and perhaps tokens.
+        embedder: embeds the question.
+        access_log: of the searches with decay.
         calibration: of the embedder, which relevance comes from.
         beside: threads on which the graph store is asked while the index is; None asks them one
             after the other, which is quicker where nothing is sent over a network.
     """
-    at = now()
-    by_cosine = request.ranking == "similarity"
-    # In Chinese tokens found nothing more, and put the neighbours of what fits before it.
-    has_tokens = not by_cosine and not has_cjk(request.text)
-    query = Query(
-        scope=request.scopes[0],
-        vector=embedding.vector,
-        tokens=embedding.tokens if has_tokens else b"",
-        terms=Terms() if by_cosine else query_terms(request.text),
-        at=at,
-        where=request.where,
-        kinds=request.kinds,
-        include_superseded=request.include_superseded,
-        include_expired=request.include_expired,
-        as_of=request.as_of,
-    )
-    if by_cosine:
-        matches = _nearest(request, query, index, calibration)
+
+    def __init__(
+        self,
+        engines: Engines,
+        embedder: Embedder,
+        settings: Settings,
+        access_log: AccessLog,
+        calibration: Calibration,
+        beside: Executor | None,
+    ) -> None:
+        self._engines = engines
+        self._embedder = embedder
+        self._settings = settings
+        self._access_log = access_log
+        self._calibration = calibration
+        self._beside = beside
+
+    @property
+    def embeds_on_loop(self) -> bool:
+        """The embedder is asynchronous."""
+        return is_async(self._embedder.embed)
+
+    def run(self, request: SearchRequest) -> list[Match]:
+        """Find the records that fit a request, best first; ties by id.
+
+        Several scopes are searched one by one, and ranked together.
+
+        Raises:
+            LoopRequiredError: the embedder is asynchronous.
+        """
+        if self.embeds_on_loop:
+            raise LoopRequiredError(call="search", model=self._embedder.id)
+        limit = self._settings.max_embed_chars
+
+        def perform(step: _Texts | Callable[[], list[Match]]) -> Any:
+            if isinstance(step, _Texts):
+                return embed(self._embedder, step.texts, purpose=step.purpose, limit=limit)
+            return step()
+
+        return run_plan(self._steps(request), perform)
+
+    async def arun(self, request: SearchRequest, run: RunInThread) -> list[Match]:
+        """Find the records as `run`, awaiting the embedder on this loop and the stores on a thread.
+
+        Args:
+            run: awaits a blocking call on a thread.
+        """
+        limit = self._settings.max_embed_chars
+
+        async def perform(step: _Texts | Callable[[], list[Match]]) -> Any:
+            if isinstance(step, _Texts):
+                return await aembed(self._embedder, step.texts, purpose=step.purpose, limit=limit)
+            return await run(step)
+
+        return await arun_plan(self._steps(request), perform)
+
+    def _steps(self, request: SearchRequest) -> Plan[list[Match]]:
+        [embedding] = yield _Texts([request.text], "query")
+        if probes := self._calibration.probes(request.text):
+            try:
+                measured = yield _Texts(probes, "document")
+                self._calibration.learn(request.text, [text.vector for text in measured])
+            except ModelFailedError as error:
+                self._calibration.miss(error)
+        found: list[Match] = yield partial(self._find, request, embedding)
+        return found
+
+    def _find(self, request: SearchRequest, embedding: TokenEmbedding) -> list[Match]:
+        at = now()
+        by_cosine = request.ranking == "similarity"
+        # In Chinese tokens found nothing more, and put the neighbours of what fits before it.
+        has_tokens = not by_cosine and not has_cjk(request.text)
+        query = Query(
+            scope=request.scopes[0],
+            vector=embedding.vector,
+            tokens=embedding.tokens if has_tokens else b"",
+            terms=Terms() if by_cosine else query_terms(request.text),
+            at=at,
+            where=request.where,
+            kinds=request.kinds,
+            include_superseded=request.include_superseded,
+            include_expired=request.include_expired,
+            as_of=request.as_of,
+        )
+        if by_cosine:
+            matches = _nearest(request, query, self._engines.index, self._calibration)
+            return [_with_copied_metadata(one) for one in matches]
+        decays = self._settings.decay if request.decay is None else request.decay
+        # Both signals together find more than that; decay reorders them once more.
+        needed = 2 * request.top_k if decays else request.top_k
+        number = max(needed, _CANDIDATES)
+        names = entity_mentions(request.text)
+        found = [
+            _gather(replace(query, scope=one), self._engines, number, needed, names, self._beside)
+            for one in request.scopes
+        ]
+        hits = _best([hit for one in found for hit in one.hits], number, len(found))
+        limit = number if decays else request.top_k
+        matches = rank(
+            request.text,
+            hits,
+            [hit for one in found for hit in one.beside],
+            [related for one in found for related in one.related],
+            judge=self._calibration.judge(request.text),
+            now=None if request.include_expired else at,
+            limit=None if request.threshold else limit,
+        )
+        matches = [one for one in matches if one.relevance >= request.threshold][:limit]
+        if decays:
+            matches = _decayed(matches, request, self._access_log, self._settings)
         return [_with_copied_metadata(one) for one in matches]
-    decays = settings.decay if request.decay is None else request.decay
-    # Both signals together find more than that; decay reorders them once more.
-    needed = 2 * request.top_k if decays else request.top_k
-    number = max(needed, _CANDIDATES)
-    names = entity_mentions(request.text)
-    found = [
-        _gather(replace(query, scope=one), index, graph, number, needed, names, beside)
-        for one in request.scopes
-    ]
-    hits = _best([hit for one in found for hit in one.hits], number, len(found))
-    limit = number if decays else request.top_k
-    matches = rank(
-        request.text,
-        hits,
-        [hit for one in found for hit in one.beside],
-        [related for one in found for related in one.related],
-        judge=calibration.judge(request.text),
-        now=None if request.include_expired else at,
-        limit=None if request.threshold else limit,
-    )
-    matches = [one for one in matches if one.relevance >= request.threshold][:limit]
-    if decays:
-        matches = _decayed(matches, request, access_log, settings)
-    return [_with_copied_metadata(one) for one in matches]
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """A step of a search: texts to embed. The other steps are calls that ask the stores."""
+
+    texts: Sequence[str]
+    purpose: Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,22 +254,21 @@ class _Gathered:
 
 def _gather(
     query: Query,
-    index: VectorIndex,
-    graph: GraphStore,
+    engines: Engines,
     number: int,
     needed: int,
     names: Sequence[str],
     beside: Executor | None,
 ) -> _Gathered:
     """Gather candidates in the scope of a query; the graph is asked only for entities' names."""
-    expand = partial(graph.expand, query.scope, names, query.as_of or query.at)
+    expand = partial(engines.graph.expand, query.scope, names, query.as_of or query.at)
     expanding = beside.submit(expand) if names and beside else None
-    hits = _candidates(query, index, number, needed)
+    hits = _candidates(query, engines.index, number, needed)
     related = expanding.result() if expanding else expand() if names else []
     turns = neighbour_turns(hits)
     found = {hit.record.id for hit in hits}
     others = [one.id for one in related if one.id not in found]
-    more = index.score(query, turns, others) if turns or others else []
+    more = engines.index.score(query, turns, others) if turns or others else []
     return _Gathered(hits, more, related)
 
 

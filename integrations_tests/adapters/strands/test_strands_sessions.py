@@ -87,14 +87,14 @@ class SessionContract:
     def test_a_page_reads_no_more_than_it_lists(self, sessions, kept, monkeypatch):
         for number in range(30):
             sessions.create_message("s", "cook", said(f"text {number}", number))
-        read, page = [], kept.checkpoints.page
+        read, page = [], kept.admin.checkpoints.page
 
         def note(*given: Any, **options: Any) -> Any:
             found = page(*given, **options)
             read.extend(one.address.id for one in found)
             return found
 
-        monkeypatch.setattr(kept.checkpoints, "page", note)
+        monkeypatch.setattr(kept.admin.checkpoints, "page", note)
         for asked in ({"limit": 4, "offset": 26}, {"offset": 26}, {"limit": 4}):
             read.clear()
             found = sessions.list_messages("s", "cook", **asked)
@@ -141,7 +141,7 @@ class SessionContract:
         sessions.delete_session("s")
 
         assert sessions.read_session("s") is sessions.read_agent("s", "cook") is None
-        assert set(kept.checkpoints.count(ALICE).values()) == {0}
+        assert set(kept.admin.checkpoints.count(ALICE).values()) == {0}
         sessions.create_session(Session(session_id="s", session_type=SessionType.AGENT))
 
     def test_sessions_of_one_name_are_apart(self, sessions, kept):

@@ -91,7 +91,7 @@ async def test_forgetting_erases_what_it_covers(storage, memory):
     assert await of_session.list() == []
     memory.forget(ALICE)
     assert await storage.list() == []
-    assert set(memory.checkpoints.count(ALICE).values()) == {0}
+    assert set(memory.admin.checkpoints.count(ALICE).values()) == {0}
     assert await CommonplaceStorage(memory, BOB).read(keys[0]) == b"bob's"
 
 
@@ -134,7 +134,10 @@ def test_an_agent_goes_on_from_its_snapshot_after_a_restart(model, tmp_path):
 
     assert "turn 0" in scripted.shown()
     with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
-        assert memory.checkpoints.count(Scope(user_id="alice", session_id="s"))["checkpoints"] == 3
+        assert (
+            memory.admin.checkpoints.count(Scope(user_id="alice", session_id="s"))["checkpoints"]
+            == 3
+        )
         session.SnapshotSessionManager("s", storage=CommonplaceStorage(memory, ALICE))
         memory.forget(Scope(user_id="alice", session_id="s"))
         assert asyncio.run(CommonplaceStorage(memory, ALICE).list()) == []
@@ -151,4 +154,4 @@ async def test_a_deleted_session_leaves_nothing(storage, memory, model):
     await manager.delete_session()
 
     assert await storage.list() == []
-    assert set(memory.checkpoints.count(ALICE).values()) == {0}
+    assert set(memory.admin.checkpoints.count(ALICE).values()) == {0}

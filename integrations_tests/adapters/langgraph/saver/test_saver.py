@@ -207,7 +207,7 @@ class SaverContract:
         for number in range(70):
             put(saver, at(), {"x": number}, name=f"{number:03}")
         asked: list[str] = []
-        engine = type(kept.checkpoints)
+        engine = type(kept.admin.checkpoints)
         for name in ("page", "states", "read"):
             real = getattr(engine, name)
 
@@ -251,7 +251,7 @@ class SaverContract:
         for name in ("1", "3"):
             address = Address(thread="other/x", namespace="", id=name)
             row = Checkpoint(address=address, body=foreign, metadata=foreign, versions={})
-            kept.checkpoints.put(row, {}, None)
+            kept.admin.checkpoints.put(row, {}, None)
         put(saver, at("t"), name="2")
 
         assert names(saver.list(None)) == names(saver.list(None, limit=1)) == ["2"]
@@ -394,8 +394,8 @@ class SaverContract:
         assert found.pending_writes == [("task", "x", "canary")]
         assert found.metadata["note"] == "canary"  # type: ignore[typeddict-item]  # of our own
         assert names(secret.list(at("secret", name="none"), filter={"note": "canary"})) == []
-        [state] = kept.checkpoints.states(
-            [kept.checkpoints.page(Selection(thread="secret"), limit=1)[0].address]
+        [state] = kept.admin.checkpoints.states(
+            [kept.admin.checkpoints.page(Selection(thread="secret"), limit=1)[0].address]
         )
         shown = [state.checkpoint.body, state.checkpoint.metadata, *state.values.values()]
         assert [one.type for one in shown if b"canary" in one.data or "+aes" not in one.type] == []

@@ -5,12 +5,10 @@ a list, and is sent the result, or the list of results; what a call raises is ra
 """
 
 import asyncio
+import operator
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:  # it loads the engines
-    from ..memory import Memory
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 Plan = Generator[Any, Any, T]
@@ -26,7 +24,7 @@ class Call:
 
 
 def call(name: str, *args: Any, **options: Any) -> Call:
-    """Make the call of a method of `Memory`; its async version has the prefix `a`."""
+    """Make the call of a method of `Memory` by its blocking name, or of `admin.NAME`."""
     return Call(name, args, options)
 
 
@@ -70,23 +68,26 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
             failure = error
 
 
-def on(memory: "Memory") -> Callable[[Any], Any]:
+def on(memory: object) -> Callable[[Any], Any]:
     """Return what performs calls on a memory; several at once are made one after the other."""
 
     def perform(step: Any) -> Any:
         if isinstance(step, list):
             return [perform(one) for one in step]
-        return getattr(memory, step.name)(*step.args, **step.options)
+        return operator.attrgetter(step.name)(memory)(*step.args, **step.options)
 
     return perform
 
 
-def aon(memory: "Memory") -> Callable[[Any], Awaitable[Any]]:
+def aon(memory: Any) -> Callable[[Any], Awaitable[Any]]:
     """Return what awaits calls on a memory; several at once are awaited together."""
 
     async def perform(step: Any) -> Any:
         if isinstance(step, list):
             return await asyncio.gather(*map(perform, step))
+        if step.name.startswith("admin."):
+            method = operator.attrgetter(step.name)(memory)
+            return await memory.admin.run(method, *step.args, **step.options)
         return await getattr(memory, f"a{step.name}")(*step.args, **step.options)
 
     return perform

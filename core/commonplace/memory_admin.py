@@ -1,0 +1,219 @@
+"""`memory.admin`: what operators and adapters need of a memory, and its users do not."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextvars import copy_context
+from datetime import timedelta
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from .errors import InvalidRecordError
+from .ingest.operations import Operations
+from .ingest.planning import Models
+from .ingest.redaction import Redaction
+from .ingest.submission import Submission
+from .ports.checkpoints import Checkpoints
+from .retrieval.pruning import RetentionLimits, records_over_limits
+from .runtime import Runtime
+from .settings import Settings
+from .types import DeadLetter, Kind, Namespace, Record, Scope, WriteResult, check_kinds
+from .validation import check_callable, check_flag, check_ids, check_name, check_namespace
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_PRUNE_SECONDS = 30.0
+
+
+class MemoryAdmin:
+    """Administration of one open memory, such as its dead letters, scopes and checkpoints.
+
+    Its methods block. On an event loop, await one with `run`:
+
+        letters = await memory.admin.run(memory.admin.dead_letters)
+
+    Every method raises `MemoryClosedError` after `close`.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        settings: Settings,
+        models: Models,
+        operations: Operations,
+        submission: Submission,
+        redaction: Redaction,
+        check_open: Callable[..., None],
+    ) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._models = models
+        self._operations = operations
+        self._submission = submission
+        self._redaction = redaction
+        self._check_open = check_open
+
+    def prune(
+        self,
+        scope: Scope,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        unused_for: timedelta | None = None,
+        kinds: Sequence[Kind] = (),
+        dry_run: bool = True,
+    ) -> Sequence[Record]:
+        """Delete the records of a scope that exceed limits, or list them.
+
+        Args:
+            scope: whose memory.
+            keep: number of records to keep, strongest first (`Settings.half_life`).
+            older_than: limit on the time since the last change.
+            unused_for: limit on the time since the last recall; with both, a record must exceed
+                both.
+            kinds: only these; empty for all.
+            dry_run: True deletes nothing.
+
+        Returns:
+            The records to delete, weakest first. Pinned ones stay until they expire.
+
+        Raises:
+            InvalidRecordError: there is no limit, or one is below zero.
+        """
+        self._check_open(scope)
+        check_kinds(kinds)
+        check_flag("dry_run", dry_run)
+        limits = RetentionLimits(keep=keep, older_than=older_than, unused_for=unused_for)
+        engines, log = self._runtime.engines, self._runtime.access_log
+        found = records_over_limits(
+            limits, scope, kinds, engines.graph, log, self._settings.half_life
+        )
+        if not dry_run:
+            make = partial(self._operations.deletions, found, scope)
+            self._submission.submit(make, wait=_PRUNE_SECONDS)
+        return found
+
+    def namespaces(self, scope: Scope) -> Sequence[Namespace]:
+        """List the namespaces of the scope's records, each once, in no order.
+
+        Superseded records count, expired ones do not.
+        """
+        self._check_open(scope)
+        return self._runtime.engines.graph.namespaces(scope)
+
+    def list_namespaces(
+        self, prefix: Sequence[str] = (), *, after: Sequence[str] = (), limit: int = 1000
+    ) -> Mapping[Namespace, Sequence[Scope]]:
+        """List the namespaces of all scopes, each once, a page at a time.
+
+        Args:
+            prefix: only this namespace and those below it; empty for all.
+            after: the last namespace of the previous page; empty for the first page.
+            limit: namespaces a page, 1..1000.
+
+        Returns:
+            The scopes of the records in each namespace, in the order of tuples of strings.
+
+        Raises:
+            InvalidRecordError: the limit is out of its range, or a namespace is no list of labels.
+        """
+        self._check_open()
+        prefix, after = check_namespace("prefix", prefix), check_namespace("after", after)
+        return self._runtime.engines.graph.list_namespaces(prefix, after=after, limit=limit)
+
+    def list_users(self, namespace: Sequence[str] = ()) -> Sequence[str]:
+        """List the ids of the users with live records in a namespace or below it, in no order.
+
+        Args:
+            namespace: empty for any.
+        """
+        self._check_open()
+        namespace = check_namespace("namespace", namespace)
+        return self._runtime.engines.graph.list_users(namespace)
+
+    def follow(self, write: WriteResult, on_failed: Callable[[Exception], None]) -> None:
+        """Call a function if a pending write fails; does not block.
+
+        Args:
+            write: the result of `add` or another write; ignored if it is not pending.
+            on_failed: called once with the error, on any thread, when the write has become a dead
+                letter or has failed several times and is retried. It must return at once.
+        """
+        self._check_open()
+        if not isinstance(write, WriteResult):
+            raise InvalidRecordError(
+                field="write", value=write, reason="must be the WriteResult of a write"
+            )
+        check_callable("on_failed", on_failed)
+        if write.pending:
+            self._runtime.worker.follow(write.operation, on_failed)
+
+    def dead_letters(self, scope: Scope | None = None) -> Sequence[DeadLetter]:
+        """Read the accepted writes that cannot be applied, oldest first.
+
+        Args:
+            scope: whose; None for everybody's.
+        """
+        self._check_open(*(() if scope is None else (scope,)))
+        return self._runtime.engines.journal.dead(scope)
+
+    def retry(self, operations: Collection[str]) -> int:
+        """Queue dead letters again; return how many were queued.
+
+        Extraction uses the chat model of this memory, if it has one.
+
+        Args:
+            operations: their ids, `DeadLetter.operation`; unknown ids are ignored.
+        """
+        self._check_open()
+        check_ids("operations", operations)
+        return self._runtime.worker.retry(operations, self._models)
+
+    def scope_of(self, record_id: str) -> Scope | None:
+        """Return the scope of a record, live or deleted; None if there never was one.
+
+        For programs that have only an id. Do not use it in an agent's tool, where the model could
+        name any id: look ids up in the user's scope.
+        """
+        self._check_open()
+        check_name("record_id", record_id)
+        return self._runtime.engines.graph.scope_of(record_id)
+
+    def list_scopes(self) -> Sequence[Scope]:
+        """List every scope that has records, live or deleted, in no order."""
+        self._check_open()
+        return self._runtime.engines.graph.list_scopes()
+
+    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a blocking call that uses this memory on one of its threads, and await it.
+
+        The call sees the context variables of the task that awaits it.
+
+        Args:
+            call: a function; its arguments follow.
+        """
+        check_callable("call", call)
+        context = copy_context()
+        self._check_open()
+        result = await self._runtime.run(lambda: context.run(call, *args, **kwargs))
+        self._submission.adopt_orphans()  # `retry` may need a model of this loop
+        return result
+
+    def redacted(self, value: T) -> T:
+        """Return JSON values with their texts redacted, as they would be stored; keys stay.
+
+        For adapters that store a value in another form. Without `redact` it is unchanged.
+
+        Args:
+            value: a text, or a list or dict of JSON values.
+
+        Raises:
+            InvalidRecordError: the function that redacts failed.
+        """
+        self._check_open()
+        redacted: T = self._redaction.values(value)
+        return redacted
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """Checkpoints of agent runs, stored next to the memories."""
+        self._check_open()
+        return self._runtime.engines.checkpoints
