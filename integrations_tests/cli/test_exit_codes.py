@@ -182,7 +182,8 @@ def test_ctrl_c_in_a_call_of_the_memory(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(commonplace.Memory, words[0], interrupt)
+        owner = commonplace.MemoryAdmin if words[0] == "retry" else commonplace.Memory
+        patch.setattr(owner, words[0], interrupt)
         stopped = run(*words)
 
     assert (stopped.exit_code, stopped.stdout) == (130, "")
