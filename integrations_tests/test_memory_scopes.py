@@ -89,10 +89,20 @@ async def test_namespaces_and_their_users_are_listed_for_operators(memory: Memor
     assert memory.admin.list_namespaces() == expected
     assert await memory.admin.run(memory.admin.list_namespaces) == expected
     after = ("all", "of 0")
-    assert [*await memory.admin.run(memory.admin.list_namespaces, ["all"], after=after, limit=1)] == [("all", "of 1")]
+    assert [
+        *await memory.admin.run(memory.admin.list_namespaces, ["all"], after=after, limit=1)
+    ] == [("all", "of 1")]
     assert memory.admin.list_namespaces(["of 1"]) == {}
-    assert memory.admin.namespaces(BOB) == await memory.admin.run(memory.admin.namespaces, BOB) == [("all", "of 1")]
-    assert sorted(memory.admin.list_users()) == sorted(memory.admin.list_users(["all"])) == ["alice", "bob"]
+    assert (
+        memory.admin.namespaces(BOB)
+        == await memory.admin.run(memory.admin.namespaces, BOB)
+        == [("all", "of 1")]
+    )
+    assert (
+        sorted(memory.admin.list_users())
+        == sorted(memory.admin.list_users(["all"]))
+        == ["alice", "bob"]
+    )
     assert await memory.admin.run(memory.admin.list_users, ("all", "of 1")) == ["bob"]
     memory.forget(BOB)
     assert memory.admin.list_users(["all"]) == ["alice"]
