@@ -36,15 +36,16 @@ def latest(
     headers: Iterable[CheckpointHeader], values: Collection[ChannelVersion]
 ) -> set[CheckpointKey]:
     """Choose what pruning keeps: the latest of each live namespace, and what those need."""
-    by_key = {one.key: one for one in headers}
+    by_key = {header.key: header for header in headers}
     newest: dict[str, CheckpointHeader] = {}
-    for one in by_key.values():
-        if one.namespace not in newest or newest[one.namespace].id < one.id:
-            newest[one.namespace] = one
+    for header in by_key.values():
+        if header.namespace not in newest or newest[header.namespace].id < header.id:
+            newest[header.namespace] = header
     kept: set[CheckpointKey] = set()
-    for one in sorted(newest.values(), key=lambda one: len(one.namespace)):  # the enclosing first
-        if one.within is None or one.within in kept or _is_unstored(one.within, newest):
-            kept |= _with_dependencies(by_key, values, [one.key])
+    enclosing_first = sorted(newest.values(), key=lambda header: len(header.namespace))
+    for header in enclosing_first:
+        if header.within is None or header.within in kept or _is_unstored(header.within, newest):
+            kept |= _with_dependencies(by_key, values, [header.key])
     return kept
 
 
@@ -52,8 +53,8 @@ def without_runs(
     headers: Iterable[CheckpointHeader], values: Collection[ChannelVersion], runs: Collection[str]
 ) -> set[CheckpointKey]:
     """Choose what deleting runs keeps: the checkpoints of other runs, and what those need."""
-    by_key = {one.key: one for one in headers}
-    wanted = [key for key, one in by_key.items() if one.run not in runs]
+    by_key = {header.key: header for header in headers}
+    wanted = [key for key, header in by_key.items() if header.run not in runs]
     return _with_dependencies(by_key, values, wanted)
 
 
@@ -62,10 +63,10 @@ def referenced(
 ) -> set[ChannelVersion]:
     """List the versions that the kept checkpoints name."""
     return {
-        (one.namespace, channel, version)
-        for one in headers
-        if one.key in kept
-        for channel, version in one.versions.items()
+        (header.namespace, channel, version)
+        for header in headers
+        if header.key in kept
+        for channel, version in header.versions.items()
     }
 
 
@@ -99,8 +100,8 @@ def _with_dependencies(
     """Add to the wanted checkpoints the earlier ones that they take channels from."""
     # A channel of changes stays one for the checkpoints of the namespace that do not say so.
     deltas: dict[str, set[str]] = {}
-    for one in by_key.values():
-        deltas.setdefault(one.namespace, set()).update(one.deltas)
+    for checkpoint in by_key.values():
+        deltas.setdefault(checkpoint.namespace, set()).update(checkpoint.deltas)
     found: set[CheckpointKey] = set()
     for key in wanted:
         header: CheckpointHeader | None = by_key[key]

@@ -49,21 +49,22 @@ def expand(
     Returns:
         As `GraphStore.expand`.
     """
-    words = {one for one in names if len(one) > 1}
+    words = {name for name in names if len(name) > 1}
     found: dict[str, Expansion] = {}
     neighbours: dict[int | str, tuple[float, Edge]] = {}
     for edge, _, other, weight in _weighted(edges_of(named), set(named), words, _FIRST_UNNAMED):
         _keep_heaviest(found, edge.records, 1, weight, ())
         if other not in named and (other not in neighbours or weight > neighbours[other][0]):
             neighbours[other] = weight, edge
-    best = sorted(neighbours, key=lambda one: (-neighbours[one][0], str(one)))[:_MAX_NEIGHBOURS]
+    heaviest = sorted(neighbours, key=lambda entity: (-neighbours[entity][0], str(entity)))
+    best = heaviest[:_MAX_NEIGHBOURS]
     if best:
-        crossed = {one: neighbours[one][1] for one in best}
+        crossed = {entity: neighbours[entity][1] for entity in best}
         second = edges_of(best)  # type: ignore[arg-type]  # they came from `edges_of`
         for edge, entity, _, weight in _weighted(second, crossed, words, _SECOND_UNNAMED):
             first_weight, via = neighbours[entity]
             _keep_heaviest(found, edge.records, 2, first_weight * weight * _SECOND, via.records)
-    order = sorted(found.values(), key=lambda one: (-one.weight, one.id))
+    order = sorted(found.values(), key=lambda record: (-record.weight, record.id))
     return order[:MAX_EXPANSIONS]
 
 

@@ -19,8 +19,8 @@ def pairs_of(key: str) -> set[str]:
 
 def spellable(names: Sequence[str]) -> list[str]:
     """Choose, in their order, the folded names that may be misspellings of an entity's name."""
-    short = [one for one in names if one.count(" ") < 2][:_MAX_MISSPELT]
-    return [one for one in short if len(pairs_of(one)) >= (3 if one.isascii() else 2)]
+    short = [name for name in names if name.count(" ") < 2][:_MAX_MISSPELT]
+    return [name for name in short if len(pairs_of(name)) >= (3 if name.isascii() else 2)]
 
 
 def nearest(name: str, candidates: Iterable[tuple[str, int, int, T]]) -> T | None:
@@ -57,4 +57,4 @@ def distinct(named: Iterable[tuple[str, str]]) -> list[Entity]:
         held = found.get(fold(name))
         if held is None or held.type == "thing":
             found[fold(name)] = Entity(name=held.name if held else name, type=kind)
-    return sorted(found.values(), key=lambda one: one.name)
+    return sorted(found.values(), key=lambda entity: entity.name)

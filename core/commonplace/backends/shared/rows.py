@@ -240,10 +240,10 @@ def visible(
     """Yield the records that the scope may see, whatever an engine has filtered already."""
     at = now()
     return (
-        one
-        for one in records
-        if scope.covers(one.scope)
-        and one.holds(
+        record
+        for record in records
+        if scope.covers(record.scope)
+        and record.holds(
             at,
             as_of=as_of,
             include_superseded=include_superseded,
@@ -254,7 +254,7 @@ def visible(
 
 def to_page(records: Iterable[Record], where: Filter | None, limit: int) -> Page:
     """Take the first `limit` records that match a filter, with a cursor if there are more."""
-    matching = (one for one in records if where is None or where.matches(one))
+    matching = (record for record in records if where is None or where.matches(record))
     page = tuple(itertools.islice(matching, limit + 1))
     if len(page) <= limit:
         return Page(records=page, cursor=None)

@@ -117,7 +117,7 @@ def _multiply(tokens: Tokens, query: NDArray[np.float32]) -> NDArray[np.float32]
 def best_of_each(asked: Tokens, records: Sequence[bytes]) -> list[tuple[float, ...]]:
     """Find the same for records with their own tokens; empty for one without."""
     size = asked.shape[1]
-    counts = np.array([len(one) // size for one in records], np.intp)
+    counts = np.array([len(raw) // size for raw in records], np.intp)
     tokens = np.frombuffer(b"".join(records), np.int8).reshape(-1, size)
     return to_late(best_cosines(asked, tokens, np.cumsum(counts) - counts, counts))
 

@@ -116,7 +116,7 @@ def assert_all(
     at = rows.to_micros(record.updated_at)
     before = relation_ids_of(connection, record.id)
     owner = record.scope.owner
-    after = {put_relation(connection, owner, one, at): one for one in asserted}
+    after = {put_relation(connection, owner, relation, at): relation for relation in asserted}
     if not before and not after:
         return []
     slots = _slots(connection, before | after.keys())
@@ -124,14 +124,14 @@ def assert_all(
     connection.executemany(
         "UPDATE support SET expired_at = ? WHERE relation = ? AND record = ?"
         " AND expired_at IS NULL",
-        [(at, one, record.id) for one in dropped],
+        [(at, id_, record.id) for id_ in dropped],
     )
     connection.executemany(
         "INSERT INTO support VALUES (?, ?, ?, ?, NULL) ON CONFLICT DO UPDATE"
         " SET single = excluded.single, valid_to = excluded.valid_to, expired_at = NULL",
         [
-            (id_, record.id, bool(one.single_valued), rows.to_micros(one.valid_to))
-            for id_, one in after.items()
+            (id_, record.id, bool(relation.single_valued), rows.to_micros(relation.valid_to))
+            for id_, relation in after.items()
         ],
     )
     return _resolve(connection, before | after.keys(), slots, by=record.id)
@@ -146,20 +146,20 @@ def unstated(
     same: it was told again. What begins after the record expires is left out.
     """
     asserted = [_Asserted(*row) for row in connection.execute(_ASSERTED, (record.id,))]
-    for one in stated:
-        name = (fold(one.subject), one.key, fold(one.object))
-        begins, ends = rows.to_beginning(one.valid_from), rows.to_micros(one.valid_to)
-        same = [known for known in asserted if known.name == name and known.covers(one, begins)]
+    for relation in stated:
+        name = (fold(relation.subject), relation.key, fold(relation.object))
+        begins, ends = rows.to_beginning(relation.valid_from), rows.to_micros(relation.valid_to)
+        same = [one for one in asserted if one.name == name and one.covers(relation, begins)]
         same.sort(key=lambda known: known.begins != begins)
         if any(ends in (None, known.ends) for known in same):
             continue
         if same:
-            yield replace(one, valid_from=rows.from_beginning(same[0].begins))
+            yield replace(relation, valid_from=rows.from_beginning(same[0].begins))
         elif record.expires_at is None:
-            yield one
-        elif one.valid_from is None or one.valid_from < record.expires_at:
-            until = min(one.valid_to or record.expires_at, record.expires_at)
-            yield replace(one, valid_to=until)
+            yield relation
+        elif relation.valid_from is None or relation.valid_from < record.expires_at:
+            until = min(relation.valid_to or record.expires_at, record.expires_at)
+            yield replace(relation, valid_to=until)
 
 
 def end_all(connection: Connection, record: Record) -> list[Record]:
@@ -204,8 +204,8 @@ def retract_all(connection: Connection, record: str) -> list[Record]:
 def competing_records(connection: Connection, record: str) -> list[Record]:
     """Read the other records that assert a value of the single-valued relations of this one."""
     slots = _slots(connection, relation_ids_of(connection, record))
-    found = {one for slot in slots for _, ids in _assertions(connection, slot) for one in ids}
-    return [one for id_ in sorted(found - {record}) if (one := _read_live(connection, id_))]
+    found = {id_ for slot in slots for _, ids in _assertions(connection, slot) for id_ in ids}
+    return _read_live(connection, sorted(found - {record}))
 
 
 def asserting_records(connection: Connection, scope: Scope) -> list[Record]:
@@ -218,7 +218,7 @@ def asserting_records(connection: Connection, scope: Scope) -> list[Record]:
     )
     values = [scope.user_id, *([scope.agent_id] if agent else [])]
     found = connection.execute(sql, values).fetchall()
-    return [one for (id_,) in sorted(found) if (one := _read_live(connection, id_))]
+    return _read_live(connection, sorted(id_ for (id_,) in found))
 
 
 def erase(
@@ -244,25 +244,18 @@ def relation_ids_of(connection: Connection, record: str) -> set[int]:
     return {id_ for (id_,) in connection.execute(sql, (record,))}
 
 
-def put_relation(connection: Connection, owner: Scope, one: Relation, at: int) -> int:
+def put_relation(connection: Connection, owner: Scope, relation: Relation, at: int) -> int:
     """Find a relation, or make it with the creation time `at`; return its id."""
-    subject = put_entity(connection, owner, one.subject, one.subject_type)
-    object_ = put_entity(connection, owner, one.object, one.object_type)
+    subject = put_entity(connection, owner, relation.subject, relation.subject_type)
+    object_ = put_entity(connection, owner, relation.object, relation.object_type)
     (id_,) = connection.execute(
         "INSERT INTO relation (user_id, agent_id, session_id, subject, key, object, predicate,"
         " valid_from, single, conflict, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, ?)"
         " ON CONFLICT (subject, key, object, valid_from) DO UPDATE SET key = excluded.key"
         " RETURNING id",
         (
-            owner.user_id,
-            owner.agent_id,
-            owner.session_id,
-            subject,
-            one.key,
-            object_,
-            one.predicate,
-            rows.to_beginning(one.valid_from),
-            at,
+            *(owner.user_id, owner.agent_id, owner.session_id, subject, relation.key, object_),
+            *(relation.predicate, rows.to_beginning(relation.valid_from), at),
         ),
     ).fetchone()
     return int(id_)
@@ -305,11 +298,10 @@ def drop_unsupported(connection: Connection, relations: Collection[int]) -> tupl
 
 
 def _drop_unused(connection: Connection, entities: Iterable[int]) -> int:
-    chosen = json.dumps(sorted(set(entities)))
     dropped = connection.execute(
         f"DELETE FROM entity WHERE id IN (SELECT value FROM json_each(?)) AND NOT ({_USED})"
         " RETURNING id",
-        (chosen,),
+        (json.dumps(sorted(set(entities))),),
     ).fetchall()
     connection.executemany("DELETE FROM pair WHERE entity = ?", dropped)
     return len(dropped)
@@ -317,7 +309,7 @@ def _drop_unused(connection: Connection, entities: Iterable[int]) -> int:
 
 def _slots(connection: Connection, relations: Collection[int]) -> set[Slot]:
     sql = "SELECT subject, key FROM relation WHERE id = ? AND single"
-    found = (connection.execute(sql, (one,)).fetchone() for one in relations)
+    found = (connection.execute(sql, (id_,)).fetchone() for id_ in relations)
     return {(subject, key) for subject, key in filter(None, found)}
 
 
@@ -340,7 +332,7 @@ def _resolve(
         " WHERE relation = id AND expired_at IS NULL), single), expired_at = CASE WHEN EXISTS"
         " (SELECT 1 FROM support WHERE relation = id AND expired_at IS NULL) THEN NULL"
         " ELSE (SELECT max(expired_at) FROM support WHERE relation = id) END WHERE id = ?",
-        [(one,) for one in relations],
+        [(id_,) for id_ in relations],
     )
     slots = {*slots, *_slots(connection, relations)}
     if not slots:
@@ -361,8 +353,8 @@ def _resolve(
                 (span.ends, bool(span.conflicts), *slot, assertion.value, assertion.begins),
             )
             affected |= dict.fromkeys(records)
-    changed = [one for one in affected if _update_record(connection, one) and one != by]
-    return [one for id_ in changed if (one := _read_live(connection, id_))]
+    changed = [id_ for id_ in affected if _update_record(connection, id_) and id_ != by]
+    return _read_live(connection, changed)
 
 
 def _assertions(connection: Connection, slot: Slot) -> list[tuple[Assertion, list[str]]]:
@@ -398,6 +390,7 @@ def _update_record(connection: Connection, record: str) -> bool:
     return changed.rowcount > 0
 
 
-def _read_live(connection: Connection, record: str) -> Record | None:
-    row = connection.execute(_LIVE, (record,)).fetchone()
-    return rows.to_record(row) if row else None
+def _read_live(connection: Connection, ids: Iterable[str]) -> list[Record]:
+    """Read the live records with these ids, in their order."""
+    found = (connection.execute(_LIVE, (id_,)).fetchone() for id_ in ids)
+    return [rows.to_record(row) for row in found if row]

@@ -663,23 +663,23 @@ def _check_not_inherited(path: str) -> None:
 
 
 def _before_fork() -> None:
-    for one in list(_open_files):
-        one.pause()
+    for file in list(_open_files):
+        file.pause()
 
 
 def _after_fork_in_parent() -> None:
-    for one in list(_open_files):
+    for file in list(_open_files):
         with contextlib.suppress(CommonplaceError):  # its next write fails, too
-            one.resume()
+            file.resume()
 
 
 def _after_fork_in_child() -> None:
-    for one in list(_open_files):
-        one._writer_lock, one._state = threading.Lock(), threading.Condition()  # noqa: SLF001
-        if not one._paused:  # noqa: SLF001 -- this module's own
+    for file in list(_open_files):
+        file._writer_lock, file._state = threading.Lock(), threading.Condition()  # noqa: SLF001
+        if not file._paused:  # noqa: SLF001 -- this module's own
             # To close a connection here could move its parent's log into the file.
-            _inherited.append((one._writer, one._idle))  # noqa: SLF001
-            _inherited_paths.add(os.path.realpath(one.path))
+            _inherited.append((file._writer, file._idle))  # noqa: SLF001
+            _inherited_paths.add(os.path.realpath(file.path))
     _open_files.clear()
 
 

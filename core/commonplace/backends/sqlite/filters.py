@@ -49,7 +49,7 @@ def _compile(where: Filter, prefix: str, *, wide: bool) -> Condition:
         return f"instr({prefix}namespace, ?) = 1", [rows.to_json(where.namespace)[:-1]]
     if isinstance(where, Group):
         negates = where.combine == "NOT"
-        parts = [_compile(one, prefix, wide=wide != negates) for one in where.parts]
+        parts = [_compile(part, prefix, wide=wide != negates) for part in where.parts]
         sql, values = _combined(parts, is_and=where.combine == "AND")
         if negates:
             sql = {"0": "1", "1": "0"}.get(sql, f"NOT ({sql})")
@@ -62,10 +62,10 @@ def _combined(parts: Sequence[Condition], *, is_and: bool) -> Condition:
     neutral, decisive = ("1", "0") if is_and else ("0", "1")
     if any(sql == decisive for sql, _ in parts):
         return decisive, []
-    kept = [one for one in parts if one[0] != neutral]
+    kept = [part for part in parts if part[0] != neutral]
     if not kept:
         return neutral, []
-    sql = (" AND " if is_and else " OR ").join(f"({one})" for one, _ in kept)
+    sql = (" AND " if is_and else " OR ").join(f"({part})" for part, _ in kept)
     return sql, [value for _, values in kept for value in values]
 
 
@@ -115,11 +115,11 @@ def _metadata(where: Where, prefix: str, *, wide: bool) -> Condition | None:
 
 def _any(where: Where, compare: Callable[[str, Scalar], Condition | None]) -> Condition | None:
     operator = "eq" if where.operator == "in" else where.operator
-    parts = [compare(operator, one) for one in where.values]
-    known = [one for one in parts if one is not None]
+    parts = [compare(operator, value) for value in where.values]
+    known = [condition for condition in parts if condition is not None]
     if not known or len(known) < len(parts):
         return None
-    sql = " OR ".join(f"({one})" for one, _ in known)
+    sql = " OR ".join(f"({condition})" for condition, _ in known)
     return sql, [value for _, values in known for value in values]
 
 

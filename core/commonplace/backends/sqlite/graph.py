@@ -68,7 +68,7 @@ _OF_ENTITIES = (
     " WHERE object IN (SELECT value FROM json_each(?)))"
 )
 _SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
-_COLUMNS = ", ".join(f"r.{one}" for one in rows.RecordColumns._fields)
+_COLUMNS = ", ".join(f"r.{column}" for column in rows.RecordColumns._fields)
 _KEEP_LAST_20 = (
     "DELETE FROM recall WHERE record = ? AND at <="
     " (SELECT at FROM recall WHERE record = ? ORDER BY at DESC LIMIT 1 OFFSET 20)"
@@ -86,7 +86,7 @@ class SqliteGraph:
         """Apply changes in one transaction, in order; one outcome each."""
         if not changes:
             return []
-        return self._handle.write(lambda c: [records.apply(c, one) for one in changes])
+        return self._handle.write(lambda c: [records.apply(c, change) for change in changes])
 
     def get(
         self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
@@ -215,11 +215,11 @@ class SqliteGraph:
         moment = rows.to_micros(at)
 
         def write(connection: Connection) -> None:
-            for one in ids:
-                row = records.read(connection, one)
+            for id_ in ids:
+                row = records.read(connection, id_)
                 if row and row.live and scope.covers(rows.scope_of(row)):
-                    connection.execute("INSERT OR IGNORE INTO recall VALUES (?, ?)", (one, moment))
-                    connection.execute(_KEEP_LAST_20, (one, one))
+                    connection.execute("INSERT OR IGNORE INTO recall VALUES (?, ?)", (id_, moment))
+                    connection.execute(_KEEP_LAST_20, (id_, id_))
 
         self._handle.write(write)
 
@@ -233,8 +233,8 @@ class SqliteGraph:
         )
         found: dict[str, list[datetime]] = {}
         with self._handle.read() as connection:
-            for one, at in connection.execute(sql, (json.dumps(list(ids)), *values)):
-                found.setdefault(one, []).append(rows.from_micros(at))
+            for id_, at in connection.execute(sql, (json.dumps(list(ids)), *values)):
+                found.setdefault(id_, []).append(rows.from_micros(at))
         return found
 
     def erase(self, scope: Scope, version: int) -> Erased:
@@ -506,7 +506,7 @@ def _similar(connection: Connection, scope: Scope, names: Sequence[str]) -> set[
         nearest(name, connection.execute(sql, (scope.partition, pairs, *values)))
         for name, pairs in asked.items()
     }
-    return {one for one in found if one is not None}
+    return {entity for entity in found if entity is not None}
 
 
 def _with_aliases(connection: Connection, scope: Scope, named: set[int]) -> set[int]:

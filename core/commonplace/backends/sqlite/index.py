@@ -213,7 +213,7 @@ class SqliteIndex:
             return
 
         def write(connection: Connection) -> None:
-            stored = self._stored(connection, [one.id for one in records])
+            stored = self._stored(connection, [record.id for record in records])
             changes = _Changes(connection, self._table)
             written = []
             for record in records:
@@ -234,17 +234,17 @@ class SqliteIndex:
         """Read the vectors of these records, where they are stored with the same text."""
         if not records:
             return {}
-        asked = {one.id: one for one in records}
+        asked = {record.id: record for record in records}
         sql = f"SELECT record, digest, vector, tokens FROM {self._table} WHERE record IN ({_IDS})"
         with self._handle.read() as connection:
             found = connection.execute(sql, (json.dumps(list(asked)),)).fetchall()
         return {
-            one: TokenEmbedding(
+            id_: TokenEmbedding(
                 vector=np.frombuffer(vector, "<f4").tolist(),
                 tokens=tokens if self._token_dimensions else b"",
             )
-            for one, digest, vector, tokens in found
-            if digest == _digest(asked[one])
+            for id_, digest, vector, tokens in found
+            if digest == _digest(asked[id_])
         }
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
@@ -307,8 +307,8 @@ class SqliteIndex:
 
     def _put_records(self, connection: Connection, written: Sequence[Record]) -> None:
         if self._keeps_records:
-            for one in written:
-                records.write(connection, one)
+            for record in written:
+                records.write(connection, record)
 
     def _remove(
         self, source: str, given: Sequence[Any], scope: Scope | None, version: int | None
@@ -535,7 +535,7 @@ def parse_meta(key: str, value: str) -> tuple[int, dict[str, str]] | None:
         return None
     try:
         meta = json.loads(value)
-        is_sound = all(isinstance(one, str) for one in meta.values())
+        is_sound = all(isinstance(text, str) for text in meta.values())
         is_sound = is_sound and 0 < int(meta["dimensions"]) <= _MOST_DIMENSIONS
     except (ValueError, AttributeError, KeyError):
         return None
@@ -553,7 +553,7 @@ def _create(
     key, table = _meta_key(generation), table_name(generation)
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     create_tables(connection, _SCHEMA.format(point=table))
-    if "tokens" not in [one[1] for one in connection.execute(f"PRAGMA table_info({table})")]:
+    if "tokens" not in [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]:
         connection.execute(f"ALTER TABLE {table} ADD COLUMN tokens BLOB NOT NULL DEFAULT x''")
     made = wanted
     if row is None:  # points of an unknown embedder, in a damaged file, cannot be used
@@ -577,7 +577,7 @@ def _digest(record: Record) -> int:
 
 
 def _until(record: Record) -> int | None:
-    ends = [rows.to_micros(one) for one in (record.expires_at, record.valid_to) if one is not None]
+    ends = [rows.to_micros(at) for at in (record.expires_at, record.valid_to) if at is not None]
     return min(ends, default=None)
 
 

@@ -114,7 +114,7 @@ def _check(path: Path) -> list[str]:
 def _messages(connection: Connection, pragma: str) -> list[str]:
     with contextlib.closing(connection):
         found = [str(row[0]) for row in connection.execute(f"PRAGMA {pragma}")]
-    return [] if found == ["ok"] else [line for one in found for line in one.splitlines()]
+    return [] if found == ["ok"] else [line for message in found for line in message.splitlines()]
 
 
 def _connect(path: Path, options: str) -> Connection:

@@ -155,18 +155,18 @@ class PointSelection(NamedTuple):
 
 def join(parts: Sequence[Candidates], terms: Terms) -> Candidates:
     """Join candidates of several blocks of points; their rows are numbered anew."""
-    starts = np.cumsum([0, *(len(one.rows) for one in parts)])
+    starts = np.cumsum([0, *(len(part.rows) for part in parts)])
     found = [
-        one.occurrences._replace(places=one.occurrences.places + start)
-        for one, start in zip(parts, starts, strict=False)
+        part.occurrences._replace(places=part.occurrences.places + start)
+        for part, start in zip(parts, starts, strict=False)
     ]
     return Candidates(
-        ids=[one.ids[row] for one in parts for row in one.rows.tolist()],
+        ids=[part.ids[row] for part in parts for row in part.rows.tolist()],
         rows=np.arange(starts[-1]),
-        words=_joined([one.words for one in parts], "i4"),
-        dense=_joined([one.dense for one in parts], "f8"),
-        number=sum(one.number for one in parts),
-        frequencies=sum((one.frequencies for one in parts), np.zeros(len(terms.indices), np.intp)),
+        words=_joined([part.words for part in parts], "i4"),
+        dense=_joined([part.dense for part in parts], "f8"),
+        number=sum(part.number for part in parts),
+        frequencies=sum((p.frequencies for p in parts), np.zeros(len(terms.indices), np.intp)),
         occurrences=_concatenated(_NONE_FOUND, *found),
     )
 
@@ -238,7 +238,7 @@ class Points:
         size = self._tokens.shape[1]
         if not size:
             return {"token": 0, "tokens": 0}
-        lengths = np.array([len(one) for one in loaded])
+        lengths = np.array([len(raw) for raw in loaded])
         if (lengths % size).any():  # those of the rows after it would be shifted
             raise InvalidVectorError(reason="has a damaged token", expected=size, got=0)
         added = to_tokens(b"".join(loaded), size)
@@ -275,15 +275,16 @@ class Points:
         made._token_number = len(made._tokens)
         made._columns["token"] = np.cumsum(counts, dtype="i8") - counts
         made._ids = [self._ids[row] for row in kept.tolist()]
-        made._row_of = {one: row for row, one in enumerate(made._ids)}
+        made._row_of = {id_: row for row, id_ in enumerate(made._ids)}
         for turn, rows in self._turns.items():
             if left := [row for row in moved[rows].tolist() if row >= 0]:
                 made._turns[turn] = left
         made._codes = self._codes
         made._postings = self._postings.renumbered(moved)
         records = self.records.copy()  # as another thread may add or drop some
-        kept_records = {int(moved[row]): one for row, one in records.items() if moved[row] >= 0}
-        made.keep_records(kept_records)
+        made.keep_records(
+            {int(moved[row]): record for row, record in records.items() if moved[row] >= 0}
+        )
         return made
 
     def select(self, query: Query, wanted: Wanted | None) -> PointSelection:
@@ -320,7 +321,7 @@ class Points:
     def keep_records(self, records: dict[int, Record]) -> None:
         """Keep decoded records by row, for later searches."""
         self._record_bytes += sum(
-            _size(one) for row, one in records.items() if row not in self.records
+            _size(record) for row, record in records.items() if row not in self.records
         )
         self.records |= records
 
@@ -331,7 +332,7 @@ class Points:
 
     def _mask(self, wanted: Wanted) -> Mask:
         rows = {row for turn in wanted.turns for row in self._turns.get(turn, ())}
-        rows |= {self._row_of[one] for one in wanted.ids if one in self._row_of}
+        rows |= {self._row_of[id_] for id_ in wanted.ids if id_ in self._row_of}
         mask: Mask = np.zeros(self.size, np.bool_)
         mask[list(rows)] = True
         return mask
@@ -368,7 +369,7 @@ class _Postings:
 
     def add(self, start: int, terms: Sequence[bytes], weights: Sequence[bytes]) -> None:
         """Add the terms of successive rows from `start` on."""
-        lengths = [len(one) // 4 for one in terms]
+        lengths = [len(raw) // 4 for raw in terms]
         new = Occurrences(
             np.frombuffer(b"".join(terms), "<u4"),
             np.repeat(np.arange(start, start + len(terms)), lengths),
@@ -407,9 +408,9 @@ _NOTHING = Occurrences(np.zeros(0, np.uint32), np.zeros(0, np.intp), np.zeros(0,
 
 def _concatenated(*parts: Occurrences) -> Occurrences:
     return Occurrences(
-        np.concatenate([one.terms for one in parts]),
-        np.concatenate([one.places for one in parts]),
-        np.concatenate([one.weights for one in parts]),
+        np.concatenate([part.terms for part in parts]),
+        np.concatenate([part.places for part in parts]),
+        np.concatenate([part.weights for part in parts]),
     )
 
 
@@ -425,8 +426,8 @@ def _find(postings: Occurrences, asked: NDArray[np.uint32]) -> tuple[Occurrences
     slices = [slice(*ends_) for ends_ in zip(starts.tolist(), ends.tolist(), strict=True)]
     found = Occurrences(
         np.repeat(np.arange(len(asked)), ends - starts),
-        np.concatenate([_NONE_FOUND.places, *(postings.places[one] for one in slices)]),
-        np.concatenate([_NONE_FOUND.weights, *(postings.weights[one] for one in slices)]),
+        np.concatenate([_NONE_FOUND.places, *(postings.places[part] for part in slices)]),
+        np.concatenate([_NONE_FOUND.weights, *(postings.weights[part] for part in slices)]),
     )
     return found, ends - starts
 
@@ -443,7 +444,7 @@ def _json_size(value: object) -> int:
     if isinstance(value, str):
         return 2 * len(value)
     if isinstance(value, Mapping):
-        return sum(100 + 2 * len(key) + _json_size(one) for key, one in value.items())
+        return sum(100 + 2 * len(key) + _json_size(item) for key, item in value.items())
     return 50 * len(value) + sum(map(_json_size, value)) if isinstance(value, list | tuple) else 0
 
 
@@ -534,7 +535,7 @@ class PointCache:
                 candidates = selection.score(vector)
             else:
                 blocks = self._blocks(connection, partition.key)
-                parts = [one.select(query, wanted).score(vector) for one in blocks]
+                parts = [block.select(query, wanted).score(vector) for block in blocks]
                 candidates = join(parts, query.terms)
             yield Reading(connection, candidates, points)
         self._account(partition)

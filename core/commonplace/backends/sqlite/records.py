@@ -32,7 +32,7 @@ COLUMNS = ", ".join(RecordColumns._fields)
 _MARKS = ", ".join("?" * (len(RecordColumns._fields) + 1))
 _PUT = (
     f"INSERT INTO record ({COLUMNS}, tags) VALUES ({_MARKS}) ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{one} = excluded.{one}" for one in (*RecordColumns._fields[1:], "tags"))
+    + ", ".join(f"{column} = excluded.{column}" for column in (*RecordColumns._fields[1:], "tags"))
 )
 _GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _GET_MANY = f"SELECT {COLUMNS} FROM record WHERE id IN (SELECT value FROM json_each(?))"
@@ -57,12 +57,12 @@ def read(connection: Connection, record_id: object) -> RecordColumns | None:
 def read_many(connection: Connection, ids: Sequence[str]) -> Iterator[RecordColumns]:
     """Read the rows of records or tombstones, in the order of the ids, leaving out others."""
     if len(ids) < _MANY:
-        found = (read(connection, one) for one in ids)
+        found = (read(connection, id_) for id_ in ids)
         return (row for row in found if row)
     # A lone surrogate is in no id, and ASCII is what JSON makes of one.
     rows_ = map(RecordColumns._make, connection.execute(_GET_MANY, (json.dumps(list(ids)),)))
     by_id = {row.id: row for row in rows_}
-    return (by_id[one] for one in ids if one in by_id)
+    return (by_id[id_] for id_ in ids if id_ in by_id)
 
 
 def write(connection: Connection, record: Record, *, live: bool = True) -> RecordColumns:
@@ -185,7 +185,7 @@ def fence(connection: Connection, key: str, version: int) -> None:
 
 def is_erased(connection: Connection, scope: Scope, version: int) -> bool:
     """Check whether an erasure refuses a change of this version."""
-    keys = [one.key for one in scope.covering()]
+    keys = [covering.key for covering in scope.covering()]
     sql = f"SELECT 1 FROM erasure WHERE key IN ({', '.join('?' * len(keys))}) AND version >= ?"
     return connection.execute(sql, (*keys, version)).fetchone() is not None
 

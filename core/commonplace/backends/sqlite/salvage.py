@@ -42,7 +42,7 @@ _DERIVED = {"tally", "namespace"}  # triggers fill the one, and records the othe
 # What is dropped where something was lost, in this order: rows of a table whose column is not among
 # these. Nothing could erase them, or they would belong to whatever is given the lost id next.
 _RECORDS, _RELATIONS, _ENTITIES, _THREADS = (
-    f"SELECT id FROM {one}" for one in ("record", "relation", "entity", "thread")
+    f"SELECT id FROM {table}" for table in ("record", "relation", "entity", "thread")
 )
 _NEEDS = (
     ("version", "record", _RECORDS),
@@ -155,7 +155,7 @@ def _make_tables(path: Path, generations: Mapping[int, dict[str, str]]) -> dict[
             size = int(meta["dimensions"])
             made = index.SqliteIndex(connection, dimensions=size, meta=meta, generation=number)
             engines.callback(made.close)
-    return {index.table_name(one): int(meta["dimensions"]) for one, meta in generations.items()}
+    return {index.table_name(n): int(meta["dimensions"]) for n, meta in generations.items()}
 
 
 _MAGIC = b"SQLite format 3\x00"
@@ -372,7 +372,7 @@ class _TableCopy:
 
     def _both_ways(self, where: str, values: Sequence[object]) -> Generator[Row, None, bool]:
         forwards = ", ".join(self._key)
-        backwards = ", ".join(f"{one} DESC" for one in self._key)
+        backwards = ", ".join(f"{column} DESC" for column in self._key)
         is_broken = yield from self._read(f"{where} ORDER BY {forwards}", values)
         if is_broken:
             yield from self._read(f"{where} ORDER BY {backwards}", values)
@@ -413,15 +413,15 @@ def _split(low: int, high: int) -> list[tuple[int, int]]:
     """Split a range at places that come closer to each other towards its ends."""
     half = (high - low) // 2
     steps = [2**n for n in range(half.bit_length())]
-    edges = [low, *sorted({low + one for one in steps} | {high - one for one in steps}), high]
+    edges = [low, *sorted({low + step for step in steps} | {high - step for step in steps}), high]
     return list(itertools.pairwise(edges)) if steps else []
 
 
 def _is_sound(table: str, row: Mapping[str, Any], dimensions: int | None) -> bool:
     """Tell whether the engines can read a row: a damaged one would make every listing fail."""
     try:
-        if all(one in row for one in _IDS) and any(row[one] is not None for one in _IDS):
-            rows.to_scope(*(row[one] for one in _IDS))
+        if all(name in row for name in _IDS) and any(row[name] is not None for name in _IDS):
+            rows.to_scope(*(row[name] for name in _IDS))
         for name, value in row.items():
             if isinstance(value, str):
                 value.encode()
@@ -457,7 +457,7 @@ def _is_sound_point(row: Mapping[str, Any], dimensions: int) -> bool:
         return False
     terms, weights = np.frombuffer(row["terms"], "<u4"), np.frombuffer(row["weights"], "<f4")
     return (
-        row["partition"] == rows.to_scope(*(row[one] for one in _IDS)).partition
+        row["partition"] == rows.to_scope(*(row[name] for name in _IDS)).partition
         and 0 <= row["words"] < 2**31
         and bool((terms[1:] > terms[:-1]).all())
         and bool(((weights > 0) & (weights < _MOST_WEIGHT)).all())
@@ -482,8 +482,8 @@ def _drop_orphans(
 ) -> Counter[str]:
     """Drop rows that lack what they need, if something was lost; count them by table."""
     dropped: Counter[str] = Counter()
-    if not all(one.complete for one in found.values()):
-        for table, column, ids in (*_NEEDS, *((one, "record", _RECORDS) for one in points)):
+    if not all(salvaged.complete for salvaged in found.values()):
+        for table, column, ids in (*_NEEDS, *((table, "record", _RECORDS) for table in points)):
             if table in found:
                 sql = f"DELETE FROM {table} WHERE {column} NOT IN ({ids})"
                 dropped[table] += new.execute(sql).rowcount

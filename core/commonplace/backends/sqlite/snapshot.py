@@ -96,17 +96,17 @@ def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow
         yield SessionRow(scope=rows.to_scope(*ids), next=next_position)
     for *ids, name, kind in connection.execute(_ENTITIES, (user,)):
         yield EntityRow(owner=rows.to_scope(*ids), entity=Entity(name=name, type=kind))
-    for row in (AssertionColumns(*one) for one in connection.execute(_RELATIONS, (user,))):
+    for row in map(AssertionColumns._make, connection.execute(_RELATIONS, (user,))):
         owner = rows.to_scope(row.user_id, row.agent_id, row.session_id)
         yield RelationRow(owner=owner, relation=_to_relation(row))
-    for record in (rows.RecordColumns(*one) for one in connection.execute(_RECORDS, (user,))):
+    for record in map(rows.RecordColumns._make, connection.execute(_RECORDS, (user,))):
         asserted = connection.execute(_ASSERTIONS, (record.id,))
         accesses = connection.execute(_ACCESSES, (record.id,))
         yield RecordRow(
             record=rows.to_record(record),
             live=bool(record.live),
             versions=tuple(versions(connection, record.id)),
-            states=tuple(_to_relation(AssertionColumns(*one)) for one in asserted),
+            states=tuple(map(_to_relation, map(AssertionColumns._make, asserted))),
             recalls=tuple(rows.from_micros(at) for (at,) in accesses),
         )
 
@@ -131,43 +131,43 @@ def _to_relation(row: AssertionColumns) -> Relation:
 
 def load(connection: Connection, snapshot: Sequence[SnapshotRow]) -> None:
     """Load the snapshot of another store; what is newer here stays."""
-    for one in snapshot:
-        match one:
-            case FenceRow():
-                records.fence(connection, one.key, one.version)
-            case SessionRow():
+    for row in snapshot:
+        match row:
+            case FenceRow(key=key, version=version):
+                records.fence(connection, key, version)
+            case SessionRow(scope=scope):
                 sql = (
                     "INSERT INTO session VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
                     " SET next = max(next, excluded.next)"
                 )
-                ids = (one.scope.user_id, one.scope.agent_id, one.scope.session_id)
-                connection.execute(sql, (one.scope.key, *ids, one.next))
-            case EntityRow():
-                assertions.put_entity(connection, one.owner, one.entity.name, one.entity.type)
+                ids = (scope.user_id, scope.agent_id, scope.session_id)
+                connection.execute(sql, (scope.key, *ids, row.next))
+            case EntityRow(entity=entity):
+                assertions.put_entity(connection, row.owner, entity.name, entity.type)
             case RelationRow():
-                _load_relation(connection, one.owner, one.relation)
+                _load_relation(connection, row.owner, row.relation)
             case RecordRow():
-                _load_record(connection, one)
+                _load_record(connection, row)
 
 
-def _load_relation(connection: Connection, owner: Scope, one: Relation) -> None:
-    created = rows.to_micros(one.created_at) or 0
+def _load_relation(connection: Connection, owner: Scope, relation: Relation) -> None:
+    created = rows.to_micros(relation.created_at) or 0
     connection.execute(
         "UPDATE relation SET valid_to = ?, single = ?, conflict = ?, created_at = ?, expired_at = ?"
         " WHERE id = ?",
         (
-            rows.to_micros(one.valid_to),
-            bool(one.single_valued),
-            one.conflict,
+            rows.to_micros(relation.valid_to),
+            bool(relation.single_valued),
+            relation.conflict,
             created,
-            rows.to_micros(one.expired_at),
-            assertions.put_relation(connection, owner, one, created),
+            rows.to_micros(relation.expired_at),
+            assertions.put_relation(connection, owner, relation, created),
         ),
     )
 
 
-def _load_record(connection: Connection, one: RecordRow) -> None:
-    record = one.record
+def _load_record(connection: Connection, row: RecordRow) -> None:
+    record = row.record
     held = records.read(connection, record.id)
     if held and record.scope != rows.scope_of(held):
         return
@@ -176,7 +176,7 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
     if records.is_erased(connection, record.scope, record.version):
         return
     before = rows.to_record(held) if held and held.live else None
-    records.put(connection, before, record, live=one.live)
+    records.put(connection, before, record, live=row.live)
     connection.executemany(
         "INSERT OR IGNORE INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -184,26 +184,28 @@ def _load_record(connection: Connection, one: RecordRow) -> None:
                 *(v.record_id, v.version, v.event, v.text, v.previous),
                 *(rows.to_json(v.metadata), rows.to_micros(v.at)),
             )
-            for v in one.versions
+            for v in row.versions
         ],
     )
     connection.execute("DELETE FROM recall WHERE record = ?", (record.id,))
     connection.executemany(
         "INSERT OR IGNORE INTO recall VALUES (?, ?)",
-        [(record.id, rows.to_micros(at)) for at in one.recalls],
+        [(record.id, rows.to_micros(at)) for at in row.recalls],
     )
     former = assertions.relation_ids_of(connection, record.id)
     connection.execute("DELETE FROM support WHERE record = ?", (record.id,))
     owner = record.scope.owner
-    asserted = {assertions.put_relation(connection, owner, each, 0): each for each in one.states}
+    asserted = {
+        assertions.put_relation(connection, owner, relation, 0): relation for relation in row.states
+    }
     connection.executemany(
         "INSERT INTO support VALUES (?, ?, ?, ?, ?)",
         [
             (
-                *(relation_id, record.id, bool(each.single_valued)),
-                *(rows.to_micros(each.valid_to), rows.to_micros(each.expired_at)),
+                *(id_, record.id, bool(relation.single_valued)),
+                *(rows.to_micros(relation.valid_to), rows.to_micros(relation.expired_at)),
             )
-            for relation_id, each in asserted.items()
+            for id_, relation in asserted.items()
         ],
     )
     assertions.drop_unsupported(connection, former - asserted.keys())
