@@ -25,7 +25,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))
 from engines import find as find_place
 
-from commonplace import Fact, Memory, Relation, Scope, model
+from commonplace import Fact, Memory, Relation, Scope, types
 from commonplace.backends.sqlite.journal import SqliteJournal
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, Selection
 from commonplace.runtime import Runtime
@@ -259,7 +259,7 @@ def find(memory: Memory, asked: dict[str, Any]) -> dict[str, Any]:
 
 def shift_clock(seconds: float) -> None:
     """Let all that asks for the time find this host's clock ahead."""
-    real = model.now
+    real = types.now
 
     def shifted() -> datetime:
         return real() + timedelta(seconds=seconds)

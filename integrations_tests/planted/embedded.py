@@ -265,8 +265,8 @@ FAULTS = (
         name="list-without-scope",
         what="A listing shows records of other agents and sessions",
         file=_ROWS,
-        old="        if scope.covers(one.scope)\n        and one.holds(",
-        new="        if one.scope.user_id == scope.user_id\n        and one.holds(",
+        old="        if scope.covers(record.scope)\n        and record.holds(",
+        new="        if record.scope.user_id == scope.user_id\n        and record.holds(",
         tests=(_GRAPH, "-k", "read_only_what_they_cover"),
     ),
     Fault(

@@ -106,7 +106,7 @@ def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow
             record=rows.to_record(record),
             live=bool(record.live),
             versions=tuple(versions(connection, record.id)),
-            states=tuple(map(_to_relation, map(AssertionColumns._make, asserted))),
+            states=tuple(_to_relation(AssertionColumns(*row)) for row in asserted),
             recalls=tuple(rows.from_micros(at) for (at,) in accesses),
         )
 
