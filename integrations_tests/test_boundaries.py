@@ -23,7 +23,8 @@ PUBLIC = ("commonplace", *(f"commonplace.{one}" for one in _PUBLIC))
 EVERYWHERE = "convert scope models middleware tools turn store checkpoints sessions testing".split()
 OWN = {
     "agentscope": "errors json_answers lazy runtime_service turn_owner v1",
-    "langgraph": "nodes store_items store_queries store_writes checkpoint_codec turn_owner",
+    "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints "
+    "turn_owner",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "
     "migrate cli_import scope_ids",
     "strands": "plugin extraction mem0_memory multiagent byte_storage turn_owner",

@@ -1,19 +1,20 @@
 """`CommonplaceSaver`: LangGraph's checkpointer on a memory's record of truth.
 
-Each awaitable method runs the blocking method on the memory's threads, so the logic exists once.
+The awaitable methods are in `async_checkpoints`, generated from the blocking ones.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from enum import Enum
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -23,10 +24,18 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from commonplace import InvalidRecordError, Memory, Scope
-from commonplace.agents import check_function, check_list, check_mapping, hinting_init, to_scope
-from commonplace.ports import Address, Selection, State
+from commonplace import InvalidRecordError, Scope
+from commonplace.agents import (
+    MemorySource,
+    check_function,
+    check_list,
+    check_mapping,
+    hinting_init,
+    to_scope,
+)
+from commonplace.ports import Address, Checkpoints, Selection, State
 
+from .async_checkpoints import AwaitedCheckpoints
 from .checkpoint_codec import (
     check_owner,
     decode_history,
@@ -38,7 +47,7 @@ from .checkpoint_codec import (
     to_config,
     to_thread,
 )
-from .turn_owner import attribute, to_memory
+from .turn_owner import attribute, open_lazily
 
 ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
 # Aliases, as the class below has a method `list`.
@@ -50,15 +59,16 @@ _RUNTIME = "__pregel_runtime"  # where LangGraph's config has a run's context
 
 
 @hinting_init
-class CommonplaceSaver(BaseCheckpointSaver[str]):
+class CommonplaceSaver(AwaitedCheckpoints):
     """Keeps LangGraph's checkpoints in the record of truth of a memory, never in its index.
 
     Safe in any thread and on any event loop; each change is one transaction, on the disk when the
     call returns. A shallow copy, as `with_allowlist` makes, shares the memory.
 
     Args:
-        memory: an open one, which stays the caller's to close; or the folder of one, which
-            `close` closes; None for the folder that the environment names.
+        memory: an open memory, which the caller closes; the path of its folder, opened on first use
+            and closed by `close`; or None for the location that the environment names, `./memory`
+            by default.
         serde: how values become bytes. When missing, only LangGraph's own safe types are revived:
             others by `with_allowlist` or a `JsonPlusSerializer(allowed_msgpack_modules=[...])`.
             With an `EncryptedSerializer`, whatever is not encrypted is refused.
@@ -71,13 +81,13 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             thread. A thread without an owner is kept until it is deleted.
 
     Raises:
-        WrongTypeError, MemoryClosedError: `memory` is neither open nor a folder.
+        WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
         InvalidRecordError: the serializer or the function cannot be used.
     """
 
     def __init__(
         self,
-        memory: Memory | str | None = None,
+        memory: MemorySource = None,
         *,
         serde: SerializerProtocol | None = None,
         owner: ThreadOwner | None = None,
@@ -87,20 +97,19 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         if owner is not None:
             check_function("owner", owner, arguments=2)
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
-        self._closes = not isinstance(memory, Memory)
-        self._memory = Memory.open() if memory is None else to_memory(memory)
+        self._lazy = open_lazily(memory)
         self._owner = owner
         self._is_nobody_told = False
 
     @classmethod
     def open(
         cls,
-        path: str | None = None,
+        path: str | PathLike[str] | None = None,
         *,
         serde: SerializerProtocol | None = None,
         owner: ThreadOwner | None = None,
     ) -> Self:
-        """Open a folder, for `with` and `async with`."""
+        """Make a saver on the memory of a folder, for `with` and `async with`."""
         return cls(path, serde=serde, owner=owner)
 
     # -- writing -------------------------------------------------------------------------------
@@ -118,18 +127,8 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             InvalidRecordError: the thread belongs to another owner.
         """
         row, values = encode_checkpoint(config, checkpoint, metadata, new_versions, self.serde)
-        self._memory.admin.checkpoints.put(row, values, self._writer_of(config))
+        self._checkpoints.put(row, values, self._writer_of(config))
         return to_config(row.address)
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Store a checkpoint, as `put`."""
-        return await self._memory.admin.run(self.put, config, checkpoint, metadata, new_versions)
 
     def put_writes(
         self,
@@ -151,17 +150,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             )
         rows = encode_writes(writes, task_id, task_path, self.serde)
         address = Address(thread=thread, namespace=namespace, id=checkpoint)
-        self._memory.admin.checkpoints.write(address, rows, self._owner_of(config))
-
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        """Store what a task wrote, as `put_writes`."""
-        await self._memory.admin.run(self.put_writes, config, writes, task_id, task_path)
+        self._checkpoints.write(address, rows, self._owner_of(config))
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -171,13 +160,9 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         Raises:
             InvalidRecordError: the thread belongs to another owner.
         """
-        state = self._memory.admin.checkpoints.read(*to_address(config))
+        state = self._checkpoints.read(*to_address(config))
         owner = self._owner_of(config)
         return None if state is None else decode_state(state, self.serde, owner)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint, as `get_tuple`."""
-        return await self._memory.admin.run(self.get_tuple, config)
 
     def list(
         self,
@@ -213,9 +198,10 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         """List checkpoints, as `list`."""
         _check_listing(filter, limit)
         pages, owner = self._pages(config, filter, before, limit), self._owner_of(config)
-        while (page := await self._memory.admin.run(self._next, pages, owner)) is not None:
-            for one in page:
-                yield one
+        memory = await self._lazy.aget()
+        while (page := await memory.admin.run(self._next, pages, owner)) is not None:
+            for found in page:
+                yield found
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -225,7 +211,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         Raises:
             InvalidRecordError: the thread belongs to another owner.
         """
-        checkpoints, owner = self._memory.admin.checkpoints, self._owner_of(config)
+        checkpoints, owner = self._checkpoints, self._owner_of(config)
         state = checkpoints.read(*to_address(config))
         if state is None:
             return decode_history([], channels, self.serde)
@@ -233,41 +219,20 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
         steps = checkpoints.steps(state.checkpoint.address, channels)
         return decode_history(steps, channels, self.serde)
 
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Read the writes to delta channels, as `get_delta_channel_history`."""
-        read = self.get_delta_channel_history
-        return await self._memory.admin.run(read, config=config, channels=channels)
-
     # -- removing and copying ------------------------------------------------------------------
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove all of a thread, its subgraphs and writes too."""
-        self._memory.admin.checkpoints.delete([to_thread(thread_id)])
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Remove all of a thread, as `delete_thread`."""
-        await self._memory.admin.run(self.delete_thread, thread_id)
+        self._checkpoints.delete([to_thread(thread_id)])
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Remove the checkpoints of runs; those that later ones take a `DeltaChannel` from stay."""
         check_list("run_ids", run_ids, "ids of runs")
-        self._memory.admin.checkpoints.delete_runs([str(one) for one in run_ids])
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints of runs, as `delete_for_runs`."""
-        await self._memory.admin.run(self.delete_for_runs, run_ids)
+        self._checkpoints.delete_runs([str(run_id) for run_id in run_ids])
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all of a thread, whole chains and its owner, into another."""
-        self._memory.admin.checkpoints.copy(
-            to_thread(source_thread_id), to_thread(target_thread_id)
-        )
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all of a thread, as `copy_thread`."""
-        await self._memory.admin.run(self.copy_thread, source_thread_id, target_thread_id)
+        self._checkpoints.copy(to_thread(source_thread_id), to_thread(target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Keep the latest checkpoint of each namespace, with `delete` nothing.
@@ -279,26 +244,23 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
             InvalidRecordError: there is no such strategy, or the ids are no list.
         """
         calls = {
-            "keep_latest": self._memory.admin.checkpoints.prune,
-            "delete": self._memory.admin.checkpoints.delete,
+            "keep_latest": self._checkpoints.prune,
+            "delete": self._checkpoints.delete,
         }
         if not isinstance(strategy, str) or strategy not in calls:
             raise InvalidRecordError(
                 field="strategy", value=strategy, reason="must be 'keep_latest' or 'delete'"
             )
         check_list("thread_ids", thread_ids, "ids of threads")
-        calls[strategy]([to_thread(one) for one in thread_ids])
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep the latest checkpoint of each namespace, as `prune`."""
-        await self._memory.admin.run(self.prune, thread_ids, strategy=strategy)
+        calls[strategy]([to_thread(thread_id) for thread_id in thread_ids])
 
     # -- lifecycle -----------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close the memory if this saver, or the one that it is a copy of, has opened it."""
-        if self._closes:
-            self._memory.close()
+        if self._lazy.given is None:
+            with contextlib.suppress(Exception):  # who used it got the error of opening
+                self._lazy.get().close()
 
     def __enter__(self) -> Self:
         """Return self."""
@@ -328,6 +290,10 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
 
     # -- wiring --------------------------------------------------------------------------------
 
+    @property
+    def _checkpoints(self) -> Checkpoints:
+        return self._lazy.get().admin.checkpoints
+
     def get_next_version(self, current: str | None, channel: None) -> str:
         """Number a channel's next version; by chance too, so that two branches never share one."""
         number = 0 if current is None else int(str(current).partition(".")[0])
@@ -347,7 +313,7 @@ class CommonplaceSaver(BaseCheckpointSaver[str]):
                 on every engine, may be encrypted, and is never part of a query.
         """
         selection = _to_selection(config, before)
-        checkpoints = self._memory.admin.checkpoints
+        checkpoints = self._checkpoints
         after: Address | None = None
         while limit is None or limit > 0:
             size = _PAGE_SIZE if limit is None or expected else min(limit, _PAGE_SIZE)

@@ -4,27 +4,33 @@ Notes are shown to the model request by request and are in no state, stream or c
 that fails is logged in `commonplace_langgraph`, and the turn goes on.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from commonplace import Match, Memory, Message, Policy, Scope
+from commonplace import Message, Policy, Scope
 from commonplace.agents import (
+    Call,
     Conversation,
     MemoryCounters,
+    MemorySource,
     OnEvent,
-    ShownRecords,
+    Plan,
+    aon,
+    arun_plan,
+    call,
     hinting_init,
     instructions,
+    on,
     render,
+    run_plan,
     shown,
 )
 
@@ -41,16 +47,13 @@ from .tools import make_tools
 from .turn import (
     TURN_KEY,
     LangGraphTurn,
-    TurnCache,
     TurnState,
-    asker_cache,
     begin_turn,
-    shown_cache,
+    turn_cache,
     turn_in,
     turn_query,
 )
 from .turn_owner import (
-    DEFAULT_POLICY,
     IdSource,
     ScopeResolver,
     agent_memory,
@@ -85,7 +88,8 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     nodes of a graph write, and what the user wrote is one record.
 
     Args:
-        memory: an open memory; it stays open.
+        memory: an open memory, which stays open; the path of its folder, opened on first use; or
+            None for the location that the environment names, `./memory` by default.
         user_id: the user's id, or what reads it from a `Run`. Without it the login of a LangGraph
             server counts, else `user_id` of the context, else of `config["configurable"]`. A run
             that names nobody has no memory; one that names somebody by an id that cannot be used
@@ -96,7 +100,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         on_event: is called with what becomes of each recall, write and tool call.
 
     Raises:
-        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
+        WrongTypeError, MemoryClosedError: `memory` is none of those, or closed.
         InvalidScopeError, InvalidRecordError: an id or another argument cannot be used, or the
             policy keeps notes.
     """
@@ -105,21 +109,19 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemorySource = None,
         *,
         user_id: IdSource = user_of,
         agent_id: IdSource | None = None,
-        policy: Policy = DEFAULT_POLICY,
+        policy: Policy | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
         super().__init__()
-        self.policy = policy
         self._memory = agent_memory(memory, policy, on_event)
+        self.policy: Policy = self._memory.policy
         self._scopes = ScopeResolver(user_id, agent_id, self._memory.warn)
-        self._turns = TurnCache()
-        self._askers = asker_cache(memory)
-        self._shown = shown_cache(memory)
-        self.tools = make_tools(self._memory, self._scopes, self._shown) if policy.has_tools else []
+        self._turns = turn_cache(self._memory)
+        self.tools = make_tools(self._memory, self._scopes) if self.policy.has_tools else []
 
     @property
     def name(self) -> str:
@@ -139,10 +141,10 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             InvalidScopeError: the run names somebody by an id that cannot be used.
         """
         scope = self._scopes.find(runtime)
-        texts = self._read(user_texts, state["messages"])
+        texts = self._read([], user_texts, state["messages"])
         turn = begin_turn(scope, texts, turn_in(state), by_agent=is_called_by_agent())
-        turn["said"] = self._askers.own(turn["said"], scope, self._scopes.place(runtime))
-        turn["others"] += [one["id"] for one in _without(texts, turn["said"])]
+        turn["said"] = self._turns.own(turn["said"], scope, self._scopes.place(runtime))
+        turn["others"] += [text["id"] for text in _without(texts, turn["said"])]
         if scope is not None:
             self._end_left(state, scope, turn)
         return {TURN_KEY: turn}
@@ -158,16 +160,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
         By then other middlewares have taken out of the question what must not be seen.
         """
-        current = self._resume(request.state, request.runtime)
-        with self._saving(current):
-            note = None
-            if current:
-                note = self._turns.note(current.turn)
-                if note is None:
-                    found = self._memory.recall(*self._question(current, request))
-                    note = self._render(current, found)
-                self._begin_call(current, note, request.state)
-            return handler(self._with_memory(request, note))
+        return run_plan(self._model_call(request), self._on(handler))
 
     async def awrap_model_call(
         self,
@@ -175,51 +168,94 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """Show the model a note, as `wrap_model_call`."""
-        current = self._resume(request.state, request.runtime)
-        async with self._asaving(current):
-            note = None
-            if current:
-                note = self._turns.note(current.turn)
-                if note is None:
-                    found = await self._memory.arecall(*self._question(current, request))
-                    note = self._render(current, found)
-                self._begin_call(current, note, request.state)
-            return await handler(self._with_memory(request, note))
+        return await arun_plan(self._model_call(request), self._aon(handler))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
         """Run a tool; what it calls knows that an agent calls it."""
-        current = self._resume(request.state, request.runtime)
-        with self._saving(current), tool_call():
-            result = handler(request)
-        if _is_handoff(result) and (messages := self._unsaved(current)):
-            self._memory.write(*messages)
-        return result
+        return run_plan(self._tool_call(request), self._on(handler))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
     ) -> ToolResult:
         """Run a tool, as `wrap_tool_call`."""
-        current = self._resume(request.state, request.runtime)
-        async with self._asaving(current):
-            with tool_call():
-                result = await handler(request)
-        if _is_handoff(result) and (messages := self._unsaved(current)):
-            await self._memory.awrite(*messages)
-        return result
+        return await arun_plan(self._tool_call(request), self._aon(handler))
 
     def after_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
         """End a turn: write the user's texts and the answer."""
-        if ended := self._end(state, runtime):
-            self._memory.write(*ended)
-        return {TURN_KEY: None}
+        return run_plan(self._end(state, runtime), on(self._memory))
 
     async def aafter_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
         """End a turn, as `after_agent`."""
-        if ended := self._end(state, runtime):
-            await self._memory.awrite(*ended)
+        return await arun_plan(self._end(state, runtime), aon(self._memory))
+
+    # -- plans: they yield calls of the memory, and the request that the handler takes ---------
+
+    def _on(self, handler: Callable[[Any], T]) -> Callable[[Any], Any]:
+        on_memory = on(self._memory)
+        return lambda step: on_memory(step) if isinstance(step, Call) else handler(step)
+
+    def _aon(self, handler: Callable[[Any], Awaitable[T]]) -> Callable[[Any], Awaitable[Any]]:
+        on_memory = aon(self._memory)
+        return lambda step: on_memory(step) if isinstance(step, Call) else handler(step)
+
+    def _model_call(self, request: ModelRequest[Any]) -> Plan[ModelResponse[Any]]:
+        current = self._resume(request.state, request.runtime)
+        return (yield from self._saving(current, self._show_note(current, request)))
+
+    def _show_note(
+        self, current: _Current | None, request: ModelRequest[Any]
+    ) -> Plan[ModelResponse[Any]]:
+        note = None
+        if current is not None:
+            known = self._turns.of(current.turn["id"])
+            note = known.note
+            if note is None:
+                held = self._read(Conversation(), to_conversation, request.messages)
+                found = yield call("recall", current.scope, turn_query(current.turn), held)
+                known.shown.add(shown(found, self.policy))
+                note = render(found, self.policy)
+            known.note, known.said = note, current.turn["said"]
+            left = request.state.get("commonplace_steps")
+            # LangGraph ends a run that takes too many steps between two hooks.
+            if type(left) is int and left <= _LAST_STEPS and (unsaved := self._unsaved(current)):
+                self._memory.write_later(*unsaved)
+        answer: ModelResponse[Any] = yield self._with_memory(request, note)
+        return answer
+
+    def _tool_call(self, request: ToolCallRequest) -> Plan[ToolResult]:
+        current = self._resume(request.state, request.runtime)
+        with tool_call():
+            result = yield from self._saving(current, _take(request))
+        if _is_handoff(result) and (unsaved := self._unsaved(current)):
+            yield call("write", *unsaved)
+        return result
+
+    def _end(self, state: TurnState, runtime: Runtime[Any]) -> Plan[Update]:
+        current = self._resume(state, runtime)
+        if turn := turn_in(state):
+            self._turns.drop(turn)
+        if current is not None and not current.turn["by_agent"]:
+            said = current.turn["said"]
+            messages = self._read([], turn_messages, said, state, by_model=True)
+            yield call("write", messages or self._read([], user_messages, said), current.scope)
         return {TURN_KEY: None}
+
+    def _saving(self, current: _Current | None, plan: Plan[T]) -> Plan[T]:
+        """Follow a plan; write what the user wrote if it fails, not if the graph is interrupted."""
+        try:
+            return (yield from plan)
+        except GraphBubbleUp:
+            raise
+        except Exception:
+            if unsaved := self._unsaved(current):
+                yield call("write", *unsaved)
+            raise
+        except BaseException:  # cancelled: nothing may be awaited
+            if unsaved := self._unsaved(current):
+                self._memory.write_later(*unsaved)
+            raise
 
     # -- turns ---------------------------------------------------------------------------------
 
@@ -229,38 +265,6 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         if turn is None or (scope := self._scopes.find(runtime, asker=turn["owner"])) is None:
             return None
         return _Current(self._turns.latest(turn, state["messages"]), scope)
-
-    def _question(
-        self, current: _Current, request: ModelRequest[Any]
-    ) -> tuple[Scope, str, Conversation]:
-        held = self._read(_conversations, request.messages)
-        return current.scope, turn_query(current.turn), held[0] if held else Conversation()
-
-    def _render(self, current: _Current, found: Sequence[Match]) -> str:
-        """Write the note, whose memories the turn's tools may change."""
-        self._shown.setdefault(current.turn["id"], ShownRecords()).add(shown(found, self.policy))
-        return render(found, self.policy)
-
-    def _begin_call(self, current: _Current, note: str, state: Any) -> None:
-        self._turns.keep(current.turn, note)
-        left = state.get("commonplace_steps")
-        # LangGraph ends a run that takes too many steps between two hooks.
-        if type(left) is int and left <= _LAST_STEPS and (messages := self._unsaved(current)):
-            self._memory.write_later(*messages)
-
-    def _end(
-        self, state: TurnState, runtime: Runtime[Any]
-    ) -> tuple[Sequence[Message], Scope] | None:
-        """Forget a turn; return what is to be written of it, and whose it is."""
-        current = self._resume(state, runtime)
-        if turn := turn_in(state):
-            self._turns.drop(turn)
-            self._shown.pop(turn["id"])
-        if current is None or current.turn["by_agent"]:
-            return None
-        said = current.turn["said"]
-        messages = self._read(turn_messages, said, state, by_model=True)
-        return messages or self._read(user_messages, said), current.scope
 
     def _end_left(self, state: TurnState, scope: Scope, turn: LangGraphTurn) -> None:
         """End the turn before, which came to no end: write what the user wrote in it alone.
@@ -274,44 +278,9 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         if left["by_agent"]:
             turn["said"] = _without(turn["said"], left["said"])
         left["said"] = _without(left["said"], turn["said"])
-        if messages := self._unsaved(_Current(left, scope)):
-            self._memory.write_later(*messages)
+        if unsaved := self._unsaved(_Current(left, scope)):
+            self._memory.write_later(*unsaved)
         self._turns.drop(left)
-        self._shown.pop(left["id"])
-
-    # -- turns without an answer ---------------------------------------------------------------
-
-    @contextmanager
-    def _saving(self, current: _Current | None) -> Iterator[None]:
-        """Write what the user wrote when the block fails; an interrupted graph does not."""
-        try:
-            yield
-        except GraphBubbleUp:
-            raise
-        except Exception:
-            if messages := self._unsaved(current):
-                self._memory.write(*messages)
-            raise
-        except BaseException:  # cancelled
-            if messages := self._unsaved(current):
-                self._memory.write_later(*messages)
-            raise
-
-    @asynccontextmanager
-    async def _asaving(self, current: _Current | None) -> AsyncIterator[None]:
-        """Write what the user wrote when the block fails, as `_saving`."""
-        try:
-            yield
-        except GraphBubbleUp:
-            raise
-        except Exception:
-            if messages := self._unsaved(current):
-                await self._memory.awrite(*messages)
-            raise
-        except BaseException:  # cancelled: nothing may be awaited
-            if messages := self._unsaved(current):
-                self._memory.write_later(*messages)
-            raise
 
     def _unsaved(self, current: _Current | None) -> tuple[list[Message], Scope] | None:
         """Take what the user wrote, once in a turn; its end writes that again, as known."""
@@ -319,40 +288,43 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             return None
         if not self._turns.mark_saved(current.turn):
             return None
-        return self._read(user_messages, current.turn["said"]), current.scope
+        return self._read([], user_messages, current.turn["said"]), current.scope
 
     # -- requests ------------------------------------------------------------------------------
 
-    def _read(self, read: Callable[P, list[T]], *args: P.args, **kwargs: P.kwargs) -> list[T]:
-        """Read messages, which may be anything that anybody put into the state."""
+    def _read(self, none: T, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Read messages, which may be anything that anybody put into a state; else `none`."""
         try:
             return read(*args, **kwargs)
         except Exception as error:
             self._memory.warn("reading", error)
-            return []
+            return none
 
     def _with_memory(self, request: ModelRequest[Any], note: str | None) -> ModelRequest[Any]:
         if note:
             request = request.override(messages=with_note(request.messages, note))
         text = instructions(self.policy)
-        names = {getattr(one, "name", None) for one in request.tools}
+        names = {getattr(tool, "name", None) for tool in request.tools}
         # Another middleware may have taken them away.
-        if text and names.issuperset(one.name for one in self.tools):
+        if text and names.issuperset(tool.name for tool in self.tools):
             system = with_instructions(request.system_message, text)
             request = request.override(system_message=system)
         return request
 
 
-def _conversations(messages: Sequence[BaseMessage]) -> list[Conversation]:
-    return [to_conversation(messages)]
+def _take(request: ToolCallRequest) -> Plan[ToolResult]:
+    result: ToolResult = yield request
+    return result
 
 
 def _without(texts: Sequence[UserText], others: Sequence[UserText]) -> list[UserText]:
-    ids = {one["id"] for one in others}
-    return [one for one in texts if one["id"] not in ids]
+    ids = {text["id"] for text in others}
+    return [text for text in texts if text["id"] not in ids]
 
 
 def _is_handoff(result: object) -> bool:
     """Return whether a tool leaves its agent for another one, so that its turn has no end."""
     results = result if isinstance(result, list) else [result]
-    return any(isinstance(one, Command) and one.graph == Command.PARENT for one in results)
+    return any(
+        isinstance(command, Command) and command.graph == Command.PARENT for command in results
+    )

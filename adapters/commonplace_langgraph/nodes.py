@@ -1,7 +1,8 @@
 """Parts for graphs and chains of one's own: a recall step, a remember node, a retriever."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from os import PathLike
 from typing import Annotated, Any
 
 from langchain_core.callbacks import (
@@ -14,14 +15,20 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, PrivateAttr, SkipValidation
 
-from commonplace import InvalidRecordError, Match, Memory, Message, Policy, Scope
+from commonplace import InvalidRecordError, Memory, Policy
 from commonplace.agents import (
     AgentMemory,
     MemoryCounters,
+    MemorySource,
     OnEvent,
-    ShownRecords,
+    Plan,
+    aon,
+    arun_plan,
+    call,
     hinting_call,
+    on,
     render,
+    run_plan,
     search_scope,
     shown,
     to_query,
@@ -35,9 +42,8 @@ from .convert import (
     user_texts,
     with_note,
 )
-from .turn import asker_cache, shown_cache, shown_key
+from .turn import turn_cache, turn_key
 from .turn_owner import (
-    DEFAULT_POLICY,
     IdSource,
     ScopeResolver,
     agent_memory,
@@ -51,8 +57,14 @@ _config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
 class MemoryStep(RunnableLambda[Any, Any]):
     """A step of a chain or graph that uses a memory."""
 
-    def __init__(self, agent: AgentMemory, work: Any, awork: Any, name: str) -> None:
-        super().__init__(work, awork, name=name)
+    def __init__(self, agent: AgentMemory, plan: Callable[[Any], Plan[Any]], name: str) -> None:
+        def run(given: Any) -> Any:
+            return run_plan(plan(given), on(agent))
+
+        async def arun(given: Any) -> Any:
+            return await arun_plan(plan(given), aon(agent))
+
+        super().__init__(run, arun, name=name)
         self._agent = agent
 
     def counters(self) -> MemoryCounters:
@@ -62,11 +74,11 @@ class MemoryStep(RunnableLambda[Any, Any]):
 
 @hinting_call
 def recall_hook(
-    memory: Memory,
+    memory: MemorySource = None,
     *,
     user_id: IdSource = user_of,
     agent_id: IdSource | None = None,
-    policy: Policy = DEFAULT_POLICY,
+    policy: Policy | None = None,
     on_event: OnEvent | None = None,
 ) -> MemoryStep:
     """Make a step in front of a chat model: messages in, the same with a note out.
@@ -77,44 +89,29 @@ def recall_hook(
     that cannot be used raises when the step runs. Its `counters()` count what this step did.
     """
     agent = agent_memory(memory, policy, on_event)
-    scopes, cache = ScopeResolver(user_id, agent_id, agent.warn), shown_cache(memory)
-    askers = asker_cache(memory)
+    scopes, turns = ScopeResolver(user_id, agent_id, agent.warn), turn_cache(agent)
 
-    def question(messages: list[Any], scope: Scope | None) -> str:
-        texts = askers.own(user_texts(messages), scope, scopes.place())
-        return "\n".join(one["text"] for one in texts)
-
-    def with_memories(messages: list[Any], scope: Scope, found: Sequence[Match]) -> list[Any]:
-        cache.setdefault(shown_key(messages, scope), ShownRecords()).add(shown(found, policy))
-        note = render(found, policy)
+    def recall(given: Any) -> Plan[list[AnyMessage]]:
+        messages, scope = _messages(given), scopes.find()
+        texts = turns.own(user_texts(messages), scope, scopes.place())
+        if scope is None:
+            return messages
+        query = "\n".join(text["text"] for text in texts)
+        found = yield call("recall", scope, query, to_conversation(messages))
+        turns.of(turn_key(messages, scope)).shown.add(shown(found, agent.policy))
+        note = render(found, agent.policy)
         return with_note(messages, note) if note else messages
 
-    def recall(given: Any) -> list[AnyMessage]:
-        messages, scope = _messages(given), scopes.find()
-        query = question(messages, scope)
-        if scope is None:
-            return messages
-        found = agent.recall(scope, query, to_conversation(messages))
-        return with_memories(messages, scope, found)
-
-    async def arecall(given: Any) -> list[AnyMessage]:
-        messages, scope = _messages(given), scopes.find()
-        query = question(messages, scope)
-        if scope is None:
-            return messages
-        found = await agent.arecall(scope, query, to_conversation(messages))
-        return with_memories(messages, scope, found)
-
-    return MemoryStep(agent, recall, arecall, "recall")
+    return MemoryStep(agent, recall, "recall")
 
 
 @hinting_call
 def remember_node(
-    memory: Memory,
+    memory: MemorySource = None,
     *,
     user_id: IdSource = user_of,
     agent_id: IdSource | None = None,
-    policy: Policy = DEFAULT_POLICY,
+    policy: Policy | None = None,
     on_event: OnEvent | None = None,
 ) -> MemoryStep:
     """Make a node that writes the last turn of a state's `messages`; it changes no state.
@@ -127,28 +124,16 @@ def remember_node(
     `counters()` count what this node did.
     """
     agent = agent_memory(memory, policy, on_event)
-    scopes, askers = ScopeResolver(user_id, agent_id, agent.warn), asker_cache(memory)
+    scopes, turns = ScopeResolver(user_id, agent_id, agent.warn), turn_cache(agent)
 
-    def last_turn(given: Any) -> tuple[Scope | None, Sequence[Message]]:
+    def remember(given: Any) -> Plan[dict[str, Any]]:
         messages, scope = _messages(given), scopes.find()
-        texts = askers.own(user_texts(messages), scope, scopes.place())
-        if scope is None or is_called_by_agent():
-            return None, []
-        return scope, turn_messages(texts, {"messages": messages})
-
-    def remember(given: Any) -> dict[str, Any]:
-        scope, messages = last_turn(given)
-        if scope is not None:
-            agent.write(messages, scope)
+        texts = turns.own(user_texts(messages), scope, scopes.place())
+        if scope is not None and not is_called_by_agent():
+            yield call("write", turn_messages(texts, {"messages": messages}), scope)
         return {}
 
-    async def aremember(given: Any) -> dict[str, Any]:
-        scope, messages = last_turn(given)
-        if scope is not None:
-            await agent.awrite(messages, scope)
-        return {}
-
-    return MemoryStep(agent, remember, aremember, "remember")
+    return MemoryStep(agent, remember, "remember")
 
 
 class MemoryRetriever(BaseRetriever):
@@ -157,20 +142,20 @@ class MemoryRetriever(BaseRetriever):
     A memory that fails raises, as retrievers do; `with_fallbacks` handles that.
 
     Attributes:
-        memory: an open memory.
-        user_id, agent_id: as of `MemoryMiddleware`.
-        policy: `top_k`, `threshold` and `scope_search_by_agent` count.
-        where: a filter on the records' metadata (`commonplace.filters`), AND-ed with the scope.
+        memory, user_id, agent_id: see `MemoryMiddleware`.
+        policy: its `top_k`, `threshold`, `kinds`, `where` and `scope_search_by_agent` count.
+        where: a filter on the records' metadata (`commonplace.filters`), beside the policy's.
 
     Raises:
         pydantic.ValidationError: a field cannot be used.
     """
 
-    memory: Memory
+    memory: Annotated[Memory | str | PathLike[str] | None, SkipValidation] = None
     user_id: Annotated[IdSource, SkipValidation] = user_of
     agent_id: Annotated[IdSource | None, SkipValidation] = None
-    policy: Policy = DEFAULT_POLICY
+    policy: Policy | None = None
     where: Mapping[str, Any] | None = None
+    _agent: AgentMemory = PrivateAttr()
     _scopes: ScopeResolver = PrivateAttr()
 
     model_config = ConfigDict(extra="forbid")  # a misspelt field would have no effect
@@ -178,9 +163,9 @@ class MemoryRetriever(BaseRetriever):
     def model_post_init(self, context: Any, /) -> None:
         """Check the fields together."""
         super().model_post_init(context)
-        agent = agent_memory(self.memory, self.policy)
+        self._agent = agent_memory(self.memory, self.policy)
         parse_filter(self.where)
-        self._scopes = ScopeResolver(self.user_id, self.agent_id, agent.warn)
+        self._scopes = ScopeResolver(self.user_id, self.agent_id, self._agent.warn)
 
     def invoke(
         self,
@@ -211,27 +196,29 @@ class MemoryRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        text, scope = to_query(query), self._search_scope()
-        found = self.memory.search(text, scope, **self._options) if text else ()
-        return [to_document(one) for one in found]
+        return run_plan(self._search(query), on(self._agent.lazy.get()))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
-        text, scope = to_query(query), self._search_scope()
-        found = await self.memory.asearch(text, scope, **self._options) if text else ()
-        return [to_document(one) for one in found]
+        return await arun_plan(self._search(query), aon(await self._agent.lazy.aget()))
 
-    def _search_scope(self) -> Scope:
-        return search_scope(self._scopes.resolve(config=_config.get()), self.policy)
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {
-            "top_k": self.policy.top_k,
-            "threshold": self.policy.threshold,
-            "where": self.where,
-        }
+    def _search(self, query: str) -> Plan[list[Document]]:
+        text, policy = to_query(query), self._agent.policy
+        scope = search_scope(self._scopes.resolve(config=_config.get()), policy)
+        if not text:
+            return []
+        filters = [where for where in (policy.where, self.where) if where]
+        found = yield call(
+            "search",
+            text,
+            scope,
+            top_k=policy.top_k,
+            threshold=policy.threshold,
+            kinds=policy.kinds,
+            where={"AND": filters} if filters else None,
+        )
+        return [to_document(match) for match in found]
 
 
 def _messages(given: Any) -> list[Any]:

@@ -24,6 +24,7 @@ from langgraph.store.base import (
 
 from commonplace import Command, InvalidRecordError, Memory, Ranking, Record, Scope, WriteResult
 from commonplace.agents import (
+    MemorySource,
     Plan,
     aon,
     arun_plan,
@@ -85,7 +86,8 @@ class CommonplaceStore(BaseStore):
     the namespace or prefix names the user by the template, and nowhere else.
 
     Args:
-        memory: an open memory, which the caller closes, or the folder of one to open.
+        memory: an open memory, which the caller closes; the path of the folder of one to open; or
+            None for the location that the environment names, `./memory` by default.
         index: `fields` to embed, `["$"]` (the whole value) when missing. `dims` and `embed` name
             the model of a memory that is opened here; without them it has its own.
         ttl: as the framework's stores take it, in minutes.
@@ -99,7 +101,7 @@ class CommonplaceStore(BaseStore):
             lower score.
 
     Raises:
-        WrongTypeError, MemoryClosedError: `memory` is neither open nor a folder.
+        WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
         InvalidRecordError: `index` is not what the given memory has, the template names no user, or
             another argument cannot be used.
     """
@@ -108,7 +110,7 @@ class CommonplaceStore(BaseStore):
 
     def __init__(
         self,
-        memory: Memory | str | PathLike[str],
+        memory: MemorySource = None,
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
@@ -141,7 +143,7 @@ class CommonplaceStore(BaseStore):
     @classmethod
     def open(
         cls,
-        path: str | PathLike[str],
+        path: str | PathLike[str] | None = None,
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,

@@ -6,21 +6,25 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.prebuilt.tool_node import ToolRuntime
 from pydantic import PrivateAttr
 
-from commonplace import InvalidScopeError, Memory, Policy, Scope
+from commonplace import InvalidScopeError, Policy
 from commonplace.agents import (
     AgentMemory,
-    LRUCache,
     MemoryCounters,
+    MemorySource,
     OnEvent,
-    ShownRecords,
+    Plan,
     Tool,
+    aon,
+    arun_plan,
+    call,
     hinting_call,
+    on,
+    run_plan,
     tools,
 )
 
-from .turn import shown_cache, shown_key, turn_in
+from .turn import turn_cache, turn_in, turn_key
 from .turn_owner import (
-    DEFAULT_POLICY,
     IdSource,
     MissingIdError,
     OtherUserError,
@@ -62,11 +66,11 @@ class MemoryTool(StructuredTool):
 
 @hinting_call
 def memory_tools(
-    memory: Memory,
+    memory: MemorySource = None,
     *,
     user_id: IdSource = user_of,
     agent_id: IdSource | None = None,
-    policy: Policy = DEFAULT_POLICY,
+    policy: Policy | None = None,
     on_event: OnEvent | None = None,
 ) -> list[BaseTool]:
     """Make the policy's tools, for `create_agent`, a `ToolNode` or by themselves.
@@ -78,55 +82,50 @@ def memory_tools(
     same thread. Each tool has `counters()`, which count all that were made together.
 
     Raises:
-        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
+        WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
         InvalidScopeError: a fixed id cannot be used; of a run's id, when a tool is called.
         InvalidRecordError: the policy is none, or keeps notes in the conversation.
     """
     agent = agent_memory(memory, policy, on_event)
-    return make_tools(agent, ScopeResolver(user_id, agent_id, agent.warn), shown_cache(memory))
+    return make_tools(agent, ScopeResolver(user_id, agent_id, agent.warn))
 
 
-def make_tools(
-    agent: AgentMemory, scopes: ScopeResolver, shown: LRUCache[str, ShownRecords]
-) -> list[BaseTool]:
+def make_tools(agent: AgentMemory, scopes: ScopeResolver) -> list[BaseTool]:
     """Make the policy's tools on a wrapped memory."""
-    return [_make(one, agent, scopes, shown) for one in tools(agent.policy)]
+    return [_make(tool, agent, scopes) for tool in tools(agent.policy)]
 
 
-def _make(
-    tool: Tool, agent: AgentMemory, scopes: ScopeResolver, shown: LRUCache[str, ShownRecords]
-) -> MemoryTool:
-    def resolve(runtime: ToolRuntime | None) -> tuple[Scope, ShownRecords]:
+def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver) -> MemoryTool:
+    turns = turn_cache(agent)
+
+    def carry_out(runtime: ToolRuntime | None, arguments: dict[str, Any]) -> Plan[str]:
         # A model may write anything into its call; only the graph makes one of these.
         trusted = runtime if isinstance(runtime, ToolRuntime) else None
         state = trusted.state if trusted else None
         turn = turn_in(state)
-        scope = scopes.resolve(trusted, asker=(turn["owner"] or None) if turn else None)
-        return scope, shown.setdefault(shown_key(state, scope), ShownRecords())
-
-    def call(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
         try:
-            return agent.call_tool(tool.name, arguments, *resolve(runtime))
+            scope = scopes.resolve(trusted, asker=(turn["owner"] or None) if turn else None)
+            shown = turns.of(turn_key(state, scope)).shown
+            answer: str = yield call("call_tool", tool.name, arguments, scope, shown)
         except Exception as error:
             if _is_misuse(error):
                 raise
             raise ToolException(f"{FAILURES[tool.name]}: {error}") from error
+        return answer
 
-    async def acall(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
-        try:
-            return await agent.acall_tool(tool.name, arguments, *resolve(runtime))
-        except Exception as error:
-            if _is_misuse(error):
-                raise
-            raise ToolException(f"{FAILURES[tool.name]}: {error}") from error
+    def use(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
+        return run_plan(carry_out(runtime, arguments), on(agent))
+
+    async def ause(runtime: ToolRuntime | None = None, **arguments: Any) -> str:
+        return await arun_plan(carry_out(runtime, arguments), aon(agent))
 
     return MemoryTool(
         agent,
         name=tool.name,
         description=tool.description,
         args_schema=dict(tool.schema),
-        func=call,
-        coroutine=acall,
+        func=use,
+        coroutine=ause,
         handle_tool_error=True,
     )
 

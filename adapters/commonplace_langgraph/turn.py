@@ -4,7 +4,7 @@ import hashlib
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, NotRequired, TypedDict
 from weakref import WeakKeyDictionary
 
@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from langgraph.managed.is_last_step import RemainingStepsManager
 
 from commonplace import Memory, Scope
-from commonplace.agents import LRUCache, ShownRecords
+from commonplace.agents import AgentMemory, LazyMemory, LRUCache, ShownRecords
 
 from .convert import UserText, current_texts, last_question_id, messages_in
 from .turn_owner import Place
@@ -22,8 +22,7 @@ from .turn_owner import Place
 TURN_KEY = "commonplace_turn"
 MAX_TURNS = 1_000
 MAX_TEXTS = 10_000
-_askers: "WeakKeyDictionary[Memory, AskerCache]" = WeakKeyDictionary()
-_shown: "WeakKeyDictionary[Memory, LRUCache[str, ShownRecords]]" = WeakKeyDictionary()
+_caches: "WeakKeyDictionary[Memory | LazyMemory, TurnCache]" = WeakKeyDictionary()
 _caches_lock = threading.Lock()
 
 
@@ -79,14 +78,14 @@ def begin_turn(
     if left is not None:
         others.update(left["others"])
         if left["owner"] != owner:
-            others.update(one["id"] for one in left["said"])
+            others.update(text["id"] for text in left["said"])
     others.discard("")  # no id at all
     return LangGraphTurn(
         id=uuid.uuid4().hex,
         owner=owner,
-        said=[one for one in texts if one["id"] not in others],
+        said=[text for text in texts if text["id"] not in others],
         by_agent=by_agent,
-        others=[one["id"] for one in texts if one["id"] in others],
+        others=[text["id"] for text in texts if text["id"] in others],
     )
 
 
@@ -96,80 +95,76 @@ def turn_in(state: object) -> LangGraphTurn | None:
     A state is saved, loaded and edited by others: what is malformed counts as missing.
     """
     found = state.get(TURN_KEY) if isinstance(state, Mapping) else getattr(state, TURN_KEY, None)
-    if not isinstance(found, dict) or not all(type(found.get(one)) is str for one in _IDS):
+    if not isinstance(found, dict) or not all(type(found.get(key)) is str for key in _IDS):
         return None
-    texts, others = found.get("said"), found.get("others")
+    texts, others = (
+        found[name] if isinstance(found.get(name), list) else [] for name in ("said", "others")
+    )
     return LangGraphTurn(
         id=found["id"],
         owner=found["owner"],
         said=[
-            UserText(text=one["text"], name=one["name"], id=one["id"])
-            for one in (texts if isinstance(texts, list) else [])
-            if isinstance(one, dict) and all(type(one.get(part)) is str for part in _PARTS)
+            UserText(text=text["text"], name=text["name"], id=text["id"])
+            for text in texts
+            if isinstance(text, dict) and all(type(text.get(part)) is str for part in _PARTS)
         ],
         by_agent=found.get("by_agent") is True,
-        others=[one for one in (others if isinstance(others, list) else []) if type(one) is str],
+        others=[text_id for text_id in others if type(text_id) is str],
     )
 
 
 def turn_query(turn: LangGraphTurn) -> str:
     """Write the query by which a turn is recalled for."""
-    return "\n".join(one["text"] for one in turn["said"])
+    return "\n".join(text["text"] for text in turn["said"])
 
 
 @dataclass(slots=True)
-class _OpenTurn:
-    note: str | None
-    said: list[UserText]
+class OpenTurn:
+    """What this process knows of a turn that is not over.
+
+    Attributes:
+        note: that its model is shown, empty when nothing was recalled; None before the recall.
+        said: what the user wrote, as it was when last read; None before.
+        shown: the records that its model was shown, which its tools may change.
+        is_saved: what the user wrote has been written without an answer.
+    """
+
+    note: str | None = None
+    said: list[UserText] | None = None
+    shown: ShownRecords = field(default_factory=ShownRecords)
     is_saved: bool = False
 
 
 class TurnCache:
-    """The notes of turns that are not over in this process: the 1,000 latest. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._turns: LRUCache[str, _OpenTurn] = LRUCache(MAX_TURNS)
-
-    def note(self, turn: LangGraphTurn) -> str | None:
-        """Read a turn's note, empty when nothing was recalled; None before the recall."""
-        known = self._turns.get(turn["id"])
-        return None if known is None else known.note
-
-    def keep(self, turn: LangGraphTurn, note: str) -> None:
-        """Keep a turn's note, and the user's texts as they are by now."""
-        with self._turns.lock:
-            known = self._open(turn)
-            known.note, known.said = note, turn["said"]
-
-    def mark_saved(self, turn: LangGraphTurn) -> bool:
-        """Return whether the user's texts are still to be written alone, and say that they are."""
-        with self._turns.lock:
-            known = self._open(turn)
-            is_first, known.is_saved = not known.is_saved, True
-        return is_first
-
-    def latest(self, turn: LangGraphTurn, messages: Sequence[BaseMessage]) -> LangGraphTurn:
-        """Read a turn as it is by now: from the conversation, else as it was when last read."""
-        known = self._turns.get(turn["id"])
-        texts = turn["said"] if known is None else known.said
-        return LangGraphTurn(**{**turn, "said": current_texts(texts, messages)})
-
-    def drop(self, turn: LangGraphTurn) -> None:
-        """Forget a turn that is over."""
-        self._turns.pop(turn["id"])
-
-    def _open(self, turn: LangGraphTurn) -> _OpenTurn:
-        return self._turns.setdefault(turn["id"], _OpenTurn(None, turn["said"]))
-
-
-class AskerCache:
-    """Who was the first to ask what in a thread, by this process: the 10,000 latest texts.
+    """The open turns on a memory, and who asked what: 1,000 turns, 10,000 texts. Thread-safe.
 
     A turn that failed leaves its question in the thread, and often no word of who asked.
     """
 
     def __init__(self) -> None:
-        self._askers: LRUCache[tuple[Place, str, str], str | None] = LRUCache(MAX_TEXTS)
+        self._turns = LRUCache[str, OpenTurn](MAX_TURNS)
+        self._askers = LRUCache[tuple[Place, str, str], str](MAX_TEXTS)
+
+    def of(self, key: str) -> OpenTurn:
+        """Find the turn of a key, by `turn_key` or the turn's own id; a new one at first."""
+        return self._turns.setdefault(key, OpenTurn())
+
+    def drop(self, turn: LangGraphTurn) -> None:
+        """Forget a turn that is over."""
+        self._turns.pop(turn["id"])
+
+    def latest(self, turn: LangGraphTurn, messages: Sequence[BaseMessage]) -> LangGraphTurn:
+        """Read a turn as it is by now: from the conversation, else as it was when last read."""
+        said = self.of(turn["id"]).said
+        texts = turn["said"] if said is None else said
+        return LangGraphTurn(**{**turn, "said": current_texts(texts, messages)})
+
+    def mark_saved(self, turn: LangGraphTurn) -> bool:
+        """Return whether the user's texts are still to be written alone, and say that they are."""
+        known = self.of(turn["id"])
+        with self._turns.lock:
+            is_first, known.is_saved = not known.is_saved, True
+        return is_first
 
     def own(
         self, texts: list[UserText], scope: Scope | None, place: Place | None
@@ -177,35 +172,27 @@ class AskerCache:
         """Return what nobody else asked before the scope's user; None is nobody.
 
         Args:
-            place: where it is asked, of `ScopeResolver.place`; None outside a thread, where
+            place: where it is asked, see `ScopeResolver.place`; None outside a thread, where
                 nothing is left over.
         """
         if place is None:
             return texts
-        asker = NOBODY if scope is None else scope.user_id
-        return [text for text in texts if self._first(place, text, asker) == asker]
+        asker = (scope and scope.user_id) or NOBODY
+        return [text for text in texts if self._first_asker(place, text, asker) == asker]
 
-    def _first(self, place: Place, text: UserText, asker: str | None) -> str | None:
+    def _first_asker(self, place: Place, text: UserText, asker: str) -> str:
         digest = hashlib.sha256(text["text"].encode("utf-8", "surrogatepass")).hexdigest()
         return self._askers.setdefault((place, text["id"], digest), asker)
 
 
-def shown_cache(memory: Memory) -> LRUCache[str, ShownRecords]:
-    """Find what models were shown of a memory in the 1,000 latest turns, for the tools of those.
-
-    One for all that is made on the memory.
-    """
+def turn_cache(agent: AgentMemory) -> TurnCache:
+    """Find the open turns on a memory: the same for all that is made on it."""
+    memory = agent.lazy.given or agent.lazy
     with _caches_lock:
-        return _shown.setdefault(memory, LRUCache(MAX_TURNS))
+        return _caches.setdefault(memory, TurnCache())
 
 
-def asker_cache(memory: Memory) -> AskerCache:
-    """Find who asked what of a memory: one for all that is made on it."""
-    with _caches_lock:
-        return _askers.setdefault(memory, AskerCache())
-
-
-def shown_key(state: object, scope: Scope) -> str:
+def turn_key(state: object, scope: Scope) -> str:
     """Name the turn of a state, for its user.
 
     With `MemoryMiddleware` that is its turn; in other graphs, what follows the user's last message;

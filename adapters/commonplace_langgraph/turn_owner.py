@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
-from os import PathLike, fspath
+from functools import partial
+from os import PathLike
 from typing import Any
 
 from langchain_core.runnables.config import RunnableConfig, ensure_config
@@ -21,20 +22,22 @@ from commonplace import (
     Memory,
     Policy,
     Scope,
-    WrongTypeError,
+    Settings,
 )
 from commonplace.agents import (
     WRITE_PATIENCE,
     AgentMemory,
+    LazyMemory,
+    MemorySource,
     OnEvent,
     WarnOnce,
     check_id_source,
     check_memory,
     in_session,
+    to_folder,
     to_scope,
 )
 
-DEFAULT_POLICY = Policy()
 _TOOL_NODE = "tools"  # as `create_agent` calls it, and `ToolNode` itself
 _in_tool: ContextVar[bool] = ContextVar("commonplace_in_tool", default=False)
 
@@ -211,48 +214,57 @@ class ScopeResolver:
             return None
 
 
-def agent_memory(memory: Memory, policy: Policy, on_event: OnEvent | None = None) -> AgentMemory:
+def agent_memory(
+    memory: MemorySource,
+    policy: Policy | None,
+    on_event: OnEvent | None = None,
+) -> AgentMemory:
     """Wrap a memory for agents; its first recall gets more time, as it may load a model.
 
     Raises:
-        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
+        WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
         InvalidRecordError: the policy is none, or keeps notes in the conversation.
     """
     agent = AgentMemory(
         memory,
-        policy,
+        Policy() if policy is None else policy,
         log="commonplace_langgraph",
         first_recall_timeout=WRITE_PATIENCE,
         on_event=on_event,
     )
-    if policy.inject == "persist":
+    if agent.policy.inject == "persist":
         raise InvalidRecordError(
             field="inject",
-            value=policy.inject,
+            value="persist",
             reason="would put notes into checkpoints",
             hint="A note here lives for one request; leave `inject` as it is.",
         )
     return agent
 
 
-def to_memory(given: object, embedder: Embedder | None = None) -> Memory:
-    """Return an open memory as it is, and open the folder of one.
+def open_lazily(memory: MemorySource, embedder: Embedder | None = None) -> LazyMemory:
+    """Take an open memory, or open one of its user's own, which that user closes, on first use.
 
     Raises:
-        WrongTypeError, MemoryClosedError: it is neither, or closed.
-        InvalidRecordError: the path is none.
+        WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
+        InvalidRecordError: the path cannot be used.
     """
-    if isinstance(given, str | PathLike):
-        return Memory.open(fspath(given), embedder=embedder)
-    if not isinstance(given, Memory):
-        raise WrongTypeError(
-            field="memory",
-            value=given,
-            takes="an open commonplace Memory, or the folder of one",
-            hint="Pass Memory.open('./memory').",
-        )
-    check_memory(given)
-    return given
+    if memory is not None and not isinstance(memory, str | PathLike):
+        check_memory(memory, otherwise=", the path of a folder, or nothing for ./memory")
+        return LazyMemory(memory)
+    folder = None if memory is None else to_folder("memory", memory)
+    settings = Settings.from_env() if folder is None else None
+    return LazyMemory(partial(Memory.open, folder, settings=settings, embedder=embedder))
+
+
+def to_memory(given: MemorySource, embedder: Embedder | None = None) -> Memory:
+    """Return an open memory as it is, and open one by its path; None is the environment's.
+
+    Raises:
+        WrongTypeError, MemoryClosedError: it is something else, or closed.
+        InvalidRecordError: the path cannot be used.
+    """
+    return open_lazily(given, embedder).get()
 
 
 def _read_id(name: str, source: IdSource, run: Run) -> object:

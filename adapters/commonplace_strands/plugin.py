@@ -34,6 +34,7 @@ from commonplace.agents import (
     MemoryCounters,
     OnEvent,
     await_until_warm,
+    check_memory,
     check_policy,
     check_prefix,
     hinting_init,
@@ -168,6 +169,7 @@ class MemoryPlugin(Plugin):
         wanted: Sequence[ToolName] = policy.tools if tools is None else tools
         check_tools(wanted)
         self.policy: Policy = replace(policy, tools=policy_tools(wanted))
+        check_memory(memory)
         self._memory = memory
         self._user_id = user_id
         self._agent_id = agent_id

@@ -24,6 +24,7 @@ from commonplace.agents import (
     check_choice,
     check_flag,
     check_list,
+    check_memory,
     check_policy,
     check_prefix,
     check_scope,
@@ -93,6 +94,7 @@ def memory_tools(
     wanted: Sequence[ToolName] = given.tools if tools is None else tools
     check_tools(wanted)
     given = replace(given, mode="agent_control", tools=policy_tools(wanted))
+    check_memory(memory)
     agent_memory = AgentMemory(memory, given, log="commonplace_strands", on_event=on_event)
     shown = ShownSinceQuestion(memory)
 

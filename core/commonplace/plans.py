@@ -16,7 +16,7 @@ Plan = Generator[Any, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a method of `Memory`, by its blocking name."""
+    """A call of a method of a memory, by its blocking name."""
 
     name: str
     args: tuple[Any, ...]
@@ -24,7 +24,7 @@ class Call:
 
 
 def call(name: str, *args: Any, **options: Any) -> Call:
-    """Make the call of a method of `Memory` by its blocking name, or of `admin.NAME`."""
+    """Make the call of a method by its blocking name, such as `search`, or of `admin.NAME`."""
     return Call(name, args, options)
 
 
@@ -35,7 +35,7 @@ def run_plan(plan: Plan[T], perform: Callable[[Any], Any]) -> T:
         perform: does what the plan yields, such as `on(memory)`.
     """
     answer: Any = None
-    failure: Exception | None = None
+    failure: BaseException | None = None
     while True:
         is_done, step = _advance(plan, answer, failure)
         if is_done:
@@ -44,7 +44,7 @@ def run_plan(plan: Plan[T], perform: Callable[[Any], Any]) -> T:
         answer, failure = None, None
         try:
             answer = perform(step)
-        except Exception as error:  # the plan decides what it means
+        except BaseException as error:  # the plan decides what it means
             failure = error
 
 
@@ -55,7 +55,7 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
         perform: awaits what the plan yields, such as `aon(memory)`.
     """
     answer: Any = None
-    failure: Exception | None = None
+    failure: BaseException | None = None
     while True:
         is_done, step = _advance(plan, answer, failure)
         if is_done:
@@ -64,7 +64,7 @@ async def arun_plan(plan: Plan[T], perform: Callable[[Any], Awaitable[Any]]) -> 
         answer, failure = None, None
         try:
             answer = await perform(step)
-        except Exception as error:  # the plan decides what it means
+        except BaseException as error:  # the plan decides what it means
             failure = error
 
 
@@ -93,7 +93,7 @@ def aon(memory: Any) -> Callable[[Any], Awaitable[Any]]:
     return perform
 
 
-def _advance(plan: Plan[Any], answer: Any, failure: Exception | None) -> tuple[bool, Any]:
+def _advance(plan: Plan[Any], answer: Any, failure: BaseException | None) -> tuple[bool, Any]:
     """Return whether a plan is done, and its result or else its next step."""
     try:
         return False, plan.send(answer) if failure is None else plan.throw(failure)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from commonplace import InvalidRecordError, Memory, Policy, Scope, WrongTypeError
-from commonplace.agents import UNSET, acquire_memory, fold_policy, given_once
+from commonplace.agents import UNSET, AgentMemory, acquire_memory, fold_policy, given_once
 from commonplace.testing.fakes import HashEmbedder
 
 NAMES = {"memory_section_header": "header"}
@@ -114,3 +114,17 @@ def test_a_model_beside_an_open_memory_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_memory_is_refused() -> None:
     with pytest.raises(WrongTypeError, match="the path of a folder, or nothing"):
         acquire_memory(Holder(), 42)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_agents_on_one_memory_count_apart_unless_they_are_given_the_same_lazy_one(
+    tmp_path: Path,
+) -> None:
+    alice = Scope(user_id="alice")
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        first, second = (AgentMemory(memory, Policy(), log="tests") for _ in range(2))
+        shared = [AgentMemory(first.lazy, Policy(), log="tests") for _ in range(2)]
+        first.recall(alice, "tea")
+        shared[0].recall(alice, "tea")
+
+    assert first.lazy is second.lazy
+    assert [one.counters().empty for one in (first, second, *shared)] == [1, 0, 1, 1]

@@ -181,7 +181,7 @@ async def test_a_cancelled_caller_does_not_take_its_write_along(memory, monkeypa
         return await real(self, *args, **options)
 
     monkeypatch.setattr(Memory, "aadd", slow)
-    mine = agent(memory)
+    mine = agent(LazyMemory(memory))
     turn = asyncio.create_task(mine.awrite([Message(text="I like tea.")], ALICE))
     await asyncio.sleep(0.01)
     turn.cancel()

@@ -47,10 +47,10 @@ MAKERS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 # The same arguments, for all that is made of a memory: positional ones, and those by name.
 SHARED: dict[str, tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = {
-    "no memory": ((), {}, TypeError, "'memory'.*Its parameters are memory, user_id"),
-    "path": (("./memory",), {}, WrongTypeError, r"memory=str must be an open.*Memory\.open"),
+    "URL": (("https://u:secret@h/d",), {}, InvalidRecordError, "memory=.*not a URL"),
+    "empty path": (("",), {}, InvalidRecordError, "memory='' must be the path of a folder"),
     "class": ((Memory,), {}, WrongTypeError, "memory=the class Memory"),
-    "None": ((None,), {}, WrongTypeError, "memory=None"),
+    "number": ((3,), {}, WrongTypeError, "memory=3.*the path of a folder, or nothing"),
     "scope": ((ALICE,), {}, WrongTypeError, "memory=.*Scope"),
     "positional user": ((..., "bob"), {}, TypeError, "Its parameters are memory, user_id"),
     "client=": ((), {"client": ...}, TypeError, "Did you mean 'memory'"),
@@ -119,7 +119,8 @@ ROWS: dict[str, Row] = {
     "recall a state": (lambda m: recall_hook(m, user_id="b").invoke({}), InvalidRecordError, "messages=None"),
     "remember a state": (lambda m: remember_node(m, user_id="b").invoke({"message": "x"}), InvalidRecordError, "messages=None"),
     "remember dicts": (lambda m: remember_node(m, user_id="b").invoke([{"text": "x"}]), ValueError, "'role' and 'content'"),
-    "retriever path": (retriever(memory="./memory"), ValidationError, "instance of Memory"),
+    "retriever URL": (retriever(memory="https://h/d"), ValidationError, "memory=.*not a URL"),
+    "retriever number": (retriever(memory=3), ValidationError, "memory=3.*the path of a folder"),
     "retriever closed": (lambda m: retriever(memory=closed(m))(m), MemoryClosedError, "Open it again"),
     "retriever user": (retriever(user_id=None), ValidationError, "user_id=None"),
     "retriever async user": (retriever(user_id=acoroutine), ValidationError, "async def"),
@@ -130,9 +131,7 @@ ROWS: dict[str, Row] = {
     "retriever a dict": (lambda m: retriever()(m).invoke({"query": "x"}), InvalidRecordError, "query=.*must be a text"),
     "retriever None": (lambda m: retriever()(m).invoke(None), InvalidRecordError, "query=None"),
     # -- the store
-    "store of nothing": (lambda _: CommonplaceStore(), TypeError, "Its parameters are memory"),
-    "store None": (lambda _: CommonplaceStore(None), WrongTypeError, "memory=None.*or the folder"),
-    "store int": (lambda _: CommonplaceStore(3), WrongTypeError, "memory=3"),
+    "store int": (lambda _: CommonplaceStore(3), WrongTypeError, "memory=3.*the path of a folder"),
     "store class": (lambda _: CommonplaceStore(Memory), WrongTypeError, "the class Memory"),
     "store url": (lambda _: CommonplaceStore("postgresql://u:secret@h/d"), InvalidRecordError, "not a URL"),
     "store closed": (lambda m: CommonplaceStore(closed(m)), MemoryClosedError, "Open it again"),
@@ -193,7 +192,7 @@ ROWS: dict[str, Row] = {
     "saver int": (lambda _: CommonplaceSaver(3), WrongTypeError, "memory=3"),
     "saver dict": (lambda _: CommonplaceSaver({}), WrongTypeError, "memory=dict.*folder"),
     "saver url": (lambda _: CommonplaceSaver("postgresql://u:secret@h/d"), InvalidRecordError, "not a URL"),
-    "saver empty": (lambda _: CommonplaceSaver(""), InvalidRecordError, "path=''"),
+    "saver empty": (lambda _: CommonplaceSaver(""), InvalidRecordError, "memory=''"),
     "saver closed": (lambda m: CommonplaceSaver(closed(m)), MemoryClosedError, "Open it again"),
     "saver conn_string": (lambda _: CommonplaceSaver(conn_string="x"), TypeError, "Its parameters"),
     "owner text": (lambda m: CommonplaceSaver(m, owner="alice"), InvalidRecordError, "owner='alice' must be a function"),

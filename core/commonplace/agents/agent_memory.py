@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..concurrency import await_within, call_within, start_call
 from ..errors import (
@@ -26,24 +26,22 @@ from ..errors import (
 from ..plans import Plan, aon, arun_plan, on, run_plan
 from ..retrieval.utterances import asks_to_forget
 from ..types import Extraction, Fact, Match, Message, Scope, WriteResult
-from .arguments import check_function, check_memory
+from .arguments import check_function
 from .health import (
     MISCONFIGURED,
     EventName,
     MemoryCounters,
     MemoryEvent,
+    MemoryHealth,
     OnEvent,
     WarnOnce,
 )
-from .lazy import LazyMemory
+from .lazy import LazyMemory, MemorySource, acquire_memory
 from .note import ShownRecords
 from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy, check_policy
 from .selection import Conversation
 from .standing_instructions import instruction_facts
-
-if TYPE_CHECKING:  # it loads the engines
-    from ..memory import Memory
 
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
@@ -55,7 +53,8 @@ class AgentMemory:
     """A memory as an agent uses it; serves any number of turns at once, in threads and on loops.
 
     Args:
-        memory: open, or opened on first use.
+        memory: an open memory, the path of its folder, or None for the environment's location; or
+            one that is opened on first use, whose users then count together.
         policy: how the agent uses it.
         log: the name of the log, which is the adapter's package.
         first_recall_timeout: seconds that recalls and searches may take until one is done, as the
@@ -63,7 +62,7 @@ class AgentMemory:
         on_event: is called with each event.
 
     Raises:
-        WrongTypeError, MemoryClosedError: the memory is none, or closed.
+        WrongTypeError, MemoryClosedError: the memory is something else, or closed.
         InvalidRecordError: the policy or the function is none.
 
     Attributes:
@@ -72,21 +71,23 @@ class AgentMemory:
 
     def __init__(
         self,
-        memory: "Memory | LazyMemory",
+        memory: "MemorySource | LazyMemory",
         policy: Policy,
         *,
         log: str,
         first_recall_timeout: float | None = None,
         on_event: OnEvent | None = None,
     ) -> None:
-        if not isinstance(memory, LazyMemory):
-            check_memory(memory)
+        self.lazy: LazyMemory
+        if isinstance(memory, LazyMemory):
+            self.lazy, self._health = memory, memory.health
+        else:
+            self.lazy, self._health = acquire_memory(self, memory), MemoryHealth()
         check_policy(policy)
         if on_event is not None:
             check_function("on_event", on_event)
-        self.lazy: LazyMemory = memory if isinstance(memory, LazyMemory) else LazyMemory(memory)
         self.policy = policy
-        self.warn: WarnOnce = WarnOnce(log, self.lazy.health.warned)
+        self.warn: WarnOnce = WarnOnce(log, self._health.warned)
         self._log = logging.getLogger(log)
         self._on_event = on_event
         self._first_recall_timeout = first_recall_timeout
@@ -94,8 +95,8 @@ class AgentMemory:
         self._forgot: set[str] = set()  # keys of scopes in whose turn something was forgotten
 
     def counters(self) -> MemoryCounters:
-        """Read how often each event happened, for all who share the memory here."""
-        return self.lazy.health.counters()
+        """Read how often each event happened, to all who were given the same `LazyMemory`."""
+        return self._health.counters()
 
     def raise_misconfiguration(self) -> None:
         """Raise what made opening the memory fail, if an operator must mend it.
@@ -379,7 +380,7 @@ class AgentMemory:
         event = MemoryEvent(
             name=name, operation=operation, scope=scope, count=count, seconds=seconds, error=error
         )
-        self.lazy.health.record(event, self._log)
+        self._health.record(event, self._log)
         if self._on_event is not None:
             try:
                 self._on_event(event)

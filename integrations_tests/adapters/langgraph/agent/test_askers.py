@@ -101,7 +101,7 @@ def test_what_an_interrupted_turn_left_is_not_the_next_users_of_another_process(
 ) -> None:
     kept = InMemorySaver()
     for user, text in (("alice", "My salary is 5000."), ("carol", "I like coffee.")):
-        monkeypatch.setattr("commonplace_langgraph.turn._askers", {})
+        monkeypatch.setattr("commonplace_langgraph.turn._caches", {})
         stopped = create_agent(
             model,
             middleware=[MemoryMiddleware(memory)],
@@ -109,7 +109,7 @@ def test_what_an_interrupted_turn_left_is_not_the_next_users_of_another_process(
             interrupt_before=["model"],
         )
         _say(stopped, user, text, model)
-    monkeypatch.setattr("commonplace_langgraph.turn._askers", {})
+    monkeypatch.setattr("commonplace_langgraph.turn._caches", {})
     agent = create_agent(model, middleware=[MemoryMiddleware(memory)], checkpointer=kept)
 
     _say(agent, "bob", "I like tea.", model)

@@ -1,4 +1,6 @@
 import asyncio
+import uuid
+from typing import ClassVar
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -10,6 +12,7 @@ from langgraph.prebuilt import create_react_agent
 
 from commonplace.agents.note import FOOTER
 from commonplace.agents.policy import HEADER
+from commonplace.testing.contracts.adapter import PolicyFieldsContract
 from commonplace.types import Scope
 from commonplace_langgraph import memory_tools, recall_hook, remember_node
 
@@ -24,8 +27,8 @@ def config(thread="t1", user="alice"):
 def graph(memory, context):
     """Make a graph of a model with memory in front and behind."""
 
-    def make(model, saver=None):
-        chain = recall_hook(memory) | model
+    def make(model, saver=None, **given):
+        chain = recall_hook(memory, **given) | model
 
         def chat(state):
             return {"messages": [chain.invoke(state["messages"])]}
@@ -35,12 +38,35 @@ def graph(memory, context):
 
         built = StateGraph(MessagesState, context_schema=context)
         built.add_node("chat", RunnableLambda(chat, achat))
-        built.add_node("remember", remember_node(memory))
+        built.add_node("remember", remember_node(memory, **given))
         built.set_entry_point("chat")
         built.add_edge("chat", "remember")
         return built.compile(checkpointer=saver)
 
     return make
+
+
+class TestNodes(PolicyFieldsContract):
+    without_effect: ClassVar = {
+        "mode": "whoever builds the graph decides which nodes it has",
+        "tools": "`memory_tools` makes them, which have a test of their own",
+        "tool_instructions": "whoever builds the graph writes its prompt",
+    }
+
+    @pytest.fixture
+    def turn_with(self, graph, model):
+        def turn(policy, *, agent_id=None, conversation=None):
+            scripted = model()
+            built = graph(scripted, InMemorySaver(), policy=policy, agent_id=agent_id)
+
+            async def run(user, text):
+                where = config(conversation or uuid.uuid4().hex, user)
+                await built.ainvoke({"messages": [("user", text)]}, where)
+                return scripted.shown()
+
+            return run
+
+        return turn
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -65,16 +65,25 @@ def test_a_document_of_an_item_has_its_fields_and_not_the_notes_of_the_store(mem
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_limits_and_filters_count(filled, is_async):
-    few = MemoryRetriever(memory=filled, user_id="alice", policy=Policy(top_k=1))
-    things = MemoryRetriever(memory=filled, user_id="alice", where={"topic": "things"})
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"policy": Policy(top_k=1)}, 1),
+        ({"policy": Policy(threshold=1.0)}, 0),
+        ({"policy": Policy(kinds=("episode",))}, 0),
+        ({"policy": Policy(where={"topic": "drinks"})}, 1),
+        ({"where": {"topic": "things"}}, 1),
+        ({"policy": Policy(where={"topic": "drinks"}), "where": {"topic": "things"}}, 0),
+        ({"agent_id": "helper"}, 0),
+        ({"agent_id": "helper", "policy": Policy(scope_search_by_agent=False)}, 2),
+    ],
+)
+async def test_limits_and_filters_count(filled, given, found, is_async):
+    retriever = MemoryRetriever(memory=filled, user_id="alice", **given)
 
-    async def texts(retriever):
-        found = await retriever.ainvoke("green") if is_async else retriever.invoke("green")
-        return [one.page_content for one in found]
+    documents = await retriever.ainvoke("green") if is_async else retriever.invoke("green")
 
-    assert len(await texts(few)) == 1
-    assert await texts(things) == ["Alice has a green bike."]
+    assert len(documents) == found
 
 
 async def test_a_retriever_in_a_graph_knows_who_runs_it(filled, context):
