@@ -1,16 +1,18 @@
 """Arguments of mem0's calls, checked and normalised, whichever version they were written for.
 
-Code for 0.1 and 1.x gives ids as arguments, code for 2.x inside `filters`; each version refuses the
-other way, so where the ids are shows which defaults the caller expects:
+Code for 0.1 and 1.x passes ids as arguments, code for 2.x inside `filters`. Each version refuses
+the other way, so the place of the ids shows which defaults the caller expects:
 
 - ids as arguments: 100 memories, no threshold, reranked if there is a reranker.
 - ids only in `filters`: 20 memories, `THRESHOLD`, not reranked.
 
-Messages may be a text, a dict, or a list that mixes both:
+Messages may be a text, a dict, or a list of both:
 
-- content in parts is reduced to its texts, joined by a space; an image is logged once.
-- a message without text, such as a tool call, is left out.
-- roles by other names are those of chat models: `human`, `ai`, `function`, `developer`.
+- of content in parts the texts are kept, joined by a space; other parts are logged once by kind.
+- a message without text, such as a tool call, is skipped.
+- the roles `human`, `ai`, `function` and `developer` become those of chat models.
+
+What cannot be used raises a `ValidationError`.
 """
 
 import difflib
@@ -54,8 +56,8 @@ class InputMessage:
     """One message of `add`.
 
     Attributes:
-        role: as it was given.
-        is_turn: it was said in a conversation; a bare text states something.
+        role: as given.
+        is_turn: whether it was said in a conversation; a bare text states something.
     """
 
     text: str
@@ -70,7 +72,7 @@ class InputMessage:
         return role if role in get_args(Role) else "user"
 
     def to_message(self, at: datetime | None) -> Message:
-        """Write it as a message of the core."""
+        """Convert it to a message of the core."""
         name = (self.name or "").strip()[:256] or None
         return Message(text=self.text, role=self.chat_role, name=name, at=at)  # type: ignore[arg-type]  # one of Role
 
@@ -81,9 +83,9 @@ class AddRequest:
 
     Attributes:
         metadata: as records store it.
-        infer: None when the caller did not give it.
-        at: when it was said; None for now.
-        is_procedural: a model shall write down how a task went.
+        infer: None if not given.
+        at: when the messages were said; None for now.
+        is_procedural: a model writes down how a task went.
     """
 
     messages: Sequence[InputMessage]
@@ -97,8 +99,8 @@ class AddRequest:
 
     @property
     def remembered(self) -> Sequence[InputMessage]:
-        """The messages that memories are made of: those of the system are not."""
-        return [one for one in self.messages if one.chat_role != "system"]
+        """The messages to remember: all but those of the system."""
+        return [message for message in self.messages if message.chat_role != "system"]
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -107,7 +109,7 @@ class AddRequest:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the memories will be hidden."""
+        """When the memories expire."""
         return expiry_of(self.metadata.get(promoted_key("expiration_date")))
 
 
@@ -125,17 +127,11 @@ def add_request(
     expiration_date: Any,
     wait: bool,
 ) -> AddRequest:
-    """Check a call of `add`.
-
-    Raises:
-        ValidationError: no id is given, or something cannot be stored.
-    """
+    """Check a call of `add`."""
     if not isinstance(infer, bool | str | Unset | None):
-        raise ValidationError(f"infer={short_repr(infer)} must be True or False.")
+        raise ValidationError.of("infer", infer, "must be True or False.")
     if prompt is not None and not isinstance(prompt, str):
-        raise ValidationError(
-            f"prompt={short_repr(prompt)} must be a text. Give the model's instructions."
-        )
+        raise ValidationError.of("prompt", prompt, "must be a text. Give the model's instructions.")
     _check_flag("wait", wait)
     if isinstance(infer, str):  # before there was `infer`, the prompt stood in its place
         prompt, infer = infer, True
@@ -148,8 +144,7 @@ def add_request(
     parsed = to_messages(messages)
     scope = to_scope(_merge_ids(_given(ids), top_ids(filters)), allow_spaces=compat != "v2")
     given: Any = metadata
-    more = {"expiration_date": expiration_date, "created_at": timestamp}
-    more = {name: value for name, value in more.items() if value is not None}
+    more = _given({"expiration_date": expiration_date, "created_at": timestamp})
     if more and isinstance(metadata or {}, Mapping):
         given = {**(metadata or {}), **more}
     stored = to_stored(given, scope=scope)
@@ -161,17 +156,13 @@ def add_request(
         infer=None if isinstance(infer, Unset) else bool(infer),
         prompt=prompt,
         at=None if created is None else parse_time(created),
-        wait=bool(wait),
+        wait=wait,
         is_procedural=memory_type is not None,
     )
 
 
 def to_messages(messages: object) -> list[InputMessage]:
-    """Read messages, in order, those with a text; the caller's objects are not changed.
-
-    Raises:
-        ValidationError: they are of another type (`VALIDATION_003`).
-    """
+    """Read the messages that have a text, in order; the caller's objects are not changed."""
     if isinstance(messages, str | Mapping):
         messages = [messages]
     if not isinstance(messages, list | tuple):
@@ -181,41 +172,27 @@ def to_messages(messages: object) -> list[InputMessage]:
             {"provided_type": type(messages).__name__, "valid_types": ["str", "dict", "list"]},
             "Convert your input to a string, dictionary, or list of dictionaries.",
         )
-    return [parsed for one in messages if (parsed := _message(one)) is not None]
+    return [parsed for message in messages if (parsed := _message(message)) is not None]
 
 
 def _message(given: object) -> InputMessage | None:
     if isinstance(given, str):
         return InputMessage(text=given, role="user", is_turn=False) if given.strip() else None
     if not isinstance(given, Mapping):
-        raise ValidationError(
-            f"The message {short_repr(given)} must be a text or a dict with role and content.",
-            BAD_MESSAGES,
-        )
+        raise _refused("message", given, "must be a text or a dict with role and content.")
     if "content" not in given and _NO_TEXT.isdisjoint(given):
-        raise ValidationError(
-            f"The message {short_repr(given)} has no content. "
-            "Give {'role': 'user', 'content': '...'}.",
-            BAD_MESSAGES,
-        )
+        example = "Give {'role': 'user', 'content': '...'}."
+        raise _refused("message", given, f"has no content. {example}")
     text = _text(given.get("content"))
-    role, name = _role(given.get("role")), given.get("name")
+    role, name = given.get("role"), given.get("name")
+    if not isinstance(role, str | None):
+        raise _refused("role", role, "must be a text, such as 'user' or 'assistant'.")
     if not isinstance(name, str | int | None):
-        raise ValidationError(f"The name {short_repr(name)} must be a text.", BAD_MESSAGES)
+        raise _refused("name", name, "must be a text.")
     if not text.strip():
         return None
+    role = str.__str__(role or "") or "user"  # also of a member of an enumeration
     return InputMessage(text=text, role=role, name=None if name is None else str(name))
-
-
-def _role(role: object) -> str:
-    if role is None:
-        return "user"
-    if not isinstance(role, str):
-        raise ValidationError(
-            f"The role {short_repr(role)} must be a text, such as 'user' or 'assistant'.",
-            BAD_MESSAGES,
-        )
-    return str.__str__(role) or "user"  # also of a member of an enumeration
 
 
 def _text(content: Any) -> str:
@@ -225,9 +202,7 @@ def _text(content: Any) -> str:
         content = [content]
     _refuse_bytes(content)
     if not isinstance(content, Sequence):
-        raise ValidationError(
-            f"The content {short_repr(content)} must be a text or a list.", BAD_MESSAGES
-        )
+        raise _refused("content", content, "must be a text or a list.")
     texts = []
     for part in content:
         given = part.get("text") if isinstance(part, Mapping) else part
@@ -241,14 +216,15 @@ def _text(content: Any) -> str:
 
 def _refuse_bytes(content: object) -> None:
     if isinstance(content, bytes | bytearray | memoryview):
-        raise ValidationError(
-            f"The content {short_repr(content)} must be a text. Decode it: content.decode().",
-            BAD_MESSAGES,
-        )
+        raise _refused("content", content, "must be a text. Decode it: content.decode().")
+
+
+def _refused(part: str, value: object, reason: str) -> ValidationError:
+    return ValidationError(f"The {part} {short_repr(value)} {reason}", BAD_MESSAGES)
 
 
 def _log_skipped(part: object) -> None:
-    """Tell once for each kind that a part of a message is left out."""
+    """Log that a part of a message is skipped, once for each kind."""
     kind = short_repr(part.get("type") if isinstance(part, Mapping) else type(part).__name__)
     if kind not in _logged_kinds:
         _logged_kinds.add(kind)
@@ -264,8 +240,8 @@ class ReadRequest:
 
     Attributes:
         limit: how many memories at most, from 0.
-        threshold: least score.
-        filters: without the ids at its top.
+        threshold: the lowest score.
+        filters: without the ids at the top.
     """
 
     scope: Scope
@@ -290,18 +266,13 @@ def read_request(
     top_k: int | None = None,
     threshold: float | None = None,
     rerank: bool | None = None,
-    explain: bool | None = None,
+    explain: bool = False,
     show_expired: bool = False,
 ) -> ReadRequest:
-    """Check a call that reads, and find its era.
-
-    Raises:
-        ValidationError: no id is given, the two ways give different ids, or a number is out of
-            its range.
-    """
-    for name, value in (("rerank", rerank), ("explain", explain)):
-        if value is not None:
-            _check_flag(name, value)
+    """Check a call of `search` or `get_all`, and find its era."""
+    for name, flag in (("rerank", rerank), ("explain", explain)):
+        if flag is not None:
+            _check_flag(name, flag)
     _check_flag("show_expired", show_expired)
     filter_ids, argument_ids = top_ids(filters), _given(ids)
     era: Era = ("v1" if argument_ids else "v2") if compat == "auto" else compat
@@ -318,17 +289,13 @@ def read_request(
         era=era,
         limit=_limit(limit, top_k, LIMITS[era]),
         threshold=_threshold(threshold, era),
-        rerank=era == "v1" if rerank is None else bool(rerank),
+        rerank=era == "v1" if rerank is None else rerank,
         filters=rest,
     )
 
 
 def clean_query(query: object) -> str:
-    """Trim a query.
-
-    Raises:
-        ValidationError: it is blank or not a text.
-    """
+    """Strip a query of spaces; refuse what is blank or not a text."""
     if not isinstance(query, str):
         raise ValidationError(
             f"Invalid query: must be a non-empty string, not {short_repr(query)}."
@@ -344,36 +311,22 @@ def clean_query(query: object) -> str:
 def merge_filters(
     filters: Mapping[str, Any] | None, more: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-    """Add the second filter that mem0's asynchronous search takes; both must hold.
-
-    Raises:
-        ValidationError: the first is not a mapping.
-    """
+    """Merge the filter with the second one that mem0's async search takes; both must hold."""
     if not more:
         return filters
     ids = top_ids(filters)
     rest = {name: value for name, value in (filters or {}).items() if name not in ids}
-    return {**ids, "AND": [one for one in (rest, more) if one]}
+    return {**ids, "AND": [part for part in (rest, more) if part]}
 
 
 def refuse_hosted(name: str, value: object) -> None:
-    """Refuse an argument that only mem0's hosted product knows.
-
-    Raises:
-        ValidationError: it was given.
-    """
+    """Refuse an argument that only mem0's hosted product knows."""
     if value is not None:
-        raise ValidationError(
-            f"{name}={short_repr(value)} is known to mem0's hosted product only. Leave it out."
-        )
+        raise ValidationError.of(name, value, "is for mem0's hosted product only. Leave it out.")
 
 
 def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
-    """Refuse keywords that mean nothing to `search` and `get_all`, naming what they resemble.
-
-    Raises:
-        TypeError: there are some.
-    """
+    """Raise a TypeError for unknown keywords of `search` and `get_all`, with the closest name."""
     for name in unknown:
         near = difflib.get_close_matches(name, _SEARCH_ARGUMENTS, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -383,27 +336,24 @@ def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
 
 def _check_flag(name: str, value: object) -> None:
     if type(value) is not bool:
-        raise ValidationError(f"{name}={short_repr(value)} must be True or False.")
+        raise ValidationError.of(name, value, "must be True or False.")
 
 
 def _limit(limit: int | None, top_k: int | None, default: int) -> int:
-    for name, value in (("limit", limit), ("top_k", top_k)):
-        if value is None:
-            continue
+    given = _given({"limit": limit, "top_k": top_k})
+    for name, value in given.items():
         if type(value) is not int:
             raise ValidationError(f"{name} must be a valid integer, not {short_repr(value)}")
         if value < 0:
             raise ValidationError(
                 f"Invalid {name}: {short_repr(value)}. Must be a non-negative integer."
             )
-    if limit is None or top_k is None:
-        return next((one for one in (limit, top_k) if one is not None), default)
-    if limit != top_k:
-        raise ValidationError(
-            f"limit={short_repr(limit)} and top_k={short_repr(top_k)} differ. "
-            "Give one: they are alike."
+    if len(set(given.values())) > 1:
+        raise ValidationError.of(
+            "limit", limit, f"and top_k={short_repr(top_k)} differ. Give one: they mean the same."
         )
-    return limit
+    found: int = next(iter(given.values()), default)
+    return found
 
 
 def _threshold(given: float | None, era: Era) -> float:
@@ -425,11 +375,7 @@ def _threshold(given: float | None, era: Era) -> float:
 
 
 def erase_scope(ids: Mapping[str, Any], *, compat: Compat) -> Scope:
-    """Make the scope that `delete_all` erases.
-
-    Raises:
-        ValidationError: no id is given.
-    """
+    """Make the scope that `delete_all` erases; at least one id must be given."""
     if not _given(ids):
         raise ValidationError(
             "At least one filter is required to delete all memories. If you want to delete all "
@@ -439,30 +385,20 @@ def erase_scope(ids: Mapping[str, Any], *, compat: Compat) -> Scope:
 
 
 def top_ids(filters: object) -> dict[str, Any]:
-    """Read the ids at the top of a filter, as they were given.
-
-    Raises:
-        ValidationError: it is not a mapping.
-    """
+    """Read the ids at the top of a filter, as given."""
     if filters is None:
         return {}
     if not isinstance(filters, Mapping):
-        raise ValidationError(
-            f"filters={short_repr(filters)} must be a mapping. Give {{'user_id': '...'}}."
-        )
+        raise ValidationError.of("filters", filters, "must be a mapping. Give {'user_id': '...'}.")
     return {name: filters[name] for name in IDS if name in filters}
 
 
-def _given(ids: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in ids.items() if value is not None}
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _merge_ids(argument_ids: Mapping[str, Any], filter_ids: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the ids of both ways.
-
-    Raises:
-        ValidationError: they differ, or one in the filter is None.
-    """
+    """Merge the ids of both ways; they must not differ."""
     for name, value in filter_ids.items():
         if value is None:
             raise ValidationError(f"filters[{name!r}] is None. Leave it out, or give an id.")

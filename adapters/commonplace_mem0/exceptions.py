@@ -6,7 +6,7 @@ mem0 catches that. What has no counterpart in mem0 passes as the core raised it.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from commonplace import (
     CommonplaceError,
@@ -17,7 +17,7 @@ from commonplace import (
     ModelFailedError,
     StoreUnavailableError,
 )
-from commonplace.agents import LazyMemory
+from commonplace.agents import LazyMemory, short_repr
 
 NO_IDS = "VALIDATION_001"
 BAD_MEMORY_TYPE = "VALIDATION_002"
@@ -43,6 +43,11 @@ class MemoryError(CommonplaceError):  # noqa: A001 -- mem0's name
         self.suggestion = suggestion
         self.debug_info: dict[str, Any] = dict(debug_info or {})
         super().__init__(message)
+
+    @classmethod
+    def of(cls, name: str, value: object, reason: str) -> Self:
+        """Make the error of an argument or a key: its name, its value and what is wrong with it."""
+        return cls(f"{name}={short_repr(value)} {reason}")
 
 
 class ValidationError(MemoryError, ValueError):
