@@ -1,7 +1,7 @@
-"""What `Memory` and `AsyncMemory` share: construction, opening, closing, and running of plans.
+"""Construction, opening, closing and running of plans, for `Memory` and `AsyncMemory`.
 
-Nothing is opened before the first call needs it: a constructor does no network I/O, and a model's
-dimensions may have to be measured.
+Stores are opened by the first call that needs them: a constructor connects to no server, and the
+dimensions of a model may have to be measured.
 """
 
 import asyncio
@@ -33,10 +33,8 @@ from commonplace.ports import Embedder
 
 from .arguments import Compat
 from .config import (
-    ConfigSection,
     Mem0Location,
     Mem0Settings,
-    MemoryConfig,
     UnknownKeys,
     check_compat,
     find_location,
@@ -79,12 +77,12 @@ _INSIDES = {
 
 @hinting_init
 class Mem0Base:
-    """Construction that `Memory` and `AsyncMemory` share.
+    """Base of `Memory` and `AsyncMemory`.
 
     Attributes:
-        config: as it was given.
-        core: the core's memory that it works on, opened when it is first asked for.
-        llm: the language model, as it was given; another may be assigned.
+        config: as given.
+        core: the core's memory below, opened on first use.
+        llm: the language model, as given; another may be assigned.
     """
 
     _awaits: ClassVar[bool]
@@ -99,18 +97,19 @@ class Mem0Base:
     ) -> None:
         """Read a configuration: a dict, a `MemoryConfig`, or mem0's; None is all offline.
 
-        Nothing is opened and nothing is sent yet.
+        Opens no store and sends nothing.
 
         Args:
-            compat: `v1` or `v2` gives every call that era's defaults, and lets one that names an
-                agent or a run alone act on every user's memories with it, as in mem0; `v2` also
-                refuses what it refuses.
+            compat: `v1` or `v2` gives every call that era's defaults, and lets one with an agent or
+                a run alone act on every user's memories with it, as in mem0; `v2` also refuses what
+                mem0 2.x refuses.
             core: an open memory to use; then no store, embedder or llm may be configured.
-            on_event: is called with what became of each `search` and `add`: see `counters`.
+            on_event: called with the outcome of each `search` and `add`: see `counters`.
 
         Raises:
             ConfigurationError: it contradicts itself, or names something that does not exist.
-            ValidationError, ClosedError: `core` is no memory, or closed; or `on_event` no function.
+            DependencyError: a provider needs a package that is not installed.
+            ValidationError, ClosedError: `core` is no open memory, or `on_event` no function.
         """
         check_compat(compat)
         unknown = UnknownKeys()
@@ -120,16 +119,18 @@ class Mem0Base:
                 "core= is open already: leave out vector_store, embedder and llm."
             )
         if read.fallback not in (None, "embedded"):
-            raise ConfigurationError(
-                f"fallback={short_repr(read.fallback)} must be 'embedded' or left out."
+            raise ConfigurationError.of(
+                "fallback", read.fallback, "must be 'embedded' or left out."
             )
         graph = read_section("graph_store", read.graph_store)
+        extra = {} if graph is None else graph.extra
+        prompts = [read.instructions, extra.get("custom_prompt")]
         self.config = config
         self._location = find_location(
             read_section("vector_store", read.vector_store), graph, unknown
         )
         self._falls_back = read.fallback is not None
-        self._llm = _llm(read, graph)
+        self._llm = extra.get("llm", read.llm)  # the graph's own model makes the one call
         model = self._checked(to_model(read_section("llm", self._llm), unknown))
         self._chat = AsyncMem0ChatModel(model) if self._awaits else Mem0ChatModel(model)
         self._embedder = to_embedder(read_section("embedder", read.embedder), unknown)
@@ -137,7 +138,7 @@ class Mem0Base:
             compat=compat,
             shows_relations=graph is not None and read.enable_graph,
             bare_lists=read.version == "v1.0",
-            instructions=_instructions(read, graph),
+            instructions="\n".join(text for text in prompts if text) or None,
             model=model,
             has_core=core is not None,
             reranker=to_reranker(read_section("reranker", read.reranker)),
@@ -158,35 +159,35 @@ class Mem0Base:
         compat: Compat = "auto",
         on_event: OnEvent | None = None,
     ) -> Self:
-        """Make a memory from a dict, which is not changed; the rest as of the constructor."""
+        """Make a memory from a dict, which is not changed; see the constructor for the rest."""
         return cls(config_dict, compat=compat, on_event=on_event)
 
     def counters(self) -> MemoryCounters:
-        """Read what became of the calls of `search` and `add` so far.
+        """Count the outcomes of the calls of `search` and `add` so far.
 
-        A search has `recalled` something or was `empty`; an addition is `written`, or `late` if it
-        was accepted only, with `wait=False`. What raised an error has `failed`, a search that took
-        too long has `timed_out`. A call that is refused with a `ValidationError` is not counted.
+        A search has `recalled` something or was `empty`; an addition was `written`, or is `late` if
+        it was only accepted, with `wait=False`. A call with an error has `failed`, a search that
+        took too long has `timed_out`. Calls refused with a `ValidationError` are not counted.
         """
         return self._health.counters()
 
     @property
     def core(self) -> "Memory":
-        """The core's memory, with everything that mem0 has no word for.
+        """The core's memory, with all that mem0 does not have.
 
         Raises:
             ClosedError: it was closed.
-            ConfigurationError: the vectors are of another length than was configured, or the
-                folder is mem0's own.
+            ConfigurationError: vectors have another length than configured, or the folder is
+                mem0's own.
         """
         self._check_open()
         return self._lazy.get()
 
     @property
     def llm(self) -> Any:
-        """The language model, as it was given or assigned; None if there is none.
+        """The language model, as given or assigned; None if there is none.
 
-        Assigned is whatever may stand as `llm` in the configuration but a section with a provider.
+        Any `llm` of a configuration can be assigned, except a section with a provider.
         """
         return self._llm
 
@@ -197,13 +198,13 @@ class Mem0Base:
         found = None if model is None else self._checked(as_model(model))
         was_without = self._chat.model is None
         self._llm, self._settings.model, self._chat.model = model, found, found
-        if was_without:  # what was opened without a model is opened again by the next call
+        if was_without:  # the next call opens the memory again, with the model
             self._close_core()
 
     if not TYPE_CHECKING:  # so that type checkers still report unknown names
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Say what stands in the place of mem0's insides."""
+            """Name what replaces mem0's internals."""
             there = f" Here there is {_INSIDES[name]}." if name in _INSIDES else ""
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.{there}")
 
@@ -252,7 +253,7 @@ class Mem0Base:
         )
 
     def _release(self) -> "Memory | None":
-        """Return what is to be closed, after an opening under way."""
+        """Return the memory to close, after waiting for one that is being opened."""
         opening = self._lazy.release()
         return None if opening is None or opening.exception() else opening.result()
 
@@ -283,7 +284,7 @@ class BlockingBase(Mem0Base):
             return run_plan(plan, perform)
 
     def close(self) -> None:
-        """Finish the writes under way and close; repeating it does nothing."""
+        """Finish pending writes and close; repeating it does nothing."""
         self._close()
 
     def __enter__(self) -> Self:
@@ -297,12 +298,12 @@ class BlockingBase(Mem0Base):
 
 
 class AwaitedBase(Mem0Base):
-    """Runs plans on the running loop; nothing of it blocks the loop."""
+    """Runs plans on the running loop, without blocking it."""
 
     _awaits = True
 
     async def _run(self, plan: Plan[T]) -> T:
-        """Run a plan, as of `Memory`; a blocking model runs in a thread."""
+        """Run a plan; a blocking model runs in a thread."""
 
         async def perform(step: Any) -> Any:
             if not isinstance(step, ModelCall):
@@ -320,7 +321,7 @@ class AwaitedBase(Mem0Base):
         return _Closing(self._close)
 
     def __await__(self) -> Generator[Any, None, Self]:
-        """Return itself: `from_config` was awaited in some versions."""
+        """Return self, as `from_config` is awaited in some versions of mem0."""
         return self.__aenter__().__await__()
 
     async def __aenter__(self) -> Self:
@@ -337,7 +338,7 @@ class AwaitedBase(Mem0Base):
 
 
 class _Closing:
-    """A closing under way in a thread, which may be awaited and need not be, as in mem0."""
+    """Closing in a thread, which may be awaited and need not be, as in mem0."""
 
     def __init__(self, close: Callable[[], None]) -> None:
         thread = ThreadPoolExecutor(1, thread_name_prefix="commonplace-mem0-close")
@@ -346,23 +347,13 @@ class _Closing:
         self._done.add_done_callback(_log_failure)
 
     def __await__(self) -> Generator[Any, None, None]:
-        """Wait until the location can be opened again; raise what closing raised."""
+        """Wait until the location can be opened again; raise the error of closing, if any."""
         return asyncio.wrap_future(self._done).__await__()
 
 
 def _log_failure(closing: Future[None]) -> None:
     if error := closing.exception():  # which somebody may await, or nobody
         logger.warning("Closing failed: %s", error)
-
-
-def _llm(read: MemoryConfig, graph: ConfigSection | None) -> Any:
-    """Choose the model of the one call: the graph's own where there is one."""
-    return read.llm if graph is None else graph.extra.get("llm", read.llm)
-
-
-def _instructions(read: MemoryConfig, graph: ConfigSection | None) -> str | None:
-    given = [read.instructions, None if graph is None else graph.extra.get("custom_prompt")]
-    return "\n".join(one for one in given if one) or None
 
 
 def _check_dimensions(location: Mem0Location, embedder: Embedder | None) -> None:
@@ -376,9 +367,9 @@ def _check_dimensions(location: Mem0Location, embedder: Embedder | None) -> None
 
 
 def _check_folder(folder: Path) -> None:
-    for one in (folder, folder.parent):  # a collection's folder is in that of the path
-        if (one / "meta.json").is_file() and (one / "collection").is_dir():
+    for path in (folder, folder.parent):  # a collection's folder is inside that of the path
+        if (path / "meta.json").is_file() and (path / "collection").is_dir():
             raise ConfigurationError(
-                f"The folder {str(one)!r} was written by mem0. Import its memories with "
+                f"The folder {str(path)!r} was written by mem0. Import its memories with "
                 "`commonplace import mem0`, and give another path here; it is left as it is."
             )

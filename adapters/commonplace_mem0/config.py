@@ -1,8 +1,9 @@
 """Configuration as mem0's users write it, and the location and settings that it names.
 
 It may be a dict, our `MemoryConfig`, or mem0's own object. Objects are read attribute by attribute
-and dicts are never changed, because a live model may be among the values. Keys that are not known
-are named in one warning, or refused when strict.
+and dicts are never changed, because a live model may be among the values. Unknown keys are named in
+one warning, or refused if the configuration is strict. Whatever else cannot be used raises a
+`ConfigurationError`.
 """
 
 import ipaddress
@@ -38,38 +39,38 @@ _NEO4J = ("url", "username", "password", "database", "base_label")
 _CREDENTIALS = ("username", "password")
 _FOLDERS = ("faiss", "chroma")
 _DEFAULT_COLLECTION = "mem0"
-# Arguments of the core's `Memory.open`, and keys of a store that stand outside of its section: mem0
-# never had them here, and a user who gives them means them.
+# Arguments of the core's `Memory.open`, and keys of a store outside of its section: mem0 never had
+# them here, and whoever gives them means them, so that a warning is not enough.
 _NOT_MEM0 = {
     "path", "vectors", "graph", "journal", "chat", "settings",
     "host", "port", "url", "collection_name",
 }  # fmt: skip
 _WARNINGS = {
     "no_model": "No language model is configured, so add() stores texts as they are. Configure "
-    '"llm", or pass infer=False to say that this is meant.',
+    '"llm", or pass infer=False if that is intended.',
     "limit": "search() returns at most 10000 memories. get_all() pages through all of them.",
     "data": "update(data=...) is mem0's old name. Use text=...",
-    "users": "A call that names no user is about memories of no user: there were none, or others "
-    "stay. Name the user_id, or make Memory(..., compat='v1') or 'v2' to act on every user's "
+    "users": "A call that names no user acts on memories of no user: there were none, or those of "
+    "users stay. Give the user_id, or use Memory(..., compat='v1') or 'v2' to act on every user's "
     "memories with the agent or run, as in mem0.",
 }
 
 
 @dataclass(kw_only=True)
 class MemoryConfig:
-    """What can be configured, by mem0's names of every era.
+    """A configuration, with the keys of every version of mem0.
 
     Attributes:
-        vector_store, llm, embedder, graph_store, reranker: `{"provider": ..., "config": {...}}`;
-            a model may also stand there itself.
-        history_db_path: history is stored with the memories; only the importer reads this.
+        vector_store, llm, embedder, graph_store, reranker: `{"provider": ..., "config": {...}}`,
+            or a model itself.
+        history_db_path: has no effect, as history is stored with the memories.
         version: `v1.0` answers with bare lists.
         custom_instructions, custom_fact_extraction_prompt, custom_prompt: instructions for the
-            model with every extraction; names of one thing.
-        custom_update_memory_prompt: added to them, for there is one call.
+            model with every extraction; three names of one setting.
+        custom_update_memory_prompt: added to them, as there is one call.
         enable_graph: False switches a configured graph off.
-        fallback: `embedded` opens a folder when no server answers; without it that is an error.
-        strict: keys that are not known are an error.
+        fallback: `embedded` opens a folder if no server answers; without it that is an error.
+        strict: unknown keys are an error.
     """
 
     vector_store: Any = None
@@ -89,7 +90,7 @@ class MemoryConfig:
 
     @property
     def instructions(self) -> str | None:
-        """All prompts that were given, one after the other; None if there is none."""
+        """All prompts, one after the other; None if there is none."""
         names = (*_PROMPTS, "custom_update_memory_prompt")
         prompts = dict.fromkeys(text for name in names if (text := getattr(self, name)))
         return "\n".join(prompts) or None
@@ -100,10 +101,10 @@ class ConfigSection:
     """One section.
 
     Attributes:
-        provider: its name; empty when the value itself is the model.
-        values: of its `config`, those that are not None.
+        provider: its name; empty if the section is a model itself.
+        values: those of `config` that are not None.
         extra: keys beside provider and config.
-        model: the value itself, when it is a model.
+        model: the section, if it is a model.
     """
 
     provider: str
@@ -119,15 +120,11 @@ class UnknownKeys:
         self._keys: list[str] = []
 
     def add(self, section: str, names: Iterable[str]) -> None:
-        """Remember these keys of a section."""
+        """Collect these keys of a section."""
         self._keys += [f"{section}.{name}" if section else name for name in names]
 
     def report(self, *, strict: bool) -> None:
-        """Log all of them in one warning.
-
-        Raises:
-            ConfigurationError: there are some, and the configuration is strict.
-        """
+        """Log all of them in one warning, or refuse them if the configuration is strict."""
         if not self._keys:
             return
         message = f"These configuration keys have no effect here: {', '.join(self._keys)}."
@@ -138,16 +135,16 @@ class UnknownKeys:
 
 @dataclass(slots=True, kw_only=True)
 class Mem0Settings:
-    """Settings of a memory that its methods need, read from its configuration.
+    """Settings that the methods of a memory need, read from its configuration.
 
     Attributes:
-        compat: which era a call belongs to, see `arguments`.
+        compat: the era of calls, see `arguments`.
         shows_relations: a graph is configured, so answers have `relations`.
         bare_lists: answers are lists, as with `version: "v1.0"`.
         instructions: for the model with every extraction.
-        model: see `models`; None when none is configured.
-        has_core: an open memory was given, whose own model extracts when `infer=True`.
-        reranker: has `rerank(query, documents, top_k)`; None when none is configured.
+        model: see `models`; None for none.
+        has_core: an open memory was given, whose own model extracts facts if `infer=True`.
+        reranker: has `rerank(query, documents, top_k)`; None for none.
     """
 
     compat: Compat = "auto"
@@ -176,11 +173,7 @@ class Mem0Settings:
 
 
 def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
-    """Read a configuration of any kind; None is all defaults.
-
-    Raises:
-        ConfigurationError: it is of another type, or has arguments of the core's `Memory.open`.
-    """
+    """Read a configuration of any kind; None is all defaults."""
     if given is None:
         return MemoryConfig()
     if isinstance(given, MemoryConfig):
@@ -198,12 +191,12 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
         raise ConfigurationError(
             f"config must be a dict or a MemoryConfig, not {type(given).__name__}."
         )
-    known = {one.name for one in fields(MemoryConfig)}
+    known = {item.name for item in fields(MemoryConfig)}
     if meant := sorted(_NOT_MEM0 & values.keys()):
         raise ConfigurationError(
             f"config[{meant[0]!r}]={_shown(values[meant[0]])} is no key of mem0's. For a folder "
             'give {"vector_store": {"provider": "qdrant", "config": {"path": ...}}}, for a server '
-            "url in the place of path; or open the memory yourself: "
+            "give url instead of path; or open the memory yourself: "
             "Memory(core=commonplace.Memory.open(...))."
         )
     unknown.add("", [name for name in values if name not in known])
@@ -211,18 +204,13 @@ def read_config(given: object, unknown: UnknownKeys) -> MemoryConfig:
     for name, value in found.items():
         wanted = _TYPES.get(name, object)
         if not isinstance(value, wanted):
-            raise ConfigurationError(
-                f"config[{name!r}]={short_repr(value)} must be of the type {wanted.__name__}."
-            )
+            reason = f"must be of the type {wanted.__name__}."
+            raise ConfigurationError.of(f"config[{name!r}]", value, reason)
     return MemoryConfig(**found)
 
 
 def read_section(name: str, given: object) -> ConfigSection | None:
-    """Read a section; None when there is none.
-
-    Raises:
-        ConfigurationError: it has no provider.
-    """
+    """Read a section; None if there is none."""
     if given is None or given == {}:
         return None
     values = _values(given)
@@ -235,9 +223,7 @@ def read_section(name: str, given: object) -> ConfigSection | None:
     config = values.pop("config", None)
     provider = values.pop("provider", None)
     if not isinstance(provider, str) or not provider:
-        raise ConfigurationError(
-            f"{name}.provider={short_repr(provider)} must be the name of a provider."
-        )
+        raise ConfigurationError.of(f"{name}.provider", provider, "must be the name of a provider.")
     inner = _values(config) if config is not None else {}
     if inner is None:
         raise ConfigurationError(
@@ -248,17 +234,13 @@ def read_section(name: str, given: object) -> ConfigSection | None:
 
 
 def check_compat(compat: object) -> None:
-    """Refuse any value but the three.
-
-    Raises:
-        ConfigurationError: it is another one.
-    """
+    """Refuse any value but the three."""
     if compat not in ("auto", "v1", "v2"):
-        raise ConfigurationError(f"compat={short_repr(compat)} must be 'auto', 'v1' or 'v2'.")
+        raise ConfigurationError.of("compat", compat, "must be 'auto', 'v1' or 'v2'.")
 
 
 def _values(given: object) -> dict[str, Any] | None:
-    """Read a dict or a plain object's attributes, those that are not None; None for a model."""
+    """Read what a dict or a plain object has that is not None; None for a model."""
     if isinstance(given, Mapping):
         return {str(key): value for key, value in given.items() if value is not None}
     if callable(given) or any(hasattr(given, name) for name in ("complete", "embed", "invoke")):
@@ -277,11 +259,11 @@ def _values(given: object) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mem0Location:
-    """Location of a memory, in the words of `Memory.open`.
+    """Location of a memory, by the arguments of `Memory.open`.
 
     Attributes:
-        path: the folder of what is embedded; None for what the environment names.
-        vectors, graph: URLs of servers; None for embedded, or for what the environment names.
+        path: the folder of the embedded engines; None for that of the environment.
+        vectors, graph: URLs of servers; None for embedded engines, or those of the environment.
         dimensions: the length that the store's vectors must have; None for any.
     """
 
@@ -294,11 +276,7 @@ class Mem0Location:
 def find_location(
     vector: ConfigSection | None, graph: ConfigSection | None, unknown: UnknownKeys
 ) -> Mem0Location:
-    """Work out where a memory is.
-
-    Raises:
-        ConfigurationError: a store is of a kind that is not supported, or its keys contradict.
-    """
+    """Find the location that the sections of the stores name."""
     return Mem0Location(**_vector_location(vector, unknown), graph=_graph_url(graph, unknown))
 
 
@@ -309,15 +287,16 @@ def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[
         path = given.values.get("path")
         if path is None:
             raise ConfigurationError(f"vector_store {given.provider!r} needs a path here.")
-        _check_path(path)
         rest = [name for name in given.values if name not in ("path", "collection_name")]
         unknown.add("vector_store.config", rest)
         unknown.add("vector_store", [f"provider={given.provider} (our engine is used in {path})"])
         return {"path": _folder(given.values)}
     if given.provider != "qdrant":
-        raise ConfigurationError(
-            f"vector_store.provider={short_repr(given.provider)} is not supported. Use 'qdrant', a "
-            "server or none, and import its memories with `commonplace import mem0`."
+        raise ConfigurationError.of(
+            "vector_store.provider",
+            given.provider,
+            "is not supported. Use 'qdrant', a server or none, and import its memories with "
+            "`commonplace import mem0`.",
         )
     values = dict(given.values)
     if wrong := sorted(set(values) - set(_QDRANT)):
@@ -325,7 +304,6 @@ def _vector_location(given: ConfigSection | None, unknown: UnknownKeys) -> dict[
             f"vector_store.config has unknown keys {short_repr(wrong)}. "
             f"There are: {', '.join(_QDRANT)}."
         )
-    _check_path(values.get("path", ""))
     if values.get("path") == str(Path(tempfile.gettempdir()) / "qdrant"):
         del values["path"]  # mem0's own default
     size = {"dimensions": values.get("embedding_model_dims")}
@@ -382,10 +360,8 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
         unknown.add("graph_store", ["provider=kuzu (its file is not read; ours is embedded)"])
         return None
     if given.provider != "neo4j":
-        raise ConfigurationError(
-            f"graph_store.provider={short_repr(given.provider)} is not supported. Use "
-            "'neo4j' or 'embedded'."
-        )
+        reason = "is not supported. Use 'neo4j' or 'embedded'."
+        raise ConfigurationError.of("graph_store.provider", given.provider, reason)
     values = given.values
     if not values and Settings.from_env().graph:
         return None
@@ -406,7 +382,7 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
     )
     user, at, host = parts.netloc.rpartition("@")
     if "username" in values:
-        quoted = [_quoted(f"graph_store.config.{one}", values[one]) for one in _CREDENTIALS]
+        quoted = [_quoted(f"graph_store.config.{key}", values[key]) for key in _CREDENTIALS]
         user, at = ":".join(quoted), "@"
     database = ""
     if "database" in values:
@@ -415,22 +391,12 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
     return f"{parts.scheme}://{user}{at}{host}{database or parts.path}{options}"
 
 
-def _check_path(path: object) -> None:
-    if not isinstance(path, str | PathLike):
-        raise ConfigurationError(
-            f"vector_store.config.path={short_repr(path)} must be the path of a folder."
-        )
-
-
 def split_url(field: str, url: object, hint: str) -> SplitResult:
-    """Take the URL of a server apart.
+    """Split the URL of a server, which must have a scheme and a host.
 
     Args:
-        field: the key that it was given as, for errors.
-        hint: an example, and what else may be done.
-
-    Raises:
-        ConfigurationError: it has no scheme or host, or a port that cannot be.
+        field: its key, for the error.
+        hint: an example and other ways out, for the error.
     """
     try:
         text = str(url)
@@ -446,7 +412,7 @@ def split_url(field: str, url: object, hint: str) -> SplitResult:
 
 
 def _shown(value: object) -> str:
-    """Show a value, but not what may be secret in a URL that cannot be read."""
+    """Show a value, without what may be secret in a malformed URL."""
     text = value if isinstance(value, str) else short_repr(value)
     scheme, mark, _ = text.partition("://")
     if "@" in text:
@@ -472,13 +438,12 @@ def _check_server(host: object, port: object) -> None:
         )
     number = int(port) if isinstance(port, str) and re.fullmatch("[0-9]{1,5}", port) else port
     if type(number) is not int or not 1 <= number <= 65535:
-        raise ConfigurationError(
-            f"vector_store.config.port={short_repr(port)} must be a number from 1 to 65535."
-        )
+        reason = "must be a number from 1 to 65535."
+        raise ConfigurationError.of("vector_store.config.port", port, reason)
 
 
 def _quoted(field: str, value: object) -> str:
-    """Write a part of a URL; an error does not show it, for it may be secret."""
+    """Write a part of a URL; the error does not show it, as it may be secret."""
     if type(value) is not int and not (isinstance(value, str) and is_sound(value)):
         raise ConfigurationError(
             f"{field} of the type {type(value).__name__} must be a text without a lone surrogate."
@@ -496,8 +461,13 @@ def _collection(values: Mapping[str, Any]) -> str:
 
 
 def _folder(values: Mapping[str, Any]) -> str | None:
-    """Name the folder: one for each collection, the default's being the path itself."""
-    path, name = values.get("path"), _collection(values)
+    """Return the folder of a collection; that of the default one is the path itself."""
+    path = values.get("path")
+    if not isinstance(path, str | PathLike | None):
+        raise ConfigurationError.of(
+            "vector_store.config.path", path, "must be the path of a folder."
+        )
+    name = _collection(values)
     if name == _DEFAULT_COLLECTION:
         return None if path is None else str(path)
     if name in ("", ".", "..") or Path(name).name != name:

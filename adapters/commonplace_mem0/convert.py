@@ -1,24 +1,24 @@
-"""Records, changes and relations in mem0's shapes, and metadata as a record stores it.
+"""Records, changes and relations in mem0's shapes, and metadata as records store it.
 
     id, memory, hash, metadata, score, created_at, updated_at,
-    user_id, agent_id, run_id, actor_id, role, attributed_to, expiration_date (those there are),
-    superseded_at (of what is no longer true), score_details
+    user_id, agent_id, run_id, actor_id, role, attributed_to, expiration_date (where known),
+    superseded_at (where no longer true), score_details
 
-Times are ISO 8601 in UTC; `hash` is the MD5 of the text. A relation is lower case with underscores,
-as in 1.x: its `search` has `destination` where its `add` and `get_all` have `target`; every triple
-here has both, so that code for either reads it.
+Times are ISO 8601 in UTC; `hash` is the MD5 of the text. Names in relations are lower case with
+underscores, as in 1.x. There `search` answers `destination` where `add` and `get_all` answer
+`target`; here every triple has both.
 
-Metadata is stored under its own keys, so that other frameworks' filters find it. What mem0 promotes
-to the top of a memory is stored with the prefix `mem0_`, and so is a key that begins with it:
+Metadata keeps its own keys, so that other frameworks' filters find it. What mem0 promotes to the
+top of a memory is stored with the prefix `mem0_`, and so is any key that begins with the prefix:
 
-- `mem0_role`, `mem0_actor_id`: the speaker of a message that was stored verbatim.
-- `mem0_attributed_to`: as 2.x has it.
+- `mem0_role`, `mem0_actor_id`: the speaker of a message that is stored verbatim.
+- `mem0_attributed_to`: as in 2.x.
 - `mem0_created_at`: when it was created, if the caller gave that.
-- `mem0_expiration_date`: its last day, as it was given.
+- `mem0_expiration_date`: its last day, as given.
 - `mem0_agent_id`, `mem0_run_id`: the ids of its scope, for conditions inside a filter.
 
 `user_id`, `agent_id`, `run_id` and `actor_id` in metadata are dropped with a warning: metadata
-never decides who owns a memory.
+never decides who owns a memory. What cannot be used raises a `ValidationError`.
 """
 
 import hashlib
@@ -58,16 +58,11 @@ def stored_key(name: str) -> str:
     return _PREFIX + name if name in PROMOTED or name.startswith(_PREFIX) else name
 
 
-def to_stored(given: Mapping[str, Any] | None, *, scope: Scope | None = None) -> dict[str, Any]:
-    """Write the caller's metadata as a record stores it; the caller's object is not changed.
-
-    Raises:
-        ValidationError: it is not a mapping, a key is not a string, or the core cannot hold it.
-    """
+def to_stored(given: Any, *, scope: Scope | None = None) -> dict[str, Any]:
+    """Convert the caller's metadata to that of a record; the caller's object is not changed."""
     if given is not None and not isinstance(given, Mapping):
-        raise ValidationError(
-            f"metadata={short_repr(given)} must be a mapping. Give a dict of JSON values."
-        )
+        reason = "must be a mapping. Give a dict of JSON values."
+        raise ValidationError.of("metadata", given, reason)
     stored: dict[str, Any] = {}
     for name, value in (given or {}).items():
         if not isinstance(name, str):
@@ -93,7 +88,7 @@ def to_stored(given: Mapping[str, Any] | None, *, scope: Scope | None = None) ->
 
 
 def from_stored(stored: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Read what `to_stored` wrote: the caller's metadata, or None, and what is promoted."""
+    """Split what `to_stored` wrote into the caller's metadata, or None, and what is promoted."""
     given: dict[str, Any] = {}
     promoted: dict[str, Any] = {}
     for key, value in stored.items():
@@ -106,10 +101,10 @@ def from_stored(stored: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[
 
 
 def to_json(value: Any, room: int = _DEEPEST) -> Any:
-    """Turn times, UUIDs and sets inside a value into what JSON has.
+    """Convert times, UUIDs and sets inside a value to JSON.
 
     Args:
-        room: how much deeper it may be nested; beyond there is what no JSON has.
+        room: how much deeper it may be nested; what is deeper becomes `...`, which is refused.
     """
     if not room:
         return ...
@@ -118,19 +113,15 @@ def to_json(value: Any, room: int = _DEEPEST) -> Any:
     if isinstance(value, UUID):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(name): to_json(one, room - 1) for name, one in value.items()}
+        return {str(name): to_json(item, room - 1) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        items = [to_json(one, room - 1) for one in value]
+        items = [to_json(item, room - 1) for item in value]
         return sorted(items, key=repr) if isinstance(value, set | frozenset) else items
     return value
 
 
 def parse_time(value: Any) -> datetime:
-    """Read a time: a datetime, an ISO text or seconds since 1970; without a zone it is in UTC.
-
-    Raises:
-        ValidationError: it is none of them.
-    """
+    """Read a time: a datetime, an ISO text or seconds since 1970; without a zone it is in UTC."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
@@ -138,17 +129,12 @@ def parse_time(value: Any) -> datetime:
         found = found if found.tzinfo else found.replace(tzinfo=UTC)
         return found.astimezone(UTC)
     except (OSError, OverflowError, TypeError, ValueError):
-        raise ValidationError(
-            f"{short_repr(value)} must be a time. Give an ISO 8601 text."
-        ) from None
+        message = f"{short_repr(value)} must be a time. Give an ISO 8601 text."
+        raise ValidationError(message) from None
 
 
 def parse_date(value: Any) -> str | None:
-    """Read an expiration date as `YYYY-MM-DD`; None stays None.
-
-    Raises:
-        ValidationError: it is not a date.
-    """
+    """Read an expiration date as `YYYY-MM-DD`; None stays None."""
     if value is None:
         return None
     try:
@@ -161,9 +147,9 @@ def parse_date(value: Any) -> str | None:
 
 
 def expiry_of(day: str | None) -> datetime | None:
-    """Return when a memory with this last day expires: when the day is over in UTC.
+    """Return the end of a memory's last day in UTC; None, for never, without one.
 
-    None for never, which is also what the last day of the calendar stands for.
+    The last day of the calendar means never too.
     """
     if day is None or date.fromisoformat(day) == date.max:
         return None
@@ -174,7 +160,7 @@ def expiry_of(day: str | None) -> datetime | None:
 
 
 def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
-    """Write a record; without a score the key is left out."""
+    """Convert a record; without a score it has no such key."""
     metadata, promoted = from_stored(record.metadata)
     item: dict[str, Any] = {
         "id": record.id,
@@ -194,10 +180,10 @@ def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
 
 
 def to_search_item(match: Match, *, threshold: float, explain: bool) -> dict[str, Any]:
-    """Write a match; its score is its relevance, which no other record changes.
+    """Convert a match; its score is its relevance, which no other record changes.
 
-    What explains it has mem0's keys: the shares of cosine, words and relations in the core's
-    score, which decides the order, that score, and all its parts.
+    The explanation has mem0's keys: what cosine, words and relations add to the core's score, which
+    decides the order; that score, and all its parts.
     """
     item = to_item(match.record, match.relevance)
     if explain:
@@ -216,9 +202,9 @@ def to_search_item(match: Match, *, threshold: float, explain: bool) -> dict[str
 
 
 def to_add_item(change: Change, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Write what an addition did to one memory.
+    """Convert a change by `add`.
 
-    Its event is `NONE` if it was known, `UPDATE` if metadata or an expiry was new to it.
+    The event of a known memory is `NONE`, or `UPDATE` if metadata or an expiry was new to it.
     """
     item = {"id": change.id, "memory": change.text, "event": change.event}
     if change.event == "UPDATE":
@@ -227,26 +213,26 @@ def to_add_item(change: Change, extra: Mapping[str, Any] | None = None) -> dict[
 
 
 def to_history(versions: Sequence[Version]) -> list[dict[str, Any]]:
-    """Write every change of one memory, oldest first."""
+    """Convert every version of one memory, oldest first."""
     rows = []
     created: str | None = None
     speaker: dict[str, Any] = {}
-    for one in versions:
-        promoted = from_stored(one.metadata)[1]
-        if one.event == "ADD":
-            created = promoted.get("created_at") or _iso(one.at)
-        if one.event != "DELETE":
+    for version in versions:
+        promoted = from_stored(version.metadata)[1]
+        if version.event == "ADD":
+            created = promoted.get("created_at") or _iso(version.at)
+        if version.event != "DELETE":
             speaker = promoted
         rows.append(
             {
-                "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{one.record_id}:{one.version}")),
-                "memory_id": one.record_id,
-                "old_memory": one.previous,
-                "new_memory": one.text,
-                "event": one.event,
+                "id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{version.record_id}:{version.version}")),
+                "memory_id": version.record_id,
+                "old_memory": version.previous,
+                "new_memory": version.text,
+                "event": version.event,
                 "created_at": created,
-                "updated_at": _iso(one.at),
-                "is_deleted": one.event == "DELETE",
+                "updated_at": _iso(version.at),
+                "is_deleted": version.event == "DELETE",
                 "actor_id": speaker.get("actor_id"),
                 "role": speaker.get("role"),
             }
@@ -258,33 +244,35 @@ def to_history(versions: Sequence[Version]) -> list[dict[str, Any]]:
 
 
 def to_triples(relations: Sequence[Relation], limit: int | None = None) -> list[Triple]:
-    """Write at most `limit` relations, each once, in their order."""
-    ends = [(one.subject, one.predicate, one.object) for one in relations]
-    names = ("source", "relationship", "target", "destination")
-    triples = dict.fromkeys((*map(_node_name, one), _node_name(one[2])) for one in ends)
-    return [dict(zip(names, one, strict=True)) for one in triples][:limit]
+    """Convert at most `limit` relations, each once, in their order."""
+    triples = dict.fromkeys(
+        tuple(map(_node_name, (relation.subject, relation.predicate, relation.object)))
+        for relation in relations
+    )
+    return [
+        {"source": source, "relationship": name, "target": target, "destination": target}
+        for source, name, target in triples
+    ][:limit]
 
 
 def relations_of(relations: Sequence[Relation], ids: Sequence[str]) -> list[Relation]:
-    """Pick the relations that records state, in the order of the records."""
-    place = {one: n for n, one in enumerate(ids)}
-    stated = [
-        (min(place[one] for one in relation.supports if one in place), relation)
-        for relation in relations
-        if not place.keys().isdisjoint(relation.supports)
-    ]
-    return [relation for _, relation in sorted(stated, key=lambda one: one[0])]
+    """Select the relations that records state, in the order of the records."""
+    place = {record_id: n for n, record_id in enumerate(ids)}
+    stated = [relation for relation in relations if not place.keys().isdisjoint(relation.supports)]
+    return sorted(
+        stated, key=lambda relation: min(place.get(one, len(place)) for one in relation.supports)
+    )
 
 
 def superseded_ids(relations: Sequence[Relation], ids: Collection[str]) -> list[str]:
-    """List the records whose value held until the value that these records state began."""
+    """List the records whose relations ended when those that these records state began."""
     found: dict[str, None] = {}
-    for new in (one for one in relations if not set(ids).isdisjoint(one.supports)):
+    for new in relations_of(relations, list(ids)):
         for old in relations:
             same = (old.subject, old.predicate) == (new.subject, new.predicate)
             if same and new.valid_from is not None and old.valid_to == new.valid_from:
-                found |= dict.fromkeys(one for one in old.supports if one not in ids)
-    return list(found)
+                found |= dict.fromkeys(old.supports)
+    return [record_id for record_id in found if record_id not in ids]
 
 
 def _node_name(name: str) -> str:

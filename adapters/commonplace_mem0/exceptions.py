@@ -1,7 +1,7 @@
-"""mem0's error classes, by its names and codes, catchable as callers of any era do.
+"""mem0's error classes, with its names and codes.
 
-`ValidationError` and `MemoryNotFoundError` are `ValueError`s, because code for some versions of
-mem0 catches that. What has no counterpart in mem0 passes as the core raised it.
+`ValidationError` and `MemoryNotFoundError` are `ValueError`s too, which code for some versions of
+mem0 catches. An error of the core that has no counterpart in mem0 is raised as it is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,7 @@ from commonplace import (
     InvalidScopeError,
     MemoryClosedError,
     ModelFailedError,
+    RecordNotFoundError,
     StoreUnavailableError,
 )
 from commonplace.agents import LazyMemory, short_repr
@@ -51,7 +52,7 @@ class MemoryError(CommonplaceError):  # noqa: A001 -- mem0's name
 
 
 class ValidationError(MemoryError, ValueError):
-    """An argument cannot be what was meant."""
+    """An argument cannot be used."""
 
     code = "VALIDATION_000"
 
@@ -75,7 +76,7 @@ class ClosedError(MemoryError, RuntimeError):
 
 
 class VectorStoreError(MemoryError):
-    """A store failed in a way that may pass."""
+    """A store failed; calling again may help."""
 
     code = "VECTOR_001"
 
@@ -87,7 +88,7 @@ class EmbeddingError(MemoryError):
 
 
 class LLMError(MemoryError):
-    """The language model failed, or its answer could not be read twice in a row."""
+    """The language model failed, or its answer was unreadable twice in a row."""
 
     code = "LLM_001"
 
@@ -100,10 +101,10 @@ class DependencyError(MemoryError, ImportError):
 
 @contextmanager
 def as_mem0(memory: LazyMemory) -> Iterator[None]:
-    """Raise the core's errors as the classes that code for mem0 catches; their cause stays theirs.
+    """Raise the core's errors as mem0's classes, with the core's as the cause.
 
     Args:
-        memory: whose embedder tells its own failures from those of the language model.
+        memory: its embedder's failures are told from those of the language model.
     """
     try:
         yield
@@ -111,6 +112,10 @@ def as_mem0(memory: LazyMemory) -> Iterator[None]:
         raise
     except (InvalidFilterError, InvalidRecordError, InvalidScopeError) as error:
         raise ValidationError(str(error)) from error
+    except RecordNotFoundError as error:
+        raise MemoryNotFoundError(
+            f"Memory with id {error.record_id} not found. Please provide a valid 'memory_id'"
+        ) from error
     except ModelFailedError as error:
         is_embedder = memory.opened is not None and error.model == memory.opened.embedder.id
         kind = EmbeddingError if is_embedder else LLMError

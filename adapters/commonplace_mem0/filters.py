@@ -1,11 +1,13 @@
-"""mem0's filter language, compiled to the core's: one meaning for search and get_all alike.
+"""mem0's filter language, compiled to the core's, with one meaning for `search` and `get_all`.
 
 - `{"k": v}` equals, `{"k": [..]}` is one of, several operators on a key are AND-ed.
-- `ne` and `nin` also match what lacks the key, exactly as `NOT` does.
+- `ne` and `nin` also match what lacks the key, as `NOT` does.
 - `{"k": "*"}` has the key, `{"k": None}` lacks it or has null.
-- `contains` is a part of the text, `icontains` whatever the case.
+- `contains` finds a part of the text, `icontains` ignores case.
 - `user_id`, `agent_id` and `run_id` inside the tree can only narrow the scope.
-- any other key is one of metadata, or a path of nested ones, `a.b`.
+- any other key is one of metadata, or a path to a nested one, `a.b`.
+
+What is not in the language raises a `ValidationError`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,23 +29,16 @@ _IMPOSSIBLE = "\ufdd0 no such value"
 
 
 def compile_filter(given: Mapping[str, Any] | None, scope: Scope) -> CompiledFilter:
-    """Compile a filter for records of a scope; True lets everything through, False nothing.
-
-    Raises:
-        ValidationError: an unknown operator, a combination without parts, a value of a wrong type.
-    """
+    """Compile a filter for records of a scope; True lets everything through, False nothing."""
     if given is None:
         return True
     if not isinstance(given, Mapping):
-        raise ValidationError(
-            f"filters={short_repr(given)} must be a mapping. Give {{'key': value}}."
-        )
+        raise ValidationError.of("filters", given, "must be a mapping. Give {'key': value}.")
     try:
         return _all([_entry(key, value, to_ids(scope)) for key, value in given.items()])
     except RecursionError:
-        raise ValidationError(
-            f"filters={short_repr(given)} is nested too deep. Put several keys in one filter."
-        ) from None
+        reason = "is nested too deep. Put several keys in one filter."
+        raise ValidationError.of("filters", given, reason) from None
 
 
 def _entry(key: Any, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
@@ -51,19 +46,17 @@ def _entry(key: Any, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
         raise ValidationError(f"The filter key {short_repr(key)} must be a string.")
     if key in _COMBINE:
         if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-            raise ValidationError(
-                f"{key}={short_repr(value)} must be a list of at least one filter."
-            )
+            raise ValidationError.of(key, value, "must be a list of at least one filter.")
         parts = []
         for part in value:
             if not isinstance(part, Mapping) or not part:
                 raise ValidationError(f"{short_repr(part)} in {key} must be a filter with a key.")
-            parts.append(_all([_entry(name, one, ids) for name, one in part.items()]))
+            parts.append(_all([_entry(name, given, ids) for name, given in part.items()]))
         return {"AND": _all, "OR": _any, "NOT": _none}[key](parts)
     if isinstance(value, Mapping):
         if not value:
             raise ValidationError(f"The filter on {short_repr(key)} has no operator.")
-        return _all([_condition(key, name, one, ids) for name, one in value.items()])
+        return _all([_condition(key, name, given, ids) for name, given in value.items()])
     if value == "*":
         return _exists(key, ids)
     many = isinstance(value, list | tuple | set | frozenset)
@@ -84,7 +77,7 @@ def _condition(key: str, operator: Any, value: Any, ids: Mapping[str, str]) -> C
             raise ValidationError(
                 f"'in' on {short_repr(key)} needs a list of values, not {short_repr(value)}."
             )
-        return _any([_condition(key, "eq", one, ids) for one in value])
+        return _any([_condition(key, "eq", item, ids) for item in value])
     if value is None:
         if operator != "eq":
             raise ValidationError(f"{operator!r} on {short_repr(key)} cannot compare with None.")
@@ -115,7 +108,7 @@ def _time_condition(key: str, operator: str, value: Any) -> CompiledFilter:
     written = {key: {operator: time}}
     if key != "created_at":
         return written
-    # The age that the caller gave a memory wins over when it was written.
+    # A time that the caller gave a memory counts instead of the time it was written.
     given = promoted_key(key)
     return _any([{given: {operator: time}}, _all([written, _none([_has(given)])])])
 
@@ -137,15 +130,15 @@ def _field(key: str) -> str:
 
 
 def _all(parts: Sequence[CompiledFilter]) -> CompiledFilter:
-    rest = [one for one in parts if one is not True]
-    if any(one is False for one in rest):
+    rest = [part for part in parts if part is not True]
+    if any(part is False for part in rest):
         return False
     return _grouped("AND", rest) if rest else True
 
 
 def _any(parts: Sequence[CompiledFilter]) -> CompiledFilter:
-    rest = [one for one in parts if one is not False]
-    if any(one is True for one in rest):
+    rest = [part for part in parts if part is not False]
+    if any(part is True for part in rest):
         return True
     return _grouped("OR", rest) if rest else False
 

@@ -1,6 +1,6 @@
-"""Installation as the package `mem0` itself, for code that imports it and takes no client.
+"""Replacement of the package `mem0` itself, for code that imports it and takes no client.
 
-It is done only when it is called: it changes what `import mem0` means for the whole process.
+Only done on request, as it changes what `import mem0` means for the whole process.
 """
 
 import importlib
@@ -22,18 +22,18 @@ _VERSION = "2.2.1"
 class _HostedClient:
     def __init__(self, *_: Any, **__: Any) -> None:
         raise ConfigurationError(
-            "mem0's hosted client is not part of this. Use Memory, or import mem0 without "
+            "mem0's hosted client is not available here. Use Memory, or import mem0 without "
             "install_as_mem0()."
         )
 
 
 def install_as_mem0() -> None:
-    """Make `from mem0 import Memory` give ours from now on, in this process.
+    """Make `from mem0 import Memory` import ours from now on, in this process.
 
-    Where mem0ai is installed, its other modules can still be imported; its telemetry is off.
+    If mem0ai is installed, its other modules can still be imported; its telemetry is off.
 
     Raises:
-        ConfigurationError: mem0 was imported before; then some code has its classes already.
+        ConfigurationError: mem0 was imported before, so that some code has its classes already.
     """
     imported = sys.modules.get("mem0")
     if imported is not None and getattr(imported, "Memory", None) is not Mem0Memory:

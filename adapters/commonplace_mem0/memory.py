@@ -1,4 +1,4 @@
-"""mem0's class `Memory` of every era, on the core's memory.
+"""mem0's class `Memory`, with the calls of every version of mem0.
 
 `async_memory.py` is generated from this module by `nox -s twins`.
 """
@@ -26,8 +26,8 @@ from .operations import counted
 class Mem0Memory(BlockingBase):
     """Remembers for users, agents and runs; blocks until each call is done.
 
-    Calls written for mem0 0.1, 1.x and 2.x mean what they meant there: see `arguments` for how the
-    two shapes are distinguished, `filters` for the filter language, `convert` for the answers.
+    Calls written for mem0 0.1, 1.x and 2.x mean the same here: see `arguments` for how they are
+    told apart, `filters` for the filter language, `convert` for the answers.
     """
 
     def add(
@@ -47,13 +47,14 @@ class Mem0Memory(BlockingBase):
         llm: Any = None,
         wait: bool = True,
     ) -> Any:
-        """Remember messages, or the facts in them when a model is configured; one call of it.
+        """Remember messages, or the facts in them if a model is configured, with one call of it.
 
-        A known fact answers `NONE`, or `UPDATE` where it brings something new, with the id it has.
-        Without `wait` the answer has a `ticket` and comes once nothing can be lost any more.
+        The event of a known fact is `NONE`, or `UPDATE` if metadata or an expiry is new, with the
+        id it has. Without `wait` the answer has a `ticket`, and comes as soon as nothing can be
+        lost any more.
 
         Args:
-            llm: a model for `memory_type="procedural_memory"` in place of the configured one.
+            llm: a model for `memory_type="procedural_memory"` instead of the configured one.
         """
         request = add_request(
             messages,
@@ -130,7 +131,7 @@ class Mem0Memory(BlockingBase):
         cursor: str | None = None,
         **unknown: Any,
     ) -> Any:
-        """List memories, newest first; a `cursor` in the answer asks for the next ones."""
+        """List memories, newest first; a `cursor` in the answer is for the next page."""
         refuse_unknown("get_all", unknown)
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         request = read_request(
@@ -153,7 +154,7 @@ class Mem0Memory(BlockingBase):
         expiration_date: Any = UNSET,
         data: str | None = None,
     ) -> dict[str, str]:
-        """Change a memory's text, add to its metadata, or set when it ends.
+        """Change a memory's text, add to its metadata, or set when it expires.
 
         Raises:
             MemoryNotFoundError: there is none with this id.
@@ -174,8 +175,8 @@ class Mem0Memory(BlockingBase):
     ) -> dict[str, Any]:
         """Erase all memories of a user, agent or run, with their history and relations.
 
-        An agent or a run without a user is that of no user; with a `compat`, of every user. The
-        answer then says how many memories were `deleted`.
+        Without a user only memories of no user are erased; with a `compat`, those of every user.
+        The answer then says how many memories were `deleted`.
         """
         ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         scope = erase_scope(ids, compat=self._settings.compat)
@@ -190,7 +191,7 @@ class Mem0Memory(BlockingBase):
         self._run(operations.reset())
 
     def flush(self, timeout: float = 30.0) -> dict[str, Any]:
-        """Wait for what was added without waiting; return what is pending, what failed and why.
+        """Wait for pending additions; return how many are left, and which failed and why.
 
         Args:
             timeout: seconds.

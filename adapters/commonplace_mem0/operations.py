@@ -1,14 +1,15 @@
-"""Operations of mem0's classes as sans-IO plans, so that each is written once for both of them.
+"""Operations of mem0's classes as sans-IO plans, each written once for both classes.
 
 A plan yields calls of the core and of models; `base` makes them on a thread, or awaits them.
 
-Where an agent or a run is named without a user, mem0 reads and deletes every user's memories with
-it. Here that needs a `compat`; otherwise such a call is about what belongs to no user, and says so.
+For an agent or a run without a user, mem0 reads and deletes every user's memories with it. Here
+that needs a `compat`; otherwise such a call acts on memories of no user, and a warning says so.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from commonplace import (
@@ -16,7 +17,6 @@ from commonplace import (
     Extraction,
     Fact,
     Match,
-    Origin,
     RecordNotFoundError,
     Relation,
     Scope,
@@ -33,7 +33,7 @@ from commonplace.agents import (
     shorten,
 )
 
-from .arguments import PROCEDURAL, AddRequest, InputMessage, ReadRequest
+from .arguments import PROCEDURAL, AddRequest, ReadRequest
 from .config import Mem0Settings
 from .convert import (
     expiry_of,
@@ -53,7 +53,6 @@ from .exceptions import (
     ClosedError,
     ConfigurationError,
     LLMError,
-    MemoryNotFoundError,
     ValidationError,
     VectorStoreError,
     as_mem0,
@@ -81,14 +80,14 @@ _PROCEDURE_REQUEST = "Write the record of the conversation above."
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A call of a model: blocking, or a coroutine function."""
+    """A call of a model, which is a function or a coroutine function."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
 
 
 def counted(health: AgentMemory, request: AddRequest | ReadRequest, plan: Plan[Any]) -> Plan[Any]:
-    """Run the plan of a search or an addition, and report what became of it."""
+    """Run the plan of a search or an addition, and report its outcome."""
     start = time.monotonic()
     is_search = isinstance(request, ReadRequest)
     name = "search" if is_search else "add"
@@ -115,7 +114,7 @@ def counted(health: AgentMemory, request: AddRequest | ReadRequest, plan: Plan[A
 
 
 def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[Any]:
-    """Remember messages in one transaction: the facts in them if there is a model, or their texts.
+    """Remember messages in one transaction: their facts if there is a model, else their texts.
 
     Args:
         llm: a model in place of the configured one.
@@ -123,7 +122,6 @@ def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[An
     model = settings.model if llm is None else as_model(llm)
     if request.is_procedural:
         return settings.shape((yield from _add_procedure(settings, request, model)))
-    messages = request.remembered
     infer = request.infer
     if infer is None:
         infer = model is not None
@@ -131,16 +129,13 @@ def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[An
             settings.warn_once("no_model")
     elif infer and model is None and not settings.has_core:
         raise ConfigurationError(_NO_MODEL)
-    if not messages:
+    if not request.remembered:
         return settings.shape({"results": []})
-    if infer:
-        return settings.shape((yield from _add_inferred(settings, request, messages)))
-    return settings.shape((yield from _add_verbatim(settings, request, messages)))
+    add_messages = _add_inferred if infer else _add_verbatim
+    return settings.shape((yield from add_messages(settings, request)))
 
 
-def _add_inferred(
-    settings: Mem0Settings, request: AddRequest, messages: Sequence[InputMessage]
-) -> Plan[dict[str, Any]]:
+def _add_inferred(settings: Mem0Settings, request: AddRequest) -> Plan[dict[str, Any]]:
     extraction = Extraction(
         instructions=request.prompt or settings.instructions,
         metadata=request.metadata,
@@ -148,27 +143,32 @@ def _add_inferred(
         keep_messages=False,
         in_session=True,  # reads with a run_id must find them
     )
-    converted = [one.to_message(request.at) for one in messages]
-    written = yield call("add", converted, request.scope, infer=extraction, wait=request.wait)
+    messages = [message.to_message(request.at) for message in request.remembered]
+    written = yield call("add", messages, request.scope, infer=extraction, wait=request.wait)
     return (yield from _added(settings, request, written, []))
 
 
-def _add_verbatim(
-    settings: Mem0Settings, request: AddRequest, messages: Sequence[InputMessage]
-) -> Plan[dict[str, Any]]:
-    extras = [{"actor_id": one.name, "role": one.role} for one in messages]
+def _add_verbatim(settings: Mem0Settings, request: AddRequest) -> Plan[dict[str, Any]]:
+    messages = request.remembered
+    extras = [{"actor_id": message.name, "role": message.role} for message in messages]
     facts = [
         _fact(
             request,
-            one.text,
+            message.text,
             {promoted_key(name): value for name, value in extra.items() if value},
-            kind="episode" if one.is_turn else "fact",  # a question is no answer
+            kind="episode" if message.is_turn else "fact",  # a question is no answer
         )
-        for one, extra in zip(messages, extras, strict=True)
+        for message, extra in zip(messages, extras, strict=True)
     ]
-    origin = _origin(messages)
+    roles = {message.chat_role for message in messages}  # the least trusted decides
+    origin = "assistant" if roles == {"assistant"} else "user"
     written = yield call(
-        "add", facts, request.scope, identity=request.identity, wait=request.wait, origin=origin
+        "add",
+        facts,
+        request.scope,
+        identity=request.identity,
+        wait=request.wait,
+        origin="tool" if "tool" in roles else origin,
     )
     shown = extras if request.infer is False else []
     return (yield from _added(settings, request, written, shown))
@@ -185,7 +185,7 @@ def _add_procedure(
         )
     if model is None:
         raise ConfigurationError(_NO_MODEL)
-    said = [f"{one.chat_role}: {one.text}" for one in request.messages]
+    said = [f"{message.chat_role}: {message.text}" for message in request.messages]
     user = "\n".join([*said, _PROCEDURE_REQUEST])
     try:
         reply = yield ModelCall(model, (request.prompt or _PROCEDURE_PROMPT, user))
@@ -211,14 +211,6 @@ def _fact(request: AddRequest, text: str, more: Mapping[str, Any], **options: An
     )
 
 
-def _origin(messages: Sequence[InputMessage]) -> Origin:
-    """Return the least trusted origin of all speakers."""
-    roles = {one.chat_role for one in messages}
-    if "tool" in roles:
-        return "tool"
-    return "assistant" if roles == {"assistant"} else "user"
-
-
 def _added(
     settings: Mem0Settings,
     request: AddRequest,
@@ -227,21 +219,22 @@ def _added(
 ) -> Plan[dict[str, Any]]:
     if written.pending:
         return {"results": [], "ticket": written.operation}
-    # What changed without a new text has perhaps been ended by another of them.
+    # What changed without a new text may have been superseded by another of them.
     same = [x.id for x in written.changes if x.event == "UPDATE" and x.text == x.previous]
-    ended = yield from _ended(request.scope, same)
-    changes = [one for one in written.changes if one.id not in ended]
+    superseded = yield from _superseded(request.scope, same)
+    changes = [change for change in written.changes if change.id not in superseded]
     more = extras if len(extras) == len(changes) else [{}] * len(changes)
-    answer: dict[str, Any] = {
-        "results": [to_add_item(one, extra) for one, extra in zip(changes, more, strict=True)]
-    }
-    added = [one.id for one in changes if one.event == "ADD"]
+    results = [to_add_item(change, extra) for change, extra in zip(changes, more, strict=True)]
+    answer: dict[str, Any] = {"results": results}
+    added = [change.id for change in changes if change.event == "ADD"]
     if settings.compat == "v1":
         if added:
             stated = yield call("relations", request.scope, include_superseded=True)
-            ended |= yield from _ended(request.scope, superseded_ids(stated, added))
-        answer["results"] += [
-            {"id": one, "memory": text, "event": "DELETE"} for one, text in ended.items()
+            ids = superseded_ids(stated, added)
+            superseded |= yield from _superseded(request.scope, ids)
+        results += [
+            {"id": record_id, "memory": text, "event": "DELETE"}
+            for record_id, text in superseded.items()
         ]
     if settings.shows_relations:
         stated = (yield call("relations", request.scope, records=added)) if added else ()
@@ -250,14 +243,10 @@ def _added(
     return answer
 
 
-def _ended(scope: Scope, ids: Sequence[str]) -> Plan[dict[str, str]]:
-    """Read the texts of those of these memories that others have replaced."""
-    found = {}
-    for one in ids:
-        record = yield call("get", one, scope, include_expired=True)
-        if record is not None and record.valid_to is not None:
-            found[one] = record.text
-    return found
+def _superseded(scope: Scope, ids: Sequence[str]) -> Plan[dict[str, str]]:
+    """Read the texts of those of these memories that are superseded, by id."""
+    records = yield [call("get", record_id, scope, include_expired=True) for record_id in ids]
+    return {record.id: record.text for record in records if record and record.valid_to}
 
 
 # -- search, get, get_all, history --------------------------------------------------------------
@@ -268,8 +257,8 @@ def search(
 ) -> Plan[Any]:
     """Find memories that answer a query, best first.
 
-    The core's order compares them, so that repeats and questions do not stand before answers; a
-    score depends on nothing else. Those of several users are in the order of their scores.
+    The order is the core's, which puts answers before repeats and questions; a score depends on the
+    memory and the query alone. Memories of several users are in the order of their scores.
     """
     if request.limit > _MAX_MATCHES:
         settings.warn_once("limit")
@@ -285,12 +274,12 @@ def search(
         call("search", text, scope, where=where, **options)
         for scope, where in _filtered(scopes, request)
     ]
-    matches = [one for some in found for one in some]
+    matches = list(chain.from_iterable(found))
     if len(found) > 1:
-        matches.sort(key=lambda one: -one.relevance)
+        matches.sort(key=lambda match: -match.relevance)
     items = [
-        to_search_item(one, threshold=request.threshold, explain=explain)
-        for one in matches[: request.limit]
+        to_search_item(match, threshold=request.threshold, explain=explain)
+        for match in matches[: request.limit]
     ]
     if not items:
         _warn_of_users(settings, request.scope)
@@ -298,7 +287,7 @@ def search(
         items = yield ModelCall(rerank, (settings.reranker, query, items, request.limit))
     answer: dict[str, Any] = {"results": items}
     if settings.shows_relations:
-        ids = [one["id"] for one in items]
+        ids = [item["id"] for item in items]
         stated = (yield from _relations(scopes, records=ids)) if ids else []
         limit = min(request.limit, MAX_RELATIONS)
         answer["relations"] = to_triples(relations_of(stated, ids), limit)
@@ -308,22 +297,23 @@ def search(
 def get_all(
     settings: Mem0Settings, request: ReadRequest, *, show_expired: bool, cursor: str | None
 ) -> Plan[Any]:
-    """List memories, newest first; the answer has a `cursor` when there are more.
+    """List memories, newest first; the answer has a `cursor` if there are more.
 
-    Those of several users are listed user by user.
+    Memories of several users are listed user by user.
     """
     if cursor is not None and not isinstance(cursor, str):
-        raise ValidationError(
-            f"cursor={short_repr(cursor)} must be the cursor of an answer. Leave it out for the "
-            "first page."
+        raise ValidationError.of(
+            "cursor", cursor, "must be the cursor of an answer. Leave it out for the first page."
         )
     items: list[dict[str, Any]] = []
     scopes = yield from _scopes(settings, request.scope)
     named = request.scope.user_id is not None
     first, _, more = ("", "", cursor or "") if named else (cursor or "").partition("\n")
-    ahead = [one for one in _filtered(scopes, request) if named or (one[0].user_id or "") >= first]
-    if ahead and not named and (ahead[0][0].user_id or "") != first:
-        more = ""  # its user is gone
+    ahead = _filtered(scopes, request)
+    if not named:
+        ahead = [pair for pair in ahead if (pair[0].user_id or "") >= first]
+        if ahead and (ahead[0][0].user_id or "") != first:
+            more = ""  # the user of the cursor is gone
     while ahead and len(items) < request.limit:
         scope, where = ahead[0]
         page = yield call(
@@ -352,39 +342,39 @@ def get_all(
 def _filtered(
     scopes: Sequence[Scope], request: ReadRequest
 ) -> list[tuple[Scope, Mapping[str, Any] | None]]:
-    """Pair the scopes with what is asked of their records, without those that can have none."""
-    pairs = [(one, request.where(one)) for one in scopes]
+    """Pair the scopes with their filters, without those that can have no match."""
+    pairs = [(scope, request.where(scope)) for scope in scopes]
     return [
-        (one, None if isinstance(where, bool) else where)
-        for one, where in pairs
+        (scope, None if isinstance(where, bool) else where)
+        for scope, where in pairs
         if where is not False
     ]
 
 
 def _relations(scopes: Sequence[Scope], **options: Any) -> Plan[list[Relation]]:
     found = yield [call("relations", scope, **options) for scope in scopes]
-    return [one for some in found for one in some]
+    return list(chain.from_iterable(found))
 
 
-# -- those of all users -------------------------------------------------------------------------
+# -- memories of all users ----------------------------------------------------------------------
 
 
 def _scopes(settings: Mem0Settings, scope: Scope) -> Plan[list[Scope]]:
-    """List what a call acts on: the scope, and in mem0's way every user's part of it."""
+    """List the scopes that a call acts on; with a `compat`, those of every user in this one too."""
     if scope.user_id is not None or settings.compat == "auto":
         return [scope]
     return [scope, *(yield from _of_users(scope))]
 
 
 def _of_users(scope: Scope) -> Plan[list[Scope]]:
-    """List what every user has of a scope that names no user, by the users' ids."""
+    """List the scopes of all users in a scope that names no user, by the users' ids."""
     every = yield call("admin.list_scopes")
     users = {
-        one.user_id
-        for one in every
-        if scope.agent_id in (None, one.agent_id)
-        and scope.session_id in (None, one.session_id)
-        and one.user_id is not None
+        other.user_id
+        for other in every
+        if scope.agent_id in (None, other.agent_id)
+        and scope.session_id in (None, other.session_id)
+        and other.user_id is not None
     }
     return [replace(scope, user_id=user) for user in sorted(users)]
 
@@ -415,9 +405,7 @@ def history(memory_id: object) -> Plan[list[dict[str, Any]]]:
 def _scope_of(memory_id: object) -> Plan[Scope | None]:
     """Find the scope of a memory; None if there is none, or no memory can have this id."""
     name = _id_text(memory_id)
-    if memory_id is None or not name.isprintable() or not 1 <= len(name) <= 256:
-        return None
-    if not name.strip():
+    if memory_id is None or not name.isprintable() or not name.strip() or len(name) > 256:
         return None
     scope: Scope | None = yield call("admin.scope_of", name)
     return scope
@@ -457,50 +445,37 @@ def update(
         options["expires_at"] = expiry_of(stored[expiration_key])
     if stored:
         options |= {"metadata": stored, "merge": True}
+    name, scope = str(memory_id), (yield from _existing_scope(memory_id))
     try:
-        scope = yield from _existing_scope(memory_id)
         if text is not None or options:
-            yield from _update(str(memory_id), text, scope, options)
-    except RecordNotFoundError as error:
-        raise MemoryNotFoundError(
-            f"Memory with id {_shown(memory_id)} not found. Please provide a valid 'memory_id'"
-        ) from error
-    return dict(UPDATED)
-
-
-def _update(name: str, text: str | None, scope: Scope, options: dict[str, Any]) -> Plan[None]:
-    """Update a record; the core changes an expired one only where an end is given, even its own."""
-    try:
-        yield call("update", name, text, scope, **options)
-    except RecordNotFoundError:
+            yield call("update", name, text, scope, **options)
+    except RecordNotFoundError:  # the core changes an expired record only with an end given
         record = yield call("get", name, scope, include_expired=True)
         if record is None:
             raise
         yield call("update", name, text, scope, **{"expires_at": record.expires_at, **options})
+    return dict(UPDATED)
 
 
 def delete(memory_id: object) -> Plan[dict[str, str]]:
     """Delete a memory; its history shows that."""
-    try:
-        scope = yield from _existing_scope(memory_id)
-        yield call("delete", str(memory_id), scope)
-    except RecordNotFoundError as error:
-        raise MemoryNotFoundError(f"Memory with id {_shown(memory_id)} not found") from error
+    scope = yield from _existing_scope(memory_id)
+    yield call("delete", str(memory_id), scope)
     return dict(DELETED)
 
 
 def delete_all(settings: Mem0Settings, scope: Scope) -> Plan[dict[str, Any]]:
-    """Erase all that a call acts on, with its history and relations.
+    """Erase the memories that a call acts on, with their history and relations.
 
-    The answer to one that names no user says how many memories are gone, and whether some stay.
+    Without a user the answer says how many memories were deleted, and whether some stay.
     """
     if scope.user_id is not None:
         yield call("forget", scope)
         return dict(ERASED)
     users = yield from _of_users(scope)
     scopes = [scope] if settings.compat == "auto" else [scope, *users]
-    receipts = yield [call("forget", one) for one in scopes]
-    deleted = sum(one.removed.get("graph.records", 0) for one in receipts)
+    receipts = yield [call("forget", erased) for erased in scopes]
+    deleted = sum(receipt.removed.get("graph.records", 0) for receipt in receipts)
     if settings.compat != "auto" or not users:
         return {**ERASED, "deleted": deleted}
     settings.warn_once("users")
@@ -515,52 +490,43 @@ def reset() -> Plan[None]:
     """Erase every scope of this store, and nothing else in its database.
 
     Raises:
-        VectorStoreError: what was added without waiting is not finished, and will still be added.
+        VectorStoreError: additions that were not waited for are pending, and will still be stored.
     """
     backlog = yield call("flush", RESET_TIMEOUT)  # an addition has its scope once it is written
     dead = yield call("admin.dead_letters")
-    scopes = {*(yield call("admin.list_scopes")), *(one.scope for one in dead)}
-    users = {one.user_id for one in scopes if one.user_id is not None}
+    scopes = {*(yield call("admin.list_scopes")), *(letter.scope for letter in dead)}
+    users = {scope.user_id for scope in scopes if scope.user_id is not None}
     whole = [Scope(user_id=user) for user in sorted(users)]
-    for scope in [*whole, *(one for one in scopes if one.user_id is None)]:
+    for scope in [*whole, *(scope for scope in scopes if scope.user_id is None)]:
         yield call("forget", scope)
     if backlog.pending:
         raise VectorStoreError(
-            f"{backlog.pending} additions are still on their way. See flush() for what they wait "
-            "for, and call reset() again."
+            f"{backlog.pending} additions are pending. See flush() for what they wait for, and "
+            "call reset() again."
         )
 
 
 def flush(timeout: float) -> Plan[dict[str, Any]]:
-    """Wait for additions on their way; return how many are pending, and which failed and why."""
+    """Wait for pending additions; return how many are left, and which failed and why."""
     backlog = yield call("flush", timeout)
-    failed = []
-    if backlog.dead:
-        dead = yield call("admin.dead_letters")
-        failed = [{"ticket": one.operation, "reason": one.reason} for one in dead]
+    dead = (yield call("admin.dead_letters")) if backlog.dead else ()
+    failed = [{"ticket": letter.operation, "reason": letter.reason} for letter in dead]
     return {"pending": backlog.pending, "failed": failed}
 
 
 def _existing_scope(memory_id: object) -> Plan[Scope]:
-    """Find the scope of a memory.
-
-    Raises:
-        RecordNotFoundError: there is none with this id.
-    """
+    """Find the scope of a memory; raise a RecordNotFoundError if there is none."""
     scope = yield from _scope_of(memory_id)
     if scope is None:
-        raise RecordNotFoundError(record_id=_shown(memory_id))
+        name = _id_text(memory_id)
+        shown = name if 1 <= len(name) <= 80 else short_repr(memory_id)
+        raise RecordNotFoundError(record_id=shown)
     return scope
 
 
 def _id_text(memory_id: object) -> str:
-    """Write a memory's id as text; what cannot be written is no id, and empty."""
+    """Write a memory's id as text; empty if it cannot be written."""
     try:
         return str(memory_id)
     except (RecursionError, ValueError):
         return ""
-
-
-def _shown(memory_id: object) -> str:
-    name = _id_text(memory_id)
-    return name if 1 <= len(name) <= 80 else short_repr(memory_id)

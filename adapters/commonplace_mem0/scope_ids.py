@@ -1,8 +1,8 @@
 """mem0's three ids as a scope: literal, never empty and never a wildcard.
 
 Users and agents follow the rule of all adapters, so that one person has one id everywhere; runs,
-which programs name, are trimmed as in mem0. An id in another Unicode form than NFC is normalised
-and a warning tells it, because mem0 may hold both.
+which programs name, are trimmed as in mem0. An id that is not in the Unicode form NFC is normalised
+with a warning, as a mem0 may hold both forms.
 """
 
 import logging
@@ -21,7 +21,7 @@ IDS = ("user_id", "agent_id", "run_id")
 
 
 def clean_id(name: str, value: object, *, allow_spaces: bool = True) -> str | None:
-    """Write an id as text: integers and members of an enumeration become it, a run is trimmed.
+    """Convert an id to text: of an integer or an enum member, too; a run is trimmed.
 
     None stays None.
 
@@ -53,7 +53,7 @@ def clean_id(name: str, value: object, *, allow_spaces: bool = True) -> str | No
     return text
 
 
-@lru_cache(1024)  # so that an id is told once
+@lru_cache(1024)  # so that there is one warning for each id
 def _normalised(name: str, value: str) -> str:
     text = unicodedata.normalize("NFC", value)
     logger.warning(
@@ -63,7 +63,7 @@ def _normalised(name: str, value: str) -> str:
 
 
 def to_scope(ids: Mapping[str, Any], *, allow_spaces: bool = True) -> Scope:
-    """Make the scope of these ids; those that are None or missing count as not given.
+    """Make the scope of these ids; None counts as not given.
 
     Raises:
         ValidationError: none is given (`VALIDATION_001`), or one cannot be an id.
@@ -81,6 +81,6 @@ def to_scope(ids: Mapping[str, Any], *, allow_spaces: bool = True) -> Scope:
 
 
 def to_ids(scope: Scope) -> dict[str, str]:
-    """Write a scope as mem0's ids, only those that it has."""
+    """Convert a scope to the mem0 ids that it has."""
     ids = {"user_id": scope.user_id, "agent_id": scope.agent_id, "run_id": scope.session_id}
     return {name: value for name, value in ids.items() if value is not None}

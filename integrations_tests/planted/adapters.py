@@ -467,7 +467,7 @@ FAULTS = (
         name="mem0-reset-leaves-dead",
         what="`reset` leaves the text of what could not be written",
         file=f"{_MEM0}/operations.py",
-        old='    scopes = {*(yield call("admin.list_scopes")), *(one.scope for one in dead)}\n',
+        old='    scopes = {*(yield call("admin.list_scopes")), *(letter.scope for letter in dead)}\n',
         new='    scopes = {*(yield call("admin.list_scopes"))}\n    del dead\n',
         tests=(f"{_TESTS}/test_mem0.py", "-k", "reset"),
     ),
