@@ -138,8 +138,9 @@ class BlockingMemory:
             settings: read from the environment when missing.
             redact: a function that is given each text of a write or a search and returns what may
                 be stored and shown to models, such as `commonplace.secret_patterns.secrets`: texts,
-                names, relations and the texts in metadata, but no ids, keys or checkpoints. It
-                must be quick and may be called on any thread. If it fails, the call does.
+                names, relations and the texts in metadata, but no ids, keys, namespaces or
+                checkpoints. It must be quick and may be called on any thread. If it fails, the call
+                does.
 
         Raises:
             InvalidRecordError: an argument or a setting cannot be used, such as the path of a file.
