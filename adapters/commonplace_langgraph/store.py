@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from os import PathLike
-from types import TracebackType
-from typing import Any, Self, cast, get_args
+from typing import Any, Self, get_args
 
 from langgraph.store.base import (
     BaseStore,
@@ -121,8 +120,8 @@ class CommonplaceStore(BaseStore):
     ) -> None:
         check_choice("ranking", ranking, get_args(Ranking))
         _check_threshold(threshold, ranking)
-        _check_index(index)
-        _check_ttl(ttl)
+        _check_index({} if index is None else index)
+        _check_ttl({} if ttl is None else ttl)
         self.template: NamespaceTemplate = NamespaceTemplate(template, agent_id)
         self.ttl_config = ttl
         self.index_config = index
@@ -169,14 +168,12 @@ class CommonplaceStore(BaseStore):
         Raises:
             ValueError: an op cannot be carried out; then none had an effect.
         """
-        checked = _check_ops(ops, self._options)
-        return run_plan(_batch(checked, self._options), on(self.memory))
+        return run_plan(_batch(_check_ops(ops, self._options), self._options), on(self.memory))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out ops, as `batch`, on the running loop."""
-        checked = _check_ops(ops, self._options)
+        plan = _batch(_check_ops(ops, self._options), self._options)
         # A caller who stops waiting must not leave half a batch.
-        plan = _batch(checked, self._options)
         work = asyncio.ensure_future(arun_plan(plan, aon(self.memory)))
         return await asyncio.shield(work)
 
@@ -222,12 +219,7 @@ class CommonplaceStore(BaseStore):
         """Return self."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close."""
         self.close()
 
@@ -235,48 +227,37 @@ class CommonplaceStore(BaseStore):
         """Return self."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Close."""
         await self.aclose()
 
 
-def _check_threshold(threshold: object, ranking: Ranking) -> None:
+def _check_threshold(threshold: Any, ranking: Ranking) -> None:
     least = -1 if ranking == "similarity" else 0
     is_number = type(threshold) in (int, float)
-    if threshold is not None and not (is_number and least <= cast("float", threshold) <= 1):
+    if threshold is not None and not (is_number and least <= threshold <= 1):
         raise InvalidRecordError(
             field="threshold", value=threshold, reason=f"must be a number in {least}..1"
         )
 
 
-def _check_index(index: object) -> None:
-    if index is None:
-        return
+def _check_index(index: Any) -> None:
     check_mapping("index", index, "{'fields': ['text']}")
-    given = cast("dict[str, Any]", index)
-    if given.get("fields") is not None:
-        check_list("index['fields']", given["fields"], "paths")
-        for one in given["fields"]:
-            if type(one) is not str:
+    if index.get("fields") is not None:
+        check_list("index['fields']", index["fields"], "paths")
+        for path in index["fields"]:
+            if type(path) is not str:
                 raise InvalidRecordError(
-                    field="index['fields']", value=one, reason="must be a path, such as 'text'"
+                    field="index['fields']", value=path, reason="must be a path, such as 'text'"
                 )
 
 
-def _check_ttl(ttl: object) -> None:
-    if ttl is None:
-        return
+def _check_ttl(ttl: Any) -> None:
     check_mapping("ttl", ttl, "{'default_ttl': 60}")
-    given = cast("dict[str, Any]", ttl)
-    check_flag("ttl['refresh_on_read']", given.get("refresh_on_read", True))
-    check_ttl("ttl['default_ttl']", given.get("default_ttl"))
-    if given.get("sweep_interval_minutes") is not None:
-        check_minutes("ttl['sweep_interval_minutes']", given["sweep_interval_minutes"])
+    check_flag("ttl['refresh_on_read']", ttl.get("refresh_on_read", True))
+    check_ttl("ttl['default_ttl']", ttl.get("default_ttl"))
+    if ttl.get("sweep_interval_minutes") is not None:
+        check_minutes("ttl['sweep_interval_minutes']", ttl["sweep_interval_minutes"])
 
 
 def _check_ops(ops: Iterable[Op], options: StoreOptions) -> list[_CheckedOp]:
@@ -286,14 +267,15 @@ def _check_ops(ops: Iterable[Op], options: StoreOptions) -> list[_CheckedOp]:
 
 
 def _check(op: Op, options: StoreOptions) -> _CheckedOp:
-    if isinstance(op, PutOp):
-        return check_put(op, options)
-    if isinstance(op, GetOp):
-        return check_get(op, options)
-    if isinstance(op, SearchOp):
-        return check_search(op, options)
-    if isinstance(op, ListNamespacesOp):
-        return check_listing(op)
+    match op:
+        case PutOp():
+            return check_put(op, options)
+        case GetOp():
+            return check_get(op, options)
+        case SearchOp():
+            return check_search(op, options)
+        case ListNamespacesOp():
+            return check_listing(op)
     raise InvalidRecordError(field="op", value=op, reason="must be an op of a store")
 
 
@@ -312,12 +294,12 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
             read += [item] if item and op.refreshes else []
         elif isinstance(op, ItemSearch):
             found = yield from search(op, options)
-            result = [one.to_search_item(score) for one, score in found]
-            read += [one for one, _ in found] if op.refreshes else []
+            result = [item.to_search_item(score) for item, score in found]
+            read += [item for item, _ in found] if op.refreshes else []
         elif isinstance(op, NamespaceListing):
             result = yield from list_namespaces(op, options)
         results.append(result)
-    unchanged = [one for one in read if (one.namespace, one.key) not in puts]
+    unchanged = [item for item in read if (item.namespace, item.key) not in puts]
     commands = yield from refresh_commands(unchanged, template, datetime.now(UTC))
     commands += put_commands(
         [(op, find_item(records, op.address, template)) for op in puts.values()]
@@ -327,7 +309,7 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
         written = yield call("batch", commands, wait=bool(puts))
     after: list[Command] = []
     # What there was no record of has no parts: who deleted it deletes them.
-    if any(change.event != "ADD" for one in written for change in one.changes):
+    if any(change.event != "ADD" for result in written for change in result.changes):
         after = yield from stale_part_commands(puts.values(), template)
     after += yield from restart_commands(puts.values())
     if after:
@@ -345,5 +327,5 @@ def _records(ops: Sequence[_CheckedOp]) -> Plan[dict[str, Record]]:
     found: dict[str, Record] = {}
     for scope, ids in ids_of.items():
         records = yield call("get_many", list(ids), scope)
-        found |= {one.id: one for one in records}
+        found |= {record.id: record for record in records}
     return found

@@ -387,6 +387,11 @@ class ItemAddress:
         scope = template.scope_of(namespace)
         return cls(namespace, key, scope, scope.record_id("fact", _fact_key(namespace, key, 0)))
 
+    @classmethod
+    def of_op(cls, op: GetOp | PutOp, template: NamespaceTemplate) -> "ItemAddress":
+        """Check the namespace and key of an op; an `InvalidNamespaceError` if one is not valid."""
+        return cls.of(check_namespace(op, op.namespace), str(op.key), template)
+
     @property
     def record_ids(self) -> list[str]:
         """The records that may hold it: its own, and one that others wrote."""
@@ -399,15 +404,6 @@ class ItemAddress:
     def delete_parts(self, first: int, end: int) -> list[Delete]:
         """Make the commands that delete its parts from `first` up to before `end`."""
         return [Delete(record_id=self.part_id(n), scope=self.scope) for n in range(first, end)]
-
-
-def check_address(op: GetOp | PutOp, template: NamespaceTemplate) -> ItemAddress:
-    """Check the namespace and key of an op.
-
-    Raises:
-        InvalidNamespaceError: the namespace is not a sequence of labels, or one cannot be used.
-    """
-    return ItemAddress.of(check_namespace(op, op.namespace), str(op.key), template)
 
 
 def item_facts(

@@ -8,6 +8,7 @@ and `$threshold` for the least relevance.
 """
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,7 +33,6 @@ from .store_items import (
     NamespaceTemplate,
     StoredItem,
     StoreOptions,
-    check_address,
     check_namespace,
     from_labels,
     is_indexable,
@@ -49,6 +49,7 @@ _MAX_QUERY_BYTES = 8 * 1024
 _MAX_FILTER_DEPTH = 32
 _MAX_ENGINE_CONDITIONS = 12
 _MISSING = object()
+_COMPARISONS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 _LAST_LABEL = chr(0x10FFFF)  # sorts after the labels of every namespace but a few odd ones
 IS_ITEM: Mapping[str, Any] = {"namespace": []}  # others may have a namespace, too
 
@@ -70,36 +71,35 @@ class ItemGet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ItemFilter:
-    """A checked filter.
-
-    Attributes:
-        predicate: of a value; None lets all through.
-        threshold: the least relevance of what a query finds; None for the store's own.
-        where: a filter of the memory, at least as wide.
-    """
-
-    predicate: ValuePredicate | None = None
-    threshold: float | None = None
-    where: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSearch:
     """A checked search.
 
     Attributes:
         query: empty to list.
+        shows_others: what others learned about the user is found too.
+        matches: tells whether a value fits the filter; None if every value does.
+        where: a filter of the memory, at least as wide.
         start, end: the items that are wanted of all that fit; none if `end` is 0.
+        threshold: see `StoreOptions`.
     """
 
     prefix: Namespace
     query: str
-    filter: ItemFilter
+    shows_others: bool
+    matches: ValuePredicate | None
+    where: Mapping[str, Any]
     start: int
     end: int
     threshold: float | None
     refreshes: bool
+
+    def wants(self, item: StoredItem) -> bool:
+        """Tell whether an item is under the prefix, and may be found there and by the query."""
+        return (
+            item.namespace[: len(self.prefix)] == self.prefix
+            and (item.has_place or self.shows_others)
+            and (item.indexed or not self.query)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,61 +117,43 @@ class NamespaceListing:
 
 
 def check_get(op: GetOp, options: StoreOptions) -> ItemGet:
-    """Check a get.
-
-    Raises:
-        ValueError: it cannot be carried out.
-    """
-    return ItemGet(check_address(op, options.template), _refreshes(op.refresh_ttl, options))
+    """Check a get; a `ValueError` if it cannot be carried out."""
+    refreshes = options.refreshes if op.refresh_ttl is None else bool(op.refresh_ttl)
+    return ItemGet(ItemAddress.of_op(op, options.template), refreshes)
 
 
 def check_search(op: SearchOp, options: StoreOptions) -> ItemSearch:
-    """Check a search.
-
-    Raises:
-        ValueError: it cannot be carried out.
-    """
+    """Check a search; a `ValueError` if it cannot be carried out."""
     prefix = check_namespace(op, op.namespace_prefix)
     _check_count("limit", op.limit)
     _check_count("offset", op.offset)
     if op.query is not None and not isinstance(op.query, str):
         raise InvalidRecordError(field="query", value=op.query, reason="must be a string")
-    item_filter = check_filter(op.filter)
-    threshold = item_filter.threshold
+    matches, threshold, where = check_filter(op.filter)
+    shows_others = options.template.shows_others(prefix)
     return ItemSearch(
         prefix=prefix,
         query=storable_text(op.query or "", _MAX_QUERY_BYTES),
-        filter=item_filter,
+        shows_others=shows_others,
+        matches=matches,
+        where=where if shows_others else {**where, "namespace": to_labels(prefix)},
         start=op.offset,
         end=op.offset + op.limit if op.limit else 0,
         threshold=options.threshold if threshold is None else threshold,
-        refreshes=_refreshes(op.refresh_ttl, options),
+        refreshes=options.refreshes if op.refresh_ttl is None else bool(op.refresh_ttl),
     )
 
 
 def check_listing(op: ListNamespacesOp) -> NamespaceListing:
-    """Check a listing of namespaces.
-
-    Raises:
-        ValueError: it cannot be carried out.
-    """
-    conditions = [_condition_of(one) for one in op.match_conditions or ()]
+    """Check a listing of namespaces; a `ValueError` if it cannot be carried out."""
+    conditions = [_condition_of(given) for given in op.match_conditions or ()]
     validate_op_namespace(op._replace(match_conditions=tuple(conditions)))
-    for one in conditions:
-        if one.match_type not in ("prefix", "suffix"):
-            raise InvalidRecordError(
-                field="match_type", value=one.match_type, reason="must be prefix or suffix"
-            )
     _check_count("limit", op.limit)
     _check_count("offset", op.offset)
     if op.max_depth is not None:
         _check_count("max_depth", op.max_depth, 1)
-    paths = [(str(one.match_type), tuple(one.path)) for one in conditions]
+    paths = [(condition.match_type, tuple(condition.path)) for condition in conditions]
     return NamespaceListing(paths, op.max_depth, op.offset, op.offset + op.limit)
-
-
-def _refreshes(given: bool | None, options: StoreOptions) -> bool:  # the op's value
-    return options.refreshes if given is None else bool(given)
 
 
 def _condition_of(given: Any) -> MatchCondition:
@@ -182,14 +164,14 @@ def _condition_of(given: Any) -> MatchCondition:
             reason="must be a MatchCondition",
             hint="Give MatchCondition(match_type='prefix', path=('memories',)).",
         )
-    return given._replace(path=_path(given.path))
-
-
-def _path(given: Any) -> Namespace:
-    if isinstance(given, str):
-        return (given,)
-    check_list("path", given, "labels")
-    return tuple(given)
+    if given.match_type not in ("prefix", "suffix"):
+        raise InvalidRecordError(
+            field="match_type", value=given.match_type, reason="must be prefix or suffix"
+        )
+    path: Any = given.path
+    path = (path,) if isinstance(path, str) else path
+    check_list("path", path, "labels")
+    return given._replace(path=tuple(path))
 
 
 def _check_count(name: str, value: object, least: int = 0) -> None:
@@ -207,7 +189,7 @@ def scopes_of(prefix: Namespace, template: NamespaceTemplate) -> Plan[list[Scope
     if not template.is_open(prefix):
         return [template.scope_of(prefix)]
     users = yield call("admin.list_users", to_labels(prefix))
-    return [PLAIN_SCOPE, *(template.scope_of_user(prefix, one) for one in users)]
+    return [PLAIN_SCOPE, *(template.scope_of_user(prefix, user) for user in users)]
 
 
 def search(op: ItemSearch, options: StoreOptions) -> Plan[ScoredItems]:
@@ -229,15 +211,14 @@ def _predicate(
     Args:
         read: takes the items that are let through, by record, so that they are decoded once.
     """
-    matches = op.filter.predicate
-    if op.query and matches is None and not template.shows_others(op.prefix):
+    if op.query and op.matches is None and not op.shows_others:
         return None
 
     def predicate(record: Record) -> bool:
         item = to_stored_item(record, template)
-        if not _is_asked(item, op, template) or (not op.query and item.part):
+        if not op.wants(item) or (not op.query and item.part):
             return False
-        if matches is not None and not matches(item.value()):
+        if op.matches is not None and not op.matches(item.value()):
             return False
         if read is not None:
             read[record.id] = item
@@ -246,49 +227,27 @@ def _predicate(
     return predicate
 
 
-def _is_asked(item: StoredItem, op: ItemSearch, template: NamespaceTemplate) -> bool:
-    """Tell whether an item is under the prefix, and may be found there and by the query."""
-    return (
-        item.namespace[: len(op.prefix)] == op.prefix
-        and (item.has_place or template.shows_others(op.prefix))
-        and (item.indexed or not op.query)
-    )
-
-
-def _where(
-    prefix: Namespace, template: NamespaceTemplate, narrowing: Mapping[str, Any] | None = None
-) -> dict[str, Any] | None:
-    where = dict(narrowing or {})
-    if not template.shows_others(prefix):
-        where["namespace"] = to_labels(prefix)
-    return where or None
-
-
 def _listed(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> Plan[ScoredItems]:
-    template = options.template
     read: dict[str, StoredItem] = {}
-    reading = {
-        "predicate": _predicate(op, template, read),
-        "where": _where(op.prefix, template, op.filter.where),
-    }
+    asking = {"predicate": _predicate(op, options.template, read), "where": op.where}
     found: list[Record] = []
     cursors: dict[Scope, str | None] = dict.fromkeys(scopes)
     while cursors:
         # Of many scopes each has but few of the newest.
         size = min(_PAGE_SIZE, 1 + (op.end - 1) // len(cursors))
         pages = yield [
-            call("list", scope, limit=size, cursor=cursor, **reading)
+            call("list", scope, limit=size, cursor=cursor, **asking)
             for scope, cursor in cursors.items()
         ]
-        found = sorted((*found, *(one for page in pages for one in page.records)), key=_age)
+        found = sorted((*found, *(record for page in pages for record in page)), key=_age)
         del found[op.end :]
         last = _age(found[-1]) if len(found) == op.end else None
         cursors = {
             scope: page.cursor
             for scope, page in zip(cursors, pages, strict=True)
-            if page.cursor and (last is None or _age(page.records[-1]) < last)
+            if page.cursor and (last is None or _age(page[-1]) < last)
         }
-    return [(read[one.id], None) for one in found]
+    return [(read[record.id], None) for record in found]
 
 
 def _age(record: Record) -> tuple[float, int]:
@@ -300,7 +259,7 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
     template = options.template
     by_cosine = options.ranking == "similarity"
     asking = {
-        "where": _where(op.prefix, template, op.filter.where),
+        "where": op.where,
         "predicate": _predicate(op, template),
         "threshold": None if by_cosine else op.threshold,
         "ranking": options.ranking,
@@ -309,10 +268,10 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
     seen: set[tuple[Namespace, str]] = set()
     lowest = 1.0
     # By cosine alone the order is the same whatever is asked for.
-    first = (op.end, *(one for one in _STEPS if one > op.end)) if by_cosine else _STEPS
-    for step in (one for one in first if one <= _STEPS[-1]):
+    steps = (op.end, *(step for step in _STEPS if step > op.end)) if by_cosine else _STEPS
+    for step in (step for step in steps if step <= _STEPS[-1]):
         matches = yield call("search", op.query, scopes, top_k=step, **asking)
-        scored = [(one, one.score if by_cosine else one.relevance) for one in matches]
+        scored = [(match, match.score if by_cosine else match.relevance) for match in matches]
         for item, score in (yield from _resolve_parts(scored, op, template)):
             if (item.namespace, item.key) not in seen:
                 seen.add((item.namespace, item.key))
@@ -333,23 +292,19 @@ def _resolve_parts(
     matches: Sequence[tuple[Match, float]], op: ItemSearch, template: NamespaceTemplate
 ) -> Plan[list[tuple[StoredItem, float]]]:
     """Put the item in the place of a part that was found; drop parts that it no longer has."""
-    found = [(to_stored_item(one.record, template), score) for one, score in matches]
+    found = [(to_stored_item(match.record, template), score) for match, score in matches]
     # The memory has compared it already; this check does not depend on that being right.
-    found = [one for one in found if _is_asked(one[0], op, template)]
+    found = [(item, score) for item, score in found if op.wants(item)]
     wanted: dict[Scope, dict[str, None]] = {}
-    for one, _ in found:
-        if one.part:
-            wanted.setdefault(template.scope_of(one.namespace), {})[one.of] = None
+    for item, _ in found:
+        if item.part:
+            wanted.setdefault(template.scope_of(item.namespace), {})[item.of] = None
     if not wanted:
         return found
-    records = yield [call("get_many", list(ids), scope) for scope, ids in wanted.items()]
-    items = {one.id: to_stored_item(one, template) for some in records for one in some}
-    resolved = []
-    for one, score in found:
-        item = items.get(one.of) if one.part else one
-        if item is not None and item.round == one.round:
-            resolved.append((item, score))
-    return resolved
+    read = yield [call("get_many", list(ids), scope) for scope, ids in wanted.items()]
+    wholes = {record.id: to_stored_item(record, template) for some in read for record in some}
+    pairs = [(wholes.get(item.of) if item.part else item, item, score) for item, score in found]
+    return [(whole, score) for whole, item, score in pairs if whole and whole.round == item.round]
 
 
 # -- namespaces --------------------------------------------------------------------------------
@@ -442,29 +397,32 @@ class _StoreFilterError(InvalidFilterError):
         )
 
 
-def check_filter(given: Mapping[str, Any] | None) -> ItemFilter:
+def check_filter(
+    given: Mapping[str, Any] | None,
+) -> tuple[ValuePredicate | None, float | None, Mapping[str, Any]]:
     """Check a filter.
+
+    Returns:
+        What tells whether a value fits, None if every value does; the threshold, None for the
+        store's own; and a filter of the memory that is at least as wide.
 
     Raises:
         InvalidFilterError: it has an unknown operator, or a value that JSON does not have.
     """
-    if not given:
-        return ItemFilter()
-    if not isinstance(given, Mapping):
+    if given and not isinstance(given, Mapping):
         raise _StoreFilterError(given, "must be a mapping")
-    plain = {key: one for key, one in given.items() if key != "$threshold"}
-    threshold = given.get("$threshold")
-    if threshold is not None and not (_is_number(threshold) and 0 <= threshold <= 1):
+    plain = dict(given or {})
+    threshold = plain.pop("$threshold", None)
+    is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if threshold is not None and not (is_number and 0 <= threshold <= 1):
         raise _StoreFilterError({"$threshold": threshold}, "must be in 0..1")
-    predicate = _all(plain, 0) if plain else None
-    narrowing = [(key, _engine_condition(key, one)) for key, one in plain.items()]
-    where = {key: one for key, one in narrowing if one is not None}
-    first = dict([*where.items()][:_MAX_ENGINE_CONDITIONS])
-    return ItemFilter(
-        predicate=predicate,
-        threshold=threshold,
-        where={"OR": [first, {"spill": True}]} if where else None,
-    )
+    if not plain:
+        return None, threshold, {}
+    matches = _all(plain, 0)
+    narrowing = [(key, _engine_condition(key, value)) for key, value in plain.items()]
+    known = [(key, condition) for key, condition in narrowing if condition is not None]
+    first = dict(known[:_MAX_ENGINE_CONDITIONS])
+    return matches, threshold, {"OR": [first, {"spill": True}]} if known else {}
 
 
 def _engine_condition(key: str, given: object) -> Any:
@@ -474,24 +432,24 @@ def _engine_condition(key: str, given: object) -> Any:
             return None
         ((operator, given),) = given.items()
         if operator == "$in" and isinstance(given, list | tuple) and 0 < len(given) <= 16:
-            return list(given) if all(is_indexable(key, one) for one in given) else None
+            return list(given) if all(is_indexable(key, option) for option in given) else None
         if operator != "$eq":
             return None
     return given if is_indexable(key, given) else None
 
 
 def _all(given: Mapping[str, Any], depth: int) -> ValuePredicate:
-    predicates = [_entry(key, one, depth) for key, one in given.items()]
-    return lambda value: isinstance(value, Mapping) and all(one(value) for one in predicates)
+    predicates = [_entry(key, part, depth) for key, part in given.items()]
+    return lambda value: isinstance(value, Mapping) and all(fits(value) for fits in predicates)
 
 
 def _entry(key: object, given: Any, depth: int) -> ValuePredicate:
     if key == "$or":
         is_list = isinstance(given, list | tuple) and bool(given) and depth <= _MAX_FILTER_DEPTH
-        if not is_list or not all(isinstance(one, Mapping) for one in given):
+        if not is_list or not all(isinstance(part, Mapping) for part in given):
             raise _StoreFilterError({"$or": given}, "must be a list of filters")
-        predicates = [_all(one, depth + 1) for one in given]
-        return lambda value: any(one(value) for one in predicates)
+        predicates = [_all(part, depth + 1) for part in given]
+        return lambda value: any(fits(value) for fits in predicates)
     if not isinstance(key, str) or key.startswith("$"):
         raise _StoreFilterError(key, "must be a field, as operators stand under one")
     predicate = _condition(given, depth)
@@ -515,15 +473,15 @@ def _condition(given: Any, depth: int) -> ValuePredicate:
         raise _StoreFilterError("…", f"must not be nested deeper than {_MAX_FILTER_DEPTH}")
     if isinstance(given, Mapping):
         if any(isinstance(key, str) and key.startswith("$") for key in given):
-            predicates = [_operator(key, one, depth) for key, one in given.items()]
-            return lambda held: all(one(held) for one in predicates)
+            predicates = [_operator(key, operand, depth) for key, operand in given.items()]
+            return lambda held: all(fits(held) for fits in predicates)
         return _all(given, depth + 1)
     if isinstance(given, list | tuple):
-        each = [_condition(one, depth + 1) for one in given]
+        each = [_condition(element, depth + 1) for element in given]
         return lambda held: (
             isinstance(held, list)
             and len(held) == len(each)
-            and all(predicate(one) for predicate, one in zip(each, held, strict=True))
+            and all(fits(element) for fits, element in zip(each, held, strict=True))
         )
     given = _operand(given)
     if given is None:
@@ -538,43 +496,38 @@ def _operator(name: object, given: Any, depth: int) -> ValuePredicate:
     if name in ("$in", "$nin"):
         if not isinstance(given, list | tuple | set | frozenset):
             raise _StoreFilterError({name: given}, "must be a list")
-        predicates = [_condition(one, depth + 1) for one in given]
-        return lambda held: any(one(held) for one in predicates) == (name == "$in")
+        predicates = [_condition(option, depth + 1) for option in given]
+        return lambda held: any(fits(held) for fits in predicates) == (name == "$in")
     if name == "$exists":
         return lambda held: (held is not _MISSING) == bool(given)
-    if name not in ("$gt", "$gte", "$lt", "$lte"):
+    compare = _COMPARISONS.get(str(name))
+    if compare is None:
         raise _StoreFilterError({name: given}, "has an unknown operator")
     limit = _operand(given)
-    return lambda held: _compares(str(name), held, limit)
+    return lambda held: _compares(compare, held, limit)
 
 
-def _compares(name: str, held: Any, limit: Any) -> bool:
-    if isinstance(held, bool) or isinstance(limit, bool):
-        return False
+def _compares(compare: Callable[[Any, Any], bool], held: Any, limit: Any) -> bool:
     if isinstance(held, str) and isinstance(limit, str):
-        held, limit = _comparable(held, limit)
-    else:  # a number that came as text is one beside a number
-        held, limit = _number(held), _number(limit)
-        if held is None or limit is None:
-            return False
-    if name in ("$gt", "$gte"):
-        return bool(held > limit or (name == "$gte" and held == limit))
-    return bool(held < limit or (name == "$lte" and held == limit))
+        return compare(*_comparable(held, limit))
+    # A number that came as text is one beside a number.
+    held, limit = _number(held), _number(limit)
+    return held is not None and limit is not None and compare(held, limit)
 
 
 def _comparable(held: str, limit: str) -> tuple[Any, Any]:
     """Make times of two texts that both are ISO times; else compare them as texts."""
     try:
-        moments = [datetime.fromisoformat(one) for one in (held, limit)]
+        moments = [datetime.fromisoformat(text) for text in (held, limit)]
     except ValueError:
         return held, limit
-    first, second = (one if one.tzinfo else one.replace(tzinfo=UTC) for one in moments)
+    first, second = (at if at.tzinfo else at.replace(tzinfo=UTC) for at in moments)
     return first, second
 
 
 def _number(value: object) -> float | int | None:
     if isinstance(value, int | float):
-        return value
+        return None if isinstance(value, bool) else value
     try:
         return float(value) if isinstance(value, str) else None
     except ValueError:
@@ -590,7 +543,3 @@ def _operand(value: Any) -> Any:
         return plain_scalar("filter", value)
     except InvalidRecordError:
         raise _StoreFilterError(value, "must be a JSON value") from None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

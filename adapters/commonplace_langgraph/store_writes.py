@@ -21,7 +21,6 @@ from .store_items import (
     NamespaceTemplate,
     StoredItem,
     StoreOptions,
-    check_address,
     item_facts,
     storable_text,
     texts_of,
@@ -55,12 +54,8 @@ class ItemPut:
 
 
 def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
-    """Check a put or delete.
-
-    Raises:
-        ValueError: it cannot be carried out.
-    """
-    address = check_address(op, options.template)
+    """Check a put or delete; a `ValueError` if it cannot be carried out."""
+    address = ItemAddress.of_op(op, options.template)
     if op.value is None:
         return ItemPut(address)
     namespace = address.namespace
@@ -281,7 +276,7 @@ class Sweeper:
 
     def __init__(self, sweep: Callable[[], int], minutes: float | None) -> None:
         self._sweep = sweep
-        self._minutes = minutes
+        self._minutes = minutes or _DEFAULT_SWEEP_MINUTES
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -294,16 +289,13 @@ class Sweeper:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._stopped = threading.Event()
-                seconds = 60.0 * (minutes or self._minutes or _DEFAULT_SWEEP_MINUTES)
+                given = (60.0 * (minutes or self._minutes), self._stopped, future)
                 self._thread = threading.Thread(
-                    target=self._run,
-                    args=(seconds, self._stopped, future),
-                    name="commonplace-sweeper",
-                    daemon=True,
+                    target=self._run, args=given, name="commonplace-sweeper", daemon=True
                 )
                 self._thread.start()
             stopped = self._stopped
-        future.add_done_callback(lambda one: stopped.set() if one.cancelled() else None)
+        future.add_done_callback(lambda done: stopped.set() if done.cancelled() else None)
         return future
 
     def stop(self, timeout: float | None = None) -> bool:

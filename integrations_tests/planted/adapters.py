@@ -265,8 +265,8 @@ FAULTS = (
         name="store-prefix-as-text",
         what="A prefix is compared by its first label alone",
         file=f"{_LANGGRAPH}/store_queries.py",
-        old="        item.namespace[: len(op.prefix)] == op.prefix\n",
-        new="        item.namespace[:1] == op.prefix[:1]\n",
+        old="            item.namespace[: len(self.prefix)] == self.prefix\n",
+        new="            item.namespace[:1] == self.prefix[:1]\n",
         tests=(_LG_STORE, "-k", "every_template"),
     ),
     Fault(
