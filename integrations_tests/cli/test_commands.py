@@ -409,14 +409,14 @@ def test_doctor_shows_dead_letters_and_retry_brings_them_back(run, lived: Path):
 
     assert ill.exit_code == 1
     assert f"dead letter: {operation} (add, " in ill.stdout
-    assert "attempts): the disk was full\n" in ill.stdout
+    assert "): the disk was full\n" in ill.stdout
     assert "`commonplace retry`" in ill.stderr
     unknown = run("retry", lived, "unknown")
     assert (unknown.exit_code, unknown.stdout) == (
         1,
         "0 retried, 1 dead letter, 0 pending writes.\n",
     )
-    assert unknown.stderr == "No dead letter is 'unknown'.\n"
+    assert unknown.stderr == "There is no dead letter 'unknown'.\n"
     done = run("retry", lived)
     assert (done.exit_code, done.stdout) == (0, "1 retried, 0 dead letters, 0 pending writes.\n")
     with opened(lived) as memory:

@@ -1,6 +1,7 @@
 """Commands for the memories of one scope: what they print, for people and for programs."""
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -258,9 +259,9 @@ def test_nothing_of_no_user_suggests_a_user(run, ids, words: list[str]):
     done = run(*words, "--session", "talk")
 
     assert done.exit_code == 0
-    assert done.stderr.endswith("What belongs to a user is only found with --user.\n")
+    assert done.stderr.endswith("Memories of a user are only found with --user.\n")
     if words[0] != "search":
-        assert "session 'talk' of no user" in done.stderr
+        assert "session 'talk' without a user" in done.stderr
     assert "is erased" not in done.stderr
 
 
@@ -323,7 +324,7 @@ def test_a_beginning_of_several_ids_is_bad_usage(run, tmp_path: Path):
 
     assert 2 in {one.exit_code for one in counts}
     several = next(one for one in counts if one.exit_code == 2)
-    assert "ids begin. Give more of it: " in several.stderr
+    assert re.search(r"is the beginning of \d+ ids\. Give more of it: ", several.stderr)
 
 
 def test_history_is_oldest_first_and_also_of_what_was_deleted(run, ids, tmp_path: Path):
@@ -428,7 +429,7 @@ def test_forget_prints_the_receipt(run, ids, tmp_path: Path):
     done = run("forget", "--user", "alice", "--yes")
 
     assert ["memories", "4", "0"] in rows(done)
-    assert done.stderr == "All of user 'alice' is erased.\n"
+    assert done.stderr == "Everything of user 'alice' is erased.\n"
     receipt = parsed(run("forget", "--user", "bob", "--yes", "--json"))
     assert (receipt["removed"]["graph.records"], receipt["complete"]) == (1, True)
     assert set(receipt["left"].values()) == {0}
@@ -441,7 +442,7 @@ def test_forget_of_no_user_names_what_was_erased(run, ids, tmp_path: Path):
     done = run("forget", "--session", "talk", "--yes")
 
     assert ["memories", "1", "0"] in rows(done)
-    assert done.stderr == "All of session 'talk' of no user is erased.\n"
+    assert done.stderr == "Everything of session 'talk' without a user is erased.\n"
     assert left(tmp_path) == 4
 
 
@@ -450,7 +451,7 @@ def test_nothing_to_forget_is_not_asked_about(run, ids, monkeypatch: pytest.Monk
     done = run("forget", "--session", "talk")
 
     assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr.startswith("There is nothing of session 'talk' of no user in ")
+    assert done.stderr.startswith("Nothing is stored for session 'talk' without a user in ")
     assert "Erase for good?" not in done.output
 
 

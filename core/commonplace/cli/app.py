@@ -36,10 +36,9 @@ class Importers(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Find a subcommand of ours, or load an adapter's."""
         found = super().get_command(ctx, cmd_name)
-        for one in entry_points(group=GROUP, name=cmd_name) if found is None else ():
+        for importer in entry_points(group=GROUP, name=cmd_name) if found is None else ():
             alone = Commands(add_completion=False)
-            loaded = exit_on_error()(one.load)()
-            alone.command(cmd_name)(exit_on_error(_IMPORTING)(loaded))
+            alone.register(cmd_name, again=_IMPORTING)(exit_on_error()(importer.load)())
             return typer.main.get_command(alone)
         return found
 

@@ -3,20 +3,22 @@
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..admin import require_memory
-from ..admin.database_files import DATABASE
 from ..errors import InvalidRecordError, short_repr
-from ..memory import Memory
 from ..ports.models import Embedder
 from ..settings import Location, Settings, is_url
 from ..types import Scope
 from .output import refuse
 
+if TYPE_CHECKING:
+    from ..memory import Memory
+
+_DATABASE = "memory.db"
 _CLOSE_SECONDS = 1.0  # each command has waited for the writes that it needs
 _PARTS = ("graph", "vectors", "journal")
 _HINT = "Give graph=URL,vectors=URL, perhaps with journal=FOLDER; or one folder for all."
@@ -43,13 +45,25 @@ def find(given: str | None, *, create: bool = True) -> Location:
     parts = _parse(given)
     location = Location.find(settings=_settings(parts) or Settings(), **parts)
     if not create:
+        from ..admin import require_memory  # this and a memory load what `--help` does without
+
         require_memory(location)
     return location
 
 
 @contextmanager
-def opened(given: str | None, embedder: Embedder, *, create: bool = True) -> Iterator[Memory]:
-    """Open the memory in a place as `find` does, and close it without a long wait."""
+def opened(
+    given: str | None, embedder: Embedder | str, *, create: bool = True
+) -> Iterator["Memory"]:
+    """Open the memory in a place as `find` does, and close it without a long wait.
+
+    Args:
+        embedder: a text names it, as for `embedder_of`.
+    """
+    from ..memory import Memory
+
+    if isinstance(embedder, str):
+        embedder = embedder_of(embedder)
     find(given, create=create)
     parts = _parse(given)
     memory = Memory.open(embedder=embedder, settings=_settings(parts), **parts)
@@ -117,20 +131,21 @@ def settings_of(given: str | None) -> Settings:
 
 
 def split_words(place: str | None, **words: str | None) -> tuple[str | None, list[str]]:
-    """Tell the place, which may be left out, from the words that follow it.
+    """Separate the place, which may be left out, from the words that follow it.
 
     Args:
-        words: by their names, for the message; the last are None where the place was left out.
+        words: by the names that the message gives them; the last are None where the place was left
+            out.
 
     Raises:
         typer.Exit: a word is missing.
     """
-    given = [one for one in (place, *words.values()) if one is not None]
+    given = [word for word in (place, *words.values()) if word is not None]
     if len(given) > len(words):
         return place, given[1:]
     has_place = bool(given) and _is_memory(given[0])
     if has_place or len(given) < len(words):
-        missing = [*words][len(given) - has_place].upper()
+        missing = [*words][len(given) - has_place]
         refuse(f"{missing} is missing. `--help` shows how it is given.")
     return None, given
 
@@ -142,7 +157,7 @@ def check_new(place: str | None) -> Path | None:
         typer.Exit: the place is a word that is more likely a text or a user.
     """
     location = find(place)
-    if is_url(location.graph) or (Path(location.graph) / DATABASE).exists():
+    if is_url(location.graph) or (Path(location.graph) / _DATABASE).exists():
         return None
     folder = Path(location.graph)
     is_word = place is not None and not place.startswith((".", "~", *_NAMED))
@@ -165,6 +180,23 @@ def scope_from(user: str | None, agent: str | None, session: str | None) -> Scop
     if user is None and agent is None and session is None:
         refuse("Whose memory is it? Give --user, --agent or --session, or several of them.")
     return Scope(user_id=user, agent_id=agent, session_id=session)
+
+
+def text_of(word: str) -> str:
+    """Return a text as it was given, or read it from standard input where `-` was given.
+
+    Raises:
+        typer.Exit: standard input is empty, or not in UTF-8.
+    """
+    if word != "-":
+        return word
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8-sig").strip("\r\n")
+    except UnicodeDecodeError:
+        refuse("Standard input is not text in UTF-8.")
+    if not text.strip():
+        refuse("Standard input is empty. Pipe a text into the command, or give it in place of -.")
+    return text
 
 
 def parse_json(name: str, given: str | None) -> dict[str, Any] | None:
@@ -195,12 +227,12 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
         InvalidRecordError: there is no `=`, the JSON is none, or a key is given twice.
     """
     found: dict[str, Any] = {}
-    for one in given or ():
-        key, separator, value = one.partition("=")
+    for word in given or ():
+        key, separator, value = word.partition("=")
         if not separator or not key.rstrip(":"):
             raise InvalidRecordError(
                 field="metadata",
-                value=one,
+                value=word,
                 reason="must be KEY=TEXT",
                 hint="Or KEY:=JSON, such as --metadata year:=2026.",
             )
@@ -208,7 +240,7 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
         if name in found:
             raise InvalidRecordError(
                 field="metadata",
-                value=one,
+                value=word,
                 reason=f"gives {short_repr(name)} twice",
                 hint='Give each key once, and several values as KEY:=["one", "two"].',
             )
@@ -216,14 +248,14 @@ def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
             found[name] = value if is_text else json.loads(value)
         except (ValueError, RecursionError) as error:
             raise InvalidRecordError(
-                field="metadata", value=one, reason=f"must be KEY:=JSON ({error})"
+                field="metadata", value=word, reason=f"must be KEY:=JSON ({error})"
             ) from None
     return found
 
 
 def _is_memory(place: str) -> bool:
     # A text may be too long for the name of a file, which `Path.exists` raises.
-    return os.path.exists(Path(place) / DATABASE) or place.startswith(_NAMED)
+    return os.path.exists(Path(place) / _DATABASE) or place.startswith(_NAMED)
 
 
 def _parse(given: str | None) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """Commands for the memories of one scope, from `add` to `forget`."""
 
+import inspect
 import json
-from collections.abc import Mapping, Sequence
-from typing import Annotated, cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from .. import admin
 from ..errors import InvalidRecordError, MissingExtraError, RecordNotFoundError
-from ..memory import Memory
 from ..types import KINDS, EraseReceipt, Fact, Kind, Match, Record, Relation, Scope, WriteResult
 
 try:
@@ -33,11 +34,11 @@ from .options import (
 from .output import (
     FAILURE,
     INTERRUPTED,
+    NOTHING_CHANGED,
     answer,
     can_ask,
     day,
     document,
-    exit_on_error,
     fields,
     moment,
     printable,
@@ -48,35 +49,97 @@ from .output import (
     write,
 )
 
+if TYPE_CHECKING:
+    from ..memory import Memory
+
 _PAGE = 1000
 _FULL_ID = 36
-_UNFINISHED = (
+_ADDING = (
     "What was accepted is not lost; run the same command again: a text that is stored is counted "
     "once more, and not stored twice."
 )
 _CHANGING = "What was accepted is not lost; `commonplace history` tells whether it was."
+_ERASING = "The erasure may be half done; run the same command again: it removes what is left."
 _ADDED = {"ADD": "Remembered", "UPDATE": "Known; what is new was added", "NONE": "Known"}
 _CHANGED = {"UPDATE": "Updated", "DELETE": "Deleted", "NONE": "Unchanged"}
-_ERASING = "The erasure may be half done; run the same command again: it removes what is left."
 
 RecordId = Annotated[
-    str | None,
-    typer.Argument(metavar="ID", help="Of a memory, or how it begins.", show_default=False),
+    str,
+    typer.Argument(
+        metavar="ID", help="The id of a memory, or its first characters.", show_default=False
+    ),
 ]
 Text = Annotated[
-    str | None, typer.Argument(metavar="TEXT", help="What to remember.", show_default=False)
+    str,
+    typer.Argument(metavar="TEXT", help="The text; - reads standard input.", show_default=False),
 ]
-memories = Commands()
+Question = Annotated[
+    str, typer.Argument(metavar="QUESTION", help="What to find.", show_default=False)
+]
+memories = Commands("Memories")
 
 
-@memories.command(rich_help_panel="Memories")
-@exit_on_error(_UNFINISHED)
+@dataclass(kw_only=True)
+class Request:
+    """What every command of a scope is given; the fields are its arguments and options."""
+
+    location: OptionalPlaceName = None
+    user: User = None
+    agent: Agent = None
+    session: Session = None
+    embedder: EmbedderName = SENTENCE
+    as_json: AsJson = False
+    scope: Scope = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scope = arguments.scope_from(self.user, self.agent, self.session)
+
+    def open(self, *, create: bool = False) -> "AbstractContextManager[Memory]":
+        """Open the memory, as `arguments.opened`."""
+        return arguments.opened(self.location, self.embedder, create=create)
+
+
+def _command(
+    name: str | None = None, *, again: str = NOTHING_CHANGED
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a command that takes a `Request`, and then its own arguments and options.
+
+    Args:
+        name, again: see `Commands.register`.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        shared = inspect.signature(Request).parameters
+        _, *own = inspect.signature(function).parameters.values()
+        # Typer could not miss them, as the location before them may be left out.
+        words = {word.name: word.annotation for word in own if word.default is word.empty}
+        options = [option for option in own if option.name not in words]
+
+        def run(**given: Any) -> None:
+            common = {name: given.pop(name) for name in shared}
+            values = {text.__metadata__[0].metavar: given.pop(word) for word, text in words.items()}
+            common["location"], found = arguments.split_words(common["location"], **values)
+            function(Request(**common), *found, **given)
+
+        location, *rest = shared.values()
+        missing = [location.replace(name=word, annotation=text) for word, text in words.items()]
+        parameters = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in (location, *missing, *options, *rest)
+        ]
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        vars(run)["__signature__"] = inspect.Signature(parameters)
+        memories.register(name, again=again)(run)
+        return function
+
+    return decorate
+
+
+@_command(again=_ADDING)
 def add(
-    location: OptionalPlaceName = None,
-    text: Text = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
+    request: Request,
+    text: Text,
     kind: Annotated[
         str, typer.Option(help=f"{', '.join(KINDS)}.", autocompletion=lambda: KINDS)
     ] = "fact",
@@ -84,96 +147,72 @@ def add(
         list[str] | None,
         typer.Option(help="KEY=TEXT, or KEY:=JSON; may be repeated."),
     ] = None,
-    embedder: EmbedderName = SENTENCE,
-    *,
-    as_json: AsJson = False,
 ) -> None:
-    """Remember a text; makes the memory if there is none."""
-    location, [text] = arguments.split_words(location, text=text)
-    scope = arguments.scope_from(user, agent, session)
-    fact = Fact(text=text, kind=cast(Kind, kind), metadata=arguments.parse_metadata(metadata))
-    model = arguments.embedder_of(embedder)
-    new = arguments.check_new(location)
-    with arguments.opened(location, model) as memory:
+    """Remember a text; creates the memory if there is none."""
+    fact = Fact(
+        text=arguments.text_of(text),
+        kind=cast(Kind, kind),
+        metadata=arguments.parse_metadata(metadata),
+    )
+    new = arguments.check_new(request.location)
+    with request.open(create=True) as memory:
         if new is not None:
             say(f"Made a new memory in {new}.")
-        done = memory.add(fact, scope)
-    if as_json:
-        document(done)
-    else:
-        _show_write(done, _ADDED)
+        done = memory.add(fact, request.scope)
+    _show_write(request, done, _ADDED)
 
 
-@memories.command(rich_help_panel="Memories")
-@exit_on_error()
+@_command()
 def search(
-    location: OptionalPlaceName = None,
-    question: Annotated[
-        str | None, typer.Argument(metavar="QUESTION", help="What to find.", show_default=False)
-    ] = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    top_k: Annotated[int, typer.Option("--top-k", help="Matches at most.")] = 10,
+    request: Request,
+    question: Question,
+    top_k: Annotated[int, typer.Option("--top-k", help="Return at most this many matches.")] = 10,
     threshold: Annotated[
         float | None, typer.Option(help="Leave out matches with a lower relevance, 0 to 1.")
     ] = None,
     where: FilterText = None,
     kind: KindNames = None,
-    embedder: EmbedderName = SENTENCE,
     *,
     superseded: Superseded = False,
     expired: Expired = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what each score is made of.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Find what answers a question, best first."""
-    location, [question] = arguments.split_words(location, question=question)
-    scope = arguments.scope_from(user, agent, session)
     conditions = arguments.parse_json("filter", where)
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(location, model, create=False) as memory:
+    with request.open() as memory:
         found = memory.search(
-            question, scope, top_k=top_k, threshold=threshold, where=conditions,
+            question, request.scope, top_k=top_k, threshold=threshold, where=conditions,
             kinds=cast(list[Kind], kind or []), include_superseded=superseded,
             include_expired=expired,
         )  # fmt: skip
-    if as_json:
+    if request.as_json:
         document({"matches": found})
     elif found:
         _show_matches(found, explain=explain)
     else:
-        say(f"Nothing answers that.{_no_user(scope)}")
+        say(f"Nothing answers that.{_no_user(request.scope)}")
 
 
-@memories.command("list", rich_help_panel="Memories")
-@exit_on_error()
+@_command("list")
 def list_records(
-    location: OptionalPlaceName = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
+    request: Request,
     where: FilterText = None,
     kind: KindNames = None,
-    limit: Annotated[int, typer.Option(min=1, help="Records at most.")] = 50,
-    embedder: EmbedderName = SENTENCE,
+    limit: Annotated[int, typer.Option(min=1, help="Return at most this many records.")] = 50,
     *,
     superseded: Superseded = False,
     expired: Expired = False,
-    as_json: AsJson = False,
 ) -> None:
     """List what is remembered, newest first."""
-    scope = arguments.scope_from(user, agent, session)
     conditions = arguments.parse_json("filter", where)
     found: list[Record] = []
     cursor: str | None = None
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(location, model, create=False) as memory:
+    with request.open() as memory:
         while len(found) < limit:
             page = memory.list(
-                scope, where=conditions, kinds=cast(list[Kind], kind or []),
+                request.scope, where=conditions, kinds=cast(list[Kind], kind or []),
                 limit=min(_PAGE, limit - len(found)), cursor=cursor,
                 include_superseded=superseded, include_expired=expired,
             )  # fmt: skip
@@ -181,201 +220,134 @@ def list_records(
             cursor = page.cursor
             if cursor is None:
                 break
-    if as_json:
+    if request.as_json:
         document({"records": found, "more": cursor is not None})
         return
     if found:
         _show_records(found, superseded=superseded)
     else:
-        say(f"Nothing is remembered of {_name(scope)}.{_no_user(scope)}")
+        say(f"Nothing is stored for {_name(request.scope)}.{_no_user(request.scope)}")
     if cursor is not None:
         say(f"There are more: give a --limit above {limit}.")
 
 
-@memories.command(rich_help_panel="Memories")
-@exit_on_error()
-def show(
-    location: OptionalPlaceName = None,
-    record_id: RecordId = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    embedder: EmbedderName = SENTENCE,
-    *,
-    as_json: AsJson = False,
-) -> None:
+@_command()
+def show(request: Request, record_id: RecordId) -> None:
     """Show all of a memory, and the relations that it states."""
-    location, [record_id] = arguments.split_words(location, id=record_id)
-    scope = arguments.scope_from(user, agent, session)
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(location, model, create=False) as memory:
+    scope = request.scope
+    with request.open() as memory:
         full = _full_id(memory, record_id, scope)
         record = memory.get(full, scope, include_expired=True)
         if record is None:
             raise RecordNotFoundError(record_id=record_id)
         relations = memory.relations(scope, records=[full], include_superseded=True)
         lines = memory.diagram(scope, records=[full], include_superseded=True)
-    if as_json:
+    if request.as_json:
         document({"record": record, "relations": relations})
     else:
         _show_record(record, lines.split("\n") if relations else [])
 
 
-@memories.command(rich_help_panel="Memories")
-@exit_on_error()
-def history(
-    location: OptionalPlaceName = None,
-    record_id: RecordId = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    embedder: EmbedderName = SENTENCE,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Show every version of a memory, oldest first; of a deleted one by its whole id."""
-    location, [record_id] = arguments.split_words(location, id=record_id)
-    scope = arguments.scope_from(user, agent, session)
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(location, model, create=False) as memory:
-        versions = memory.history(_full_id(memory, record_id, scope), scope)
+@_command()
+def history(request: Request, record_id: RecordId) -> None:
+    """Show every version of a memory, oldest first; a deleted one needs its whole id."""
+    with request.open() as memory:
+        full = _full_id(memory, record_id, request.scope)
+        versions = memory.history(full, request.scope)
     if not versions:
         raise RecordNotFoundError(record_id=record_id)
-    if as_json:
+    if request.as_json:
         document({"versions": versions})
         return
-    table(
-        ("at", "event", "text"), [(moment(one.at), one.event, one.text or "") for one in versions]
-    )
+    rows = [(moment(version.at), version.event, version.text or "") for version in versions]
+    table(("at", "event", "text"), rows)
 
 
-@memories.command(rich_help_panel="Memories")
-@exit_on_error(_CHANGING)
-def update(
-    location: OptionalPlaceName = None,
-    record_id: RecordId = None,
-    text: Text = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    embedder: EmbedderName = SENTENCE,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Replace the text of a memory; its history keeps the former, and its relations end."""
-    location, [record_id, text] = arguments.split_words(location, id=record_id, text=text)
-    scope = arguments.scope_from(user, agent, session)
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(location, model, create=False) as memory:
-        done = memory.update(_full_id(memory, record_id, scope), text, scope)
-    if as_json:
-        document(done)
-    else:
-        _show_write(done, _CHANGED)
+@_command(again=_CHANGING)
+def update(request: Request, record_id: RecordId, text: Text) -> None:
+    """Replace the text of a memory; its history keeps the old text, and its relations end."""
+    text = arguments.text_of(text)
+    with request.open() as memory:
+        full = _full_id(memory, record_id, request.scope)
+        done = memory.update(full, text, request.scope)
+    _show_write(request, done, _CHANGED)
 
 
-@memories.command(rich_help_panel="Memories")
-@exit_on_error(_CHANGING)
-def delete(
-    location: OptionalPlaceName = None,
-    record_id: RecordId = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    embedder: EmbedderName = SENTENCE,
-    *,
-    as_json: AsJson = False,
-) -> None:
+@_command(again=_CHANGING)
+def delete(request: Request, record_id: RecordId) -> None:
     """Delete a memory; its history stays until its user, agent or session is forgotten."""
-    location, [record_id] = arguments.split_words(location, id=record_id)
-    scope = arguments.scope_from(user, agent, session)
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(location, model, create=False) as memory:
-        done = memory.delete(_full_id(memory, record_id, scope), scope)
-    if as_json:
-        document(done)
-    else:
-        _show_write(done, _CHANGED)
+    with request.open() as memory:
+        done = memory.delete(_full_id(memory, record_id, request.scope), request.scope)
+    _show_write(request, done, _CHANGED)
 
 
-@memories.command(rich_help_panel="Memories")
-@exit_on_error()
+@_command()
 def graph(
-    location: OptionalPlaceName = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
+    request: Request,
     entity: Annotated[str | None, typer.Option(help="Only what is around this name.")] = None,
     hops: Annotated[int, typer.Option(help="Relations away from it, 1 to 3.")] = 1,
-    embedder: EmbedderName = SENTENCE,
     *,
     superseded: Superseded = False,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Write a Mermaid flowchart.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Show the relations between names, oldest first."""
-    if mermaid and as_json:
+    if mermaid and request.as_json:
         raise InvalidRecordError(
-            field="--mermaid", value=True, reason="must not be given beside --json"
+            field="--mermaid", value=True, reason="cannot be combined with --json"
         )
-    scope = arguments.scope_from(user, agent, session)
-    model = arguments.embedder_of(embedder)
     relations: Sequence[Relation] = ()
     lines = ""
-    with arguments.opened(location, model, create=False) as memory:
-        if as_json:
-            relations = memory.relations(scope, entity, hops=hops, include_superseded=superseded)
+    with request.open() as memory:
+        if request.as_json:
+            relations = memory.relations(
+                request.scope, entity, hops=hops, include_superseded=superseded
+            )
         else:
             lines = memory.diagram(
-                scope, entity, form="mermaid" if mermaid else "text", hops=hops,
+                request.scope, entity, form="mermaid" if mermaid else "text", hops=hops,
                 include_superseded=superseded,
             )  # fmt: skip
-    if as_json:
+    if request.as_json:
         document({"relations": relations})
     elif lines:
         for line in lines.split("\n"):
             write(printable(line))
     else:
-        say(f"There are no relations of {_name(scope)}.{_no_user(scope)}")
+        say(f"There are no relations of {_name(request.scope)}.{_no_user(request.scope)}")
 
 
-@memories.command(rich_help_panel="Memories")
-@exit_on_error(_ERASING)
+@_command(again=_ERASING)
 def forget(
-    location: OptionalPlaceName = None,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    embedder: EmbedderName = SENTENCE,
+    request: Request,
     *,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count what would be erased.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, for programs.")] = False,
-    as_json: AsJson = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Erase all of a user, agent or session for good, history and waiting writes included.
+    """Erase everything of a user, agent or session for good, with history and pending writes.
 
-    A user's scope covers all agents and sessions of that user. Without --user only what belongs to
+    A user's scope covers all agents and sessions of that user. Without --user, only what belongs to
     no user is erased.
     """
-    scope = arguments.scope_from(user, agent, session)
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(location, model, create=False) as memory:
+    from ..admin import count_rows
+
+    scope = request.scope
+    with request.open() as memory:
         if dry_run:
-            _show_rows(scope, admin.count_rows(memory, scope), as_json=as_json)
+            _show_rows(scope, count_rows(memory, scope), as_json=request.as_json)
             return
         if not yes and not _confirm(memory, scope):
             return
         receipt = memory.forget(scope)
-    _show_receipt(receipt, as_json=as_json)
+    _show_receipt(receipt, as_json=request.as_json)
 
 
-def _full_id(memory: Memory, given: str, scope: Scope) -> str:
-    """Find the id that begins as given.
+def _full_id(memory: "Memory", given: str, scope: Scope) -> str:
+    """Find the id of which the first characters are given.
 
     Raises:
-        InvalidRecordError: several do.
+        InvalidRecordError: several ids begin so.
     """
     if len(given) >= _FULL_ID or not given:
         return given
@@ -385,19 +357,19 @@ def _full_id(memory: Memory, given: str, scope: Scope) -> str:
         page = memory.list(
             scope, limit=_PAGE, cursor=cursor, include_superseded=True, include_expired=True
         )
-        found += [one.id for one in page.records if one.id.startswith(given.lower())]
+        found += [record.id for record in page.records if record.id.startswith(given.lower())]
         cursor = page.cursor
         if cursor is None:
             break
     if len(found) > 1:
         hint = f"Give more of it: {', '.join(found[:3])}{', …' if len(found) > 3 else ''}."
         raise InvalidRecordError(
-            field="ID", value=given, reason=f"is how {len(found)} ids begin", hint=hint
+            field="ID", value=given, reason=f"is the beginning of {len(found)} ids", hint=hint
         )
     return found[0] if found else given
 
 
-def _confirm(memory: Memory, scope: Scope) -> bool:
+def _confirm(memory: "Memory", scope: Scope) -> bool:
     """Ask before an erasure, if there is anything to erase.
 
     Raises:
@@ -408,13 +380,15 @@ def _confirm(memory: Memory, scope: Scope) -> bool:
             "Nobody can be asked here: give --yes to erase for good. `--dry-run` shows what would "
             "be erased."
         )
-    rows = admin.count_rows(memory, scope)
+    from ..admin import count_rows
+
+    rows = count_rows(memory, scope)
     if not any(rows.values()):
-        say(f"There is nothing of {_name(scope)} in {memory.location}.{_no_user(scope)}")
+        say(f"Nothing is stored for {_name(scope)} in {memory.location}.{_no_user(scope)}")
         return False
     number = rows["graph.records"]
     records = "1 memory" if number == 1 else f"{number} memories"
-    say(f"{records} of {_name(scope)} in {memory.location}, with all that belongs to them.")
+    say(f"{records} of {_name(scope)} in {memory.location}, and everything that belongs to them.")
     try:
         is_sure, code = typer.confirm("Erase for good?", err=True), FAILURE
     except (typer.Abort, KeyboardInterrupt):
@@ -426,10 +400,13 @@ def _confirm(memory: Memory, scope: Scope) -> bool:
     return True
 
 
-def _show_write(done: WriteResult, words: Mapping[str, str]) -> None:
-    for one in done.changes:
-        text = one.previous if one.text is None else one.text
-        answer(f"{words[one.event]}: {short_id(one.id)} {text or ''}")
+def _show_write(request: Request, done: WriteResult, words: Mapping[str, str]) -> None:
+    if request.as_json:
+        document(done)
+        return
+    for change in done.changes:
+        text = change.previous if change.text is None else change.text
+        answer(f"{words[change.event]}: {short_id(change.id)} {text or ''}")
     if done.pending:
         answer("Accepted; it is stored in the background.")
 
@@ -437,15 +414,15 @@ def _show_write(done: WriteResult, words: Mapping[str, str]) -> None:
 def _show_matches(found: Sequence[Match], *, explain: bool) -> None:
     columns = ["score", "relevance", "id", "kind", "since"]
     rows = [
-        [f"{one.score:.2f}", f"{one.relevance:.2f}", short_id(one.record.id), one.record.kind,
-         day(one.record.occurred_at), one.record.text]
-        for one in found
+        [f"{match.score:.2f}", f"{match.relevance:.2f}", short_id(match.record.id),
+         match.record.kind, day(match.record.occurred_at), match.text]
+        for match in found
     ]  # fmt: skip
     if not explain:
         table((*columns, "text"), rows)
         return
-    for row, one in zip(rows, found, strict=True):
-        parts = {name: share for name, share in one.score_details.items() if round(share, 2)}
+    for row, match in zip(rows, found, strict=True):
+        parts = {name: share for name, share in match.score_details.items() if round(share, 2)}
         row.insert(-1, " ".join(f"{name} {share:+.2f}" for name, share in parts.items()))
     table((*columns, "score is made of", "text"), rows)
 
@@ -453,26 +430,28 @@ def _show_matches(found: Sequence[Match], *, explain: bool) -> None:
 def _show_records(found: Sequence[Record], *, superseded: bool) -> None:
     columns = ["id", "kind", "since", *(["until"] if superseded else []), "text"]
     rows = []
-    for one in found:
-        until = [day(one.valid_to)] if superseded else []
-        rows.append([short_id(one.id), one.kind, day(one.occurred_at), *until, one.text])
+    for record in found:
+        until = [day(record.valid_to)] if superseded else []
+        rows.append(
+            [short_id(record.id), record.kind, day(record.occurred_at), *until, record.text]
+        )
     table(columns, rows)
 
 
-def _show_record(one: Record, relations: Sequence[str]) -> None:
+def _show_record(record: Record, relations: Sequence[str]) -> None:
     values: dict[str, object] = {
-        "id": one.id, "text": one.text, "kind": one.kind, "user": one.scope.user_id,
-        "agent": one.scope.agent_id, "session": one.scope.session_id, "role": one.role,
-        "name": one.name, "situation": one.situation, "outcome": one.outcome,
-        "origin": f"{one.origin}, trust {one.trust:g}", "since": moment(one.occurred_at),
-        "until": moment(one.valid_to), "expires": moment(one.expires_at),
-        "created": moment(one.created_at), "updated": moment(one.updated_at),
-        "told": f"{one.times_told} times" if one.times_told > 1 else "once",
-        "importance": f"{one.importance:g}{', pinned' if one.pinned else ''}",
-        "votes": one.votes or None, "conflicts": ", ".join(one.conflicts),
+        "id": record.id, "text": record.text, "kind": record.kind, "user": record.scope.user_id,
+        "agent": record.scope.agent_id, "session": record.scope.session_id, "role": record.role,
+        "name": record.name, "situation": record.situation, "outcome": record.outcome,
+        "origin": f"{record.origin}, trust {record.trust:g}", "since": moment(record.occurred_at),
+        "until": moment(record.valid_to), "expires": moment(record.expires_at),
+        "created": moment(record.created_at), "updated": moment(record.updated_at),
+        "told": f"{record.times_told} times" if record.times_told > 1 else "once",
+        "importance": f"{record.importance:g}{', pinned' if record.pinned else ''}",
+        "votes": record.votes or None, "conflicts": ", ".join(record.conflicts),
     }  # fmt: skip
     shown = {name: str(value) for name, value in values.items() if value not in (None, "")}
-    for key, value in one.metadata.items():
+    for key, value in record.metadata.items():
         plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         shown[f"metadata.{key}"] = plain
     shown |= {f"relation {n}": line for n, line in enumerate(relations, start=1)}
@@ -485,22 +464,15 @@ def _show_rows(scope: Scope, rows: dict[str, int], *, as_json: bool) -> None:
         return
     table(("what", "number"), [(receipt_label(name), str(rows[name])) for name in rows])
     if any(rows.values()):
-        say(f"Nothing was erased. Without --dry-run, all of {_name(scope)} would be.")
+        say(f"Nothing was erased. Without --dry-run, everything of {_name(scope)} would be.")
     else:
-        say(f"There is nothing of {_name(scope)}.{_no_user(scope)}")
+        say(f"Nothing is stored for {_name(scope)}.{_no_user(scope)}")
 
 
 def _show_receipt(receipt: EraseReceipt, *, as_json: bool) -> None:
     if as_json:
-        document(
-            {
-                "scope": receipt.scope,
-                "removed": receipt.removed,
-                "left": receipt.left,
-                "complete": receipt.complete,
-                "at": receipt.at,
-            }
-        )
+        shown = ("scope", "removed", "left", "complete", "at")
+        document({name: getattr(receipt, name) for name in shown})
     else:
         names = dict.fromkeys((*receipt.removed, *receipt.left))
         rows = [
@@ -514,9 +486,9 @@ def _show_receipt(receipt: EraseReceipt, *, as_json: bool) -> None:
     if as_json:
         return
     if any(receipt.removed.values()):
-        say(f"All of {_name(receipt.scope)} is erased.")
+        say(f"Everything of {_name(receipt.scope)} is erased.")
     else:
-        say(f"There was nothing of {_name(receipt.scope)}.{_no_user(receipt.scope)}")
+        say(f"Nothing was stored for {_name(receipt.scope)}.{_no_user(receipt.scope)}")
 
 
 def _name(scope: Scope) -> str:
@@ -524,12 +496,10 @@ def _name(scope: Scope) -> str:
     parts = {"agent": scope.agent_id, "session": scope.session_id}
     given = [f"{name} {value!r}" for name, value in parts.items() if value is not None]
     if scope.user_id is None:
-        return f"{', '.join(given)} of no user"
+        return f"{', '.join(given)} without a user"
     return ", ".join((f"user {scope.user_id!r}", *given))
 
 
 def _no_user(scope: Scope) -> str:
-    """Say what a scope without a user leaves out, as a second sentence."""
-    if scope.user_id is not None:
-        return ""
-    return " What belongs to a user is only found with --user."
+    """Say in a second sentence what a scope without a user leaves out."""
+    return "" if scope.user_id is not None else " Memories of a user are only found with --user."

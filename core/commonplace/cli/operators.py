@@ -4,10 +4,10 @@ Each parses arguments, calls one function of `admin` and prints the result.
 """
 
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from .. import admin
 from ..errors import MissingExtraError
 from ..settings import Location, Settings
 
@@ -19,8 +19,20 @@ except ImportError as error:
 from . import arguments
 from .labels import contents_label, table_label
 from .options import SENTENCE, AsJson, Commands, EmbedderName, OptionalPlaceName, PlaceName
-from .output import FAILURE, answer, document, exit_on_error, say, size, table
+from .output import FAILURE, answer, document, say, size, table
 from .progress_bars import progress
+
+if TYPE_CHECKING:
+    from .. import admin
+else:
+
+    class _Admin:
+        """`commonplace.admin`, imported when a command uses it: the help does without."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(import_module("commonplace.admin"), name)
+
+    admin = _Admin()
 
 _MAX_FAULTS = 20
 _MAX_USERS = 50
@@ -30,12 +42,11 @@ _REBUILDING = "The index in use is whole; run the same command again: it goes on
 _RETRYING = "What was retried is not lost; run the same command again."
 _SALVAGING = "The damaged file is as it was; run the same command again: it begins anew."
 
-operators = Commands()
+operators = Commands("Operators")
 imports = Commands()
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error()
+@operators.register()
 def stats(location: OptionalPlaceName = None, *, as_json: AsJson = False) -> None:
     """Count the records of all users by kind, the bytes of the files, and what is waiting."""
     where, settings = arguments.find(location, create=False), arguments.settings_of(location)
@@ -55,15 +66,13 @@ def stats(location: OptionalPlaceName = None, *, as_json: AsJson = False) -> Non
         _show_contents(found)
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error()
+@operators.register()
 def doctor(
     place: OptionalPlaceName = None, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
 ) -> None:
     """Check the files; show pending writes, dead letters, the contents, and stores that differ."""
-    model = arguments.embedder_of(embedder)
     _check_files(arguments.find(place), as_json=as_json)
-    with arguments.opened(place, model, create=False) as memory:
+    with arguments.opened(place, embedder, create=False) as memory:
         found = admin.examine(memory)
     if as_json:
         document({"healthy": found.is_healthy, "damaged": {}, "state": found})
@@ -73,8 +82,7 @@ def doctor(
         raise typer.Exit(FAILURE)
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error(_RETRYING)
+@operators.register(again=_RETRYING)
 def retry(
     place: PlaceName,
     operations: Annotated[
@@ -85,11 +93,10 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Retry dead letters."""
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(place, model, create=False) as memory:
-        known = [one.operation for one in memory.admin.dead_letters()]
+    with arguments.opened(place, embedder, create=False) as memory:
+        known = [letter.operation for letter in memory.admin.dead_letters()]
         for unknown in set(operations or ()).difference(known):
-            say(f"No dead letter is {unknown!r}.", style="red")
+            say(f"There is no dead letter {unknown!r}.", style="red")
         chosen = operations or known
         retried = memory.admin.retry(chosen)
         left = memory.flush()
@@ -102,8 +109,7 @@ def retry(
         raise typer.Exit(FAILURE)
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error(_GOES_ON)
+@operators.register(again=_GOES_ON)
 def copy(
     source: PlaceName,
     target: PlaceName,
@@ -114,22 +120,20 @@ def copy(
     """Copy all memories into an empty place; interrupted and run again, it goes on."""
     model = arguments.embedder_of(embedder)
     with (
-        arguments.opened(source, model, create=False) as one,
-        arguments.opened(target, model) as other,
+        arguments.opened(source, model, create=False) as original,
+        arguments.opened(target, model) as duplicate,
         progress() as show,
     ):
-        done = admin.copy(one, other, progress=show)
+        done = admin.copy(original, duplicate, progress=show)
     _show_copy(done, as_json=as_json)
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error(_ANEW)
+@operators.register(again=_ANEW)
 def export(
     place: PlaceName, file: Path, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
 ) -> None:
     """Write all memories, without vectors, to a file of JSON lines; equal memories, equal files."""
-    model = arguments.embedder_of(embedder)
-    with arguments.opened(place, model, create=False) as memory, progress() as show:
+    with arguments.opened(place, embedder, create=False) as memory, progress() as show:
         number = admin.export(memory, file, progress=show)
     if as_json:
         document({"file": str(file), "lines": number})
@@ -137,22 +141,19 @@ def export(
         answer(f"{number} lines are in {file}.")
 
 
-@imports.command("file")
-@exit_on_error(_GOES_ON)
+@imports.register("file", again=_GOES_ON)
 def import_file(
     file: Path, place: PlaceName, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
 ) -> None:
     """Read into an empty place a file that `commonplace export` wrote."""
-    model = arguments.embedder_of(embedder)
     with progress() as show:
         checked = admin.ExportFile.check(file, progress=show)
-        with arguments.opened(place, model) as memory:
+        with arguments.opened(place, embedder) as memory:
             done = admin.restore(checked, memory, progress=show)
     _show_copy(done, as_json=as_json)
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error(_ANEW)
+@operators.register(again=_ANEW)
 def backup(
     place: PlaceName,
     file: Path,
@@ -174,8 +175,7 @@ def backup(
         answer(f"{number} bytes are in {file}.")
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error(_SALVAGING)
+@operators.register(again=_SALVAGING)
 def salvage(
     file: Annotated[Path, typer.Argument(help="A damaged memory.db, or its folder.")],
     target: Annotated[Path, typer.Argument(help="A new folder.")],
@@ -199,8 +199,7 @@ def salvage(
         raise typer.Exit(FAILURE)
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error(_REBUILDING)
+@operators.register(again=_REBUILDING)
 def reindex(
     place: OptionalPlaceName = None, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
 ) -> None:
@@ -211,8 +210,7 @@ def reindex(
     _show_rebuild(done, as_json=as_json)
 
 
-@operators.command(rich_help_panel="Operators")
-@exit_on_error(_REBUILDING)
+@operators.register(again=_REBUILDING)
 def reembed(
     embedder: Annotated[
         str, typer.Option("--embedder", help="The new embedder, named as for the other commands.")
@@ -240,8 +238,8 @@ def _check_files(location: Location, *, as_json: bool) -> None:
     if not as_json:
         for file, found in checked.items():
             answer(f"{file.name}: {f'{len(found)} faults' if found else 'sound'}")
-            for one in found[:_MAX_FAULTS]:
-                answer(f"damaged: {one}")
+            for fault in found[:_MAX_FAULTS]:
+                answer(f"damaged: {fault}")
     elif damaged:
         faults = {str(file): found for file, found in damaged.items()}
         document({"healthy": False, "damaged": faults, "state": None})
@@ -258,13 +256,14 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _show_health(found: admin.Health) -> None:
+def _show_health(found: "admin.Health") -> None:
     for name, number in found.counts.items():
         answer(f"{contents_label(name)}: {number}")
     answer(f"memories in the index: {found.indexed}")
     answer(f"pending writes: {found.pending}")
-    for one in found.dead:
-        answer(f"dead letter: {one.operation} ({one.kind}, {one.attempts} attempts): {one.reason}")
+    for letter in found.dead:
+        attempts = _count(letter.attempts, "attempt")
+        answer(f"dead letter: {letter.operation} ({letter.kind}, {attempts}): {letter.reason}")
     for fault in ("missing", "outdated", "orphans"):
         if ids := getattr(found, fault):
             answer(f"{fault} in the index: {len(ids)}, such as {ids[0]}")
@@ -279,9 +278,11 @@ def _show_health(found: admin.Health) -> None:
         answer("All is well.")
 
 
-def _show_contents(found: admin.Contents) -> None:
+def _show_contents(found: "admin.Contents") -> None:
     kinds = sorted({kind for counts in found.records.values() for kind in counts})
-    ordered = sorted(found.records.items(), key=lambda one: (-sum(one[1].values()), one[0] or ""))
+    ordered = sorted(
+        found.records.items(), key=lambda item: (-sum(item[1].values()), item[0] or "")
+    )
     rows = [
         [user or "(no user)", *(str(counts.get(kind, 0)) for kind in kinds),
          str(sum(counts.values()))]
@@ -302,14 +303,14 @@ def _show_contents(found: admin.Contents) -> None:
     answer(f"dead letters: {found.dead}")
 
 
-def _show_rebuild(done: admin.BackfillReport, *, as_json: bool) -> None:
+def _show_rebuild(done: "admin.BackfillReport", *, as_json: bool) -> None:
     if as_json:
         document(done)
     else:
         answer(f"{done.embedded} records embedded. The new index is in use.")
 
 
-def _show_copy(done: admin.CopyReport, *, as_json: bool) -> None:
+def _show_copy(done: "admin.CopyReport", *, as_json: bool) -> None:
     if as_json:
         document({"complete": done.complete, "report": done})
     else:

@@ -1,10 +1,11 @@
 """Arguments and options that several commands share; an option given twice is refused."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from ..errors import MissingExtraError
 from ..types import KINDS
+from .output import NOTHING_CHANGED, exit_on_error
 
 try:
     import typer
@@ -20,7 +21,7 @@ OptionalPlaceName = Annotated[
     str | None,
     typer.Argument(
         metavar="LOCATION",
-        help=f"{_HOW}; when left out, COMMONPLACE_PATH and the other settings say, else ./memory.",
+        help=f"{_HOW}; by default from COMMONPLACE_PATH and the other settings, else ./memory.",
         show_default=False,
     ),
 ]
@@ -35,7 +36,7 @@ EmbedderName = Annotated[
 User = Annotated[
     str | None,
     typer.Option(
-        "--user", help="Whose memory: the id of a user. Without it, only what belongs to no user."
+        "--user", help="The id of a user. Without it, only memories that belong to no user."
     ),
 ]
 Agent = Annotated[str | None, typer.Option("--agent", help="Only of this agent.")]
@@ -53,17 +54,15 @@ KindNames = Annotated[
         "--kind", help=f"Only {', '.join(KINDS)}; may be repeated.", autocompletion=lambda: KINDS
     ),
 ]
-Superseded = Annotated[bool, typer.Option("--superseded", help="Also what is no longer true.")]
-Expired = Annotated[bool, typer.Option("--expired", help="Also what has expired.")]
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+Superseded = Annotated[bool, typer.Option("--superseded", help="Include what is no longer true.")]
+Expired = Annotated[bool, typer.Option("--expired", help="Include what has expired.")]
 
 
 class OnceCommand(TyperCommand):
-    """A command each of whose options of one value is given once at most."""
+    """A command that refuses an option of one value that is given twice."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, and refuse an option that is among them twice."""
+        """Parse the arguments."""
         if not ctx.resilient_parsing:
             given = self.make_parser(ctx).parse_args([*args])[2]
             for option in filter(_has_one_value, self.params):
@@ -74,11 +73,27 @@ class OnceCommand(TyperCommand):
 
 
 class Commands(typer.Typer):
-    """A group of such commands."""
+    """A group of such commands, which print an error and exit with its code.
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Function], Function]:
-        """Add a command."""
-        return super().command(name, **{"cls": OnceCommand, **options})
+    Args:
+        panel: the heading in the help under which they stand.
+    """
+
+    def __init__(self, panel: str | None = None, **options: Any) -> None:
+        self._panel = panel
+        super().__init__(**options)
+
+    def register(
+        self, name: str | None = None, *, again: str = NOTHING_CHANGED
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Add a command.
+
+        Args:
+            name: that of the function if None.
+            again: see `exit_on_error`.
+        """
+        add = self.command(name, cls=OnceCommand, rich_help_panel=self._panel)
+        return lambda function: add(exit_on_error(again)(function))
 
 
 def _has_one_value(option: Any) -> bool:
