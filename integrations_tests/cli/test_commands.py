@@ -280,7 +280,7 @@ def sealed(text: str) -> str:
     [
         ("", "must be an export"),
         ('{"fence":{"key":"a","version":1}}\n', "must be an export"),
-        ('{"commonplace":1}\n{"record":{}}\n', "has format 1, and this version reads format 3"),
+        ('{"commonplace":1}\n{"record":{}}\n', "has format 1, and this version reads format 4"),
         (sealed('{"commonplace":4}\n{"record":{}}\n'), "must be a line of an export"),
     ],
     ids=["empty", "without header", "former format", "broken"],

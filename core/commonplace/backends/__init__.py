@@ -76,7 +76,7 @@ def open_engines(
         StoreUnavailableError: a server does not answer, or a file cannot be read.
         MissingExtraError: the driver of an engine is not installed.
     """
-    _check(location)  # before anything is made
+    check_location(location)  # before anything is made
     if location.shares_vectors and not location.shares_graph:
         _log.warning(
             "The index %s is shared but the graph store %s is local to this host: other hosts will "
@@ -119,7 +119,7 @@ def opened_stores(
         create: make files that are missing.
         exclusive: no other process of this host uses them meanwhile.
     """
-    _check(location)
+    check_location(location)
     with contextlib.ExitStack() as opened:
         yield _open_stores(location, settings, opened, create=create, exclusive=exclusive)
 
@@ -258,7 +258,7 @@ def _index_file(location: Location, generation: int) -> Path:
     return Path(location.vectors) / name
 
 
-def _check(location: Location) -> None:
+def check_location(location: Location) -> None:
     """Check that each URL has an engine, and that each given object has the methods of its port.
 
     Raises:

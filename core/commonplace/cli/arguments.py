@@ -42,10 +42,13 @@ def find(given: str | None, *, create: bool = True) -> Location:
         InvalidRecordError: a part is unknown, comes twice or is missing.
         CannotMoveError: there is no memory.
     """
+    from ..backends import check_location  # this and a memory load what `--help` does without
+
     parts = _parse(given)
     location = Location.find(settings=_settings(parts) or Settings(), **parts)
+    check_location(location)
     if not create:
-        from ..admin import require_memory  # this and a memory load what `--help` does without
+        from ..admin import require_memory
 
         require_memory(location)
     return location
