@@ -537,8 +537,8 @@ FAULTS = (
         name="dry-run-erases",
         what="`forget --dry-run` erases",
         file="core/commonplace/cli/memories.py",
-        old="_show_rows(scope, admin.count_rows(memory, scope), as_json=as_json)",
-        new="_show_rows(scope, dict(memory.forget(scope).removed), as_json=as_json)",
+        old="_show_rows(scope, count_rows(memory, scope), as_json=request.as_json)",
+        new="_show_rows(scope, dict(memory.forget(scope).removed), as_json=request.as_json)",
         tests=(f"{_TESTS}/cli/test_memories.py", "-k", "forget or dry_run"),
     ),
     Fault(
