@@ -29,6 +29,7 @@ from commonplace import (
     InvalidScopeError,
     LoopRequiredError,
     Memory,
+    MemoryAdmin,
     MemoryClosedError,
     Message,
     ModelRefusedError,
@@ -150,18 +151,20 @@ def calls_of(memory: Memory, name: str) -> dict[str, Any]:
         "list_users": {"namespace": ["x"]}, "scope_of": {"record_id": record_id},
         "follow": {"write": WriteResult(operation="x", pending=True), "on_failed": print},
         "retry": {"operations": []}, "run": {"call": print}, "list_namespaces": {}, "flush": {},
-        "dead_letters": {}, "list_scopes": {}, "redacted": {"value": "x"},
+        "dead_letters": {}, "list_scopes": {},
     }.get(name, {"scope": ALICE})  # fmt: skip
 
 
-METHODS = sorted(
-    name for name, one in vars(Memory).items()
-    if inspect.isfunction(one) and name[0] != "_" and name not in ("close", "aclose")
-)  # fmt: skip
+METHODS = {
+    name: method
+    for face in (MemoryAdmin, Memory)
+    for name, method in inspect.getmembers(face, inspect.isfunction)
+    if name[0] != "_" and name not in ("close", "aclose")
+}
 PAIRS = [
     (name, parameter)
-    for name in METHODS
-    for parameter in list(inspect.signature(getattr(Memory, name)).parameters)[1:]
+    for name, method in sorted(METHODS.items())
+    for parameter in list(inspect.signature(method).parameters)[1:]
     if parameter not in PASSED_ON
 ]
 TYPES: dict[type, Mapping[str, Any]] = {
@@ -194,7 +197,7 @@ def test_a_value_of_a_wrong_type_is_refused(shared: Memory, name: str, parameter
     fine = ELSEWHERE.get(f"{plain}.{parameter}", FINE.get(parameter))
     assert fine is not None, f"{parameter} is new: say which values are fine"
     before = shared.get(ALICE.record_id("fact", "tea"), ALICE)
-    method = getattr(shared, name)
+    method = getattr(shared if hasattr(Memory, name) else shared.admin, name)
 
     async def wait(given: Mapping[str, Any]) -> None:
         await method(**given)
@@ -514,10 +517,11 @@ def test_an_asynchronous_model_is_awaited_in_an_asynchronous_call_only(tmp_path:
 def test_a_closed_memory_says_so(tmp_path: Path, name: str) -> None:
     memory = Memory.open(str(tmp_path), embedder=HashEmbedder())
     given = calls_of(memory, name if name == "add" else name.removeprefix("a"))
+    admin = memory.admin
     memory.close()
 
     async def call() -> None:
-        found = getattr(memory, name)(**given)
+        found = getattr(memory if hasattr(Memory, name) else admin, name)(**given)
         if inspect.iscoroutine(found):
             await found
 

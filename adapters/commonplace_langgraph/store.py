@@ -135,7 +135,7 @@ class CommonplaceStore(BaseStore):
             threshold=threshold,
             ranking=ranking,
             refreshes=(ttl or {}).get("refresh_on_read", True),
-            redacted=self.memory.admin.redacted,
+            redact=self.memory.admin.redact,
         )
         self._sweeper = Sweeper(self.sweep_ttl, (ttl or {}).get("sweep_interval_minutes"))
 

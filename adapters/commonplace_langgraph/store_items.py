@@ -179,7 +179,7 @@ class StoreOptions:
         threshold: least relevance of what a query finds, or least score by similarity; None
             keeps all.
         refreshes: reading an item extends its time to live by default.
-        redacted: redacts the texts of a value.
+        redact: redacts the texts of a value; None leaves them.
     """
 
     template: NamespaceTemplate
@@ -187,7 +187,7 @@ class StoreOptions:
     threshold: float | None
     ranking: Ranking
     refreshes: bool
-    redacted: Callable[[dict[str, Any]], dict[str, Any]]
+    redact: Callable[[Any], Any] | None
 
 
 def check_namespace(op: Op, given: Sequence[str]) -> Namespace:

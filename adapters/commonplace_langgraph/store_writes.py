@@ -62,7 +62,9 @@ def check_put(op: PutOp, options: StoreOptions) -> ItemPut:
     if not namespace or namespace[0] == "langgraph":
         why = "must not begin with 'langgraph'" if namespace else "must not be empty"
         raise ItemNamespaceError(namespace, why)
-    value = options.redacted(to_plain(op.value))
+    value = to_plain(op.value)
+    if options.redact is not None:
+        value = options.redact(value)
     ttl = check_ttl("ttl", op.ttl)
     texts = texts_of(value, options.fields if op.index is None else op.index)
     return ItemPut(address, item_facts(address, value, texts, ttl), ttl)

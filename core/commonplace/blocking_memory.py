@@ -90,7 +90,7 @@ class BlockingMemory:
     _runtime: Runtime
     _models: Models
     _settings: Settings
-    _redaction: Redaction
+    _redaction: Redaction | None
     _operations: Operations
     _submission: Submission
     _search: Search
@@ -164,7 +164,7 @@ class BlockingMemory:
         self = cls.__new__(cls)
         self._models = models
         self._settings = settings
-        self._redaction = Redaction(redact)
+        self._redaction = None if redact is None else Redaction(redact)
         self._connect(Runtime.open(location, settings, models))
         self._closed = False
         return self
@@ -448,8 +448,9 @@ class BlockingMemory:
             LoopRequiredError: the embedder is asynchronous.
         """
         self._check_open()
+        text = text if self._redaction is None else self._redaction.text(text)
         return self._search.run(search_request(
-            self._redaction.text(text), scope, top_k=top_k, threshold=threshold, where=where,
+            text, scope, top_k=top_k, threshold=threshold, where=where,
             predicate=predicate, kinds=kinds, include_superseded=include_superseded,
             include_expired=include_expired, as_of=as_of, decay=decay, ranking=ranking,
         ))  # fmt: skip

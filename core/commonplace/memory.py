@@ -159,9 +159,10 @@ class Memory(BlockingMemory):
     ) -> Sequence[Match]:
         """Async version of `search`."""
         self._check_open()
+        text = text if self._redaction is None else self._redaction.text(text)
         return await self._arun_search(
             search_request(
-                self._redaction.text(text),
+                text,
                 scope,
                 top_k=top_k,
                 threshold=threshold,

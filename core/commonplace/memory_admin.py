@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from .errors import InvalidRecordError
 from .ingest.operations import Operations
@@ -40,7 +40,7 @@ class MemoryAdmin:
         models: Models,
         operations: Operations,
         submission: Submission,
-        redaction: Redaction,
+        redaction: Redaction | None,
         check_open: Callable[..., None],
     ) -> None:
         self._runtime = runtime
@@ -197,20 +197,16 @@ class MemoryAdmin:
         self._submission.adopt_orphans()  # `retry` may need a model of this loop
         return result
 
-    def redacted(self, value: T) -> T:
-        """Return JSON values with their texts redacted, as they would be stored; keys stay.
+    @property
+    def redact(self) -> Callable[[Any], Any] | None:
+        """Redacts the texts in JSON values as they would be stored; None if nothing is redacted.
 
-        For adapters that store a value in another form. Without `redact` it is unchanged.
-
-        Args:
-            value: a text, or a list or dict of JSON values.
-
-        Raises:
-            InvalidRecordError: the function that redacts failed.
+        For adapters that store a value in another form. Keys stay. Called with a text, or a list
+        or dict of JSON values, it raises `InvalidRecordError` if the function of
+        `Memory.open(redact=...)` fails.
         """
         self._check_open()
-        redacted: T = self._redaction.values(value)
-        return redacted
+        return None if self._redaction is None else self._redaction.values
 
     @property
     def checkpoints(self) -> Checkpoints:

@@ -68,7 +68,6 @@ PUBLIC = {
     "MemoryAdmin.list_users": PORTS["GraphStore.list_users"],
     "MemoryAdmin.list_scopes": MAINTENANCE,
     "MemoryAdmin.scope_of": PORTS["GraphStore.scope_of"],
-    "MemoryAdmin.redacted": NO_ROWS,
     "MemoryAdmin.retry": PORTS["Journal.retry"],
     "Memory.flush": "waits, and counts what is pending",
     "MemoryAdmin.follow": "takes a result that the caller got for his own write",

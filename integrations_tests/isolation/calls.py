@@ -99,6 +99,8 @@ class Calls:
     def _ask(
         self, of: object, name: str, case: str, reader: Scope | None, *args: Any, **given: Any
     ) -> Any:
+        if not hasattr(of, name):
+            of = self.memory.admin
         is_awaited = self.is_awaited and hasattr(of, f"a{name}")
         self._sightings.operations[f"a{case}" if is_awaited else case] += 1
         answer: Any

@@ -289,11 +289,14 @@ class MemoryCalls(Calls):
         found = self._await(self.memory.admin.run(self.memory.get, record_id, reader))
         self._sightings.check("run", reader, found)
 
-    def do_redacted(self) -> None:
-        """Redact values, which are the caller's own."""
-        self._sightings.operations["redacted"] += 1
-        value = {"of": canary(self._owner())}
-        self._sightings.expect("redacted", self.memory.admin.redacted(value) == value, value)
+    def do_admin(self) -> None:
+        """Read a property, which is about nobody."""
+        self._sightings.operations["admin"] += 1
+
+    def do_redact(self) -> None:
+        """Read a property: nothing is redacted here."""
+        self._sightings.operations["redact"] += 1
+        self._sightings.expect("redact", self.memory.admin.redact is None, None)
 
     def do_location(self) -> None:
         """Read a property, which is about nobody."""

@@ -144,7 +144,8 @@ def find_existing(memory: Memory, records: Iterable[ImportedRecord]) -> set[str]
 def _import_batch(memory: Memory, batch: Sequence[ImportedRecord]) -> list[str]:
     """Apply a batch, the graph first; return the counter of `ImportReport` for each record."""
     engines = memory._runtime.engines
-    batch = [_redacted(one, memory._redaction) for one in batch]
+    if memory._redaction is not None:
+        batch = [_redacted(one, memory._redaction) for one in batch]
     existing = find_existing(memory, batch)
     changes = [_changes(one, memory._settings) for one in batch]
     remaining = iter(engines.graph.apply([change for some in changes for change in some]))

@@ -34,7 +34,7 @@ from .arguments import (
     given_once,
 )
 from .call_stack import StackFrame, StackRule, UnknownCallerError, read_stack
-from .framework_ids import in_session, to_id, to_scope
+from .framework_values import clean, in_session, is_visible, to_id, to_messages, to_scope
 from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
     LazyMemory,
@@ -45,8 +45,7 @@ from .lazy import (
     start_warming,
     warm,
 )
-from .messages import clean, is_visible, to_messages
-from .note import NOTE_MARK, ShownRecords, is_note, mark, render, shown
+from .note import NOTE_MARK, Conversation, ShownRecords, choose, is_note, mark, render, shown
 from .operations import recall, run_tool, search_scope, shorten, to_query
 from .policy import (
     DEFAULT_TOOLS,
@@ -64,7 +63,6 @@ from .policy import (
     instructions,
     tools,
 )
-from .selection import Conversation, choose
 from .standing_instructions import find_instructions
 
 __all__ = [

@@ -37,10 +37,9 @@ from .health import (
     WarnOnce,
 )
 from .lazy import LazyMemory, MemorySource, acquire_memory
-from .note import ShownRecords
+from .note import Conversation, ShownRecords
 from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy, check_policy
-from .selection import Conversation
 from .standing_instructions import instruction_facts
 
 T = TypeVar("T")

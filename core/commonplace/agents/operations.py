@@ -14,8 +14,8 @@ from ..errors import InvalidRecordError, MemoryTimeoutError, RecordNotFoundError
 from ..plans import Call, Plan, call
 from ..retrieval.utterances import normalize
 from ..types import Kind, Match, Page, Record, Scope, WriteResult
-from .messages import is_visible
-from .note import ShownRecords, bullets
+from .framework_values import is_visible
+from .note import Conversation, ShownRecords, bullets, choose, without_held
 from .policy import (
     MAX_FACT,
     MAX_FACTS,
@@ -26,7 +26,6 @@ from .policy import (
     Tool,
     tools,
 )
-from .selection import Conversation, choose, without_held
 from .standing_instructions import MARK, without_replaced
 
 MAX_QUERY = 2_000

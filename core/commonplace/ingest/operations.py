@@ -59,7 +59,7 @@ class Operations:
     """
 
     def __init__(
-        self, engines: Engines, settings: Settings, redaction: Redaction, *, has_chat: bool
+        self, engines: Engines, settings: Settings, redaction: Redaction | None, *, has_chat: bool
     ) -> None:
         self._has_chat = has_chat
         self._engines = engines
@@ -86,9 +86,12 @@ class Operations:
             IdempotencyConflictError: a key was used for another text.
         """
         check_scope(scope)
-        items = _items(self._redaction.content(content, check_keys("unredacted", unredacted)))
-        metadata = self._redaction.metadata(metadata)
-        how = self._redaction.extraction(self._extraction(infer))
+        keys, how = check_keys("unredacted", unredacted), self._extraction(infer)
+        if self._redaction is not None:
+            content = self._redaction.content(content, keys)
+            metadata = self._redaction.metadata(metadata)
+            how = self._redaction.extraction(how)
+        items = _items(content)
         if key is not None and (len(items) > 1 or not isinstance(items[0], str)):
             raise InvalidRecordError(
                 field="key", value=key, reason="needs a single text",
@@ -266,9 +269,11 @@ class Operations:
         unredacted: Sequence[str] = (),
     ) -> Write:
         at = now()
-        text = self._redaction.text(text)
-        metadata = self._redaction.metadata(metadata, check_keys("unredacted", unredacted))
-        relations = self._redaction.relations(relations)
+        keys = check_keys("unredacted", unredacted)
+        if self._redaction is not None:
+            text = self._redaction.text(text)
+            metadata = self._redaction.metadata(metadata, keys)
+            relations = self._redaction.relations(relations)
         given: dict[str, Any] = {"text": text, "metadata": metadata}
         given |= {"importance": importance, "pinned": pinned, "namespace": namespace}
         given = {name: value for name, value in given.items() if value is not None}

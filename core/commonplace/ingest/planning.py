@@ -168,7 +168,9 @@ async def plan_async(
 
     if models.extracts(op):
         body = await run(decode_write, op)  # to read many messages takes time
-        puts = await arun_plan(_all_puts(op, body, models, settings.is_single_valued), perform)
+        puts = await arun_plan(
+            _extracted_puts(op, body, models, settings.is_single_valued), perform
+        )
     else:
         puts = await run(_read_puts, op, models, context)
     vectors = await aembed_texts(models.embedder, texts_to_embed(puts), settings, run)
@@ -185,18 +187,20 @@ def _read_puts(op: Operation, models: Models, context: PlanContext) -> list[Put]
     """
     if op.plan is not None:
         return [*decode_plan(op.plan)]
-    plan = _all_puts(op, decode_write(op), models, context.settings.is_single_valued)
+    body = decode_write(op)
+    if not body.messages:
+        return [*body.puts]
+    plan = _extracted_puts(op, body, models, context.settings.is_single_valued)
     return run_plan(plan, lambda ask: _perform(op, ask, models, context))
 
 
-def _all_puts(
+def _extracted_puts(
     op: Operation, body: WriteBody, models: Models, is_single: IsSingle
 ) -> Plan[list[Put]]:
-    """Plan the changes of an add or update: those given, and those that messages lead to."""
-    puts = [*body.puts]
-    if body.messages:
-        puts += yield from _extracted(op.scope, body, is_single, model_name(models.chat))
-        yield KeepPlan(plan=encode_plan(puts))
+    """Plan the changes of a write with messages: those given, and those extracted."""
+    extracted = yield from _extracted(op.scope, body, is_single, model_name(models.chat))
+    puts = [*body.puts, *extracted]
+    yield KeepPlan(plan=encode_plan(puts))
     return puts
 
 

@@ -30,17 +30,14 @@ class Redaction:
     Ids, keys of metadata and namespaces stay as they are: records are found by them. Every method
     raises `InvalidRecordError`, without the text, if the function fails. What is not of the right
     type is returned as it is, for others to refuse.
-
-    Args:
-        redact: None changes nothing.
     """
 
-    def __init__(self, redact: Redact | None) -> None:
+    def __init__(self, redact: Redact) -> None:
         self._redact = redact
 
     def text(self, text: Any) -> Any:
         """Redact one text."""
-        if self._redact is None or not isinstance(text, str):
+        if not isinstance(text, str):
             return text
         try:
             redacted: object = self._redact(text)
@@ -60,7 +57,7 @@ class Redaction:
 
     def values(self, value: Any, depth: int = 0) -> Any:
         """Redact the texts in JSON values; keys stay."""
-        if self._redact is None or depth > _MAX_DEPTH:  # deeper is refused by what may be stored
+        if depth > _MAX_DEPTH:  # deeper is refused by what may be stored
             return value
         if type(value) is dict:
             return {key: self.values(inner, depth + 1) for key, inner in value.items()}
@@ -70,7 +67,7 @@ class Redaction:
 
     def metadata(self, metadata: Any, unredacted: Collection[str] = ()) -> Any:
         """Redact metadata, except the values under the keys `unredacted`."""
-        if self._redact is None or not isinstance(metadata, Mapping):
+        if not isinstance(metadata, Mapping):
             return metadata
         return {
             key: value if key in unredacted else self.values(value)
@@ -79,8 +76,6 @@ class Redaction:
 
     def content(self, content: Any, unredacted: Collection[str] = ()) -> Any:
         """Redact what is added, except the values under some keys of the metadata of facts."""
-        if self._redact is None:
-            return content
         if isinstance(content, Sequence) and not isinstance(content, str | bytes):
             return [self._item(item, unredacted) for item in content]
         return self._item(content, unredacted)
@@ -112,7 +107,7 @@ class Redaction:
 
     def relations(self, relations: Any) -> Any:
         """Redact the names in relations."""
-        if self._redact is None or not isinstance(relations, list | tuple):
+        if not isinstance(relations, list | tuple):
             return relations
         return tuple(
             replace(relation, **{name: self.text(getattr(relation, name)) for name in _ENDS})
@@ -123,6 +118,6 @@ class Redaction:
 
     def extraction(self, infer: Extraction | None) -> Extraction | None:
         """Redact the metadata of extracted facts."""
-        if self._redact is None or infer is None:
+        if infer is None:
             return infer
         return replace(infer, metadata=self.metadata(infer.metadata))

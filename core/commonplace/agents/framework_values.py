@@ -1,13 +1,21 @@
-"""Scope of an agent's user: a framework's ids as a scope, by one rule for all adapters."""
+"""A framework's ids and texts as ones that can be stored, by one rule for all adapters.
+
+A framework lets any id and text pass and a store does not. An id that no scope can hold is refused;
+no message is lost over a character or a length.
+"""
 
 import contextlib
 import hashlib
 from dataclasses import replace
+from datetime import datetime
 from enum import Enum
 
 from ..errors import InvalidScopeError
-from ..types import Scope
-from ..validation import check_id
+from ..types import Message, Role, Scope
+from ..validation import MAX_TEXT_BYTES, check_id
+
+_BYTES_PER_CHARACTER = 4
+_MAX_NAME = 256
 
 
 def to_scope(user_id: object, agent_id: object = None) -> Scope:
@@ -61,3 +69,42 @@ def in_session(owner: Scope, session: object) -> Scope:
         return replace(owner, session_id=session)
     digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return replace(owner, session_id=digest)
+
+
+def clean(text: str) -> str:
+    """Leave out what no stored text may hold, NUL and lone surrogates."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+def is_visible(text: str) -> bool:
+    """Return whether a text has any visible character."""
+    return any(char.isprintable() and not char.isspace() for char in text)
+
+
+def to_messages(
+    text: str, role: Role, name: str, message_id: str, at: datetime | None = None
+) -> list[Message]:
+    """Make messages of one turn: several of a text that one record cannot hold.
+
+    Args:
+        text: may hold anything; an empty list if there is nothing to read in it.
+        name: the speaker's; what no name may hold is left out, perhaps all of it.
+        message_id: of the first message; the others get a number behind it.
+    """
+    text = clean(text)
+    size = len(text)
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        size = MAX_TEXT_BYTES // _BYTES_PER_CHARACTER
+    parts = [text[place : place + size] for place in range(0, len(text), size)] if size else []
+    name = " ".join(clean(name).split())[:_MAX_NAME].strip()
+    return [
+        Message(
+            text=part,
+            role=role,
+            name=name if is_visible(name) else None,
+            at=at,
+            id=message_id if not number else f"{message_id}#{number}",
+        )
+        for number, part in enumerate(parts)
+        if is_visible(part)
+    ]
