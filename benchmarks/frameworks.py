@@ -132,7 +132,7 @@ def strands_stores(run: Run, folder: Path, size: int) -> Table:
 
     with Memory.open(str(folder / "ours"), embedder=VECTORS) as memory:
         stores: dict[str, Any] = {
-            OURS: CommonplaceMemoryStore(memory, scope=ALICE),
+            OURS: CommonplaceMemoryStore(memory, user_id="alice"),
             "FileMemoryStore": FileMemoryStore(
                 name="theirs", storage=LocalFileStorage(str(folder / "files"))
             ),
@@ -168,7 +168,7 @@ def strands_sessions(folder: Path, size: int) -> Table:
 
     with Memory.open(str(folder / "ours"), embedder=VECTORS) as memory:
         sides: dict[str, Any] = {
-            OURS: CommonplaceSessionRepository(memory, ALICE),
+            OURS: CommonplaceSessionRepository(memory, user_id="alice"),
             "FileSessionManager": FileSessionManager("s0", storage_dir=str(folder / "sessions")),
         }
         agent = SessionAgent(agent_id="a", state={}, conversation_manager_state={})

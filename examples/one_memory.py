@@ -80,7 +80,8 @@ def strands(memory: Memory) -> None:
     from commonplace_strands.testing import ScriptedModel
 
     [learned] = memory.list(ALICE, kinds=["fact"]).records
-    agent = Agent(model=ScriptedModel(), tools=[*memory_tools(memory, tools=["update_memory"])])
+    tools = memory_tools(memory, policy=Policy(tools=("update_memory",)))
+    agent = Agent(model=ScriptedModel(), tools=[*tools])
     agent.tool.update_memory(memory_id=learned.id, text=CORRECTED, user_id="alice")
     print(f"  {learned.text} -> {memory.get_many([learned.id], ALICE)[0].text}")
 

@@ -17,17 +17,17 @@ from .models import StrandsChat
 from .plugin import MemoryPlugin
 from .sessions import CommonplaceSessionRepository
 from .store import CommonplaceMemoryStore
-from .tools import ToolName, memory_tools
+from .tools import ExtraTool, memory_tools
 
 __all__ = [
     "CommonplaceMemoryStore",
     "CommonplaceSessionRepository",
     "CommonplaceStorage",
+    "ExtraTool",
     "MemoryCounters",
     "MemoryEvent",
     "MemoryPlugin",
     "OnEvent",
     "StrandsChat",
-    "ToolName",
     "memory_tools",
 ]

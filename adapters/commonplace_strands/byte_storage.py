@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 from strands.types.exceptions import StorageError
 
-from commonplace import CommonplaceError, Memory, Scope
-from commonplace.agents import check_memory, check_scope, hinting_init, in_session
-from commonplace.ports import Address, Blob, Checkpoint, Selection
+from commonplace import CommonplaceError, Scope
+from commonplace.agents import MemorySource, acquire_memory, hinting_init, in_session
+from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection
+
+from .turn_owner import Id, required_scope
 
 _NAMESPACE = "strands-storage"
 _BLOB_TYPE = "strands/bytes"
@@ -36,20 +38,27 @@ class CommonplaceStorage:
     that session: `Scope(user_id=..., session_id=...)`.
 
     Args:
-        memory: an open memory; the storage does not close it.
-        scope: the owner; with a `session_id` everything belongs to that session.
+        memory: an open memory, the path of its folder, or None for the environment's location,
+            which is `./memory` by default. The storage does not close it.
+        user_id, agent_id: the owner; at least one.
+        session_id: the session that everything belongs to.
 
     Raises:
-        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
-        InvalidRecordError: `scope` is not a `Scope`.
+        WrongTypeError, MemoryClosedError: `memory` is something else, or closed.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used.
     """
 
-    def __init__(self, memory: Memory, scope: Scope) -> None:
-        check_memory(memory)
-        check_scope(scope)
-        self._memory = memory
-        self._scope = scope
-        self._namespace = f"{_NAMESPACE}/{scope.key}"
+    def __init__(
+        self,
+        memory: MemorySource = None,
+        *,
+        user_id: Id | None = None,
+        agent_id: Id | None = None,
+        session_id: str | int | None = None,
+    ) -> None:
+        self._scope = required_scope(user_id, agent_id, session_id)
+        self._memory = acquire_memory(self, memory)
+        self._namespace = f"{_NAMESPACE}/{self._scope.key}"
 
     async def write(self, key: str, data: bytes) -> None:
         """Store a value, in place of what the key had.
@@ -68,7 +77,7 @@ class CommonplaceStorage:
             run=_run_of(address),
         )
         values = {(_CHANNEL, key): Blob(type=_BLOB_TYPE, data=bytes(data))}
-        await _run(lambda: self._memory.admin.checkpoints.put(checkpoint, values, scope))
+        await self._run(lambda checkpoints: checkpoints.put(checkpoint, values, scope))
 
     async def read(self, key: str) -> bytes | None:
         """Read a value; None if there is none.
@@ -77,8 +86,8 @@ class CommonplaceStorage:
             StorageError: as `write`.
         """
         at = self._locate(key)[1]
-        state = await _run(
-            lambda: self._memory.admin.checkpoints.read(at.thread, at.namespace, at.id)
+        state = await self._run(
+            lambda checkpoints: checkpoints.read(at.thread, at.namespace, at.id)
         )
         blob = None if state is None else state.values.get(_CHANNEL)
         return None if blob is None else blob.data
@@ -90,7 +99,7 @@ class CommonplaceStorage:
             StorageError: as `write`.
         """
         run = _run_of(self._locate(key)[1])
-        await _run(lambda: self._memory.admin.checkpoints.delete_runs([run]))
+        await self._run(lambda checkpoints: checkpoints.delete_runs([run]))
 
     async def list(self, query: str = "") -> builtins.list[str]:
         """List the keys that begin with a text, sorted; all if it is empty.
@@ -99,7 +108,7 @@ class CommonplaceStorage:
             StorageError: the memory fails.
         """
         _check(query)
-        return await _run(lambda: self._list(query))
+        return await self._run(lambda checkpoints: self._list(checkpoints, query))
 
     async def search(self, query: str) -> builtins.list[Any]:
         """Search the values by keywords, best first, as Strands' own storages do.
@@ -117,6 +126,17 @@ class CommonplaceStorage:
 
     # -- wiring --------------------------------------------------------------------------------
 
+    async def _run(self, work: Callable[[Checkpoints], T]) -> T:
+        """Run on a thread, so that a loop goes on meanwhile.
+
+        Raises:
+            StorageError: it failed.
+        """
+        try:
+            return await asyncio.to_thread(lambda: work(self._memory.get().admin.checkpoints))
+        except CommonplaceError as error:
+            raise StorageError(str(error)) from error
+
     def _locate(self, key: str) -> tuple[Scope, Address]:
         """Return whose a value is, and where it is kept."""
         _check(key)
@@ -129,15 +149,13 @@ class CommonplaceStorage:
         thread = f"{_NAMESPACE}/{scope.key}"
         return scope, Address(thread=thread, namespace=self._namespace, id=key)
 
-    def _list(self, prefix: str) -> builtins.list[str]:
+    def _list(self, checkpoints: Checkpoints, prefix: str) -> builtins.list[str]:
         selection = Selection(namespace=self._namespace, before=_successor(prefix))
         keys: set[str] = set()
         after: Address | None = Address(thread="", namespace="", id=prefix)
         while after is not None:
-            page = self._memory.admin.checkpoints.page(
-                selection, limit=_PAGE_SIZE, after=after, is_ascending=True
-            )
-            keys.update(one.address.id for one in page)
+            page = checkpoints.page(selection, limit=_PAGE_SIZE, after=after, is_ascending=True)
+            keys.update(checkpoint.address.id for checkpoint in page)
             after = page[-1].address if len(page) == _PAGE_SIZE else None
         return sorted(key for key in keys if key.startswith(prefix))
 
@@ -170,15 +188,3 @@ def _successor(prefix: str) -> str | None:
         return None
     following = ord(prefix[-1]) + 1
     return prefix[:-1] + chr(0xE000 if 0xD800 <= following <= 0xDFFF else following)
-
-
-async def _run(work: Callable[[], T]) -> T:
-    """Run on a thread, so that a loop goes on meanwhile.
-
-    Raises:
-        StorageError: it failed.
-    """
-    try:
-        return await asyncio.to_thread(work)
-    except CommonplaceError as error:
-        raise StorageError(str(error)) from error

@@ -21,8 +21,8 @@ from strands.memory import (
 )
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import InvalidRecordError, Memory, Scope, WrongTypeError
-from commonplace.agents import check_mapping
+from commonplace import InvalidRecordError, Scope, WrongTypeError
+from commonplace.agents import LazyMemory, check_mapping
 
 from .convert import in_blocks
 from .multiagent import caller_of
@@ -30,7 +30,7 @@ from .turn_owner import is_agents, mark_as_agents, read_tag
 
 DEFAULT_INTERVAL = 5  # turns, as the manager's own
 
-_extracted: WeakKeyDictionary[Any, WeakKeyDictionary[Memory, set[Scope | None]]] = (
+_extracted: WeakKeyDictionary[Any, WeakKeyDictionary[LazyMemory, set[Scope | None]]] = (
     WeakKeyDictionary()
 )
 _inner: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()  # states of calls by agents
@@ -47,7 +47,7 @@ class OwnedMetadata(dict[str, Any]):
 class PerOwnerExtractor:
     """Runs an extractor on the messages of one owner at a time."""
 
-    def __init__(self, extractor: Extractor, memory: Memory, scope: Scope | None) -> None:
+    def __init__(self, extractor: Extractor, memory: LazyMemory, scope: Scope | None) -> None:
         self._extractor = extractor
         self._memory = memory
         self._scope = scope
@@ -83,7 +83,7 @@ class ExtractionRegistration(ExtractionTrigger):
 
     name = "commonplace-registration"
 
-    def __init__(self, memory: Memory, scope: Scope | None) -> None:
+    def __init__(self, memory: LazyMemory, scope: Scope | None) -> None:
         self._memory = memory
         self._scope = scope
 
@@ -121,7 +121,7 @@ def _mark_answer(event: AfterModelCallEvent) -> None:
         mark_as_agents(event.stop_response.message)
 
 
-def is_extracted(agent: Any, memory: Memory, scope: Scope | None) -> bool:
+def is_extracted(agent: Any, memory: LazyMemory, scope: Scope | None) -> bool:
     """Return whether a memory manager extracts a turn of this scope into this memory.
 
     False if it extracts for another owner only.
@@ -131,7 +131,7 @@ def is_extracted(agent: Any, memory: Memory, scope: Scope | None) -> bool:
 
 
 def extraction_config(
-    given: "ExtractionConfig | bool | None", memory: Memory, scope: Scope | None
+    given: "ExtractionConfig | bool | None", memory: LazyMemory, scope: Scope | None
 ) -> "ExtractionConfig | bool | None":
     """Make the settings that a memory manager gets; its defaults stay what they are.
 

@@ -13,13 +13,22 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, cast
 
 from strands.tools.tools import PythonAgentTool
 from strands.types.tools import ToolResult, ToolSpec, ToolUse
 
 from commonplace import InvalidRecordError, Memory, Record, Relation, Scope, Version
-from commonplace.agents import SCOPE_FIELDS, check_mapping, check_memory, clean, to_query
+from commonplace.agents import (
+    SCOPE_FIELDS,
+    LazyMemory,
+    MemorySource,
+    acquire_memory,
+    check_mapping,
+    clean,
+    to_query,
+)
 
 from .convert import changes_of, scores_of
 from .turn_owner import Id, owner_scope
@@ -75,7 +84,6 @@ IGNORED = "%s chose something of Mem0; memories are kept where COMMONPLACE_PATH 
 
 _IGNORED_VARIABLE = re.compile("MEM0_(API_KEY|LLM_|EMBEDDER_)|OPENSEARCH_|NEPTUNE_")
 _lock = threading.Lock()
-_opened: dict[int, Memory] = {}  # by process: a forked child has none of its parent's
 
 
 class Mem0ToolError(ValueError):
@@ -104,11 +112,12 @@ class Mem0MemoryTool:
         user_id: the owner.
         agent_id: the owner when there is no user.
         config: refused; it configures another library.
-        memory: an open memory; that of the environment when missing, opened on first use.
+        memory: an open memory, the path of its folder, or None for the environment's location,
+            which is `./memory` by default.
 
     Raises:
         InvalidScopeError, InvalidRecordError: an argument cannot be used.
-        MemoryClosedError: the memory is closed.
+        WrongTypeError, MemoryClosedError: `memory` is something else, or closed.
         ValueError: there is no owner.
     """
 
@@ -118,7 +127,7 @@ class Mem0MemoryTool:
         agent_id: Id | None = None,
         config: Mapping[str, Any] | None = None,
         *,
-        memory: Memory | None = None,
+        memory: MemorySource = None,
     ) -> None:
         if config is not None:
             raise InvalidRecordError(
@@ -127,32 +136,31 @@ class Mem0MemoryTool:
                 reason="configures mem0, which is not used here",
                 hint=NO_CONFIG,
             )
-        if memory is not None:
-            check_memory(memory)
         is_user = user_id is not None and user_id != ""
         scope = owner_scope(user_id, None) if is_user else owner_scope(None, agent_id or None)
         if scope is None:
             raise ValueError(NO_IDENTITY_GIVEN)
+        given = None if memory is None else acquire_memory(self, memory)
         self.mem0_memory: Mem0Tool = Mem0Tool(
-            lambda tool: _run(
-                tool, lambda: _memory_from_env() if memory is None else memory, lambda: scope
-            )
+            lambda tool: _run(tool, lambda: given or _memory_from_env(), lambda: scope)
         )
 
 
 mem0_memory: Mem0Tool = Mem0Tool(lambda tool: _run(tool, _memory_from_env, _scope_from_env))
 
 
-def _memory_from_env() -> Memory:
-    """Open the memory of the environment, once; it is closed when the program ends."""
+def _memory_from_env() -> LazyMemory:
+    """Find the memory of the environment as it is at the first call."""
     with _lock:
-        process = os.getpid()
-        if process not in _opened:
-            ignored = sorted(name for name in os.environ if _IGNORED_VARIABLE.match(name))
-            if ignored:
-                logging.getLogger("commonplace_strands").warning(IGNORED, ", ".join(ignored))
-            _opened[process] = Memory.from_env()
-        return _opened[process]
+        return _find_memory()
+
+
+@cache
+def _find_memory() -> LazyMemory:
+    ignored = sorted(name for name in os.environ if _IGNORED_VARIABLE.match(name))
+    if ignored:
+        logging.getLogger("commonplace_strands").warning(IGNORED, ", ".join(ignored))
+    return acquire_memory(mem0_memory, None)
 
 
 def _scope_from_env() -> Scope:
@@ -173,7 +181,7 @@ def _scope_from_env() -> Scope:
 # -- actions -------------------------------------------------------------------------------------
 
 
-def _run(tool: ToolUse, memory: Callable[[], Memory], scope: Callable[[], Scope]) -> ToolResult:
+def _run(tool: ToolUse, memory: Callable[[], LazyMemory], scope: Callable[[], Scope]) -> ToolResult:
     """Run an action; a failure is a result too."""
     use_id = tool.get("toolUseId", "default_id")
     try:
@@ -181,7 +189,7 @@ def _run(tool: ToolUse, memory: Callable[[], Memory], scope: Callable[[], Scope]
         check_mapping("input", arguments, "{'action': 'list'}")
         action = _check_arguments(arguments)
         owner = scope()
-        text = _ACTIONS[action](memory(), owner, arguments)
+        text = _ACTIONS[action](memory().get(), owner, arguments)
     except Exception as error:  # the model reads it; the agent goes on
         text = clean(f"Error: {error}")  # what a provider cannot encode would end the turn
         return {"toolUseId": use_id, "status": "error", "content": [{"text": text}]}
@@ -205,7 +213,7 @@ def _store(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
     metadata = arguments.get("metadata") or {}
     identity: tuple[str, ...] = ()
     if isinstance(metadata, dict):  # the memory refuses anything else
-        metadata = {name: one for name, one in metadata.items() if name not in TENANT_FIELDS}
+        metadata = {key: value for key, value in metadata.items() if key not in TENANT_FIELDS}
         identity = tuple(metadata)
     written = memory.add(
         arguments["content"], scope, infer=False, metadata=metadata, identity=identity,
@@ -227,17 +235,17 @@ def _list(memory: Memory, scope: Scope, _arguments: Mapping[str, Any]) -> str:
         records += page.records
         cursor = page.cursor
         if cursor is None:
-            relations = [_relation_item(one, "target") for one in memory.relations(scope)]
+            relations = [_relation_item(edge, "target") for edge in memory.relations(scope)]
             return _to_text([*map(_record_item, records), *relations])
 
 
 def _retrieve(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
     matches = memory.search(to_query(arguments["query"]), scope, top_k=TOP_K)
-    ids = [one.record.id for one in matches]
+    ids = [match.record.id for match in matches]
     found = memory.relations(scope, records=ids) if ids else ()
-    relations = [_relation_item(one, "destination") for one in found]
+    relations = [_relation_item(edge, "destination") for edge in found]
     scored = zip(matches, scores_of(matches), strict=True)
-    items = [{**_record_item(one.record), "score": score} for one, score in scored]
+    items = [{**_record_item(match.record), "score": score} for match, score in scored]
     return _to_text([*items, *relations])
 
 
@@ -252,7 +260,7 @@ def _history(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str:
     if not versions:
         raise Mem0ToolError(DENIED)
     created_at = versions[0].at.isoformat()
-    return _to_text([_version_item(one, created_at) for one in versions])
+    return _to_text([_version_item(version, created_at) for version in versions])
 
 
 _ACTIONS: dict[str, Callable[[Memory, Scope, Mapping[str, Any]], str]] = {
@@ -284,7 +292,7 @@ def _record_item(record: Record) -> dict[str, Any]:
         "metadata": dict(record.metadata) or None,
         "created_at": record.created_at.isoformat(),
         "updated_at": record.updated_at.isoformat(),
-        **{name: one for name, one in owners.items() if one is not None},
+        **{name: owner for name, owner in owners.items() if owner is not None},
     }
 
 

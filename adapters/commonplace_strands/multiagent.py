@@ -79,7 +79,7 @@ class MultiAgentRun:
 
     def join(self, memory: AgentMemory, scope: Scope) -> None:
         """Have the run written to a memory, for the first scope of each of its users."""
-        key = id(memory.lazy.given), scope.user_id or scope.agent_id
+        key = id(memory.lazy), scope.user_id or scope.agent_id
         self.owners.setdefault(key, (memory, scope))
 
     def take_over(

@@ -7,9 +7,8 @@ exception: it ends the turn before the model is called.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from strands import Agent, ToolContext
@@ -23,25 +22,24 @@ from strands.hooks import (
     HookOrder,
 )
 from strands.plugins import Plugin
-from strands.types.tools import AgentTool
 
-from commonplace import InvalidScopeError, Match, Memory, MemoryTimeoutError, Policy, Scope
+from commonplace import InvalidScopeError, Match, Policy, Scope
 from commonplace.agents import (
     DEFAULT_TOOLS,
     WRITE_PATIENCE,
     AgentMemory,
     Conversation,
+    EventName,
+    LazyMemory,
     MemoryCounters,
+    MemorySource,
     OnEvent,
-    await_until_warm,
-    check_memory,
     check_policy,
     check_prefix,
     hinting_init,
     instructions,
     render,
     shown,
-    start_warming,
 )
 
 from .convert import (
@@ -54,7 +52,7 @@ from .convert import (
 )
 from .extraction import is_extracted
 from .multiagent import Caller, caller_of, run_of
-from .tools import MemoryTools, ToolName, check_tools, policy_tools
+from .tools import ExtraTool, MemoryTools
 from .turn import (
     MODEL_CALL,
     StrandsTurn,
@@ -72,9 +70,8 @@ from .turn import (
     is_torn_down,
     load_open_turn,
     save_open_turn,
-    scope_of_turn,
 )
-from .turn_owner import NO_OWNER, Id, owner_scope, resolve_scope, tag_message
+from .turn_owner import NO_OWNER, IdSource, check_id_sources, resolve_scope, tag_message
 
 try:
     from strands.middleware.stages import InvokeModelStage
@@ -88,8 +85,8 @@ OTHER_OWNER = "must be the user who asked: the turn it resumes belongs to anothe
 
 AnyEvent = TypeVar("AnyEvent")
 
-_served: WeakKeyDictionary[Agent, WeakSet[Memory]] = WeakKeyDictionary()
-_followed: WeakKeyDictionary[Agent, WeakSet[Memory]] = WeakKeyDictionary()
+_served: WeakKeyDictionary[Agent, WeakSet[LazyMemory]] = WeakKeyDictionary()
+_followed: WeakKeyDictionary[Agent, WeakSet[LazyMemory]] = WeakKeyDictionary()
 
 
 class _UnusableIdError(Exception):
@@ -130,63 +127,61 @@ class MemoryPlugin(Plugin):
     plugin shows the manager's stores do not find again, and a tool whose name is taken is left out.
 
     Args:
-        memory: an open memory; the plugin does not close it.
-        policy: how agents use it. Notes are never kept, so `inject` makes no difference.
-        user_id: owner of a turn whose caller names none.
-        agent_id: agent of a turn whose caller names none.
-        tools: those that the agent gets, unless the policy keeps them from it; the policy's when
-            missing.
-        tool_prefix: goes in front of their names, and distinguishes several plugins of one agent.
+        memory: an open memory, the path of its folder, or None for the environment's location,
+            which is `./memory` by default. The plugin does not close it.
+        user_id: owner of a turn whose caller names none; or a function that reads it from the
+            `invocation_state`, and answers None for nobody.
+        agent_id: agent of a turn whose caller names none, likewise.
+        policy: how agents use the memory. A note is shown to one call of the model, so that
+            `inject="persist"` is refused.
+        on_event: is called with each recall, write and tool call.
+        extra_tools: tools that the agent gets beside the policy's, in the modes that have tools.
+        tool_prefix: goes in front of the tools' names, and distinguishes several plugins of one
+            agent.
         consent: ask the person behind the agent, by an interrupt, before a tool changes or deletes
             a memory.
-        on_event: is called with each recall, write and tool call.
 
     Raises:
         InvalidScopeError, InvalidRecordError: an argument cannot be used.
-        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
+        WrongTypeError, MemoryClosedError: `memory` is something else, or closed.
     """
 
     name: str = NAME
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemorySource = None,
         *,
+        user_id: IdSource | None = None,
+        agent_id: IdSource | None = None,
         policy: Policy | None = None,
-        user_id: Id | None = None,
-        agent_id: Id | None = None,
-        tools: Sequence[ToolName] | None = None,
+        on_event: OnEvent | None = None,
+        extra_tools: Sequence[ExtraTool] = (),
         tool_prefix: str = "",
         consent: bool = True,
-        on_event: OnEvent | None = None,
     ) -> None:
         check_prefix("tool_prefix", tool_prefix)
         self.name = f"{NAME}:{tool_prefix}" if tool_prefix else NAME
         super().__init__()
-        owner_scope(user_id, agent_id)
-        policy = Policy() if policy is None else policy
-        check_policy(policy)
-        wanted: Sequence[ToolName] = policy.tools if tools is None else tools
-        check_tools(wanted)
-        self.policy: Policy = replace(policy, tools=policy_tools(wanted))
-        check_memory(memory)
-        self._memory = memory
-        self._user_id = user_id
-        self._agent_id = agent_id
-        self._turns = TurnRegistry()
+        check_id_sources(user_id, agent_id)
+        self.policy: Policy = Policy() if policy is None else policy
+        check_policy(self.policy, keeps_notes=False)
         self._agent_memory = AgentMemory(
             memory, self.policy, log="commonplace_strands", on_event=on_event
         )
-        made = MemoryTools(memory, self._agent_memory, self._tool_turn, consent=consent)
-        has_tools = self.policy.mode != "static_control"
-        self._agent_tools = made.select(wanted if has_tools else (), tool_prefix)
-        has_both = set(DEFAULT_TOOLS) <= set(wanted)
+        self._memory = self._agent_memory.lazy
+        self._user_id = user_id
+        self._agent_id = agent_id
+        self._turns = TurnRegistry()
+        made = MemoryTools(self._agent_memory, self._tool_turn, consent=consent)
+        self._agent_tools = made.select(extra_tools, tool_prefix)
+        has_both = set(DEFAULT_TOOLS) <= set(self.policy.tools)
         self._instructions = instructions(self.policy, tool_prefix) if has_both else ""
 
     def init_agent(self, agent: Agent) -> None:
         """Serve an agent from its next turn on; the memory warms up meanwhile."""
         _served.setdefault(agent, WeakSet()).add(self._memory)
-        start_warming(self._memory)
+        self._memory.prepare()
         self._attach(agent)
 
     def _attach(self, agent: Agent) -> None:
@@ -200,9 +195,9 @@ class MemoryPlugin(Plugin):
         agent.add_hook(self._after_invocation, AfterInvocationEvent, order=HookOrder.SDK_FIRST)
         _add_middleware(agent, self._show_note)
         taken = agent.tool_names
-        fresh: list[AgentTool] = [one for one in self._agent_tools if one.tool_name not in taken]
+        fresh: list[Any] = [tool for tool in self._agent_tools if tool.tool_name not in taken]
         if fresh:
-            agent.tool_registry.process_tools(list(fresh))
+            agent.tool_registry.process_tools(fresh)
 
     def counters(self) -> MemoryCounters:
         """Read how often each event happened."""
@@ -326,8 +321,7 @@ class MemoryPlugin(Plugin):
         self._agent_memory.warn("scope", missing)
 
     def _tool_turn(self, _context: ToolContext) -> tuple[Scope, TurnRecords]:
-        turn = active_turn(self._memory, self)
-        return scope_of_turn(turn), turn.shown
+        return active_turn(self._memory, self)
 
     # -- calls of models and tools -------------------------------------------------------------
 
@@ -364,40 +358,44 @@ class MemoryPlugin(Plugin):
         try:
             call = add_instructions(call, self._instructions)
             turn = self._turns.find(call.agent, call.invocation_state)
-            if turn is None:
-                return call
-            turn.is_model_called = True
-            if turn.scope is None or not self.policy.is_static:
-                return call
-            active = active_call(self._memory, self)
-            held = Conversation(
-                texts=conversation_texts(call.messages), ids=active.shown_ids if active else ()
-            )
-            matches = await self._recall(turn, turn.scope, held)
-            if active is not None:
-                matches = [one for one in matches if one.record.id not in active.shown_ids]
-                active.shown_ids.update(one.record.id for one in matches)
-                active.note = render(matches, self.policy)
-            turn.shown.add(shown(matches, self.policy))
-            return add_note(call, matches, self.policy)
+            if turn is not None:
+                turn.is_model_called = True
+                if turn.scope is not None and self.policy.is_static:
+                    call = await self._add_note(call, turn, turn.scope)
+                elif self._memory.opened is None:
+                    await self._memory.await_open(WRITE_PATIENCE)
         except Exception as error:
             self._agent_memory.warn("note", error)
-            return call
+        self._agent_memory.raise_misconfiguration()
+        return call
 
-    async def _recall(self, turn: StrandsTurn, scope: Scope, held: Conversation) -> list[Match]:
-        """Recall once for a turn; the first also waits for the embedder, 10 seconds at most."""
-        if turn.matches is not None:
-            return turn.matches
-        turn.matches = []
-        if turn.query:
-            start = time.monotonic()
-            try:
-                await await_until_warm(self._memory, WRITE_PATIENCE)
-            except MemoryTimeoutError as error:
-                self._agent_memory.report("timed_out", "recall", scope, start, error=error)
-            else:
-                turn.matches = await self._agent_memory.arecall(scope, turn.query, held)
-        return turn.matches
+    async def _add_note(
+        self, call: ModelCallContext, turn: StrandsTurn, scope: Scope
+    ) -> ModelCallContext:
+        active = active_call(self._memory, self)
+        shown_ids = active.shown_ids if active else set()
+        held = Conversation(texts=conversation_texts(call.messages), ids=shown_ids)
+        if turn.matches is None:
+            turn.matches = []  # a turn recalls once
+            turn.matches = await self._recall(scope, turn.query, held) if turn.query else []
+        matches = [match for match in turn.matches if match.record.id not in shown_ids]
+        if active is not None:
+            active.shown_ids.update(match.record.id for match in matches)
+            active.note = render(matches, self.policy)
+        turn.shown.add(shown(matches, self.policy))
+        return add_note(call, matches, self.policy)
+
+    async def _recall(self, scope: Scope, query: str, held: Conversation) -> list[Match]:
+        """Recall; the first time wait for the memory to open, 10 seconds at most."""
+        start = time.monotonic()
+        try:
+            await self._memory.await_open(WRITE_PATIENCE)
+        except Exception as error:
+            is_late = isinstance(error, TimeoutError)
+            name: EventName = "timed_out" if is_late else "failed"
+            self._agent_memory.report(name, "recall", scope, start, error=error)
+            return []
+        return await self._agent_memory.arecall(scope, query, held)
 
 
 class TurnFollower(MemoryPlugin):
@@ -406,8 +404,8 @@ class TurnFollower(MemoryPlugin):
     Recalls, shows and writes nothing. A plugin that the agent gets later takes its place.
     """
 
-    def __init__(self, memory: Memory) -> None:
-        super().__init__(memory, policy=Policy(mode="agent_control", tools=()))
+    def __init__(self, memory: LazyMemory) -> None:
+        super().__init__(cast("Any", memory), policy=Policy(mode="agent_control", tools=()))
         self.name = f"{NAME}:turns"
 
     def init_agent(self, agent: Agent) -> None:

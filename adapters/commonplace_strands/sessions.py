@@ -4,7 +4,7 @@ Sessions are rows of JSON in the memory's checkpoints, one thread for each sessi
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,16 +12,18 @@ from strands.session.session_repository import SessionRepository
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
-from commonplace import InvalidRecordError, InvalidScopeError, Memory, Scope, WrongTypeError
+from commonplace import InvalidRecordError, InvalidScopeError, Scope, WrongTypeError
 from commonplace.agents import (
+    MemorySource,
+    acquire_memory,
     check_mapping,
-    check_memory,
     check_name,
-    check_scope,
     hinting_init,
     in_session,
 )
-from commonplace.ports import Address, Blob, Checkpoint, Selection
+from commonplace.ports import Address, Blob, Checkpoint, Checkpoints, Selection
+
+from .turn_owner import Id, required_scope
 
 if TYPE_CHECKING:
     from strands.multiagent import MultiAgentBase
@@ -40,28 +42,29 @@ class CommonplaceSessionRepository(SessionRepository):
 
     For `RepositorySessionManager(session_id=..., session_repository=...)`. Safe in any thread; a
     change is on disk when the call returns. Two users may each have a session of one name: neither
-    sees the other's. `Memory.forget` erases the sessions of the scope it gets, also a single one:
-    `Scope(user_id=..., session_id=...)`.
+    sees the other's. `Memory.forget` erases the sessions of the scope it gets, and a single one
+    with `Scope(user_id=..., session_id=...)`.
 
     Args:
-        memory: an open memory; the repository does not close it.
-        scope: the owner of the sessions.
+        memory: an open memory, the path of its folder, or None for the environment's location,
+            which is `./memory` by default. The repository does not close it.
+        user_id, agent_id: the owner of the sessions; at least one.
 
     Raises:
-        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
-        InvalidRecordError: `scope` is not a `Scope`.
-        InvalidScopeError: the scope names a session; each call names its own.
+        WrongTypeError, MemoryClosedError: `memory` is something else, or closed.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used.
     """
 
-    def __init__(self, memory: Memory, scope: Scope) -> None:
-        check_memory(memory)
-        check_scope(scope)
-        if scope.session_id is not None:
-            raise InvalidScopeError(
-                field="session_id", value=scope.session_id, reason="is named by each call"
-            )
-        self._memory = memory
-        self._scope = scope
+    def __init__(
+        self,
+        memory: MemorySource = None,
+        *,
+        user_id: Id | None = None,
+        agent_id: Id | None = None,
+    ) -> None:
+        self._scope = required_scope(user_id, agent_id)
+        self._memory = acquire_memory(self, memory)
+        self._memory.start()  # the first read may come on an event loop
 
     # -- sessions ------------------------------------------------------------------------------
 
@@ -76,7 +79,7 @@ class CommonplaceSessionRepository(SessionRepository):
         if rows.find(*_SESSION) is not None:
             message = f"Session {session.session_id} already exists"
             raise SessionException(message)
-        rows.put(*_SESSION, _encode("session", session, session.to_dict))
+        rows.put(*_SESSION, "session", session)
         return session
 
     def read_session(self, session_id: str, **_: Any) -> Session | None:
@@ -102,11 +105,9 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such session.
         """
-        _check_agent(session_agent)
-        name = session_agent.agent_id
-        rows = self._rows(session_id, agent_id=name)
+        rows = self._agent_rows(session_id, session_agent)
         rows.get(*_SESSION)
-        rows.put("agents", name, _encode("session_agent", session_agent, session_agent.to_dict))
+        rows.put("agents", session_agent.agent_id, "session_agent", session_agent)
 
     def read_agent(self, session_id: str, agent_id: str, **_: Any) -> SessionAgent | None:
         """Read an agent; None if the session has none of this name."""
@@ -119,11 +120,9 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such agent.
         """
-        _check_agent(session_agent)
-        name = session_agent.agent_id
-        rows = self._rows(session_id, agent_id=name)
-        session_agent.created_at = rows.get("agents", name)["created_at"]
-        rows.put("agents", name, _encode("session_agent", session_agent, session_agent.to_dict))
+        rows = self._agent_rows(session_id, session_agent)
+        session_agent.created_at = rows.get("agents", session_agent.agent_id)["created_at"]
+        rows.put("agents", session_agent.agent_id, "session_agent", session_agent)
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -138,8 +137,7 @@ class CommonplaceSessionRepository(SessionRepository):
         number = _number_of(session_message)
         rows = self._rows(session_id, agent_id=agent_id)
         rows.get("agents", agent_id)
-        data = _encode("session_message", session_message, session_message.to_dict)
-        rows.put(_messages(agent_id), number, data)
+        rows.put(_messages(agent_id), number, "session_message", session_message)
 
     def read_message(
         self, session_id: str, agent_id: str, message_id: int, **_: Any
@@ -160,8 +158,7 @@ class CommonplaceSessionRepository(SessionRepository):
         number = _number_of(session_message)
         rows = self._rows(session_id, agent_id=agent_id)
         session_message.created_at = rows.get(_messages(agent_id), number)["created_at"]
-        data = _encode("session_message", session_message, session_message.to_dict)
-        rows.put(_messages(agent_id), number, data)
+        rows.put(_messages(agent_id), number, "session_message", session_message)
 
     def list_messages(
         self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **_: Any
@@ -177,7 +174,7 @@ class CommonplaceSessionRepository(SessionRepository):
         rows = self._rows(session_id, agent_id=agent_id)
         rows.get("agents", agent_id)
         found = rows.list(_messages(agent_id), offset=offset, limit=limit)
-        return [SessionMessage.from_dict(one) for one in found]
+        return [*map(SessionMessage.from_dict, found)]
 
     # -- several agents ------------------------------------------------------------------------
 
@@ -189,8 +186,7 @@ class CommonplaceSessionRepository(SessionRepository):
         """
         rows = self._multi_agent_rows(session_id, multi_agent)
         rows.get(*_SESSION)
-        data = _encode("multi_agent", multi_agent, multi_agent.serialize_state)
-        rows.put("multi_agents", multi_agent.id, data)
+        rows.put("multi_agents", multi_agent.id, "multi_agent", multi_agent)
 
     def read_multi_agent(
         self, session_id: str, multi_agent_id: str, **_: Any
@@ -207,10 +203,14 @@ class CommonplaceSessionRepository(SessionRepository):
         """
         rows = self._multi_agent_rows(session_id, multi_agent)
         rows.get("multi_agents", multi_agent.id)
-        data = _encode("multi_agent", multi_agent, multi_agent.serialize_state)
-        rows.put("multi_agents", multi_agent.id, data)
+        rows.put("multi_agents", multi_agent.id, "multi_agent", multi_agent)
 
     # -- wiring --------------------------------------------------------------------------------
+
+    def _agent_rows(self, session_id: str, agent: SessionAgent) -> "SessionRows":
+        _check_type("session_agent", agent, SessionAgent)
+        check_mapping("state", agent.state, "{'turns': 1}")
+        return self._rows(session_id, agent_id=agent.agent_id)
 
     def _multi_agent_rows(self, session_id: str, multi_agent: "MultiAgentBase") -> "SessionRows":
         if not hasattr(multi_agent, "id") or not hasattr(multi_agent, "serialize_state"):
@@ -234,92 +234,37 @@ class CommonplaceSessionRepository(SessionRepository):
             raise InvalidScopeError(
                 field="session_id", value=session_id, reason="must name a session"
             )
-        return SessionRows(self._memory, in_session(self._scope, session_id))
-
-
-def _check_type(field: str, given: object, wanted: type) -> None:
-    if not isinstance(given, wanted):
-        raise WrongTypeError(
-            field=field,
-            value=given,
-            takes=f"a {wanted.__name__} of Strands",
-            hint="RepositorySessionManager(session_id=..., session_repository=...) makes it.",
+        return SessionRows(
+            self._memory.get().admin.checkpoints, in_session(self._scope, session_id)
         )
-
-
-def _check_agent(given: SessionAgent) -> None:
-    _check_type("session_agent", given, SessionAgent)
-    check_mapping("state", given.state, "{'turns': 1}")
-
-
-def _check_count(field: str, value: object) -> None:
-    if type(value) is not int or not 0 <= value <= _MOST:
-        raise InvalidRecordError(
-            field=field, value=value, reason=f"must be a whole number from 0 to {_MOST}"
-        )
-
-
-def _messages(agent_id: str) -> str:
-    return f"messages of {agent_id}"
-
-
-def _number_of(given: SessionMessage) -> str:
-    _check_type("session_message", given, SessionMessage)
-    check_mapping("message", given.message, _MESSAGE)
-    if given.redact_message is not None:
-        check_mapping("redact_message", given.redact_message, _MESSAGE)
-    return _number(given.message_id)
-
-
-def _number(message_id: int) -> str:
-    """Write a number so that texts have the order of numbers."""
-    _check_count("message_id", message_id)
-    return f"{message_id:0{_DIGITS}}"
-
-
-def _encode(field: str, given: object, to_row: Callable[[], object]) -> bytes:
-    """Write a row as JSON.
-
-    Raises:
-        InvalidRecordError: JSON cannot hold it.
-    """
-    try:
-        # A message may hold lone surrogates.
-        text = json.dumps(to_row(), ensure_ascii=False, default=partial(_refuse, field))
-        return text.encode("utf-8", "surrogatepass")
-    except InvalidRecordError:
-        raise
-    except (TypeError, ValueError, RecursionError) as error:
-        _refuse(field, given, f" ({error})")
-
-
-def _refuse(field: str, value: object, why: str = "") -> NoReturn:
-    raise InvalidRecordError(
-        field=field,
-        value=value,
-        reason=f"cannot be kept as JSON{why}",
-        hint="Keep texts, numbers, bytes, lists and dicts of them.",
-    )
 
 
 class SessionRows:
     """The rows of one session, each addressed by its table and name.
 
     Args:
-        memory: an open memory.
+        checkpoints: of the memory.
         scope: the owner with the session.
     """
 
-    def __init__(self, memory: Memory, scope: Scope) -> None:
-        self._checkpoints = memory.admin.checkpoints
+    def __init__(self, checkpoints: Checkpoints, scope: Scope) -> None:
+        self._checkpoints = checkpoints
         self._scope = scope
         self._thread = f"strands/{scope.key}"
 
-    def put(self, table: str, name: str, data: bytes) -> None:
-        """Write or replace a row, which is JSON, durably."""
+    def put(self, table: str, name: str, field: str, given: Any) -> None:
+        """Write or replace a row, durably.
+
+        Args:
+            field: the parameter that `given` was passed as, for the error.
+            given: what Strands makes a dict of.
+
+        Raises:
+            InvalidRecordError: JSON cannot hold it.
+        """
         checkpoint = Checkpoint(
             address=Address(thread=self._thread, namespace=table, id=name),
-            body=Blob(type=_BLOB_TYPE, data=data),
+            body=Blob(type=_BLOB_TYPE, data=_encode(field, given)),
             metadata=Blob(type=_BLOB_TYPE, data=b"{}"),
             versions={},
         )
@@ -365,6 +310,62 @@ class SessionRows:
         self._checkpoints.delete([self._thread])
 
 
+def _check_type(field: str, given: object, wanted: type) -> None:
+    if not isinstance(given, wanted):
+        raise WrongTypeError(
+            field=field,
+            value=given,
+            takes=f"a {wanted.__name__} of Strands",
+            hint="RepositorySessionManager(session_id=..., session_repository=...) makes it.",
+        )
+
+
+def _check_count(field: str, value: object) -> None:
+    if type(value) is not int or not 0 <= value <= _MOST:
+        raise InvalidRecordError(
+            field=field, value=value, reason=f"must be a whole number from 0 to {_MOST}"
+        )
+
+
+def _messages(agent_id: str) -> str:
+    return f"messages of {agent_id}"
+
+
+def _number_of(given: SessionMessage) -> str:
+    _check_type("session_message", given, SessionMessage)
+    check_mapping("message", given.message, _MESSAGE)
+    if given.redact_message is not None:
+        check_mapping("redact_message", given.redact_message, _MESSAGE)
+    return _number(given.message_id)
+
+
+def _number(message_id: int) -> str:
+    """Write a number so that texts have the order of numbers."""
+    _check_count("message_id", message_id)
+    return f"{message_id:0{_DIGITS}}"
+
+
+def _encode(field: str, given: Any) -> bytes:
+    try:
+        row = given.to_dict() if hasattr(given, "to_dict") else given.serialize_state()
+        # A message may hold lone surrogates.
+        text = json.dumps(row, ensure_ascii=False, default=partial(_refuse, field))
+        return text.encode("utf-8", "surrogatepass")
+    except InvalidRecordError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        _refuse(field, given, f" ({error})")
+
+
 def _decode(checkpoint: Checkpoint) -> dict[str, Any]:
     row: dict[str, Any] = json.loads(checkpoint.body.data)
     return row
+
+
+def _refuse(field: str, value: object, why: str = "") -> NoReturn:
+    raise InvalidRecordError(
+        field=field,
+        value=value,
+        reason=f"cannot be kept as JSON{why}",
+        hint="Keep texts, numbers, bytes, lists and dicts of them.",
+    )

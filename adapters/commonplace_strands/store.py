@@ -4,7 +4,9 @@ import asyncio
 import hashlib
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any, NoReturn, cast
@@ -21,13 +23,10 @@ from strands.types.content import Message as StrandsMessage
 from strands.types.tools import AgentTool
 
 from commonplace import (
-    Extraction,
     Fact,
     InvalidRecordError,
     InvalidScopeError,
-    Kind,
     Match,
-    Memory,
     MemoryTimeoutError,
     Message,
     Policy,
@@ -35,30 +34,31 @@ from commonplace import (
     WriteResult,
 )
 from commonplace.agents import (
+    DEFAULT_TOOLS,
     SCOPE_FIELDS,
+    UNSET,
     WRITE_PATIENCE,
     AgentMemory,
     Conversation,
     EventName,
     MemoryCounters,
+    MemorySource,
     OnEvent,
     StackRule,
     UnknownCallerError,
     WarnOnce,
-    await_until_warm,
     await_within,
     check_flag,
     check_list,
     check_mapping,
-    check_memory,
     check_name,
     check_prefix,
-    check_scope,
     choose,
+    fold_policy,
     hinting_init,
     read_stack,
+    search_scope,
     start_call,
-    start_warming,
     to_messages,
     to_query,
 )
@@ -66,21 +66,15 @@ from commonplace.agents import (
 from .convert import blocks_of, changes_of, conversation_texts, text_of, to_entries
 from .extraction import OwnedMetadata, extraction_config
 from .plugin import TurnFollower
-from .tools import MemoryTools, ShownSinceQuestion, ToolName, check_tools, policy_tools
-from .turn import (
-    ActiveCall,
-    StrandsTurn,
-    TurnRecords,
-    active_call,
-    active_model_call,
-)
-from .turn_owner import is_agents, read_tag
+from .tools import ExtraTool, MemoryTools, ShownSinceQuestion
+from .turn import ActiveCall, TurnRecords, active_call, active_model_call, own_turn
+from .turn_owner import Id, is_agents, owner_scope, read_tag
 
 DESCRIPTION = "What is known from earlier conversations with this user."
 MAX_RESULTS = 100
 NO_TURN = (
     "is unknown: pass invocation_state={'user_id': ...} to the agent; if that does not reach its "
-    "memory manager, add MemoryPlugin(memory) to the agent, or scope= to the store"
+    "memory manager, add MemoryPlugin(memory) to the agent, or user_id= to the store"
 )
 _OVER_FETCHED = 6  # times as many as a note wants, as the best often say nothing new
 _LEAST_FETCHED = 30
@@ -94,84 +88,80 @@ _SETUP = StackRule(
 class CommonplaceMemoryStore:
     """A store of Strands' `MemoryManager` on a commonplace memory.
 
-    Several stores may share one memory, distinguished by `scope`, `kinds` or `where`.
+    Several stores may share one memory, distinguished by their owner or by `where` and `kinds` of
+    their policy.
 
     Args:
-        memory: an open memory; the store does not close it.
-        scope: whose memory. When missing, that of the user of the agent's turn, as its caller names
-            it in `invocation_state`, or a `MemoryPlugin` of the same memory on that agent; without
-            a user nothing is found and nothing is kept.
+        memory: an open memory, the path of its folder, or None for the environment's location,
+            which is `./memory` by default. The store does not close it.
+        user_id, agent_id: whose memory, whoever asks. When both are missing, that of the user of
+            the agent's turn, as its caller names it in `invocation_state`, or a `MemoryPlugin` of
+            the same memory on that agent; without a user nothing is found and nothing is kept.
+        policy: what is found, and how it is written: `add` writes the first of its `kinds`, and
+            notes are the manager's. Its tools are added to the agent, named after the store, `_`
+            and their name: all in the mode `agent_control`, in `both` without `search_memory` and
+            `add_memory`, which are the manager's too.
+        on_event: is called with each search, write and tool call.
+        session_id: the session of all messages, for a store with an owner.
         name: as models read it.
         description: as models read it.
-        kinds: finds only these, and adds the first of them; all and `fact` when empty.
-        where: a filter (`commonplace.filters`), AND-ed with every search.
-        metadata: of all that is written, below what the manager gives.
-        threshold: least relevance of what is found, 0..1.
-        max_search_results: when the caller gives none; the manager's default when missing.
+        max_search_results: `top_k` of the policy, under the name that the manager reads.
         writable: whether the manager may write.
         extraction: as the manager takes it. With an extractor its texts are added; without one
             the messages are, and the memory extracts with its own chat model, if it has one.
-        tools: tools that the store adds to the agent, named after the store, `_` and their name.
-        on_event: is called with each search, write and tool call.
+        extra_tools: tools beside the policy's, unless its mode is `static_control`.
 
     Raises:
-        InvalidScopeError, InvalidRecordError, InvalidFilterError: an argument cannot be used.
-        WrongTypeError, MemoryClosedError: `memory` is not an open `Memory`.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used.
+        WrongTypeError, MemoryClosedError: `memory` is something else, or closed.
     """
 
     def __init__(
         self,
-        memory: Memory,
+        memory: MemorySource = None,
         *,
-        scope: Scope | None = None,
+        user_id: Id | None = None,
+        agent_id: Id | None = None,
+        policy: Policy | None = None,
+        on_event: OnEvent | None = None,
+        session_id: str | int | None = None,
         name: str = "commonplace",
         description: str | None = DESCRIPTION,
-        kinds: Sequence[Kind] = (),
-        where: Mapping[str, Any] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        threshold: float | None = None,
         max_search_results: int | None = None,
         writable: bool = True,
         extraction: ExtractionConfig | bool | None = None,
-        tools: Sequence[ToolName] = (),
-        on_event: OnEvent | None = None,
+        extra_tools: Sequence[ExtraTool] = (),
     ) -> None:
-        check_memory(memory)
-        if scope is not None:
-            check_scope(scope)
-        check_tools(tools)
+        scope = owner_scope(user_id, agent_id, session_id)
         check_name("name", name)
-        if tools:
-            check_prefix("name", f"{name}_")
         if description is not None:
             check_name("description", description)
         check_flag("writable", writable)
-        top_k = Policy().top_k if max_search_results is None else max_search_results
+        given = {"max_search_results": UNSET if max_search_results is None else max_search_results}
+        folded = fold_policy(policy, given, {"max_search_results": "top_k"})
+        if folded.mode == "both":
+            lacking = (tool for tool in folded.tools if tool not in DEFAULT_TOOLS)
+            folded = replace(folded, tools=tuple(lacking))
+        self._policy: Policy = folded
+        self._agent_memory = AgentMemory(
+            memory, folded, log="commonplace_strands", on_event=on_event
+        )
+        self._memory = self._agent_memory.lazy
         self.name = name
         self.description = description
-        self.max_search_results = max_search_results
+        self.max_search_results = max_search_results if policy is None else policy.top_k
         self.writable = writable
         self.extraction: ExtractionConfig | bool | None = extraction_config(
-            extraction, memory, scope
+            extraction, self._memory, scope
         )
-        self._memory = memory
         self._fixed_scope = scope
-        self._is_part = scope is not None or bool(kinds or where)
-        self._policy = Policy(
-            kinds=kinds,
-            where=where,
-            metadata=metadata or {},
-            threshold=threshold,
-            top_k=top_k,
-            tools=policy_tools(tools),
-        )
-        self._agent_memory = AgentMemory(
-            memory, self._policy, log="commonplace_strands", on_event=on_event
-        )
+        self._is_part = scope is not None or bool(folded.kinds or folded.where)
         self._run_id = uuid.uuid4().hex
-        self._shown: ShownSinceQuestion = ShownSinceQuestion(memory)
-        made = MemoryTools(memory, self._agent_memory, self._tool_turn)
-        self._tools = made.select(tools, f"{name}_")
+        self._shown: ShownSinceQuestion = ShownSinceQuestion(self._memory)
+        made = MemoryTools(self._agent_memory, self._tool_turn)
+        self._tools = made.select(extra_tools, f"{name}_")
+        if self._tools:
+            check_prefix("name", f"{name}_")
 
     async def search(self, query: str, options: SearchOptions | None = None) -> list[MemoryEntry]:
         """Find what answers a query, best first; an empty list if nothing does.
@@ -197,16 +187,11 @@ class CommonplaceMemoryStore:
             return []
         top_k = self._policy.top_k if limit is None else max(1, min(limit, MAX_RESULTS))
         start = time.monotonic()
-        try:
+        with self._reporting("search", "timed_out", scope, start):
             matches = await self._search(text, scope, top_k, model_call)
-        except Exception as error:
-            is_late = isinstance(error, TimeoutError)
-            name: EventName = "timed_out" if is_late else "failed"
-            self._agent_memory.report(name, "search", scope, start, error=error)
-            raise
         found: EventName = "recalled" if matches else "empty"
         self._agent_memory.report(found, "search", scope, start, len(matches))
-        if (turn := self._turn(scope)) is not None:
+        if (turn := own_turn(self._memory, scope)) is not None:
             turn.shown.add(matches)
         return to_entries(matches, self.name)
 
@@ -214,10 +199,11 @@ class CommonplaceMemoryStore:
         self, text: str, scope: Scope, top_k: int, model_call: ActiveCall | None
     ) -> list[Match]:
         """Search; for a model call that is about to begin, choose what it is not shown already."""
-        await await_until_warm(self._memory, WRITE_PATIENCE)
-        searching = self._memory.asearch(
+        await self._memory.await_open(WRITE_PATIENCE)
+        memory = await self._memory.aget()
+        searching = memory.asearch(
             text,
-            scope,
+            search_scope(scope, self._policy),
             top_k=top_k if model_call is None else max(_LEAST_FETCHED, top_k * _OVER_FETCHED),
             where=self._policy.where,
             kinds=self._policy.kinds,
@@ -229,7 +215,7 @@ class CommonplaceMemoryStore:
                 texts=conversation_texts(model_call.agent.messages), ids=model_call.shown_ids
             )
             matches = choose(matches, text, top_k=top_k, held=held)
-            model_call.shown_ids.update(one.record.id for one in matches)
+            model_call.shown_ids.update(match.record.id for match in matches)
         return matches
 
     async def add(
@@ -250,30 +236,28 @@ class CommonplaceMemoryStore:
         """
         if metadata is not None:
             check_mapping("metadata", metadata, "{'source': 'chat'}")
-        is_extracted = isinstance(metadata, OwnedMetadata)
-        scope = metadata.scope if isinstance(metadata, OwnedMetadata) else self._scope()
-        given = {name: one for name, one in (metadata or {}).items() if name not in SCOPE_FIELDS}
+        owned = metadata if isinstance(metadata, OwnedMetadata) else None
+        scope = self._scope() if owned is None else owned.scope
+        given = {key: value for key, value in (metadata or {}).items() if key not in SCOPE_FIELDS}
         kept = {**self._policy.metadata, **given}
+        wait = WRITE_PATIENCE if self._policy.await_write else False
         start = time.monotonic()
         try:
-            fact = Fact(text=content, kind=(*self._policy.kinds, "fact")[0], metadata=kept)
-            written = await self._memory.aadd(
-                fact, scope.owner, infer=False, identity=tuple(kept), origin="assistant",
-                wait=WRITE_PATIENCE,
-            )  # fmt: skip
-            if written.pending:
-                raise MemoryTimeoutError(call="add", seconds=WRITE_PATIENCE)
+            with self._reporting("write", "late", scope, start, 1):
+                fact = Fact(text=content, kind=(*self._policy.kinds, "fact")[0], metadata=kept)
+                memory = await self._memory.aget()
+                written = await memory.aadd(
+                    fact, scope.owner, infer=False, identity=tuple(kept), origin="assistant",
+                    wait=wait,
+                )  # fmt: skip
+                if written.pending and wait:
+                    raise MemoryTimeoutError(call="add", seconds=WRITE_PATIENCE)
         except InvalidRecordError as error:
-            if not is_extracted:
+            if owned is None:
                 raise
             # The framework would extract the whole batch again and again because of one text.
             self._agent_memory.warn("extraction", error)
             return []
-        except Exception as error:
-            is_late = isinstance(error, MemoryTimeoutError)
-            name: EventName = "late" if is_late else "failed"
-            self._agent_memory.report(name, "write", scope, start, 1, error)
-            raise
         self._agent_memory.report("written", "write", scope, start, 1)
         return changes_of(written)
 
@@ -296,38 +280,28 @@ class CommonplaceMemoryStore:
         check_list("messages", messages, "messages")
         numbers = context.sequence_numbers if context is not None else None
         if numbers is None:
-            for one in messages:
-                _check_message(one)
-            converted = [self._convert(one, uuid.uuid4().hex) for one in messages]
+            for message in messages:
+                _check_message(message)
+            converted = [self._convert(message, uuid.uuid4().hex) for message in messages]
         else:
-            pairs = zip(messages, numbers, strict=True)
             converted = [
-                self._convert(one, f"{self._run_id}:{number}")
-                for one, number in pairs
-                if self._is_readable(one)
+                self._convert(message, f"{self._run_id}:{number}")
+                for message, number in zip(messages, numbers, strict=True)
+                if self._is_readable(message)
             ]
-        owned = [one for one in converted if one is not None]
-        extra = self._policy.metadata
-        extraction = Extraction(metadata=extra) if extra else None
-        for scope, run in groupby(owned, lambda one: one[0]):
-            parts = [one for _, parts in run for one in parts]
+        owned = [parts for parts in converted if parts is not None]
+        for scope, run in groupby(owned, lambda parts: parts[0]):
+            parts = [part for _, message_parts in run for part in message_parts]
             start = time.monotonic()
-            try:
-                add = partial(
-                    self._memory.add, infer=extraction, metadata=extra,
-                    identity=self._policy.identity, wait=False,
-                )  # fmt: skip
-                await _accept(partial(add, parts, scope))
-            except Exception as error:
-                self._agent_memory.report("failed", "write", scope, start, len(parts), error)
-                raise
+            with self._reporting("write", "failed", scope, start, len(parts)):
+                await _accept(partial(self._agent_memory.add, parts, scope, False))
             self._agent_memory.report("written", "write", scope, start, len(parts))
-        await self._memory.aflush(0.0)  # an asynchronous model needs this loop
+        await (await self._memory.aget()).aflush(0.0)  # an asynchronous model needs this loop
         return len(owned)
 
     async def initialize(self) -> None:
         """Follow the turns of the agent that begins, and have the embedder loaded meanwhile."""
-        start_warming(self._memory)
+        self._memory.prepare()
         agent = _beginning_agent(self._agent_memory.warn) if self._fixed_scope is None else None
         if agent is not None:
             TurnFollower(self._memory).init_agent(agent)
@@ -351,12 +325,19 @@ class CommonplaceMemoryStore:
             raise error
         return scope
 
-    def _turn(self, scope: Scope) -> StrandsTurn | None:
-        """Find the turn around here, if it is of the same owner."""
-        call = active_call(self._memory)
-        turn_scope = None if call is None else call.turn.scope
-        is_same = turn_scope is not None and turn_scope.owner == scope.owner
-        return call.turn if call is not None and is_same else None
+    @contextmanager
+    def _reporting(
+        self, operation: str, late: EventName, scope: Scope, start: float, count: int = 0
+    ) -> Iterator[None]:
+        """Report what fails in the block, but for what the caller has to correct."""
+        try:
+            yield
+        except InvalidRecordError:
+            raise
+        except Exception as error:
+            name: EventName = late if isinstance(error, TimeoutError) else "failed"
+            self._agent_memory.report(name, operation, scope, start, count, error)
+            raise
 
     def _tool_turn(self, context: ToolContext) -> tuple[Scope, TurnRecords]:
         """Return the scope of a tool call, and what its model was shown in this turn."""

@@ -17,7 +17,7 @@ from strands.agent import AgentResult
 from strands.types.content import Message as StrandsMessage
 
 from commonplace import InvalidScopeError, Match, Memory, Message, Record, Scope
-from commonplace.agents import ShownRecords, to_messages
+from commonplace.agents import LazyMemory, ShownRecords, to_messages
 
 from .convert import answer_of, text_of, tool_results
 from .turn_owner import NO_OWNER
@@ -81,7 +81,7 @@ class StrandsTurn:
         spoken: what the model said last.
     """
 
-    memory: Memory
+    memory: LazyMemory
     scope: Scope | None
     plugin: object
     asker: dict[str, str | None] | None = None
@@ -222,7 +222,7 @@ def exit_turn(turn: StrandsTurn) -> None:
     _end_calls(lambda call: call.turn is turn)
 
 
-def active_call(memory: Memory, plugin: object = None) -> ActiveCall | None:
+def active_call(memory: LazyMemory, plugin: object = None) -> ActiveCall | None:
     """Find the innermost call of a turn with this memory, and this plugin if given."""
     for call in reversed(_active_calls.get()):
         if call.turn.memory is memory and plugin in (None, call.turn.plugin):
@@ -230,14 +230,22 @@ def active_call(memory: Memory, plugin: object = None) -> ActiveCall | None:
     return None
 
 
-def active_model_call(memory: Memory) -> ActiveCall | None:
+def active_model_call(memory: LazyMemory) -> ActiveCall | None:
     """Find the model call that is about to begin, of a turn with this memory."""
     call = active_call(memory)
     return call if call is not None and call.key == MODEL_CALL else None
 
 
-def active_turn(memory: Memory, plugin: object = None) -> StrandsTurn:
-    """Return the turn around here, found as `active_call` does.
+def own_turn(memory: LazyMemory, scope: Scope) -> StrandsTurn | None:
+    """Find the turn around here, found as `active_call` does, if it is of this owner."""
+    call = active_call(memory)
+    turn_scope = None if call is None else call.turn.scope
+    is_own = turn_scope is not None and turn_scope.owner == scope.owner
+    return call.turn if call is not None and is_own else None
+
+
+def active_turn(memory: LazyMemory, plugin: object = None) -> tuple[Scope, TurnRecords]:
+    """Return the owner of the turn around here, found as `active_call` does, and what it was shown.
 
     Raises:
         InvalidScopeError: there is no turn, or it has no owner.
@@ -245,14 +253,7 @@ def active_turn(memory: Memory, plugin: object = None) -> StrandsTurn:
     call = active_call(memory, plugin)
     if call is None or call.turn.scope is None:
         raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
-    return call.turn
-
-
-def scope_of_turn(turn: StrandsTurn) -> Scope:
-    """Return the scope of a turn that has an owner."""
-    if turn.scope is None:
-        raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)
-    return turn.scope
+    return call.turn.scope, call.turn.shown
 
 
 def calling_turn() -> StrandsTurn | None:

@@ -6,7 +6,7 @@ message carries its owner and an id of its own, in the metadata that models neve
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import InvalidScopeError, Memory, Scope
-from commonplace.agents import in_session, to_id, to_scope
+from commonplace import InvalidScopeError, Scope
+from commonplace.agents import LazyMemory, check_id_source, in_session, to_id, to_scope
 
 from .convert import custom_metadata
 
@@ -28,32 +28,61 @@ AGENTS_KEY = "commonplace.of_agents"
 Id = str | int | Enum
 """An id as a framework gives it; `to_scope` makes it text."""
 
-_process_keys: WeakKeyDictionary[Memory, str] = WeakKeyDictionary()
+IdSource = Id | Callable[[Mapping[str, Any]], Id | None]
+"""An id, or a function that reads it from an `invocation_state`."""
+
+_process_keys: WeakKeyDictionary[LazyMemory, str] = WeakKeyDictionary()
 
 
-def owner_scope(user_id: object, agent_id: object) -> Scope | None:
+def owner_scope(user_id: object, agent_id: object, session_id: object = None) -> Scope | None:
     """Return the scope of a user, or of an agent alone; None if both ids are missing.
 
     Raises:
         InvalidScopeError: an id that is given cannot be used.
     """
     if user_id is not None:
-        return to_scope(user_id, agent_id)
-    # An agent's id becomes text by the same rule; the user here is nobody.
-    return None if agent_id is None else replace(to_scope("-", agent_id), user_id=None)
+        owner = to_scope(user_id, agent_id)
+    elif agent_id is not None:
+        # An agent's id becomes text by the same rule; the user here is nobody.
+        owner = replace(to_scope("-", agent_id), user_id=None)
+    else:
+        return None
+    if session_id is None:
+        return owner
+    return replace(owner, session_id=to_id("session_id", session_id))
+
+
+def required_scope(user_id: object, agent_id: object, session_id: object = None) -> Scope:
+    """Return the scope of what belongs to one owner, whoever calls.
+
+    Raises:
+        InvalidScopeError: both ids are missing, or one that is given cannot be used.
+    """
+    scope = owner_scope(user_id, agent_id, session_id)
+    if scope is None:
+        raise InvalidScopeError(
+            field="user_id", value=None, reason="is missing: give user_id= or agent_id="
+        )
+    return scope
+
+
+def check_id_sources(user_id: object, agent_id: object) -> None:
+    """Refuse an id that cannot be used, and a function that cannot be called with a state."""
+    ids = (("user_id", user_id), ("agent_id", agent_id))
+    owner_scope(*(None if check_id_source(name, source) else source for name, source in ids))
 
 
 def resolve_scope(
     state: Mapping[str, Any],
     *,
-    user_id: Id | None,
-    agent_id: Id | None,
-    session_id: str | None,
+    user_id: IdSource | None = None,
+    agent_id: IdSource | None = None,
+    session_id: str | None = None,
 ) -> Scope | None:
     """Return the scope of an invocation; None if nobody owns it.
 
-    Ids in the invocation's state win, also a `user_id` of `None`: that turn has no owner. What is
-    no text becomes text, or is refused, by the rule of `to_scope`.
+    Ids in the invocation's state win, even a `user_id` of `None`: that turn has no owner. Ids
+    become text, or are refused, by the rule of `to_scope`.
 
     Args:
         state: the `invocation_state`; only `user_id`, `agent_id` and `session_id` are read.
@@ -65,6 +94,10 @@ def resolve_scope(
         InvalidScopeError: an id that is given cannot be used.
     """
     given = _unnest(state)
+    if callable(user_id) and "user_id" not in given:
+        user_id = user_id(given)
+    if callable(agent_id) and "agent_id" not in given:
+        agent_id = agent_id(given)
     user_id = given.get("user_id", user_id)
     is_nobody = user_id is None and ("user_id" in given or "agent_id" not in given)
     owner = None if is_nobody else owner_scope(user_id, given.get("agent_id", agent_id))
@@ -96,7 +129,7 @@ class OwnerTag:
 
 
 def tag_message(
-    message: StrandsMessage, memory: Memory, scope: Scope | None, message_id: str
+    message: StrandsMessage, memory: LazyMemory, scope: Scope | None, message_id: str
 ) -> None:
     """Tag a message for one memory, in place of any tag that its caller made up.
 
@@ -132,7 +165,7 @@ def is_agents(message: StrandsMessage) -> bool:
     return AGENTS_KEY in custom_metadata(message)
 
 
-def read_tag(message: StrandsMessage, memory: Memory) -> OwnerTag | None:
+def read_tag(message: StrandsMessage, memory: LazyMemory) -> OwnerTag | None:
     """Read a message's tag for one memory; None without a valid one."""
     tags = custom_metadata(message).get(TAG_KEY)
     tag = tags.get(_process_key(memory)) if isinstance(tags, Mapping) else None
@@ -145,6 +178,6 @@ def read_tag(message: StrandsMessage, memory: Memory) -> OwnerTag | None:
         return None
 
 
-def _process_key(memory: Memory) -> str:
+def _process_key(memory: LazyMemory) -> str:
     # Random, so that no caller can guess it, and tags of a restored session are ignored.
     return _process_keys.setdefault(memory, uuid.uuid4().hex[:16])

@@ -163,7 +163,7 @@ def file_sessions(folder, stack):
 
 
 def our_sessions(folder, stack):
-    kept = CommonplaceSessionRepository(memory_in(folder, stack), ALICE)
+    kept = CommonplaceSessionRepository(memory_in(folder, stack), user_id="alice")
     kept.create_session(Session("other", SessionType.AGENT))
     return Repository(kept, lambda: RepositorySessionManager("chat", session_repository=kept))
 

@@ -9,7 +9,7 @@ from strands.storage import InMemoryStorage, LocalFileStorage, Storage
 from commonplace_strands import CommonplaceStorage
 
 from . import Awaited, Case, Section, public
-from .strands_cases import ALICE, Scripted, memory_in
+from .strands_cases import Scripted, memory_in
 
 DATA = b"\x00 Miso is a cat. \xff"
 
@@ -23,7 +23,7 @@ def in_files(folder, stack):
 
 
 def ours(folder, stack):
-    return Awaited(CommonplaceStorage(memory_in(folder, stack), ALICE), "")
+    return Awaited(CommonplaceStorage(memory_in(folder, stack), user_id="alice"), "")
 
 
 def written(s, *keys, data=DATA):

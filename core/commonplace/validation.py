@@ -325,7 +325,8 @@ _ELSEWHERE = {
 }  # fmt: skip
 _OF_POLICY = (
     "mode", "top_k", "threshold", "kinds", "where", "await_write", "recall_timeout", "inject",
-    "instructions", "header", "intro", "tool_instructions", "scope_search_by_agent",
+    "instructions", "header", "intro", "tool_instructions", "scope_search_by_agent", "metadata",
+    "tools",
 )  # fmt: skip
 _BY_TYPE = {"Memory": ("client", "core"), "Policy": ("policy",), "Scope": ("scope",)}
 

@@ -1,26 +1,30 @@
 """Users of Strands' parts who are after others': agents, tools, a store, sessions, a storage."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 from strands import Agent
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
-from commonplace import Memory, Scope
+from commonplace import Memory, Policy, Scope
+from commonplace.agents.policy import TOOL_NAMES
 from commonplace_strands import (
     CommonplaceMemoryStore,
     CommonplaceSessionRepository,
     CommonplaceStorage,
+    ExtraTool,
     MemoryPlugin,
     memory_tools,
 )
 from commonplace_strands.mem0_memory import TOOL_SPEC, Mem0MemoryTool
 from commonplace_strands.testing import ScriptedModel
-from commonplace_strands.tools import ALL_TOOLS
 
 from ..isolation.asking import Asker, Case, ask, check, scope_of, word_of
 from ..isolation.poison import TEXTS, check_note, fill, owner_of
+
+ALL = Policy(tools=TOOL_NAMES)
+EXTRA = get_args(ExtraTool)
 
 
 def id_of_other(memory: Memory, asker: Asker) -> str:
@@ -33,7 +37,7 @@ def tool_cases(memory: Memory) -> dict[str, Case]:
     """Make a case of each tool, called by an agent's program for a user."""
     agent = Agent(
         model=ScriptedModel(),
-        tools=memory_tools(memory, tools=ALL_TOOLS, consent=False),
+        tools=memory_tools(memory, policy=ALL, extra_tools=EXTRA, consent=False),
         callback_handler=None,
     )
     cursors = [None]
@@ -58,11 +62,11 @@ def tool_cases(memory: Memory) -> dict[str, Case]:
 
         return call
 
-    return {name: case(name) for name in ALL_TOOLS}
+    return {name: case(name) for name in (*ALL.tools, *EXTRA)}
 
 
 def test_no_agent_or_tool_shows_what_is_of_another_user(memory: Memory) -> None:
-    plugin = MemoryPlugin(memory, tools=ALL_TOOLS)
+    plugin = MemoryPlugin(memory, policy=ALL, extra_tools=EXTRA)
     for number, user in enumerate(("a%", "a_b", "Bob", "bob")):
         memory.add(f"{word_of(user)} drinks tea, first {number}", scope_of(user))
 
@@ -87,7 +91,7 @@ def test_no_agent_or_tool_shows_what_is_of_another_user(memory: Memory) -> None:
 
 def test_no_store_session_or_storage_hands_out_what_is_of_another_user(memory: Memory) -> None:
     def store(asker: Asker) -> CommonplaceMemoryStore:
-        return CommonplaceMemoryStore(memory, scope=scope_of(asker.user))
+        return CommonplaceMemoryStore(memory, user_id=asker.user)
 
     async def store_add(asker: Asker) -> Any:
         return await store(asker).add(asker.text, {"of": asker.word})
@@ -101,7 +105,7 @@ def test_no_store_session_or_storage_hands_out_what_is_of_another_user(memory: M
         return await store(asker).search(asker.query)
 
     def storage(asker: Asker) -> CommonplaceStorage:
-        return CommonplaceStorage(memory, scope_of(asker.user))
+        return CommonplaceStorage(memory, user_id=asker.user)
 
     def key(asker: Asker) -> str:
         session = asker.random.choice(("s", "s1", f"of {word_of(asker.user)}"))
@@ -124,7 +128,7 @@ def test_no_store_session_or_storage_hands_out_what_is_of_another_user(memory: M
 
     def sessions(asker: Asker) -> tuple[CommonplaceSessionRepository, str]:
         name = asker.random.choice(("s", "s1", asker.other))
-        repository = CommonplaceSessionRepository(memory, scope_of(asker.user))
+        repository = CommonplaceSessionRepository(memory, user_id=asker.user)
         if repository.read_session(name) is None:
             repository.create_session(Session(session_id=name, session_type=SessionType.AGENT))
             state = SessionAgent(

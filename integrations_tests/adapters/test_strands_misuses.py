@@ -12,14 +12,12 @@ from strands.types.exceptions import SessionException, StorageError
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
 from commonplace import (
-    InvalidFilterError,
     InvalidRecordError,
     InvalidScopeError,
     Memory,
     MemoryClosedError,
     Message,
     Policy,
-    Scope,
     WrongTypeError,
 )
 from commonplace.ports import Address, Selection
@@ -40,12 +38,12 @@ __all__ = ["shared"]
 
 MAKERS: dict[str, Callable[..., Any]] = {
     "plugin": MemoryPlugin, "tools": memory_tools, "store": CommonplaceMemoryStore,
-    "sessions": lambda *args: CommonplaceSessionRepository(*(args or (None,)), ALICE),
-    "storage": lambda *args: CommonplaceStorage(*(args or (None,)), ALICE),
+    "sessions": lambda given: CommonplaceSessionRepository(given, user_id="bob"),
+    "storage": lambda given: CommonplaceStorage(given, user_id="bob"),
     "mem0 tool": lambda given: Mem0MemoryTool("bob", memory=given),
 }  # fmt: skip
 NO_MEMORIES: dict[str, tuple[Any, str]] = {
-    "path": ("./memory", r"memory=str must be an open commonplace Memory.*Memory\.open"),
+    "number": (3, r"memory=3 must be an open commonplace Memory.*Memory\.open.*path of a folder"),
     "class": (Memory, "memory=the class Memory"),
     "dict": ({"path": "x"}, "memory=dict"),
     "scope": (ALICE, "memory=.*Scope"),
@@ -70,12 +68,12 @@ def tools(**given: Any) -> Callable[[Memory], Any]:
 
 def store(**given: Any) -> Callable[[Memory], Any]:
     """Make a memory store of a memory and these arguments."""
-    return lambda memory: CommonplaceMemoryStore(memory, **{"scope": ALICE, **given})
+    return lambda memory: CommonplaceMemoryStore(memory, **{"user_id": "alice", **given})
 
 
 def on_store(call: Callable[[CommonplaceMemoryStore], Any]) -> Callable[[Memory], Any]:
     """Call a memory store of one user."""
-    return lambda memory: call(CommonplaceMemoryStore(memory, scope=ALICE))
+    return lambda memory: call(CommonplaceMemoryStore(memory, user_id="alice"))
 
 
 def on_messages(content: Any, role: str = "user") -> Callable[[Memory], Any]:
@@ -85,14 +83,14 @@ def on_messages(content: Any, role: str = "user") -> Callable[[Memory], Any]:
 
 def on_sessions(call: Callable[[CommonplaceSessionRepository], Any]) -> Callable[[Memory], Any]:
     """Call a session repository of one user."""
-    return lambda memory: call(CommonplaceSessionRepository(memory, ALICE))
+    return lambda memory: call(CommonplaceSessionRepository(memory, user_id="alice"))
 
 
 def in_session(call: Callable[[CommonplaceSessionRepository], Any]) -> Callable[[Memory], Any]:
     """Call a session repository that has a session with an agent; what was there stays."""
 
     def run(memory: Memory) -> None:
-        sessions = CommonplaceSessionRepository(memory, ALICE)
+        sessions = CommonplaceSessionRepository(memory, user_id="alice")
         sessions.create_session(Session("s", SessionType.AGENT))
         sessions.create_agent("s", state_of({}))
         before = _rows(memory)
@@ -133,7 +131,7 @@ class Crew(MultiAgentBase):
 
 def on_storage(call: Callable[[CommonplaceStorage], Any]) -> Callable[[Memory], Any]:
     """Call a storage of one user."""
-    return lambda memory: call(CommonplaceStorage(memory, ALICE))
+    return lambda memory: call(CommonplaceStorage(memory, user_id="alice"))
 
 
 HI: Any = {"role": "user", "content": [{"text": "hi"}]}
@@ -154,59 +152,56 @@ ROWS: dict[str, Row] = {
     **{f"{kind} {name}": no_memory(make, name) for kind, make in MAKERS.items() for name in NO_MEMORIES},
     **{f"{kind} closed": (lambda m, make=make: make(closed(m)), MemoryClosedError, "Open it again") for kind, make in MAKERS.items()},
     # -- the plugin and the tools
-    "plugin of nothing": (lambda _: MemoryPlugin(), TypeError, "'memory'.*Its parameters are memory"),
-    "plugin positional": (lambda m: MemoryPlugin(m, "bob"), TypeError, "Its parameters are memory, policy, user_id"),
+    "plugin positional": (lambda m: MemoryPlugin(m, "bob"), TypeError, "Its parameters are memory, user_id, agent_id"),
     "plugin mode=": (plugin(mode="both"), TypeError, r"Give policy=Policy\(mode="),
     "plugin client=": (lambda m: MemoryPlugin(client=m), TypeError, "Did you mean 'memory'"),
     "plugin policy": (plugin(policy="both"), InvalidRecordError, r"policy='both' must be a Policy.*Policy\(mode="),
+    "plugin policy persist": (plugin(policy=Policy(inject="persist")), InvalidRecordError, "inject='persist' cannot be done"),
+    "plugin tools=": (plugin(tools=["search_memory"]), TypeError, r"Give policy=Policy\(tools="),
     "plugin policy dict": (plugin(policy={}), InvalidRecordError, "policy={} must be a Policy"),
     "plugin policy class": (plugin(policy=Policy), InvalidRecordError, "policy=.*must be a Policy"),
     "plugin user": (plugin(user_id="a\n"), InvalidScopeError, "user_id='a"),
     "plugin user empty": (plugin(user_id=""), InvalidScopeError, "user_id=''"),
     "plugin user list": (plugin(user_id=["a"]), InvalidScopeError, "user_id="),
-    "plugin user function": (plugin(user_id=acoroutine), InvalidScopeError, "user_id=.*string"),
+    "plugin user function": (plugin(user_id=acoroutine), InvalidRecordError, "user_id=.*plain function"),
     "plugin agent": (plugin(agent_id=1.5), InvalidScopeError, "agent_id=1.5"),
-    "plugin tools": (plugin(tools="search_memory"), InvalidRecordError, "tools='search_memory' must be a list"),
-    "plugin tools int": (plugin(tools=3), InvalidRecordError, "tools=3 must be a list"),
-    "plugin tools dict": (plugin(tools={"search_memory": 1}), InvalidRecordError, "must be a list"),
-    "plugin tools unknown": (plugin(tools=["search"]), InvalidRecordError, "tools='search'.*search_memory"),
+    "plugin tools": (plugin(extra_tools="get_memory"), InvalidRecordError, "tools='get_memory' must be a list"),
+    "plugin tools int": (plugin(extra_tools=3), InvalidRecordError, "tools=3 must be a list"),
+    "plugin tools dict": (plugin(extra_tools={"get_memory": 1}), InvalidRecordError, "must be a list"),
+    "plugin tools unknown": (plugin(extra_tools=["search"]), InvalidRecordError, "tools='search'.*get_memory"),
     "plugin prefix": (plugin(tool_prefix=None), InvalidRecordError, "tool_prefix=None.*'work_'"),
     "plugin prefix space": (plugin(tool_prefix="a b"), InvalidRecordError, "letters, digits"),
     "plugin consent": (plugin(consent="no"), InvalidRecordError, "consent='no' must be True or False"),
     "plugin event": (plugin(on_event="print"), InvalidRecordError, "on_event='print'"),
     "plugin event async": (plugin(on_event=acoroutine), InvalidRecordError, "on_event=.*async def"),
-    "tools of nothing": (lambda _: memory_tools(), TypeError, "Its parameters are memory, scope"),
-    "tools user_id=": (tools(user_id="bob"), TypeError, r"Give scope=Scope\(user_id="),
-    "tools scope": (tools(scope="bob"), InvalidRecordError, r"scope='bob' must be a Scope.*Scope\(user_id"),
-    "tools scope class": (tools(scope=Scope), InvalidRecordError, "must be a Scope"),
+    "tools positional": (lambda m: memory_tools(m, "bob"), TypeError, "Its parameters are memory, user_id"),
+    "tools user": (tools(user_id="a\n"), InvalidScopeError, "user_id='a"),
+    "tools scope": (tools(user_id=ALICE), InvalidScopeError, "user_id=Scope"),
     "tools policy": (tools(policy="both"), InvalidRecordError, "policy='both'"),
-    "tools names": (tools(tools="list_memories"), InvalidRecordError, "tools='list_memories'"),
+    "tools names": (tools(extra_tools="list_memories"), InvalidRecordError, "tools='list_memories'"),
     "tools prefix": (tools(tool_prefix=3), InvalidRecordError, "tool_prefix=3"),
     "tools consent": (tools(consent=None), InvalidRecordError, "consent=None"),
     # -- the memory store
-    "store positional": (lambda m: CommonplaceMemoryStore(m, ALICE), TypeError, "Its parameters are memory, scope"),
-    "store user_id=": (store(user_id="bob"), TypeError, r"Give scope=Scope\(user_id="),
-    "store top_k=": (store(top_k=3), TypeError, "Did you mean 'max_search_results'"),
-    "store scope": (store(scope="bob"), InvalidRecordError, "scope='bob' must be a Scope"),
-    "store scope dict": (store(scope={"user_id": "bob"}), InvalidRecordError, "must be a Scope"),
+    "store positional": (lambda m: CommonplaceMemoryStore(m, ALICE), TypeError, "Its parameters are memory, user_id"),
+    "store top_k=": (store(top_k=3), TypeError, r"Give policy=Policy\(top_k="),
+    "store scope": (store(user_id=ALICE), InvalidScopeError, "user_id=Scope"),
+    "store session": (store(session_id="*"), InvalidScopeError, r"session_id='\*'"),
     "store name": (store(name=None), InvalidRecordError, "name=None"),
     "store name empty": (store(name=""), InvalidRecordError, "name=''"),
-    "store name of tools": (store(name="a b", tools=["search_memory"]), InvalidRecordError, "name='a b_'"),
+    "store name of tools": (store(name="a b", extra_tools=["get_memory"]), InvalidRecordError, "name='a b_'"),
     "store description": (store(description=3), InvalidRecordError, "description=3"),
-    "store kinds": (store(kinds="fact"), InvalidRecordError, "kinds='fact' must be a list"),
-    "store kind": (store(kinds=["facts"]), InvalidRecordError, "kind='facts'.*preference"),
-    "store where": (store(where={"a": {"$ne": 1}}), InvalidFilterError, r"\$ne"),
-    "store metadata": (store(metadata={"a": {1}}), InvalidRecordError, r"metadata\['a'\]"),
-    "store threshold": (store(threshold=2), InvalidRecordError, "threshold=2"),
-    "store threshold NaN": (store(threshold=NAN), InvalidRecordError, "threshold=nan"),
+    "store policy": (store(policy={"kinds": ["fact"]}), InvalidRecordError, "must be a Policy"),
+    "store results twice": (store(policy=Policy(), max_search_results=3), InvalidRecordError, r"max_search_results=3 must not be given beside policy.*Policy\(top_k="),
+    "store threshold": (lambda m: store(policy=Policy(threshold=NAN))(m), InvalidRecordError, "threshold=nan"),
+    "store where=": (store(where={"a": 1}), TypeError, r"Give policy=Policy\(where="),
     "store results": (store(max_search_results="5"), InvalidRecordError, "'5' must be an integer"),
     "store writable": (store(writable="no"), InvalidRecordError, "writable='no'"),
     "store extraction": (store(extraction="always"), InvalidRecordError, "extraction='always' must be a dict"),
     "store extraction key": (store(extraction={"model": 1}), InvalidRecordError, "extraction='model'.*extractor"),
     "store trigger": (store(extraction={"trigger": "always"}), WrongTypeError, "trigger=str.*instance"),
     "store extractor": (store(extraction={"extractor": 3}), WrongTypeError, "extractor=3"),
-    "store tools": (store(tools="search_memory"), InvalidRecordError, "tools='search_memory'"),
-    "store tools None": (store(tools=None), InvalidRecordError, "tools=None must be a list"),
+    "store tools": (store(extra_tools="get_memory"), InvalidRecordError, "tools='get_memory'"),
+    "store tools None": (store(extra_tools=None), InvalidRecordError, "tools=None must be a list"),
     "search int": (on_store(lambda s: s.search(3)), InvalidRecordError, "query=3 must be a text"),
     "search None": (on_store(lambda s: s.search(None)), InvalidRecordError, "query=None"),
     "search list": (on_store(lambda s: s.search(["tea"])), InvalidRecordError, "query="),
@@ -233,12 +228,10 @@ ROWS: dict[str, Row] = {
     "one message": (on_store(lambda s: s.add_messages({"role": "user"})), InvalidRecordError, "must be a list"),
     "our message": (on_store(lambda s: s.add_messages([Message(text="hi")])), InvalidRecordError, MESSAGE),
     # -- sessions
-    "sessions text": (lambda m: CommonplaceSessionRepository(m, "alice"), InvalidRecordError, r"scope='alice' must be a Scope.*Scope\(user_id"),
-    "sessions None": (lambda m: CommonplaceSessionRepository(m, None), InvalidRecordError, "scope=None"),
-    "sessions no scope": (lambda m: CommonplaceSessionRepository(m), TypeError, r"scope=Scope\(user_id="),
-    "sessions user_id": (lambda m: CommonplaceSessionRepository(m, user_id="a"), TypeError, r"scope=Scope\(user_id="),
-    "sessions swapped": (lambda m: CommonplaceSessionRepository(ALICE, m), WrongTypeError, "memory=.*Scope"),
-    "sessions of one": (lambda m: CommonplaceSessionRepository(m, Scope(user_id="a", session_id="s")), InvalidScopeError, "named by each call"),
+    "sessions positional": (lambda m: CommonplaceSessionRepository(m, "alice"), TypeError, "Its parameters are memory, user_id"),
+    "sessions of nobody": (CommonplaceSessionRepository, InvalidScopeError, "user_id=None is missing: give user_id= or agent_id="),
+    "sessions scope": (lambda m: CommonplaceSessionRepository(m, user_id=ALICE), InvalidScopeError, "user_id=Scope"),
+    "sessions of one": (lambda m: CommonplaceSessionRepository(m, user_id="a", session_id="s"), TypeError, "Its parameters are memory, user_id, agent_id"),
     "create a text": (on_sessions(lambda s: s.create_session("s")), WrongTypeError, "session=str must be a Session"),
     "create a dict": (on_sessions(lambda s: s.create_session({})), WrongTypeError, "session=dict.*RepositorySessionManager"),
     "create unnamed": (on_sessions(lambda s: s.create_session(Session(session_id="", session_type="AGENT"))), InvalidScopeError, "session_id=''"),
@@ -273,8 +266,9 @@ ROWS: dict[str, Row] = {
     "messages limit": (on_sessions(lambda s: s.list_messages("s", "a", limit="3")), InvalidRecordError, "limit='3'"),
     "messages offset": (on_sessions(lambda s: s.list_messages("s", "a", offset=-1)), InvalidRecordError, "offset=-1"),
     # -- storage
-    "storage text": (lambda m: CommonplaceStorage(m, "alice"), InvalidRecordError, "scope='alice' must be a Scope"),
-    "storage no scope": (lambda m: CommonplaceStorage(m), TypeError, r"scope=Scope\(user_id="),
+    "storage positional": (lambda m: CommonplaceStorage(m, "alice"), TypeError, "Its parameters are memory, user_id"),
+    "storage of nobody": (CommonplaceStorage, InvalidScopeError, "user_id=None is missing"),
+    "storage session": (lambda m: CommonplaceStorage(m, user_id="a", session_id=""), InvalidScopeError, "session_id=''"),
     "write a text": (on_storage(lambda s: s.write("k", "text")), StorageError, "must be bytes, not str"),
     "write a number": (on_storage(lambda s: s.write("k", 5)), StorageError, "must be bytes, not int"),
     "write None": (on_storage(lambda s: s.write("k", None)), StorageError, "not NoneType"),

@@ -176,7 +176,7 @@ def _fill(memory: Memory) -> None:
     memory.add(["Bob bakes bread", "Bob boxes"], BOB)
     CommonplaceStore(memory).put(STORED, "old", {"text": "Alice swims"})
     _put_checkpoint(memory, "1")
-    repository = CommonplaceSessionRepository(memory, ALICE)
+    repository = CommonplaceSessionRepository(memory, user_id="alice")
     times = {"created_at": THEN.isoformat(), "updated_at": THEN.isoformat()}
     repository.create_session(Session(session_id=SESSION, session_type=SessionType.AGENT, **times))
     agent = SessionAgent(agent_id=AGENT, state={}, conversation_manager_state={}, **times)
@@ -217,7 +217,7 @@ def _append(memory: Memory, number: int) -> None:
     message: Any = {"role": "user", "content": [{"text": f"message {number}"}]}
     times = {"created_at": THEN.isoformat(), "updated_at": THEN.isoformat()}
     one = SessionMessage(message=message, message_id=number, **times)
-    CommonplaceSessionRepository(memory, ALICE).create_message(SESSION, AGENT, one)
+    CommonplaceSessionRepository(memory, user_id="alice").create_message(SESSION, AGENT, one)
 
 
 def _id_of(memory: Memory, text: str) -> str:

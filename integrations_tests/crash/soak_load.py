@@ -262,7 +262,9 @@ class StrandsCalls(CoreCalls):
 
         manager = RepositorySessionManager(
             session_id=f"session {user.canary}",
-            session_repository=CommonplaceSessionRepository(self._memory, user.scope),
+            session_repository=CommonplaceSessionRepository(
+                self._memory, user_id=user.scope.user_id
+            ),
         )
         made = self._agents[user.canary] = Agent(
             model=ScriptedModel(), agent_id="helper", plugins=[self._plugin],
@@ -280,7 +282,7 @@ class StrandsCalls(CoreCalls):
     def _store(self, user: User) -> Any:
         from commonplace_strands import CommonplaceMemoryStore
 
-        return CommonplaceMemoryStore(self._memory, scope=user.scope)
+        return CommonplaceMemoryStore(self._memory, user_id=user.scope.user_id)
 
     async def forget(self, user: User) -> None:
         self._agents.pop(user.canary, None)
@@ -291,7 +293,7 @@ class StrandsCalls(CoreCalls):
 
         if user.canary not in self._agents:
             return ""
-        sessions = CommonplaceSessionRepository(self._memory, user.scope)
+        sessions = CommonplaceSessionRepository(self._memory, user_id=user.scope.user_id)
         found = sessions.list_messages(f"session {user.canary}", "helper")
         return json.dumps([one.message for one in found])
 

@@ -383,8 +383,8 @@ FAULTS = (
         name="strands-changes-what-was-not-shown",
         what="A tool changes a memory that the model was not shown in this turn",
         file=f"{_STRANDS}/tools.py",
-        old="if _is_direct(context) and (record := await",
-        new="if (record := await",
+        old="        if _is_direct(context):\n            record = await",
+        new="        if context is not None:\n            record = await",
         tests=(f"{_TESTS}/strands/test_strands_tools.py", "-k", "was_not_shown"),
     ),
     Fault(

@@ -147,7 +147,7 @@ class AgentMemory:
         """
         if messages := self._without_forgotten(messages, scope):
             write = self._new_write(messages, scope)
-            add = partial(self._add, list(messages), scope, self._wait(write.seconds))
+            add = partial(self.add, list(messages), scope, self._wait(write.seconds))
             done = start_call("write", partial(write.run, add))
             try:
                 done.result(write.seconds + _ACCEPT_SECONDS)
@@ -182,7 +182,7 @@ class AgentMemory:
         """
         if messages:
             write = self._new_write(messages, scope)
-            add = partial(self._add, list(messages), scope, False)
+            add = partial(self.add, list(messages), scope, False)
             done = start_call("write", partial(write.run, add))
             self.lazy.accepting.add(done)
             done.add_done_callback(self.lazy.accepting.discard)
@@ -202,6 +202,20 @@ class AgentMemory:
         running |= {asyncio.wrap_future(one) for one in list(self.lazy.accepting)}
         if running:
             await asyncio.wait(running, timeout=timeout)
+
+    def add(self, messages: Sequence[Message], scope: Scope, wait: float | bool) -> WriteResult:
+        """Remember messages as the policy says, with the standing instructions in them.
+
+        Raises and returns as `Memory.add`, and reports no event.
+        """
+        memory, policy = self.lazy.get(), self.policy
+        facts = self._instructions(messages)
+        if facts:
+            memory.add(facts, scope.owner, infer=False, identity=policy.identity, wait=False)
+        return memory.add(
+            messages, scope, infer=self._extraction(), metadata=policy.metadata,
+            identity=policy.identity, wait=wait,
+        )  # fmt: skip
 
     # -- what a model asks for: raises ---------------------------------------------------------
 
@@ -278,23 +292,13 @@ class AgentMemory:
         asked = sum(one.role == "user" for one in messages)
         return messages if len(kept) == asked else kept
 
-    def _add(self, messages: Sequence[Message], scope: Scope, wait: float | bool) -> WriteResult:
-        memory, policy = self.lazy.get(), self.policy
-        facts = self._instructions(messages)
-        if facts:
-            memory.add(facts, scope.owner, infer=False, identity=policy.identity, wait=False)
-        return memory.add(
-            messages, scope, infer=self._extraction(), metadata=policy.metadata,
-            identity=policy.identity, wait=wait,
-        )  # fmt: skip
-
     async def _aadd(
         self, messages: Sequence[Message], scope: Scope, wait: float | bool
     ) -> WriteResult:
         memory = self.lazy.opened
         if memory is None:
             # A thread accepts it as soon as the memory is open, also if this loop ends before.
-            opening = start_call("write", partial(self._add, messages, scope, wait))
+            opening = start_call("write", partial(self.add, messages, scope, wait))
             result = await asyncio.shield(asyncio.wrap_future(opening))
             await (await self.lazy.aget()).aflush(0.0)  # an asynchronous model needs this loop
             return result

@@ -165,14 +165,25 @@ class Policy:
         return self.has_tools and not CHANGE_INSTRUCTIONS.keys().isdisjoint(self.tools)
 
 
-def check_policy(policy: object) -> None:
-    """Refuse what is not a policy."""
+def check_policy(policy: object, *, keeps_notes: bool = True) -> None:
+    """Refuse what is not a policy.
+
+    Args:
+        keeps_notes: False for an adapter whose framework has no place for notes that stay.
+    """
     if type(policy) is not Policy:
         raise InvalidRecordError(
             field="policy",
             value=policy,
             reason="must be a Policy",
             hint="Give Policy(mode='both').",
+        )
+    if not keeps_notes and policy.inject == "persist":
+        raise InvalidRecordError(
+            field="inject",
+            value=policy.inject,
+            reason="cannot be done here, as a note is shown to one call of the model",
+            hint="Leave `inject` as it is.",
         )
 
 

@@ -154,13 +154,13 @@ class TestTools:
 
         assert told("alice") == ["Ask the clerk.", "The vet is Dr. Ho."]
 
-    @pytest.mark.parametrize("scope", [None, ALICE])
+    @pytest.mark.parametrize("user", [None, "alice"])
     @pytest.mark.parametrize("has_plugin", [True, False])
     def test_a_manager_extracts_nothing_that_an_inner_agent_is_asked(
-        self, memory, plugin, make, use, told, scope, has_plugin
+        self, memory, plugin, make, use, told, user, has_plugin
     ):
         config = ExtractionConfig(trigger=InvocationTrigger())
-        store = CommonplaceMemoryStore(memory, scope=scope, extraction=config)
+        store = CommonplaceMemoryStore(memory, user_id=user, extraction=config)
         manager = MemoryManager([store], injection=False)
         plugins = [plugin] if has_plugin else []
         clerk = make(*plugins, memory_manager=manager, name="clerk")

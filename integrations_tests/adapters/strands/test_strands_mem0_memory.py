@@ -1,11 +1,12 @@
 import hashlib
 import json
-import os
 import threading
+from functools import cache
 
 import pytest
 
 from commonplace import Fact, InvalidRecordError, Memory, Relation, Scope
+from commonplace.agents import acquire_memory
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import mem0_memory as module
 from commonplace_strands.mem0_memory import TOOL_SPEC, Mem0MemoryTool, mem0_memory
@@ -26,7 +27,8 @@ def tool(memory):
 @pytest.fixture
 def opened(memory, monkeypatch):
     """The memory that the environment would open."""
-    monkeypatch.setattr(module, "_opened", {os.getpid(): memory})
+    lazy = acquire_memory(module.mem0_memory, memory)
+    monkeypatch.setattr(module, "_find_memory", lambda: lazy)
     for name in ("MEM0_USER_ID", "MEM0_AGENT_ID"):
         monkeypatch.delenv(name, raising=False)
     return memory
@@ -302,14 +304,16 @@ class TestIdentity:
 
 
 def test_the_environment_s_memory_is_opened_once_for_all_threads(tmp_path, monkeypatch, caplog):
-    opened = []
+    opened, open_memory = [], Memory.open
 
-    def from_env():
-        opened.append(Memory.open(str(tmp_path / "own"), embedder=HashEmbedder()))
+    def open_once(*given, **options):
+        opened.append(open_memory(*given, **options))
         return opened[-1]
 
-    monkeypatch.setattr(module, "_opened", {})
-    monkeypatch.setattr(Memory, "from_env", from_env)
+    monkeypatch.setattr(module, "_find_memory", cache(module._find_memory.__wrapped__))
+    monkeypatch.setattr(Memory, "open", open_once)
+    monkeypatch.setattr("commonplace.models.sentence_encoder.SentenceEncoder", HashEmbedder)
+    monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path / "own"))
     monkeypatch.setenv("MEM0_USER_ID", "alice")
     monkeypatch.setenv("MEM0_LLM_MODEL", "some-model")
     results = []
@@ -323,5 +327,14 @@ def test_the_environment_s_memory_is_opened_once_for_all_threads(tmp_path, monke
 
     assert [told(one) for one in results] == [[]] * 8
     assert len(opened) == 1
+    assert (tmp_path / "own").exists()
     assert [one.message.split(" chose")[0] for one in caplog.records] == ["MEM0_LLM_MODEL"]
-    opened[0].close()
+    module._find_memory().close()
+
+
+def test_a_path_is_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr("commonplace.models.sentence_encoder.SentenceEncoder", HashEmbedder)
+    for tool in [Mem0MemoryTool("alice", memory=tmp_path).mem0_memory for _ in range(2)]:
+        tool(use("store", content="Miso is a cat."))
+
+    assert [item["memory"] for item in told(tool(use("list")))] == ["Miso is a cat."]

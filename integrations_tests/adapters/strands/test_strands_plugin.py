@@ -11,19 +11,36 @@ import pytest
 from pydantic import BaseModel
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeInvocationEvent
+from strands.memory import MemoryManager
 from strands.multiagent import GraphBuilder
 from strands.session import FileSessionManager
 from strands.tools.executors import SequentialToolExecutor
 from strands.types.agent import ConcurrentInvocationMode
 
-from commonplace import InvalidRecordError, InvalidScopeError, Message, Policy, Scope
+from commonplace import (
+    InvalidRecordError,
+    InvalidScopeError,
+    Memory,
+    Message,
+    Policy,
+    SchemaMismatchError,
+    Scope,
+    StoreUnavailableError,
+)
 from commonplace.agents import await_within
 from commonplace.agents.note import FOOTER
-from commonplace.testing.contracts.adapter import AdapterContract, PolicyContract
-from commonplace_strands import MemoryPlugin
+from commonplace.testing.contracts.adapter import (
+    AdapterContract,
+    PolicyContract,
+    PolicyFieldsContract,
+)
+from commonplace.testing.fakes import HashEmbedder
+from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
 
+ALICE = Scope(user_id="alice")
 STATIC = Policy(mode="static_control")
 AGENT = Policy(mode="agent_control")
+FORGETS = Policy(tools=("forget_memory",))
 
 
 def of(user, **more):
@@ -47,16 +64,17 @@ def yes(result):
     return [{"interruptResponse": {"interruptId": one, "response": "yes"}} for one in asked]
 
 
-class TestStrands(AdapterContract, PolicyContract):
+class TestStrands(AdapterContract, PolicyContract, PolicyFieldsContract):
     @pytest.fixture
     def turn_with(self, memory, make):
-        def turn(policy):
-            shared = MemoryPlugin(memory, policy=policy)
+        def turn(policy, *, agent_id=None, conversation=None):
+            shared = MemoryPlugin(memory, policy=policy, agent_id=agent_id)
+            lasting = conversation and make(shared)
 
             async def run(user, text):
-                agent = make(shared)
+                agent = lasting or make(shared)
                 await agent.invoke_async(text, **of(user))
-                return agent.model.shown()
+                return f"{agent.model.prompts[-1]}\n{agent.model.shown()}"
 
             return run
 
@@ -201,7 +219,7 @@ class TestOneTurn:
         assert told("alice") == ["[redacted]", "All right."]
 
     def test_a_program_s_own_tool_call_is_no_conversation(self, memory, make, told):
-        agent = make(MemoryPlugin(memory, tools=("list_memories",)))
+        agent = make(MemoryPlugin(memory, extra_tools=("list_memories",)))
         agent.tool.list_memories(user_id="alice")
         agent("Hello there.", **of("alice"))
 
@@ -211,7 +229,9 @@ class TestOneTurn:
         memory.add("A fact.", Scope(user_id="alice"), key="k")
         (record,) = memory.list(Scope(user_id="alice")).records
         script = [use("list_memories"), use("forget_memory", memory_id=record.id), "Deleted."]
-        agent = make(MemoryPlugin(memory, tools=("list_memories", "forget_memory")), script=script)
+        agent = make(
+            MemoryPlugin(memory, policy=FORGETS, extra_tools=("list_memories",)), script=script
+        )
 
         result = agent("Forget it.", **of("alice"))
         assert result.stop_reason == "interrupt"
@@ -228,7 +248,9 @@ class TestOneTurn:
             use("forget_memory", memory_id=record.id),
             "Alice, it is gone.",
         ]
-        agent = make(MemoryPlugin(memory, tools=("list_memories", "forget_memory")), script=script)
+        agent = make(
+            MemoryPlugin(memory, policy=FORGETS, extra_tools=("list_memories",)), script=script
+        )
         result = agent("Forget it.", **of("alice"))
         response = {"interruptId": result.interrupts[0].id, "response": "yes"}
         agent([{"interruptResponse": response}], **of("bob"))
@@ -279,7 +301,7 @@ class TestOneTurn:
     ):
         memory.add("A fact.", Scope(user_id="alice"), key="k")
         (record,) = memory.list(Scope(user_id="alice")).records
-        plugin = MemoryPlugin(memory, tools=("list_memories", "forget_memory"))
+        plugin = MemoryPlugin(memory, policy=FORGETS, extra_tools=("list_memories",))
         inner = make(
             plugin,
             script=[use("list_memories"), use("forget_memory", memory_id=record.id)],
@@ -328,6 +350,16 @@ class TestOneTurn:
 
 
 class TestWhose:
+    def test_a_function_reads_who_asks_where_the_caller_names_nobody(self, memory, make, told):
+        plugin = MemoryPlugin(memory, user_id=lambda state: state.get("login"))
+        make(plugin)("One.", invocation_state={"login": "alice"})
+        make(plugin)("Two.", invocation_state={"login": "alice", "user_id": "bob"})
+        make(plugin)("Three.")
+
+        assert told("alice") == ["One.", "All right."]
+        assert told("bob") == ["Two.", "All right."]
+        assert plugin.counters().written == 2
+
     def test_a_turn_of_nobody_has_no_memory(self, memory, make, caplog):
         agent = make(MemoryPlugin(memory))
         with caplog.at_level(logging.WARNING, "commonplace_strands"):
@@ -492,7 +524,7 @@ class TestWhose:
         assert told("alice") == ["My cat is called Miso."]
 
     async def test_streams_that_one_task_reads_in_turn_do_not_mix(self, memory, make, told, use):
-        plugin = MemoryPlugin(memory, tools=("add_memory",))
+        plugin = MemoryPlugin(memory, policy=Policy(tools=("add_memory",)))
         users = [f"user{number}" for number in range(4)]
         agents = {
             user: make(plugin, script=[use("add_memory", thinking="", content=[f"fact of {user}"])])
@@ -580,6 +612,79 @@ class TestModes:
         assert told("alice") == ["My cat is called Miso.", "All right."]
 
 
+class TestPath:
+    """A memory that is named by its folder."""
+
+    @pytest.fixture(autouse=True)
+    def hashed(self, monkeypatch):
+        monkeypatch.setattr("commonplace.models.sentence_encoder.SentenceEncoder", HashEmbedder)
+
+    async def test_plugins_and_stores_of_one_folder_share_it(self, tmp_path, make):
+        plugin = MemoryPlugin(tmp_path)
+        await make(plugin).invoke_async("My cat is called Miso.", **of("alice"))
+        later = make(
+            MemoryPlugin(str(tmp_path)),
+            memory_manager=MemoryManager([CommonplaceMemoryStore(tmp_path)]),
+        )
+        await later.invoke_async("How is my cat called?", **of("alice"))
+
+        assert later.model.shown().count("Miso") == 1
+        with Memory.open(tmp_path) as memory:
+            assert memory.flush().pending == 0
+            assert {one.scope.user_id for one in memory.list(ALICE).records} == {"alice"}
+
+    def test_no_path_is_the_environment_s(self, tmp_path, make, monkeypatch):
+        monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path / "mine"))
+        make(MemoryPlugin())("My cat is called Miso.", **of("alice"))
+
+        with Memory.open(tmp_path / "mine") as memory:
+            assert len(memory.list(ALICE).records) == 2
+
+    async def test_it_is_opened_on_no_event_loop(self, tmp_path, make, monkeypatch):
+        threads, open_memory = [], Memory.open
+
+        def note(*given, **options):
+            threads.append(threading.current_thread())
+            return open_memory(*given, **options)
+
+        monkeypatch.setattr(Memory, "open", note)
+        agent = make(MemoryPlugin(tmp_path))
+        await agent.invoke_async("My cat is called Miso.", **of("alice"))
+
+        assert len(threads) == 1
+        assert threading.current_thread() not in threads
+
+    @pytest.mark.parametrize("policy", [STATIC, AGENT])
+    def test_one_that_cannot_be_opened_as_configured_raises_until_it_is_mended(
+        self, tmp_path, make, monkeypatch, policy
+    ):
+        with Memory.open(tmp_path, embedder=HashEmbedder(32)) as memory:
+            memory.add("Miso is a cat.", ALICE)
+        plugin = MemoryPlugin(tmp_path, policy=policy)
+        for _ in range(2):
+            agent = make(plugin)
+            with pytest.raises(SchemaMismatchError, match="hash-32"):
+                agent("Hello.", **of("alice"))
+            assert agent.model.seen == []
+
+        encoder = "commonplace.models.sentence_encoder.SentenceEncoder"
+        monkeypatch.setattr(encoder, lambda: HashEmbedder(32))
+        assert str(make(plugin)("Hello.", **of("alice"))) == "All right.\n"
+
+    def test_one_that_fails_for_another_reason_is_told_to_the_log(
+        self, tmp_path, make, monkeypatch, caplog
+    ):
+        def fail(*_given, **_options):
+            raise StoreUnavailableError(store="test", reason="down")
+
+        monkeypatch.setattr(Memory, "open", fail)
+        plugin = MemoryPlugin(tmp_path)
+        assert str(make(plugin)("Hello.", **of("alice"))) == "All right.\n"
+
+        assert plugin.counters().failed == 2
+        assert "down" in caplog.text
+
+
 class TestHazards:
     @pytest.mark.parametrize(
         "arguments",
@@ -587,7 +692,7 @@ class TestHazards:
             {"user_id": "*"},
             {"user_id": True},
             {"agent_id": ""},
-            {"tools": ("burn_memory",)},
+            {"extra_tools": ("burn_memory",)},
         ],
     )
     def test_an_argument_that_cannot_be_used_is_refused(self, memory, arguments):
@@ -596,7 +701,7 @@ class TestHazards:
 
     def test_what_is_no_memory_is_refused(self):
         with pytest.raises(TypeError, match=r"Memory\.open"):
-            MemoryPlugin("./memory")
+            MemoryPlugin(3)
 
     def test_a_memory_that_fails_is_told_to_the_log_once(self, broken, make, caplog):
         agent = make(MemoryPlugin(broken))
@@ -729,7 +834,7 @@ class TestHazards:
             await agent.invoke_async("How is my cat called?", **of("alice"))
         loaded.set()
 
-        assert waits == ["loading the embedder"]
+        assert waits == ["opening the memory"]
         assert FOOTER in agent.model.shown()
 
 

@@ -15,11 +15,11 @@ from strands.session.repository_session_manager import RepositorySessionManager
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
-from commonplace import InvalidScopeError, Memory, Scope
+from commonplace import Memory, Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import CommonplaceSessionRepository
 
-ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
+ALICE = Scope(user_id="alice")
 
 
 def said(text: str, number: int = 0) -> SessionMessage:
@@ -35,7 +35,7 @@ class SessionContract:
 
     @pytest.fixture
     def sessions(self, kept: Memory) -> CommonplaceSessionRepository:
-        made = CommonplaceSessionRepository(kept, ALICE)
+        made = CommonplaceSessionRepository(kept, user_id="alice")
         made.create_session(Session(session_id="s", session_type=SessionType.AGENT))
         made.create_agent("s", state_of())
         return made
@@ -145,13 +145,13 @@ class SessionContract:
         sessions.create_session(Session(session_id="s", session_type=SessionType.AGENT))
 
     def test_sessions_of_one_name_are_apart(self, sessions, kept):
-        others = [BOB, Scope(agent_id="alice"), Scope(user_id="alice", agent_id="g")]
-        for scope in others:
-            other = CommonplaceSessionRepository(kept, scope)
+        others = [{"user_id": "bob"}, {"agent_id": "alice"}, {"user_id": "alice", "agent_id": "g"}]
+        for owner in others:
+            other = CommonplaceSessionRepository(kept, **owner)
             assert other.read_session("s") is None
             assert other.read_agent("s", "cook") is None
             other.create_session(Session(session_id="s", session_type=SessionType.AGENT))
-            other.create_agent("s", state_of(whose=str(scope)))
+            other.create_agent("s", state_of(whose=str(owner)))
             other.delete_session("s")
 
         assert sessions.read_agent("s", "cook").state == {}
@@ -165,7 +165,7 @@ class SessionContract:
         assert [sessions.read_agent(one, "cook").state["name"] for one in names] == names
 
     def test_forgetting_takes_the_sessions_it_covers(self, sessions, kept):
-        other = CommonplaceSessionRepository(kept, BOB)
+        other = CommonplaceSessionRepository(kept, user_id="bob")
         for one, name in ((sessions, "t"), (other, "s")):
             one.create_session(Session(session_id=name, session_type=SessionType.AGENT))
         receipt = kept.forget(Scope(user_id="alice", session_id="s"))
@@ -184,8 +184,8 @@ class TestSessions(SessionContract):
         return memory
 
 
-def manager(memory: Memory, session_id: str = "s", scope: Scope = ALICE) -> Any:
-    repository = CommonplaceSessionRepository(memory, scope)
+def manager(memory: Memory, session_id: str = "s", user_id: str = "alice") -> Any:
+    repository = CommonplaceSessionRepository(memory, user_id=user_id)
     return RepositorySessionManager(session_id=session_id, session_repository=repository)
 
 
@@ -209,7 +209,7 @@ def test_users_at_once_on_several_loops_have_their_own_conversations(model, memo
         scripted = model()
         agent = Agent(
             model=scripted, agent_id="cook", callback_handler=None,
-            session_manager=manager(memory, scope=Scope(user_id=f"user {number}")),
+            session_manager=manager(memory, user_id=f"user {number}"),
         )  # fmt: skip
         for turn in range(5):
             asyncio.run(agent.invoke_async(f"user {number} turn {turn}"))
@@ -233,7 +233,7 @@ def test_a_graph_goes_on_where_it_was(model, memory):
         return builder.build()
 
     build()("go")
-    repository = CommonplaceSessionRepository(memory, ALICE)
+    repository = CommonplaceSessionRepository(memory, user_id="alice")
     state = repository.read_multi_agent("s", "graph")
 
     assert state["completed_nodes"] == ["a"]
@@ -242,6 +242,14 @@ def test_a_graph_goes_on_where_it_was(model, memory):
     assert repository.read_multi_agent("s", "graph") == state
 
 
-def test_a_scope_of_a_session_is_refused(memory):
-    with pytest.raises(InvalidScopeError, match="named by each call"):
-        CommonplaceSessionRepository(memory, Scope(user_id="alice", session_id="s"))
+async def test_the_path_of_a_memory_is_enough(model, tmp_path):
+    for _ in range(2):
+        agent = Agent(
+            model=model(), agent_id="cook", session_manager=manager(tmp_path),
+            callback_handler=None,
+        )  # fmt: skip
+        await agent.invoke_async("Good morning.")
+
+    assert len(agent.messages) == 4
+    with Memory.open(tmp_path) as memory:
+        assert set(memory.admin.checkpoints.count(ALICE).values()) != {0}

@@ -8,17 +8,17 @@ from strands import Agent
 from strands.storage import Storage
 from strands.types.exceptions import StorageError
 
-from commonplace import InvalidRecordError, Memory, Scope
+from commonplace import InvalidScopeError, Memory, Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import CommonplaceStorage
 
-ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
+ALICE = Scope(user_id="alice")
 LATEST = "session/{}/scopes/agent/cook/snapshots/snapshot_latest.json"
 
 
 @pytest.fixture
 def storage(memory: Memory) -> CommonplaceStorage:
-    return CommonplaceStorage(memory, ALICE)
+    return CommonplaceStorage(memory, user_id="alice")
 
 
 async def test_it_is_a_storage_of_strands(storage):
@@ -48,7 +48,7 @@ async def test_a_listing_has_the_keys_with_its_prefix_sorted(storage, memory):
     ]  # fmt: skip
     for key in reversed(keys):
         await storage.write(key, key.encode())
-        await CommonplaceStorage(memory, BOB).write(f"{key}/bob", b"")
+        await CommonplaceStorage(memory, user_id="bob").write(f"{key}/bob", b"")
 
     for prefix in ["", "a", "a/", "a/b", "a/b/", "session/s/", "a\U0010ffff", "a\uffff", "x"]:
         assert await storage.list(prefix) == sorted(one for one in keys if one.startswith(prefix))
@@ -64,12 +64,12 @@ async def test_more_keys_than_a_page_are_listed(storage):
 
 
 async def test_owners_are_apart(storage, memory):
-    others = [BOB, Scope(agent_id="alice"), Scope(user_id="alice", agent_id="g")]
-    others.append(Scope(user_id="alice", session_id="s"))
+    others = [{"user_id": "bob"}, {"agent_id": "alice"}, {"user_id": "alice", "agent_id": "g"}]
+    others.append({"user_id": "alice", "session_id": "s"})
     for key in ("a", LATEST.format("s")):
         await storage.write(key, b"alice's")
-        for scope in others:
-            other = CommonplaceStorage(memory, scope)
+        for owner in others:
+            other = CommonplaceStorage(memory, **owner)
             assert await other.read(key) is None
             assert await other.list() == []
             await other.write(key, b"x")
@@ -82,9 +82,9 @@ async def test_forgetting_erases_what_it_covers(storage, memory):
     keys = [LATEST.format("s"), LATEST.format("t"), "context/s/scopes/agent/cook/1", "notes/1"]
     for key in keys:
         await storage.write(key, b"x")
-    of_session = CommonplaceStorage(memory, Scope(user_id="alice", session_id="s"))
+    of_session = CommonplaceStorage(memory, user_id="alice", session_id="s")
     await of_session.write("notes/1", b"x")
-    await CommonplaceStorage(memory, BOB).write(keys[0], b"bob's")
+    await CommonplaceStorage(memory, user_id="bob").write(keys[0], b"bob's")
     memory.forget(Scope(user_id="alice", session_id="s"))
 
     assert await storage.list() == sorted([keys[1], keys[3]])
@@ -92,7 +92,7 @@ async def test_forgetting_erases_what_it_covers(storage, memory):
     memory.forget(ALICE)
     assert await storage.list() == []
     assert set(memory.admin.checkpoints.count(ALICE).values()) == {0}
-    assert await CommonplaceStorage(memory, BOB).read(keys[0]) == b"bob's"
+    assert await CommonplaceStorage(memory, user_id="bob").read(keys[0]) == b"bob's"
 
 
 async def test_what_cannot_be_done_is_told(storage, memory):
@@ -100,8 +100,8 @@ async def test_what_cannot_be_done_is_told(storage, memory):
         for call in (storage.read(key), storage.write(key, b""), storage.delete(key)):
             with pytest.raises(StorageError):
                 await call
-    with pytest.raises(InvalidRecordError):
-        CommonplaceStorage(memory, "alice")
+    with pytest.raises(InvalidScopeError):
+        CommonplaceStorage(memory)
     memory.close()
     with pytest.raises(StorageError, match="closed"):
         await storage.write("a", b"")
@@ -123,7 +123,7 @@ def test_an_agent_goes_on_from_its_snapshot_after_a_restart(model, tmp_path):
         with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
             agent = Agent(
                 model=(scripted := model()), agent_id="cook", callback_handler=None,
-                storage=CommonplaceStorage(memory, ALICE),
+                storage=CommonplaceStorage(memory, user_id="alice"),
                 session_manager=(manager := session.SnapshotSessionManager("s")),
             )  # fmt: skip
             assert agent.state.get("turns") == (turn or None)
@@ -138,9 +138,9 @@ def test_an_agent_goes_on_from_its_snapshot_after_a_restart(model, tmp_path):
             memory.admin.checkpoints.count(Scope(user_id="alice", session_id="s"))["checkpoints"]
             == 3
         )
-        session.SnapshotSessionManager("s", storage=CommonplaceStorage(memory, ALICE))
+        session.SnapshotSessionManager("s", storage=CommonplaceStorage(memory, user_id="alice"))
         memory.forget(Scope(user_id="alice", session_id="s"))
-        assert asyncio.run(CommonplaceStorage(memory, ALICE).list()) == []
+        assert asyncio.run(CommonplaceStorage(memory, user_id="alice").list()) == []
 
 
 async def test_a_deleted_session_leaves_nothing(storage, memory, model):

@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,6 @@ from strands.types.agent import ConcurrentInvocationMode
 
 from commonplace import (
     Fact,
-    InvalidFilterError,
     InvalidRecordError,
     InvalidScopeError,
     Memory,
@@ -30,12 +30,16 @@ from commonplace import (
     StoreUnavailableError,
 )
 from commonplace.agents.note import FOOTER
+from commonplace.agents.policy import TOOL_NAMES
+from commonplace.testing.contracts.adapter import PolicyFieldsContract
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_strands import CommonplaceMemoryStore, MemoryPlugin
 from commonplace_strands.turn_owner import read_tag, tag_message
 
 ALICE = Scope(user_id="alice")
 SCOPED = Policy(mode="agent_control")
+FORGETS = Policy(tools=("forget_memory",))
+EACH_TURN = ExtractionConfig(trigger=InvocationTrigger())
 ROOT = Path(__file__).parents[3]
 
 
@@ -66,7 +70,7 @@ class EachIsAFact:
 
 @pytest.fixture
 def store(memory):
-    return CommonplaceMemoryStore(memory, scope=ALICE)
+    return CommonplaceMemoryStore(memory, user_id="alice")
 
 
 class TestSearchAndAdd:
@@ -96,12 +100,14 @@ class TestSearchAndAdd:
 
         assert [one["event"] for one in added] == ["ADD", "ADD", "NONE"]
         for name in "xy":
-            part = CommonplaceMemoryStore(memory, scope=ALICE, where={"project": name})
+            part = CommonplaceMemoryStore(
+                memory, user_id="alice", policy=Policy(where={"project": name})
+            )
             assert [one.content for one in await part.search("tea")] == ["The tea is green."]
 
     async def test_stores_of_one_memory_keep_to_their_scopes(self, memory):
-        team = CommonplaceMemoryStore(memory, scope=Scope(agent_id="team"), name="team")
-        own = CommonplaceMemoryStore(memory, scope=ALICE, name="own")
+        team = CommonplaceMemoryStore(memory, agent_id="team", name="team")
+        own = CommonplaceMemoryStore(memory, user_id="alice", name="own")
         await team.add("The desk is oak.")
         await own.add("The cat is black.")
 
@@ -109,8 +115,10 @@ class TestSearchAndAdd:
         assert [one.content for one in await own.search("desk cat")] == ["The cat is black."]
 
     async def test_stores_of_one_memory_keep_to_their_kinds(self, memory):
-        likes = CommonplaceMemoryStore(memory, scope=ALICE, kinds=("preference",))
-        facts = CommonplaceMemoryStore(memory, scope=ALICE, kinds=("fact",))
+        likes = CommonplaceMemoryStore(
+            memory, user_id="alice", policy=Policy(kinds=("preference",))
+        )
+        facts = CommonplaceMemoryStore(memory, user_id="alice", policy=Policy(kinds=("fact",)))
         await likes.add("She likes green tea.")
         await facts.add("She lives in Lyon.")
 
@@ -118,14 +126,18 @@ class TestSearchAndAdd:
         assert [one.content for one in await facts.search("she")] == ["She lives in Lyon."]
 
     async def test_a_filter_holds_in_every_search(self, memory):
-        store = CommonplaceMemoryStore(memory, scope=ALICE, where={"city": "Lyon"})
+        store = CommonplaceMemoryStore(
+            memory, user_id="alice", policy=Policy(where={"city": "Lyon"})
+        )
         await store.add("The tea house.", {"city": "Lyon"})
         await store.add("The tea shop.", {"city": "Nice"})
 
         assert [one.content for one in await store.search("tea")] == ["The tea house."]
 
     async def test_all_that_it_writes_has_its_metadata(self, memory):
-        store = CommonplaceMemoryStore(memory, scope=ALICE, metadata={"city": "Lyon", "n": 1})
+        store = CommonplaceMemoryStore(
+            memory, user_id="alice", policy=Policy(metadata={"city": "Lyon", "n": 1})
+        )
         await store.add("The tea house.", {"n": 2})
         await store.add_messages([said("I like tea.")])
         memory.flush()
@@ -141,10 +153,10 @@ class TestSearchAndAdd:
         memory.add("The tea shop.", ALICE, metadata={"city": "Nice"})
         store = CommonplaceMemoryStore(
             memory,
-            scope=ALICE,
+            user_id="alice",
             name="lyon",
-            where={"city": "Lyon"},
-            tools=["search_memory", "list_memories"],
+            policy=Policy(mode="agent_control", where={"city": "Lyon"}),
+            extra_tools=["list_memories"],
         )
         script = [[use("lyon_search_memory", keywords=["tea"]), use("lyon_list_memories")]]
         agent = make(script=script, memory_manager=MemoryManager([store], injection=False))
@@ -155,13 +167,13 @@ class TestSearchAndAdd:
         assert "shop" not in "".join(shown)
 
     async def test_no_score_is_below_the_threshold(self, memory):
-        everything = CommonplaceMemoryStore(memory, scope=ALICE)
+        everything = CommonplaceMemoryStore(memory, user_id="alice")
         for text in ("Miso is a cat.", "The cat Miso sleeps.", "A cat.", "The desk is oak."):
             await everything.add(text)
         query = "Which cat is Miso?"
         every = [one.metadata["score"] for one in await everything.search(query)]
         best = [one.relevance for one in memory.search(query, ALICE)]
-        store = CommonplaceMemoryStore(memory, scope=ALICE, threshold=every[1])
+        store = CommonplaceMemoryStore(memory, user_id="alice", policy=Policy(threshold=every[1]))
         scores = [one.metadata["score"] for one in await store.search(query)]
 
         assert every[0] == best[0] > every[-1] == min(best)
@@ -169,7 +181,7 @@ class TestSearchAndAdd:
         assert min(scores) >= every[1]
 
     async def test_as_many_are_found_as_are_asked_for_the_best_first(self, memory):
-        store = CommonplaceMemoryStore(memory, scope=ALICE, max_search_results=3)
+        store = CommonplaceMemoryStore(memory, user_id="alice", max_search_results=3)
         for number in range(6):
             await store.add(f"Tea number {number}.")
         scores = [one.metadata["score"] for one in await store.search("Tea number 4.")]
@@ -180,7 +192,7 @@ class TestSearchAndAdd:
         assert len(await store.search("Tea", {"max_search_results": 10**6})) == 6
 
     async def test_a_threshold_leaves_out_what_is_weaker(self, memory):
-        store = CommonplaceMemoryStore(memory, scope=ALICE, threshold=1.0)
+        store = CommonplaceMemoryStore(memory, user_id="alice", policy=Policy(threshold=1.0))
         await store.add("Tea.")
 
         assert await store.search("Something else entirely") == []
@@ -219,27 +231,83 @@ class TestSearchAndAdd:
     @pytest.mark.parametrize(
         "arguments",
         [
-            {"scope": "alice"},
-            {"kinds": ("thing",)},
-            {"kinds": "fact"},
-            {"where": {"n": {"near": 1}}},
-            {"threshold": 2},
+            {"user_id": ["alice"]},
+            {"policy": "both"},
             {"max_search_results": 0},
-            {"tools": ("burn",)},
+            {"max_search_results": 3, "policy": Policy()},
+            {"extra_tools": ("burn",)},
         ],
     )
     def test_an_argument_that_cannot_be_used_is_refused(self, memory, arguments):
-        with pytest.raises((InvalidRecordError, InvalidFilterError)):
+        with pytest.raises((InvalidRecordError, InvalidScopeError)):
             CommonplaceMemoryStore(memory, **arguments)
 
     def test_what_is_no_memory_is_refused(self):
         with pytest.raises(TypeError, match=r"Memory\.open"):
-            CommonplaceMemoryStore(None)
+            CommonplaceMemoryStore(3)
 
     def test_it_serves_one_loop_after_another(self, store):
         asyncio.run(store.add("Miso is a cat."))
 
         assert [one.content for one in asyncio.run(store.search("cat"))] == ["Miso is a cat."]
+
+
+class TestPolicy(PolicyFieldsContract):
+    """An agent that searches one store through its memory manager."""
+
+    without_effect = dict.fromkeys(
+        ("inject", "header", "intro", "tool_instructions"), "notes and prompts are the manager's"
+    ) | {
+        "metadata": "see TestSearchAndAdd",
+        "mode": "see below", "tools": "see below", "await_write": "see below",
+    }  # fmt: skip
+
+    @pytest.fixture
+    def turn_with(self, memory, make, use):
+        def turn(policy, *, agent_id=None, conversation=None):
+            async def run(user, text):
+                store = CommonplaceMemoryStore(
+                    memory, user_id=user, agent_id=agent_id, policy=policy, extraction=EACH_TURN
+                )
+                manager = MemoryManager([store], injection=False)
+                agent = make(script=[use("search_memory", query=text)], memory_manager=manager)
+                await agent.invoke_async(text)
+                await manager.flush()
+                await memory.aflush()
+                return str(agent.model.results)
+
+            return run
+
+        return turn
+
+    @pytest.mark.parametrize(
+        ("mode", "names"),
+        [
+            ("both", ["one_update_memory", "one_forget_memory"]),
+            ("agent_control", [f"one_{name}" for name in TOOL_NAMES]),
+            ("static_control", []),
+        ],
+    )
+    def test_the_agent_gets_the_tools_that_it_lacks(self, memory, mode, names):
+        policy = Policy(mode=mode, tools=TOOL_NAMES)
+        store = CommonplaceMemoryStore(memory, name="one", policy=policy)
+
+        assert [tool.tool_name for tool in store.get_tools()] == names
+
+    async def test_a_text_is_waited_for_as_it_says(self, memory, monkeypatch):
+        may_embed, embed = threading.Event(), memory.embedder.embed
+
+        def wait(texts, *, purpose):
+            may_embed.wait(10)
+            return embed(texts, purpose=purpose)
+
+        monkeypatch.setattr(memory.embedder, "embed", wait)
+        hasty = CommonplaceMemoryStore(memory, user_id="alice", policy=Policy(await_write=False))
+        assert await hasty.add("She is a nurse.") == []
+        assert memory.flush(timeout=0).pending == 1
+        may_embed.set()
+        patient = CommonplaceMemoryStore(memory, user_id="alice")
+        assert [change["event"] for change in await patient.add("She lives in Lyon.")] == ["ADD"]
 
 
 class TestMessages:
@@ -311,7 +379,7 @@ class TestMessages:
         assert told("alice") == []
 
     async def test_a_failure_is_told_so_that_the_framework_tries_again(self, broken):
-        store = CommonplaceMemoryStore(broken, scope=ALICE)
+        store = CommonplaceMemoryStore(broken, user_id="alice")
         with pytest.raises(StoreUnavailableError):
             await store.add_messages([said("Hello.")], numbered(0))
 
@@ -446,7 +514,7 @@ class TestExtraction:
         self, memory, make, told
     ):
         config = ExtractionConfig(trigger=InvocationTrigger())
-        store = CommonplaceMemoryStore(memory, scope=ALICE, extraction=config)
+        store = CommonplaceMemoryStore(memory, user_id="alice", extraction=config)
         plugin = MemoryPlugin(memory, user_id="alice")
         agent = make(plugin, memory_manager=MemoryManager([store]))
         await agent.invoke_async("My cat is called Miso.")
@@ -458,7 +526,7 @@ class TestExtraction:
     async def test_what_the_manager_extracts_for_a_team_the_plugin_writes_for_the_user(
         self, memory, make, told
     ):
-        team = CommonplaceMemoryStore(memory, scope=Scope(agent_id="team"), extraction=True)
+        team = CommonplaceMemoryStore(memory, agent_id="team", extraction=True)
         agent = make(MemoryPlugin(memory), memory_manager=MemoryManager([team]))
         await agent.invoke_async("My cat is called Miso.", **of("alice"))
 
@@ -551,8 +619,8 @@ class TestWithAManager:
         memory.add("Miso is fed at noon.", team)
         memory.add("Give Miso fish.", ALICE, kind="preference")
         stores = [
-            CommonplaceMemoryStore(memory, scope=team, name="team"),
-            CommonplaceMemoryStore(memory, kinds=("preference",), name="likes"),
+            CommonplaceMemoryStore(memory, agent_id="team", name="team"),
+            CommonplaceMemoryStore(memory, policy=Policy(kinds=("preference",)), name="likes"),
         ]
         agent = make(
             MemoryPlugin(memory, policy=Policy(top_k=1)), memory_manager=MemoryManager(stores)
@@ -607,7 +675,7 @@ class TestWithAManager:
         )
         memory.add(fact, ALICE)
         store = CommonplaceMemoryStore(
-            memory, scope=ALICE, name="own", tools=("memory_relations", "list_memories")
+            memory, user_id="alice", name="own", extra_tools=("memory_relations", "list_memories")
         )
         agent = make(memory_manager=MemoryManager([store]), script=[use("own_memory_relations")])
         agent("Where does Alice live?")
@@ -682,7 +750,7 @@ class TestWithoutAPlugin:
     ):
         memory.add("Her cat is called Miso.", Scope(user_id="alice"), infer=False)
         manager = MemoryManager(
-            [CommonplaceMemoryStore(memory, tools=["forget_memory"])], add_tool_config=True
+            [CommonplaceMemoryStore(memory, policy=FORGETS)], add_tool_config=True
         )
         script = [
             [use("add_memory", entries=["She is a nurse."]), use("search_memory", query="cat")],
@@ -711,7 +779,7 @@ class TestWithoutAPlugin:
         if shape == "extractor":
             config["extractor"] = EachIsAFact()
         first = CommonplaceMemoryStore(memory, extraction=config)
-        second = CommonplaceMemoryStore(memory, name="second", kinds=("fact",))
+        second = CommonplaceMemoryStore(memory, name="second", policy=Policy(kinds=("fact",)))
         agent = make(
             memory_manager=MemoryManager([first, second]),
             concurrent_invocation_mode=ConcurrentInvocationMode.UNSAFE_REENTRANT,

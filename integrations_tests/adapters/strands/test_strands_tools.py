@@ -1,14 +1,18 @@
 import json
 import re
+from typing import get_args
 
 import pytest
 
-from commonplace import Fact, InvalidRecordError, Memory, Policy, Relation, Scope
+from commonplace import Fact, InvalidRecordError, InvalidScopeError, Memory, Policy, Relation, Scope
+from commonplace.agents.policy import TOOL_NAMES
+from commonplace.testing.contracts.adapter import PolicyFieldsContract
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
-from commonplace_strands import MemoryPlugin, memory_tools
-from commonplace_strands.tools import ALL_TOOLS
+from commonplace_strands import ExtraTool, MemoryPlugin, memory_tools
 
 ALICE = Scope(user_id="alice")
+ALL = Policy(mode="agent_control", tools=TOOL_NAMES)
+EXTRA = get_args(ExtraTool)
 
 
 def of(user):
@@ -17,7 +21,7 @@ def of(user):
 
 @pytest.fixture
 def plugin(memory):
-    return MemoryPlugin(memory, policy=Policy(mode="agent_control"), tools=ALL_TOOLS)
+    return MemoryPlugin(memory, policy=ALL, extra_tools=EXTRA)
 
 
 @pytest.fixture
@@ -56,7 +60,7 @@ class TestTools:
         specs = make(plugin).tool_registry.get_all_tool_specs()
         names = {name for one in specs for name in one["inputSchema"]["json"]["properties"]}
 
-        assert len(specs) == len(ALL_TOOLS)
+        assert len(specs) == len(ALL.tools) + len(EXTRA) == 8
         assert names == {
             "keywords", "limit", "thinking", "content", "cursor", "memory_id", "text", "entity",
             "hops",
@@ -114,8 +118,7 @@ class TestTools:
     def test_what_was_not_shown_in_this_turn_is_not_changed(
         self, make, memory, use, record, name, more
     ):
-        policy = Policy(mode="agent_control")
-        plugin = MemoryPlugin(memory, policy=policy, tools=ALL_TOOLS, consent=False)
+        plugin = MemoryPlugin(memory, policy=ALL, extra_tools=EXTRA, consent=False)
         agent = make(plugin, script=[use(name, memory_id=record.id, **more)])
         agent("Go on.", **of("alice"))
         (result,) = agent.model.results
@@ -199,7 +202,7 @@ class TestConsent:
         assert memory.get(record.id, ALICE) == record
 
     def test_without_consent_nobody_is_asked(self, make, memory, use, record):
-        plugin = MemoryPlugin(memory, tools=("get_memory", "forget_memory"), consent=False)
+        plugin = MemoryPlugin(memory, policy=ALL, extra_tools=["get_memory"], consent=False)
         script = [use(name, memory_id=record.id) for name in ("get_memory", "forget_memory")]
         agent = make(plugin, script=script)
 
@@ -214,6 +217,52 @@ class TestConsent:
 
         assert kept == record
         assert memory.get(record.id, ALICE) is None
+
+
+class TestPolicy(PolicyFieldsContract):
+    """A model that searches for what it is told, with the tools alone."""
+
+    without_effect = dict.fromkeys(
+        ("mode", "inject", "header", "intro", "instructions"), "tools write no turns and no notes"
+    ) | {
+        "tool_instructions": "the agent's own system prompt is its program's",
+        "metadata": "see below", "await_write": "see below", "tools": "see below",
+    }  # fmt: skip
+
+    @pytest.fixture
+    def turn_with(self, memory, make, use):
+        def turn(policy, *, agent_id=None, conversation=None):
+            async def run(user, text):
+                made = memory_tools(memory, policy=policy, user_id=user, agent_id=agent_id)
+                agent = make(script=[use("search_memory", keywords=[text])], tools=made)
+                await agent.invoke_async("Go on.")
+                return str(agent.model.results)
+
+            return run
+
+        return turn
+
+    def added(self, memory, make, use, policy):
+        script = [use("add_memory", thinking="", content=["She is a nurse."])]
+        agent = make(script=script, tools=memory_tools(memory, policy=policy))
+        agent("Go on.", **of("alice"))
+        return told(agent.model.results[-1])
+
+    def test_what_they_add_has_the_metadata(self, memory, make, use):
+        self.added(memory, make, use, Policy(metadata={"home": True}))
+
+        assert memory.list(ALICE).records[0].metadata == {"home": True}
+
+    @pytest.mark.parametrize(("waits", "event"), [(True, "ADD"), (False, "PENDING")])
+    def test_they_wait_for_a_write_as_it_says(self, memory, make, use, waits, event):
+        answer = self.added(memory, make, use, Policy(await_write=waits))
+
+        assert f'"event": "{event}"' in answer
+
+    def test_they_are_the_policy_s(self, memory):
+        policy = Policy(mode="static_control", tools=("forget_memory",))
+
+        assert [one.tool_name for one in memory_tools(memory, policy=policy)] == ["forget_memory"]
 
 
 class TestWithoutAPlugin:
@@ -232,7 +281,9 @@ class TestWithoutAPlugin:
         ]
 
     def test_a_scope_is_one_user_s_whoever_calls(self, memory, make, use, record):
-        made = memory_tools(memory, scope=ALICE, tools=["list_memories"], tool_prefix="my_")
+        made = memory_tools(
+            memory, user_id="alice", extra_tools=["list_memories"], tool_prefix="my_"
+        )
         agent = make(script=[use("my_list_memories")], tools=made)
         agent("Go on.", **of("bob"))
 
@@ -248,7 +299,7 @@ class TestWithoutAPlugin:
         agent("Which cat?")
 
         assert agent.model.results[-1]["status"] == "error"
-        assert "scope= to memory_tools" in str(agent.model.results[-1])
+        assert "user_id= to memory_tools" in str(agent.model.results[-1])
 
     @pytest.mark.parametrize("consents", ["yes", "no"])
     def test_what_was_shown_in_the_turn_is_forgotten_with_consent(
@@ -268,7 +319,7 @@ class TestWithoutAPlugin:
     def test_one_user_s_are_not_shown_to_another_in_the_same_conversation(
         self, memory, make, use, record
     ):
-        made = memory_tools(memory, tools=["search_memory", "forget_memory"])
+        made = memory_tools(memory, policy=ALL)
         agent = make(script=[use("search_memory", keywords=["cat"])], tools=made)
         agent("Which cat?", **of("alice"))
         agent.model.script = [use("forget_memory", memory_id=record.id[:8])]
@@ -278,11 +329,11 @@ class TestWithoutAPlugin:
 
     def test_an_argument_that_cannot_be_used_is_refused(self, memory):
         with pytest.raises(InvalidRecordError, match="burn"):
-            memory_tools(memory, tools=["burn"])
-        with pytest.raises(InvalidRecordError, match="scope"):
-            memory_tools(memory, scope="alice")
+            memory_tools(memory, extra_tools=["burn"])
+        with pytest.raises(InvalidScopeError, match="user_id"):
+            memory_tools(memory, user_id=["alice"])
         with pytest.raises(TypeError, match="must be an open commonplace Memory"):
-            memory_tools("memory")
+            memory_tools(3)
 
 
 class TestPart:
@@ -299,9 +350,7 @@ class TestPart:
             for kind in ("fact", "profile"):
                 memory.add(f"{text} ({kind})", ALICE, kind=kind, metadata=metadata)
         script = [[use("search_memory", keywords=["cat"]), use("list_memories")]]
-        plugin = MemoryPlugin(
-            memory, policy=self.HOME, tools=["search_memory", "add_memory", "list_memories"]
-        )
+        plugin = MemoryPlugin(memory, policy=self.HOME, extra_tools=["list_memories"])
         agent = make(plugin, script=script)
         agent("What is the name of my cat?", **of("alice"))
 

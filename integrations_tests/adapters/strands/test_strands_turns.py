@@ -23,6 +23,7 @@ from commonplace_strands.mem0_memory import Mem0MemoryTool
 
 ALICE = Scope(user_id="alice")
 STATIC = Policy(mode="static_control")
+FORGETS = Policy(tools=("forget_memory",))
 CAT = "My cat is called Miso."
 
 
@@ -160,8 +161,7 @@ class TestSessions:
 
     @pytest.mark.parametrize("agent_id", [None, "bot"])
     def test_forgetting_a_session_removes_its_turns_and_its_states(self, memory, make, agent_id):
-        owner = Scope(user_id="alice", agent_id=agent_id)
-        repository = CommonplaceSessionRepository(memory, owner)
+        repository = CommonplaceSessionRepository(memory, user_id="alice", agent_id=agent_id)
         for name in ("one", "two"):
             manager = RepositorySessionManager(session_id=name, session_repository=repository)
             plugin = MemoryPlugin(memory, agent_id=agent_id)
@@ -368,8 +368,9 @@ class TestShown:
     def test_a_store_s_tools_change_what_its_turn_showed(self, memory, make, use, record):
         from strands.memory import MemoryManager
 
-        names = ("list_memories", "forget_memory")
-        store = CommonplaceMemoryStore(memory, scope=ALICE, name="s", tools=names)
+        store = CommonplaceMemoryStore(
+            memory, user_id="alice", name="s", policy=FORGETS, extra_tools=["list_memories"]
+        )
         script = [
             use("s_list_memories"), "There is one.", use("s_forget_memory", memory_id=record.id),
         ]  # fmt: skip
@@ -391,7 +392,7 @@ class TestShown:
     ):
         def restored(*script):
             session = FileSessionManager(session_id="one", storage_dir=str(tmp_path / "s"))
-            plugin = MemoryPlugin(memory, tools=("search_memory", "forget_memory"))
+            plugin = MemoryPlugin(memory, policy=Policy(tools=("search_memory", "forget_memory")))
             return make(plugin, script=script, session_manager=session, agent_id="one")
 
         script = use("search_memory", keywords=["cat"]), use("forget_memory", memory_id=record.id)
@@ -488,7 +489,7 @@ class TestHealth:
 
     async def test_a_store_counts_too(self, memory):
         events = []
-        store = CommonplaceMemoryStore(memory, scope=ALICE, on_event=events.append)
+        store = CommonplaceMemoryStore(memory, user_id="alice", on_event=events.append)
         await store.search("cat")
         await store.add(CAT)
         await store.add_messages([{"role": "user", "content": [{"text": CAT}]}])
@@ -498,7 +499,7 @@ class TestHealth:
         assert store.counters().written == 2
 
     async def test_a_store_counts_an_outage(self, broken):
-        store = CommonplaceMemoryStore(broken, scope=ALICE)
+        store = CommonplaceMemoryStore(broken, user_id="alice")
         with pytest.raises(Exception, match="down"):
             await store.search("cat")
 
