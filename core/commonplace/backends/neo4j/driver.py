@@ -1,6 +1,7 @@
 """Neo4j driver with sessions, timed transactions, and this package's errors."""
 
 import contextlib
+import logging
 import os
 import re
 import time
@@ -25,6 +26,9 @@ try:
     from neo4j import exceptions
 except ImportError as error:
     raise MissingExtraError(package="neo4j", extra="neo4j") from error
+
+# Else the driver's own words for an error stand on the terminal above ours.
+logging.getLogger("neo4j").addHandler(logging.NullHandler())
 
 T = TypeVar("T")
 RunQuery = Callable[..., list[dict[str, Any]]]  # a text and its parameters in a transaction
@@ -220,6 +224,11 @@ class Neo4jDriver:
             raise StoreUnavailableError(store=self._store, reason=str(error.message)) from error
         except exceptions.DriverError as error:
             reason = str(error) or type(error).__name__
+            if type(error) is exceptions.ServiceUnavailable:
+                reason = (
+                    f"no Neo4j server answers at {_address(self._store)} ({_first_cause(error)}). "
+                    "Start it, or give the right host and port in graph=URL"
+                )
             raise StoreUnavailableError(store=self._store, reason=reason) from error
         except OSError as error:
             raise StoreUnavailableError(store=self._store, reason=str(error)) from error
@@ -238,6 +247,19 @@ def check_server(agent: str) -> None:
 def _refused(uri: str, why: object = "unknown scheme") -> InvalidRecordError:
     hint = "Give a URI like neo4j://host:7687 or neo4j+s://host, and options of the driver."
     return InvalidRecordError(field="uri", value=uri, reason=f"is refused: {why}", hint=hint)
+
+
+def _address(uri: str) -> str:
+    """Name host and port of a URI without a password."""
+    parts = urlsplit(uri)
+    return parts.netloc if parts.port else f"{parts.netloc}:7687"
+
+
+def _first_cause(error: BaseException) -> str:
+    """Say why a connection failed: the driver wraps that in groups and in errors of its own."""
+    while cause := error.exceptions[0] if isinstance(error, ExceptionGroup) else error.__cause__:
+        error = cause
+    return getattr(error, "strerror", None) or str(error).rpartition("\n")[2]
 
 
 def _without_password(uri: str) -> str:
