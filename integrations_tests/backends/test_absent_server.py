@@ -23,7 +23,7 @@ def closed_port() -> int:
 @pytest.mark.parametrize("scheme", ["neo4j", "bolt"])
 def test_a_neo4j_that_is_not_there_is_named(tmp_path: Path, closed_port: int, scheme: str):
     graph = f"{scheme}://neo4j:secret@127.0.0.1:{closed_port}"
-    expected = rf"no Neo4j server answers at 127.0.0.1:{closed_port} \(.*refused\). Start it, or"
+    expected = rf"no Neo4j server answers at 127\.0\.0\.1:{closed_port} \(.*refused\). Start it, or"
 
     with pytest.raises(StoreUnavailableError, match=expected) as caught:
         Memory.open(str(tmp_path), graph=graph, embedder=HashEmbedder())
@@ -31,7 +31,7 @@ def test_a_neo4j_that_is_not_there_is_named(tmp_path: Path, closed_port: int, sc
 
 
 def test_a_host_without_an_address_is_named_with_the_usual_port(tmp_path: Path):
-    with pytest.raises(StoreUnavailableError, match="answers at nowhere.invalid:7687 "):
+    with pytest.raises(StoreUnavailableError, match=r"answers at nowhere\.invalid:7687 "):
         Memory.open(str(tmp_path), graph="neo4j://nowhere.invalid", embedder=HashEmbedder())
 
 
@@ -41,4 +41,4 @@ def test_the_driver_says_nothing_beside_our_error(tmp_path: Path, closed_port: i
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert "no Neo4j server answers" in done.stderr.splitlines()[-1]
-    assert done.stderr.startswith("Traceback")
+    assert "\nUnable to retrieve" not in f"\n{done.stderr}"

@@ -54,24 +54,16 @@ _OPTIONS: Mapping[str, Any] = {
 
 
 class Neo4jDriver:
-    """An open database; missing constraints and indexes are made.
-
-    Raises:
-        MissingExtraError: the driver is not installed.
-        InvalidRecordError: the URI, an option or the prefix is not valid, or the server is too old.
-        SchemaMismatchError: the nodes were made by a schema that this version does not know.
-        StoreRefusedError: the server does not know the user, or the user lacks a permission.
-        StoreUnavailableError: the server does not answer.
-    """
+    """An open database; missing constraints and indexes are made. Raises as `Neo4jGraph`."""
 
     def __init__(
         self,
         uri: str,
         *,
-        auth: tuple[str, str] | None,
-        database: str | None,
-        prefix: str,
-        options: Mapping[str, Any],
+        auth: tuple[str, str] | None = None,
+        database: str | None = None,
+        prefix: str = "Commonplace",
+        options: Mapping[str, Any] = {},
     ) -> None:
         self._store = _without_password(uri)
         if not _URI.match(uri):
@@ -148,7 +140,7 @@ class Neo4jDriver:
             def run(text: str, **parameters: Any) -> list[dict[str, Any]]:
                 full = queries.labelled(text, self._prefix)
                 # Not `data()`, which reads every byte of every value; no text returns a node.
-                return [dict(one) for one in transaction.run(full, parameters)]
+                return [dict(row) for row in transaction.run(full, parameters)]
 
             return work(run)
 
