@@ -34,22 +34,22 @@ class Settings:
 
     Attributes:
         path: the folder of the embedded engines and of the journal.
-        vectors, graph: the URLs of servers instead, or other folders; see `Memory.open`.
+        vectors, graph: URLs of servers, or other folders; see `Memory.open`.
         journal: another folder of this host for the journal.
-        qdrant_api_key, neo4j_user, neo4j_password: for URLs that have none in them.
-        max_pending: accepted writes that may wait, over all scopes.
-        max_attempts: of a write that fails for an unknown reason, or as a model does not answer,
-            before it is a dead letter; the default lasts for some 16 hours.
+        qdrant_api_key, neo4j_user, neo4j_password: used for URLs without them.
+        max_pending: number of accepted writes that may wait, over all scopes.
+        max_attempts: how often a write is tried that fails for an unknown reason, or because a
+            model does not answer, before it becomes a dead letter; by default for about 16 hours.
         retry_after: seconds before the first retry; doubles up to 60.
         max_embed_chars: characters of a text that are embedded; all of it is searched by terms.
         model_timeout: seconds for one call of a chat or embedding model in a write. A search waits
-            for its embedder; agents do for `Policy.recall_timeout`.
-        single_valued: predicates with one value at a time, so that a later value ends an earlier;
-            `prefers_*` stands for all with this prefix. In the environment, separated by commas.
+            for its embedder without a limit, an agent for `Policy.recall_timeout`.
+        single_valued: predicates with one value at a time, so that a later value ends an earlier
+            one; `prefers_*` matches all with this prefix. In the environment, separated by commas.
         half_life: days after which a record counts half, in searches with decay.
-        decay: apply decay to every search; accesses are logged only by searches with decay.
-        cache_bytes: of the vectors and terms that the embedded index keeps in memory; beyond it
-            those of the users who searched longest ago are dropped.
+        decay: apply decay to every search; only searches with decay log accesses.
+        cache_bytes: memory for the vectors and terms of the embedded index; when it is full, those
+            of the users who searched longest ago are dropped.
 
     Raises:
         InvalidRecordError: a number is not positive, or above a billion.
@@ -73,18 +73,18 @@ class Settings:
     single_valued: tuple[str, ...] = SINGLE_VALUED
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            wanted = (int, float) if type(one.default) is float else (type(one.default),)
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            wanted = (int, float) if type(setting.default) is float else (type(setting.default),)
             if type(value) not in wanted:
-                kind = type(one.default).__name__
+                kind = type(setting.default).__name__
                 raise InvalidRecordError(
-                    field=one.name, value=value, reason=f"must be of type {kind}"
+                    field=setting.name, value=value, reason=f"must be of type {kind}"
                 )
             if type(value) in (int, float) and not 0 < value <= _MAX_NUMBER:
                 reason = f"must be above zero and at most {_MAX_NUMBER}"
-                raise InvalidRecordError(field=one.name, value=value, reason=reason)
-        if not all(isinstance(one, str) for one in self.single_valued):
+                raise InvalidRecordError(field=setting.name, value=value, reason=reason)
+        if not all(isinstance(name, str) for name in self.single_valued):
             raise InvalidRecordError(
                 field="single_valued", value=self.single_valued, reason="must have names only"
             )
@@ -93,33 +93,33 @@ class Settings:
         """Tell whether a later value of this relation ends an earlier one."""
         if relation.single_valued is not None:
             return relation.single_valued
-        name = fold(relation.predicate).replace(" ", "_")
+        predicate = fold(relation.predicate).replace(" ", "_")
         return any(
-            name.startswith(one[:-1]) if one.endswith("*") else name == one
-            for one in self.single_valued
+            predicate.startswith(name[:-1]) if name.endswith("*") else predicate == name
+            for name in self.single_valued
         )
 
     @classmethod
     def from_env(cls) -> Self:
         """Read `COMMONPLACE_PATH`, `COMMONPLACE_MAX_PENDING` and so on; the rest is default."""
         given: dict[str, Any] = {}
-        for one in fields(cls):
-            raw = os.environ.get(f"COMMONPLACE_{one.name.upper()}")
+        for setting in fields(cls):
+            raw = os.environ.get(f"COMMONPLACE_{setting.name.upper()}")
             if raw is not None:
-                convert = _READ.get(one.name) or type(getattr(cls(), one.name))
+                convert = _READ.get(setting.name) or type(getattr(cls(), setting.name))
                 try:
-                    given[one.name] = convert(raw)
+                    given[setting.name] = convert(raw)
                 except ValueError:
                     raise InvalidRecordError(
-                        field=f"COMMONPLACE_{one.name.upper()}",
+                        field=f"COMMONPLACE_{setting.name.upper()}",
                         value=raw,
-                        reason=_TAKES[type(one.default)],
+                        reason=_TAKES[type(setting.default)],
                     ) from None
         return cls(**given)
 
 
 def _list(raw: str) -> tuple[str, ...]:
-    return tuple(one.strip() for one in raw.split(",") if one.strip())
+    return tuple(name.strip() for name in raw.split(",") if name.strip())
 
 
 def _switch(raw: str) -> bool:
@@ -176,7 +176,7 @@ class Location:
             vectors, graph: a URL, a folder or an engine, which is not checked here.
 
         Raises:
-            InvalidRecordError: a URL cannot be read, or the path is none.
+            InvalidRecordError: a URL cannot be read, or the path is not one of a folder.
         """
         if journal is not None and type(journal) is not str:
             raise InvalidRecordError(
@@ -283,10 +283,10 @@ def to_folder(field: str, path: object, *, hint: str = "") -> str:
         field: the argument that it was given as, for errors.
 
     Raises:
-        InvalidRecordError: it is no path, or a URL.
+        InvalidRecordError: it is not a path, or it is a URL.
     """
     shown = str(path) if isinstance(path, str | os.PathLike) else ""
-    if not shown.strip() or any(one < " " for one in shown) or not is_sound(shown):
+    if not shown.strip() or any(character < " " for character in shown) or not is_sound(shown):
         raise InvalidRecordError(
             field=field, value=path, reason="must be the path of a folder", hint=hint
         )
@@ -340,8 +340,8 @@ class ServerUrl:
     Attributes:
         url: scheme, host and port.
         user, password: before an `@`; empty when missing.
-        name: the path, of a database or a collection; empty when missing.
-        options: behind a `?`, by name.
+        name: the path, such as the name of a database or collection; empty when missing.
+        options: those after a `?`, by name.
     """
 
     url: str

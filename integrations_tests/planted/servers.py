@@ -80,16 +80,17 @@ FAULTS = (
         name="neo4j-get-without-owner",
         what="A record is read by its id, whoever asks",
         file=f"{_NEO4J}/graph.py",
-        old="one.id: one for one in rows.visible(scope, records, include_expired=include_expired)",
-        new="one.id: one for one in records",
+        old="record.id: record\n            for record in rows.visible(scope, records, include_expired=include_expired)",
+        new="record.id: record\n            for record in records",
         tests=(_GRAPH, "-k", "Neo4jGraph and (leaves_out_others or alike or expired)"),
     ),
     Fault(
         name="neo4j-history-without-owner",
         what="The history of a record is read, whoever asks",
         file=f"{_NEO4J}/graph.py",
-        old='text = queries.fill(queries.HISTORY, covered=queries.covered(scope, "r"))',
-        new='text = queries.fill(queries.HISTORY, covered="$user_id = $user_id")',
+        old="found = self._read(queries.HISTORY, scope, _valid([record_id]))",
+        new='text = queries.fill(queries.HISTORY, covered="true")\n'
+        "        found = self.driver.read(lambda run: run(text, ids=[record_id]))",
         tests=(_GRAPH, "-k", "Neo4jGraph and history_of"),
     ),
     Fault(

@@ -14,9 +14,11 @@ from .fixtures import empty_graph
 def states_on_neo4j(memory: Memory, neo4j_place, neo4j_uri) -> Iterator[Memory]:
     """A memory whose states of runs are on an empty server."""
     from commonplace.backends.neo4j.checkpoints import Neo4jCheckpoints
+    from commonplace.backends.neo4j.driver import Neo4jDriver
 
     empty_graph(neo4j_uri, "Saver")
-    store = Neo4jCheckpoints(neo4j_place.uri, auth=neo4j_place.auth, prefix="Saver")
+    driver = Neo4jDriver(neo4j_place.uri, auth=neo4j_place.auth, prefix="Saver")
+    store = Neo4jCheckpoints(driver)
     local = memory._runtime.engines
     engines = Engines(  # in no common transaction
         index=local.index, graph=local.graph, journal=local.journal, checkpoints=store

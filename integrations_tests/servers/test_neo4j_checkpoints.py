@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from commonplace.backends.neo4j.checkpoints import Neo4jCheckpoints
+from commonplace.backends.neo4j.driver import Neo4jDriver
 from commonplace.testing.contracts import at_once
 from commonplace.testing.contracts.checkpoints import (
     ALICE,
@@ -31,7 +32,7 @@ def connect(neo4j_place, neo4j_uri) -> Iterator[Callable[..., Neo4jCheckpoints]]
     opened: list[Neo4jCheckpoints] = []
 
     def connect(uri: str = neo4j_place.uri) -> Neo4jCheckpoints:
-        opened.append(Neo4jCheckpoints(uri, auth=neo4j_place.auth, prefix="Test"))
+        opened.append(Neo4jCheckpoints(Neo4jDriver(uri, auth=neo4j_place.auth, prefix="Test")))
         return opened[-1]
 
     yield connect

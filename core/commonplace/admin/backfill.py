@@ -57,15 +57,15 @@ def backfill(
     embedded = reused = done = 0
     total = count_records(graph) if progress else None
     seen: set[str] = set()
-    for batch in batches((one for one in live_records(graph) if one.indexed), _BATCH):
-        outdated = [one for one in batch if indexed.get(one.id, -1) < one.version]
+    for batch in batches((record for record in live_records(graph) if record.indexed), _BATCH):
+        outdated = [record for record in batch if indexed.get(record.id, -1) < record.version]
         vectors = vectors_of(outdated) if vectors_of and outdated else {}
         if isinstance(embedder, TokenEmbedder):
-            vectors = {id_: one for id_, one in vectors.items() if one.tokens}
+            vectors = {id_: embedding for id_, embedding in vectors.items() if embedding.tokens}
         index.upsert(points_of(outdated, embedder, limit=limit, vectors=vectors))
         # Another record may have ended or contradicted it since, which keeps its version.
-        index.amend([one for one in batch if indexed.get(one.id, -1) >= one.version])
-        seen.update(one.id for one in batch)
+        index.amend([record for record in batch if indexed.get(record.id, -1) >= record.version])
+        seen.update(record.id for record in batch)
         reused += len(vectors)
         embedded += len(outdated) - len(vectors)
         done += len(batch)
@@ -95,26 +95,26 @@ def points_of(
         ModelFailedError: it failed.
     """
     vectors = dict(vectors)
-    missing = [one for one in records if one.id not in vectors]
+    missing = [record for record in records if record.id not in vectors]
     if missing:
-        texts = [one.indexed_text for one in missing]
+        texts = [record.indexed_text for record in missing]
         rows = embed(embedder, texts, purpose="document", limit=limit)
-        vectors |= {one.id: row for one, row in zip(missing, rows, strict=True)}
+        vectors |= {record.id: row for record, row in zip(missing, rows, strict=True)}
     return [
         Point(
-            record=one,
-            vector=vectors[one.id].vector,
-            terms=document_terms(one.indexed_text),
-            words=count_words(one.indexed_text),
-            tokens=vectors[one.id].tokens,
+            record=record,
+            vector=vectors[record.id].vector,
+            terms=document_terms(record.indexed_text),
+            words=count_words(record.indexed_text),
+            tokens=vectors[record.id].tokens,
         )
-        for one in records
+        for record in records
     ]
 
 
 def live_records(graph: GraphStore) -> Iterator[Record]:
     """Iterate over every live record of all scopes."""
-    return (one.record for one in graph.dump() if isinstance(one, RecordRow) and one.live)
+    return (row.record for row in graph.dump() if isinstance(row, RecordRow) and row.live)
 
 
 def is_indexed(row: SnapshotRow) -> bool:

@@ -142,7 +142,7 @@ def digest(
     if progress:
         progress(stage, done, total)
     return SnapshotDigest(
-        counts=counts, hashes={table: one.hexdigest() for table, one in hashes.items()}
+        counts=counts, hashes={table: digest_.hexdigest() for table, digest_ in hashes.items()}
     )
 
 
@@ -226,7 +226,7 @@ def _states(checkpoints: Checkpoints) -> Iterator[State]:
     after: Address | None = None
     while page := checkpoints.page(Selection(), limit=_CHECKPOINTS_BATCH, after=after):
         after = page[-1].address
-        yield from checkpoints.states([one.address for one in page])
+        yield from checkpoints.states([checkpoint.address for checkpoint in page])
 
 
 def _count_checkpoints(checkpoints: Checkpoints) -> int:
@@ -242,10 +242,10 @@ def _copy_checkpoints(
     """Write all checkpoints of a store into another; repeating it changes nothing."""
     total = _count_checkpoints(source) if progress else None
     for number, state in enumerate(_states(source), start=1):
-        one = state.checkpoint
-        values = {(name, one.versions[name]): blob for name, blob in state.values.items()}
-        target.put(one, values, state.owner)
-        target.write(one.address, state.writes, state.owner)
+        checkpoint = state.checkpoint
+        values = {(name, checkpoint.versions[name]): blob for name, blob in state.values.items()}
+        target.put(checkpoint, values, state.owner)
+        target.write(checkpoint.address, state.writes, state.owner)
         if progress and (number % _CHECKPOINTS_BATCH == 0 or number == total):
             progress("checkpoints", number, total)
 
@@ -255,12 +255,12 @@ def _digest_checkpoints(checkpoints: Checkpoints) -> tuple[int, str]:
     count, sha = 0, hashlib.sha256()
     for state in _states(checkpoints):
         count += 1
-        one = state.checkpoint
-        plain = [one.address, sorted(one.versions.items()), one.parent, one.deltas, one.run]
+        at = state.checkpoint
+        plain = [at.address, sorted(at.versions.items()), at.parent, at.deltas, at.run]
         values = sorted(state.values.items())
         writes = [(write.order, write.channel, *_pair(write.value)) for write in state.writes]
-        sha.update(repr([plain, one.within, state.owner, _pair(one.body)]).encode())
-        sha.update(repr([_pair(one.metadata), writes]).encode())
+        sha.update(repr([plain, at.within, state.owner, _pair(at.body)]).encode())
+        sha.update(repr([_pair(at.metadata), writes]).encode())
         sha.update(repr([(name, *_pair(blob)) for name, blob in values]).encode())
     return count, sha.hexdigest()
 

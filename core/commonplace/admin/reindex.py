@@ -115,9 +115,10 @@ def _backfill(
 ) -> BackfillReport:
     report = BackfillReport()
     for _ in range(_ROUNDS):
-        one = backfill(graph, index, embedder, limit=settings.max_embed_chars, progress=progress)
+        limit = settings.max_embed_chars
+        filled = backfill(graph, index, embedder, limit=limit, progress=progress)
         report = BackfillReport(
-            embedded=report.embedded + one.embedded, removed=report.removed + one.removed
+            embedded=report.embedded + filled.embedded, removed=report.removed + filled.removed
         )
         if dict(index.versions(None)) == dict(graph.versions(None)):
             return report

@@ -21,4 +21,4 @@ class Neo4jEngine:
             database=server.name or None,
             **server.options,
         )
-        return graph, Neo4jCheckpoints(server.url, driver=graph.driver)
+        return graph, Neo4jCheckpoints(graph.driver)

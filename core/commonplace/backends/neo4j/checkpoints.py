@@ -31,25 +31,10 @@ _CONDITIONS = {
 
 
 class Neo4jCheckpoints:
-    """A `Checkpoints` in a database of a Neo4j server; arguments as of `Neo4jGraph`.
+    """A `Checkpoints` in a database of a Neo4j server; closing it closes the driver."""
 
-    Args:
-        driver: an open driver to use instead of a new one; closed with this store.
-    """
-
-    def __init__(
-        self,
-        uri: str,
-        *,
-        auth: tuple[str, str] | None = None,
-        database: str | None = None,
-        prefix: str = "Commonplace",
-        driver: Neo4jDriver | None = None,
-        **options: Any,
-    ) -> None:
-        self._driver = driver or Neo4jDriver(
-            uri, auth=auth, database=database, prefix=prefix, options=options
-        )
+    def __init__(self, driver: Neo4jDriver) -> None:
+        self._driver = driver
 
     def put(
         self,
@@ -59,11 +44,11 @@ class Neo4jCheckpoints:
     ) -> None:
         """Write or replace a checkpoint, with the values that its channels got in its step."""
         at = checkpoint.address
-        emptied = [key for key, one in values.items() if one is None]
+        emptied = [key for key, blob in values.items() if blob is None]
         parameters = {
             "row": _to_node(checkpoint),
             "before": checkpoint.parent and _node_id(at.thread, at.namespace, checkpoint.parent),
-            "filled": [_value_node(at, key, one) for key, one in values.items() if one],
+            "filled": [_value_node(at, key, blob) for key, blob in values.items() if blob],
             "emptied": [_node_id(at.thread, at.namespace, *key) for key in emptied],
         }
         self._write_as(checkpoint_queries.PUT, at.thread, owner, parameters)
@@ -72,10 +57,10 @@ class Neo4jCheckpoints:
         """Store what a task wrote beside a checkpoint, which itself may be stored later."""
         if not writes:
             return
-        nodes = [_write_node(address, one) for one in writes]
+        nodes = [_write_node(address, write) for write in writes]
         parameters = {
-            "replaced": [one for one in nodes if one["number"] < 0],
-            "added": [one for one in nodes if one["number"] >= 0],
+            "replaced": [node for node in nodes if node["number"] < 0],
+            "added": [node for node in nodes if node["number"] >= 0],
         }
         self._write_as(checkpoint_queries.WRITE, address.thread, owner, parameters)
 
@@ -102,16 +87,16 @@ class Neo4jCheckpoints:
         rows.check_offset(offset)
         text, parameters = _page(selection, after, is_ascending=is_ascending)
         found = self._driver.read(lambda run: run(text, limit=limit, offset=offset, **parameters))
-        return [_to_checkpoint(one["checkpoint"]) for one in found]
+        return [_to_checkpoint(row["checkpoint"]) for row in found]
 
     def states(self, addresses: Sequence[Address]) -> list[State]:
         """Read the states at these addresses, in their order, leaving out missing ones."""
-        ids = [_node_id(one.thread, one.namespace, one.id) for one in addresses]
+        ids = [_node_id(address.thread, address.namespace, address.id) for address in addresses]
         if not ids:
             return []
         found = self._driver.read(lambda run: run(checkpoint_queries.STATES, ids=ids))
-        by_id = {one["checkpoint"]["id"]: _to_state(one) for one in found}
-        return [by_id[one] for one in ids if one in by_id]
+        by_id = {row["checkpoint"]["id"]: _to_state(row) for row in found}
+        return [by_id[id_] for id_ in ids if id_ in by_id]
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
         """Read back from a checkpoint's parent to where each channel has a value."""
@@ -130,7 +115,7 @@ class Neo4jCheckpoints:
 
         def work(run: RunQuery) -> None:
             found = run(checkpoint_queries.OF_RUNS, runs=sorted(set(runs)))
-            for thread in sorted(one["thread"] for one in found):
+            for thread in sorted(row["thread"] for row in found):
                 headers, values = _load(run, thread)
                 kept = checkpoint_retention.without_runs(headers, values, runs)
                 _keep(run, thread, headers, values, kept)
@@ -174,7 +159,7 @@ class Neo4jCheckpoints:
         parameters = queries.scope_parameters(scope)
 
         def work(run: RunQuery) -> dict[str, int]:
-            found = [one["id"] for one in run(owned, limit=_BATCH, **parameters)]
+            found = [row["id"] for row in run(owned, limit=_BATCH, **parameters)]
             return dict(run(checkpoint_queries.REMOVE, threads=found)[0])
 
         removed: Counter[str] = Counter(dict.fromkeys(_TABLES, 0))
@@ -216,11 +201,11 @@ def _steps(run: RunQuery, at: str, missing: set[str]) -> list[Step]:
     seen = {at}  # parents are user data: they might form a cycle
     while missing and batch:
         batch = run(text, id=batch[-1]["id"], channels=sorted(missing))
-        for one in batch:
-            if not missing or one["id"] in seen:
+        for row in batch:
+            if not missing or row["id"] in seen:
                 return found
-            seen.add(one["id"])
-            step = _to_step(one, missing)
+            seen.add(row["id"])
+            step = _to_step(row, missing)
             found.append(step)
             missing = missing - set(step.values)
     return found
@@ -233,7 +218,7 @@ def _load(
     run(checkpoint_queries.LOCK_EXISTING, thread=thread)
     [found] = run(checkpoint_queries.LOAD, thread=thread)
     values = {(namespace, channel, version) for namespace, channel, version in found["values"]}
-    return [_to_header(one) for one in found["headers"]], values
+    return [_to_header(node) for node in found["headers"]], values
 
 
 def _keep(
@@ -247,8 +232,8 @@ def _keep(
     unused = set(values) - checkpoint_retention.referenced(headers, kept)
     run(
         checkpoint_queries.KEEP,
-        removed=[_node_id(thread, *one.key) for one in headers if one.key not in kept],
-        unused=[_node_id(thread, *one) for one in sorted(unused)],
+        removed=[_node_id(thread, *header.key) for header in headers if header.key not in kept],
+        unused=[_node_id(thread, *key) for key in sorted(unused)],
     )
     run(checkpoint_queries.DROP_EMPTY, thread=thread)
 
@@ -297,7 +282,7 @@ def _to_state(found: Mapping[str, Any]) -> State:
     """Convert a row of `STATES`."""
     return State(
         checkpoint=_to_checkpoint(found["checkpoint"]),
-        values={one["channel"]: _blob(one) for one in found["values"]},
+        values={node["channel"]: _blob(node) for node in found["values"]},
         writes=_writes(found),
         owner=_owner_of(found["owners"][0]) if found["owners"] else None,
     )
@@ -307,9 +292,9 @@ def _to_step(found: Mapping[str, Any], channels: Collection[str]) -> Step:
     """Convert a row of `STEPS` to a step of these channels."""
     return Step(
         values={
-            one["channel"]: _blob(one) for one in found["values"] if one["channel"] in channels
+            node["channel"]: _blob(node) for node in found["values"] if node["channel"] in channels
         },
-        writes=tuple(one for one in _writes(found) if one.channel in channels),
+        writes=tuple(write for write in _writes(found) if write.channel in channels),
     )
 
 
@@ -322,7 +307,9 @@ def _page(
     given = {name: getattr(selection, name) for name in _CONDITIONS}
     parameters = {name: value for name, value in given.items() if value is not None}
     conditions = [_CONDITIONS[name] for name in parameters]
-    conditions += [f"c.{one} IS NOT NULL" for one in columns]  # or the index would not be used
+    conditions += [
+        f"c.{column} IS NOT NULL" for column in columns
+    ]  # or the index would not be used
     if after is not None:
         above = checkpoint_queries.ABOVE
         conditions.append(above if is_ascending else checkpoint_queries.BELOW)
@@ -332,7 +319,7 @@ def _page(
         checkpoint_queries.PAGE,
         columns=", ".join(columns),
         conditions=" AND ".join(conditions),
-        order=", ".join(f"c.{one} {'ASC' if is_ascending else 'DESC'}" for one in columns),
+        order=", ".join(f"c.{column} {'ASC' if is_ascending else 'DESC'}" for column in columns),
     )
     return text, parameters
 
@@ -340,15 +327,15 @@ def _page(
 def _writes(found: Mapping[str, Any]) -> tuple[TaskWrite, ...]:
     writes = [
         TaskWrite(
-            task=one["task"],
-            path=one["path"],
-            index=one["number"],
-            channel=one["channel"],
-            value=_blob(one),
+            task=node["task"],
+            path=node["path"],
+            index=node["number"],
+            channel=node["channel"],
+            value=_blob(node),
         )
-        for one in found["writes"]
+        for node in found["writes"]
     ]
-    return tuple(sorted(writes, key=lambda one: one.order))
+    return tuple(sorted(writes, key=lambda write: write.order))
 
 
 def _blob(node: Mapping[str, Any]) -> Blob:
@@ -369,23 +356,23 @@ def _node_id(thread: str, *rest: str) -> str:
     return _id_prefix(thread) + json.dumps(rest)
 
 
-def _to_node(one: Checkpoint) -> dict[str, Any]:
-    thread, namespace = one.address.thread, one.address.namespace
+def _to_node(checkpoint: Checkpoint) -> dict[str, Any]:
+    thread, namespace = checkpoint.address.thread, checkpoint.address.namespace
     return {
-        "id": _node_id(thread, namespace, one.address.id),
+        "id": _node_id(thread, namespace, checkpoint.address.id),
         "thread": thread,
         "namespace": namespace,
-        "name": one.address.id,
-        "parent": one.parent,
-        "run": one.run,
-        "within": list(one.within) if one.within else None,
-        "deltas": list(one.deltas),
-        "versions": rows.to_json(one.versions),
-        "values": [_node_id(thread, namespace, *pair) for pair in one.versions.items()],
-        "body_type": one.body.type,
-        "body": one.body.data,
-        "metadata_type": one.metadata.type,
-        "metadata": one.metadata.data,
+        "name": checkpoint.address.id,
+        "parent": checkpoint.parent,
+        "run": checkpoint.run,
+        "within": list(checkpoint.within) if checkpoint.within else None,
+        "deltas": list(checkpoint.deltas),
+        "versions": rows.to_json(checkpoint.versions),
+        "values": [_node_id(thread, namespace, *pair) for pair in checkpoint.versions.items()],
+        "body_type": checkpoint.body.type,
+        "body": checkpoint.body.data,
+        "metadata_type": checkpoint.metadata.type,
+        "metadata": checkpoint.metadata.data,
     }
 
 
@@ -402,17 +389,17 @@ def _value_node(at: Address, name: tuple[str, str], blob: Blob) -> dict[str, Any
     }
 
 
-def _write_node(at: Address, one: TaskWrite) -> dict[str, Any]:
+def _write_node(at: Address, write: TaskWrite) -> dict[str, Any]:
     return {
-        "id": _node_id(at.thread, at.namespace, at.id, one.task, str(one.index)),
+        "id": _node_id(at.thread, at.namespace, at.id, write.task, str(write.index)),
         "thread": at.thread,
         "checkpoint": _node_id(at.thread, at.namespace, at.id),
-        "task": one.task,
-        "path": one.path,
-        "number": one.index,
-        "channel": one.channel,
-        "type": one.value.type,
-        "data": one.value.data,
+        "task": write.task,
+        "path": write.path,
+        "number": write.index,
+        "channel": write.channel,
+        "type": write.value.type,
+        "data": write.value.data,
     }
 
 

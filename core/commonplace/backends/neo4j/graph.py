@@ -61,14 +61,13 @@ class Neo4jGraph:
         self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
     ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
-        text = queries.fill(queries.GET, covered=queries.covered(scope, "r"))
-        parameters = {"ids": _valid(ids), **queries.scope_parameters(scope)}
-        found = self.driver.read(lambda run: run(text, **parameters))
-        records = (overlay.to_record(one["record"]) for one in found)
+        found = self._read(queries.GET, scope, _valid(ids))
+        records = (overlay.to_record(row["record"]) for row in found)
         visible = {
-            one.id: one for one in rows.visible(scope, records, include_expired=include_expired)
+            record.id: record
+            for record in rows.visible(scope, records, include_expired=include_expired)
         }
-        return [visible[one] for one in ids if one in visible]
+        return [visible[id_] for id_ in ids if id_ in visible]
 
     def page(
         self,
@@ -92,7 +91,7 @@ class Neo4jGraph:
         }
         size = limit + 1 if where is None else _BATCH
         found = self._scan(queries.page(scope, kinds), scope, after, size, **parameters)
-        records = (overlay.to_record(one["record"]) for one in found)
+        records = (overlay.to_record(row["record"]) for row in found)
         visible = rows.visible(
             scope,
             records,
@@ -104,10 +103,8 @@ class Neo4jGraph:
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
-        text = queries.fill(queries.HISTORY, covered=queries.covered(scope, "r"))
-        parameters = {"ids": _valid([record_id]), **queries.scope_parameters(scope)}
-        found = self.driver.read(lambda run: run(text, **parameters))
-        return [overlay.to_version(one["version"]) for one in found]
+        found = self._read(queries.HISTORY, scope, _valid([record_id]))
+        return [overlay.to_version(row["version"]) for row in found]
 
     def scope_of(self, record_id: str) -> Scope | None:
         """Read the scope of a record, live or deleted; None if there never was one."""
@@ -117,7 +114,7 @@ class Neo4jGraph:
 
     def list_scopes(self) -> list[Scope]:
         """List every scope that has records, live or deleted, in no order."""
-        return [Scope(**one) for one in self.driver.read(lambda run: run(queries.LIST_SCOPES))]
+        return [Scope(**ids) for ids in self.driver.read(lambda run: run(queries.LIST_SCOPES))]
 
     def relations(
         self,
@@ -185,10 +182,8 @@ class Neo4jGraph:
 
     def access_log(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
         """Read when records that the scope covers were accessed, newest first."""
-        text = queries.fill(queries.ACCESS_LOG, covered=queries.covered(scope, "r"))
-        parameters = {"ids": _valid(ids), **queries.scope_parameters(scope)}
-        found = self.driver.read(lambda run: run(text, **parameters))
-        return {one["id"]: [rows.from_micros(at) for at in one["accesses"]] for one in found}
+        found = self._read(queries.ACCESS_LOG, scope, _valid(ids))
+        return {row["id"]: [rows.from_micros(at) for at in row["accesses"]] for row in found}
 
     def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too.
@@ -201,16 +196,16 @@ class Neo4jGraph:
         for turn in itertools.count():
             step = self.driver.write(lambda run, n=turn: transactions.erase(run, scope, version, n))  # type: ignore[misc]  # bound for the loop
             removed.update(step.removed)
-            touched |= {one.id: one for one in step.touched}
-            for one in step.ids:
-                touched.pop(one, None)
+            touched |= {record.id: record for record in step.touched}
+            for id_ in step.ids:
+                touched.pop(id_, None)
             repeated = repeated or step.repeated
             if len(step.ids) < transactions.BATCH:
                 break
         if repeated or not removed["records"]:
             # The index may not have what an earlier run reopened.
             asserting = self.driver.read(lambda run: transactions.asserting_records(run, scope))
-            touched |= {one.id: one for one in asserting}
+            touched |= {record.id: record for record in asserting}
         return Erased(removed=dict(removed), touched=tuple(touched.values()))
 
     def count(self, scope: Scope) -> dict[str, int]:
@@ -231,8 +226,8 @@ class Neo4jGraph:
         if scope is None:
             return snapshot.versions(self.driver.read)
         found = self._scan(queries.scan(scope), scope, (-(2**63), ""), _BATCH)
-        records = (one["record"] for one in found)
-        return ((one["id"], one["version"]) for one in records if one["indexed"])
+        records = (row["record"] for row in found)
+        return ((node["id"], node["version"]) for node in records if node["indexed"])
 
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read everything, page by page: fences, then partition by partition from `since` on."""
@@ -255,6 +250,12 @@ class Neo4jGraph:
     def close(self) -> None:
         """Close the driver; repeating it does nothing."""
         self.driver.close()
+
+    def _read(self, text: str, scope: Scope, ids: list[str]) -> list[dict[str, Any]]:
+        """Read what a text finds of these records where the scope covers them."""
+        full = queries.fill(text, covered=queries.covered(scope, "r"))
+        parameters = queries.scope_parameters(scope)
+        return self.driver.read(lambda run: run(full, ids=ids, **parameters))
 
     def _in_namespaces(self, scope: Scope, prefix: Namespace = ()) -> Iterator[Record]:
         """Read the live records of a scope that are in or below a namespace."""
@@ -284,7 +285,7 @@ class Neo4jGraph:
 
 def _valid(ids: Iterable[object]) -> list[str]:
     """Choose what may be the id of a record: the driver cannot send every other value."""
-    return [one for one in ids if isinstance(one, str) and one.isprintable()]
+    return [id_ for id_ in ids if isinstance(id_, str) and id_.isprintable()]
 
 
 def _user_scope(scope: Scope) -> Scope:

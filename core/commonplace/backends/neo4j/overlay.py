@@ -17,6 +17,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
+from ...dedup_key import split_key
 from ...ports.stores import Put, Remove
 from ...types import Record, Relation, Scope, Version, fold
 from ..shared import rows
@@ -136,11 +137,13 @@ def relation_id(subject: str, key: str, object_: str, begins: int) -> str:
     return digest("relation", subject, key, object_, begins)
 
 
-def relation_ids(owner: str, one: Relation) -> tuple[str, str, str]:
+def relation_ids(owner: str, relation: Relation) -> tuple[str, str, str]:
     """Build the ids of a relation, its subject and its object in the graph of this owner."""
-    subject, object_ = (entity_id(owner, fold(name)) for name in (one.subject, one.object))
-    begins = rows.to_beginning(one.valid_from)
-    return relation_id(subject, one.key, object_, begins), subject, object_
+    subject, object_ = (
+        entity_id(owner, fold(name)) for name in (relation.subject, relation.object)
+    )
+    begins = rows.to_beginning(relation.valid_from)
+    return relation_id(subject, relation.key, object_, begins), subject, object_
 
 
 def pair_ids(partition: str, name: str) -> list[str]:
@@ -150,14 +153,16 @@ def pair_ids(partition: str, name: str) -> list[str]:
 
 def load_parameters(changes: Sequence[Put | Remove]) -> dict[str, list[Any]]:
     """Build the parameters of `LOAD`: what the changes lock and read, sorted."""
-    puts = [one for one in changes if isinstance(one, Put)]
-    scopes = {one.record.scope for one in puts}
-    removals = {one.scope for one in changes if isinstance(one, Remove)}
+    puts = [change for change in changes if isinstance(change, Put)]
+    scopes = {put.record.scope for put in puts}
+    removals = {change.scope for change in changes if isinstance(change, Remove)}
     return {
-        "partitions": sorted({one.partition for one in scopes | removals}),
-        "ids": sorted({one.record.id if isinstance(one, Put) else one.id for one in changes}),
+        "partitions": sorted({scope.partition for scope in scopes | removals}),
+        "ids": sorted(
+            {change.record.id if isinstance(change, Put) else change.id for change in changes}
+        ),
         "fences": fence_keys(scopes),
-        "sessions": sorted({one.record.scope.key for one in puts if one.in_session}),
+        "sessions": sorted({put.record.scope.key for put in puts if put.in_session}),
     }
 
 
@@ -169,16 +174,16 @@ def owners_of_repeated_removals(
     Args:
         records: those of the changes that the store has, tombstones included.
     """
-    removals = [one for one in changes if isinstance(one, Remove)]
-    done = Counter((one.id, one.version) for one in removals)
-    done.update((one["id"], one["version"]) for one in records if not one["live"])
-    found = (one.scope.owner for one in removals if done[one.id, one.version] > 1)
+    removals = [change for change in changes if isinstance(change, Remove)]
+    done = Counter((removal.id, removal.version) for removal in removals)
+    done.update((record["id"], record["version"]) for record in records if not record["live"])
+    found = (removal.scope.owner for removal in removals if done[removal.id, removal.version] > 1)
     return list(dict.fromkeys(found))
 
 
 def fence_keys(scopes: Iterable[Scope]) -> list[str]:
     """List the keys of all scopes whose erasure covers one of these scopes, sorted."""
-    return sorted({cover.key for one in scopes for cover in one.covering()})
+    return sorted({cover.key for scope in scopes for cover in scope.covering()})
 
 
 def assertion_parameters(
@@ -190,12 +195,12 @@ def assertion_parameters(
         records: those of the changes that the store has: each belongs to its own owner, whose scope
             may be narrower than that of a change.
     """
-    puts = [one for one in changes if isinstance(one, Put)]
-    owners = {(one["id"], scope_of(one).owner.key) for one in records}
-    owners |= {(one.record.id, one.record.scope.owner.key) for one in puts}
+    puts = [change for change in changes if isinstance(change, Put)]
+    owners = {(record["id"], scope_of(record).owner.key) for record in records}
+    owners |= {(put.record.id, put.record.scope.owner.key) for put in puts}
     asserted: dict[str, list[Relation]] = {}
-    for one in puts:
-        asserted.setdefault(one.record.id, []).extend(one.relations or ())
+    for put in puts:
+        asserted.setdefault(put.record.id, []).extend(put.relations or ())
     entities, relations, slots = set(), set(), set()
     for record, owner in owners:
         for relation in asserted.get(record, ()):
@@ -215,32 +220,37 @@ def load_records(overlay: Overlay, found: Mapping[str, Any]) -> None:
     """Copy a row of `LOAD` to an overlay."""
     overlay.load("record", found["records"])
     overlay.load("version", found["versions"])
-    overlay.load("erasure", ({**one, "key": one["id"]} for one in found["fences"]))
-    overlay.load("session", ({**one, "key": one["id"]} for one in found["sessions"]))
+    overlay.load("erasure", ({**fence, "key": fence["id"]} for fence in found["fences"]))
+    overlay.load("session", ({**session, "key": session["id"]} for session in found["sessions"]))
 
 
 def load_assertions(overlay: Overlay, found: Mapping[str, Any]) -> None:
     """Copy a row of `ASSERTIONS` to an overlay, with entities and relations numbered by age."""
     overlay.load("record", found["records"])
-    ends = {one["id"]: one for row in found["relations"] for one in row["ends"]}
-    ends |= {one["id"]: one for one in found["entities"]}
+    ends = {end["id"]: end for row in found["relations"] for end in row["ends"]}
+    ends |= {entity["id"]: entity for entity in found["entities"]}
     entities = sorted(ends.values(), key=_age)
     relations = sorted(found["relations"], key=_age)
-    numbers = {one["id"]: number for number, one in enumerate(entities, start=1)}
-    overlay.load("entity", ({**one, "id": numbers[one["id"]]} for one in entities))
+    numbers = {entity["id"]: number for number, entity in enumerate(entities, start=1)}
+    overlay.load("entity", ({**entity, "id": numbers[entity["id"]]} for entity in entities))
     overlay.load(
         "relation",
         (
-            {**one, "id": n, "subject": numbers[one["subject"]], "object": numbers[one["object"]]}
-            for n, one in enumerate(relations, start=1)
+            {
+                **relation,
+                "id": n,
+                "subject": numbers[relation["subject"]],
+                "object": numbers[relation["object"]],
+            }
+            for n, relation in enumerate(relations, start=1)
         ),
     )
     overlay.load(
         "support",
         (
             {**support, "relation": n}
-            for n, one in enumerate(relations, start=1)
-            for support in one["supports"]
+            for n, relation in enumerate(relations, start=1)
+            for support in relation["supports"]
         ),
     )
 
@@ -272,6 +282,23 @@ def to_version(node: Mapping[str, Any]) -> Version:
     )
 
 
+def to_relation(node: Mapping[str, Any], **more: Any) -> Relation:
+    """Convert a node, with the names of its subject and object, to a relation."""
+    return Relation(
+        subject=node["subject"],
+        predicate=node["predicate"],
+        object=node["object"],
+        valid_from=rows.from_beginning(node["valid_from"]),
+        valid_to=rows.from_micros(node.get("valid_to")),
+        single_valued=bool(node.get("single")),
+        created_at=rows.from_micros(node.get("created_at")),
+        expired_at=rows.from_micros(node.get("expired_at")),
+        conflict=bool(node.get("conflict")),
+        identity=split_key(node["key"])[1],
+        **more,
+    )
+
+
 def save_parameters(
     overlay: Overlay, partitions: Sequence[Mapping[str, Any]]
 ) -> dict[str, list[Properties]]:
@@ -283,11 +310,11 @@ def save_parameters(
     records, sessions = overlay.difference("record"), overlay.difference("session")
     versions = overlay.difference("version")
     return {
-        "records": [to_node(one) for one in records.created],
-        "records_changed": [_changed(one) for one in records.changed],
+        "records": [to_node(row) for row in records.created],
+        "records_changed": [_changed(row) for row in records.changed],
         "versions": versions.created,
         "sessions": [
-            to_node(one, id=one["key"], key=None) for one in (*sessions.created, *sessions.changed)
+            to_node(row, id=row["key"], key=None) for row in (*sessions.created, *sessions.changed)
         ],
         **_relation_parameters(overlay, partitions),
     }
@@ -300,40 +327,40 @@ def _relation_parameters(
     supports = overlay.difference("support")
     before = _entity_ids(overlay.loaded("entity"))
     after = before | _entity_ids(entities.created)
-    by_number = {one["id"]: _relation(one, before) for one in overlay.loaded("relation")}
-    by_number |= {one["id"]: _relation(one, after) for one in relations.created}
+    by_number = {row["id"]: _relation(row, before) for row in overlay.loaded("relation")}
+    by_number |= {row["id"]: _relation(row, after) for row in relations.created}
     nodes = {
-        one["id"]: to_node(one, id=after[one["id"]], word=digest(one["key"]))
-        for one in (*entities.created, *entities.changed)
+        row["id"]: to_node(row, id=after[row["id"]], word=digest(row["key"]))
+        for row in (*entities.created, *entities.changed)
     }
     created = [
-        *(nodes[one["id"]] for one in entities.created),
-        *(by_number[one["id"]]["own"] for one in relations.created),
+        *(nodes[row["id"]] for row in entities.created),
+        *(by_number[row["id"]]["own"] for row in relations.created),
     ]
-    numbers = {one["id"]: count(one["next"]) for one in partitions}
+    numbers = {partition["id"]: count(partition["next"]) for partition in partitions}
     for own in created:
         own["seq"] = next(numbers[own["partition"]])
     used = sorted({own["partition"] for own in created})
     return {
-        "partitions": [{"id": one, "next": next(numbers[one])} for one in used],
-        "supports_removed": [_support(one, by_number) for one in supports.removed],
+        "partitions": [{"id": partition, "next": next(numbers[partition])} for partition in used],
+        "supports_removed": [_support(row, by_number) for row in supports.removed],
         "relations_removed": [
-            {"id": by_number[one["id"]]["own"]["id"]} for one in relations.removed
+            {"id": by_number[row["id"]]["own"]["id"]} for row in relations.removed
         ],
         "entities": list(nodes.values()),
         "pairs": [
-            {"entity": after[one["id"]], "pairs": pair_ids(_partition(one), one["key"])}
-            for one in entities.created
+            {"entity": after[row["id"]], "pairs": pair_ids(_partition(row), row["key"])}
+            for row in entities.created
         ],
-        "relations": [by_number[one["id"]] for one in relations.created],
-        "relations_changed": [_relation(one, after) for one in relations.changed],
-        "supports": [_support(one, by_number) for one in (*supports.created, *supports.changed)],
-        "entities_removed": [{"id": before[one["id"]]} for one in entities.removed],
+        "relations": [by_number[row["id"]] for row in relations.created],
+        "relations_changed": [_relation(row, after) for row in relations.changed],
+        "supports": [_support(row, by_number) for row in (*supports.created, *supports.changed)],
+        "entities_removed": [{"id": before[row["id"]]} for row in entities.removed],
     }
 
 
 def _entity_ids(entities: Iterable[Properties]) -> dict[int, str]:
-    return {one["id"]: entity_id(one["scope"], one["key"]) for one in entities}
+    return {entity["id"]: entity_id(entity["scope"], entity["key"]) for entity in entities}
 
 
 def _relation(row: Properties, entity_ids: Mapping[int, str]) -> Properties:

@@ -293,7 +293,7 @@ def schema(prefix: str) -> dict[str, str]:
 
     The index of a constraint has the name of the constraint.
     """
-    unique = {f"{one.lower()}_id": (one, "n.id") for one in _KEYS}
+    unique = {f"{label.lower()}_id": (label, "n.id") for label in _KEYS}
     unique["version_key"] = ("Version", "(n.record, n.version)")
     makes = "CREATE {} {}_{} IF NOT EXISTS FOR (n:{}) {}"
     texts = {
@@ -361,7 +361,7 @@ def page(scope: Scope, kinds: Collection[str]) -> str:
     kind = {0: "", 1: "r.kind = $kinds[0] AND"}.get(len(kinds), "r.kind IN $kinds AND")
     columns = _columns(scope, "kind" if len(kinds) == 1 else None)
     # The order of an index is used only if the sort names all its columns, constant ones included.
-    order = " DESC, ".join(f"r.{one}" for one in columns)
+    order = " DESC, ".join(f"r.{name}" for name in columns)
     covers = covered(scope, "r")
     return fill(PAGE, covered=covers, kinds=kind, columns=", ".join(columns), order=order)
 
@@ -369,7 +369,7 @@ def page(scope: Scope, kinds: Collection[str]) -> str:
 def scan(scope: Scope) -> str:
     """Build the text that reads the versions of records batch by batch."""
     columns = _columns(scope)
-    order = ", ".join(f"r.{one}" for one in columns)
+    order = ", ".join(f"r.{name}" for name in columns)
     return fill(SCAN, covered=covered(scope, "r"), columns=", ".join(columns), order=order)
 
 
@@ -378,7 +378,7 @@ def _columns(scope: Scope, narrowing: str | None = None) -> list[str]:
     for field in ("session_id", "agent_id"):
         if narrowing is None and getattr(scope, field) is not None:
             narrowing = field
-    return [one for one in ("partition", narrowing, "live") if one is not None]
+    return [name for name in ("partition", narrowing, "live") if name is not None]
 
 
 def relations(scope: Scope, columns: str, source: str) -> str:

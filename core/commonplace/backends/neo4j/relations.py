@@ -12,7 +12,7 @@ from typing import Any
 from ...dedup_key import split_key
 from ...ports.stores import Expansion
 from ...types import Entity, Relation, Scope, fold
-from ..shared import graph_expansion, rows
+from ..shared import graph_expansion
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
 from ..shared.names import distinct, nearest, spellable
 from . import overlay, queries
@@ -31,7 +31,7 @@ def read(
         batch = _rows(run, scope, moment, reached)
         found |= {row["relation"]["seq"]: _to_relation(row) for row in batch}
         reached |= {row[end]["id"] for row in batch for end in ("subject", "object")}
-    return [found[one] for one in sorted(found)]
+    return [found[seq] for seq in sorted(found)]
 
 
 def read_asserted(
@@ -43,7 +43,7 @@ def read_asserted(
     parameters = {**moment, **queries.scope_parameters(scope)}
     found = map(_to_relation, run(text, ids=sorted(chosen), **parameters))
     # What a record asserted before it was updated is not among its assertions.
-    return [one for one in found if not chosen.isdisjoint(one.supports)]
+    return [relation for relation in found if not chosen.isdisjoint(relation.supports)]
 
 
 def entities(run: RunQuery, scope: Scope) -> list[Entity]:
@@ -69,8 +69,8 @@ def _edges(
 ) -> list[Edge]:
     found = _rows(run, scope, moment, entities, columns=queries.EDGE_COLUMNS)
     return [
-        Edge(one["subject"], split_key(one["key"])[0], one["object"], tuple(one["supports"]))
-        for one in found
+        Edge(row["subject"], split_key(row["key"])[0], row["object"], tuple(row["supports"]))
+        for row in found
     ]
 
 
@@ -91,26 +91,27 @@ def _rows(
 
 
 def _ids(found: Iterable[Mapping[str, Any]]) -> set[str]:
-    return {one["id"] for one in found}
+    return {row["id"] for row in found}
 
 
 def _named(run: RunQuery, scope: Scope, names: Sequence[str]) -> set[str]:
     text = queries.fill(queries.NAMED, owned=queries.owned(scope, "e"))
-    words = [overlay.digest(one) for one in names]
+    words = [overlay.digest(name) for name in names]
     return _ids(run(text, words=words, **queries.scope_parameters(scope)))
 
 
 def _similar(run: RunQuery, scope: Scope, names: Sequence[str]) -> set[str]:
     """Find, for each name, the entity whose name shares most pairs of letters with it."""
     asked = [
-        {"name": one, "pairs": overlay.pair_ids(scope.partition, one)} for one in spellable(names)
+        {"name": name, "pairs": overlay.pair_ids(scope.partition, name)}
+        for name in spellable(names)
     ]
     if not asked:
         return set()
     text = queries.fill(queries.SIMILAR, owned=queries.owned(scope, "e"))
     similar = run(text, names=asked, **queries.scope_parameters(scope))
     found = {nearest(row["name"], row["candidates"]) for row in similar}
-    return {one for one in found if one is not None}
+    return {entity for entity in found if entity is not None}
 
 
 def _with_aliases(run: RunQuery, scope: Scope, named: set[str]) -> set[str]:
@@ -126,19 +127,11 @@ def _with_aliases(run: RunQuery, scope: Scope, named: set[str]) -> set[str]:
 
 
 def _to_relation(row: Mapping[str, Any]) -> Relation:
-    own, subject, object_ = row["relation"], row["subject"], row["object"]
-    return Relation(
-        subject=subject["name"],
-        predicate=own["predicate"],
-        object=object_["name"],
+    subject, object_ = row["subject"], row["object"]
+    node = {**row["relation"], "subject": subject["name"], "object": object_["name"]}
+    return overlay.to_relation(
+        node,
         subject_type=subject["type"],
         object_type=object_["type"],
-        valid_from=rows.from_beginning(own["valid_from"]),
-        valid_to=rows.from_micros(own.get("valid_to")),
-        single_valued=own["single"],
-        created_at=rows.from_micros(own["created_at"]),
-        expired_at=rows.from_micros(own.get("expired_at")),
-        conflict=own["conflict"],
         supports=tuple(row["supports"]),
-        identity=split_key(own["key"])[1],
     )

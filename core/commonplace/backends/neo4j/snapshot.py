@@ -6,7 +6,6 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from ...dedup_key import split_key
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from ...types import Entity, Record, Relation, Scope, Version, fold
 from ..shared import rows
@@ -14,17 +13,15 @@ from . import overlay, queries
 from .driver import RunQuery
 
 _PAGE = 1000
-_FENCES = "MATCH (n:Erasure) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
-_PARTITIONS = (
-    "MATCH (n:Partition) WHERE n.id > $after RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
-)
+_FENCES = "MATCH (n:Erasure) WHERE n.id > $id RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
+_PARTITIONS = "MATCH (n:Partition) WHERE n.id > $id RETURN n{.*} AS node ORDER BY n.id LIMIT $limit"
 _SESSIONS = "MATCH (n:Session) WHERE n.partition = $partition RETURN n{.*} AS node ORDER BY n.id"
 _ENTITIES = (
-    "MATCH (n:Entity) WHERE n.partition = $partition AND n.word IS NOT NULL AND n.seq > $after"
+    "MATCH (n:Entity) WHERE n.partition = $partition AND n.word IS NOT NULL AND n.seq > $seq"
     " RETURN n{.*} AS node ORDER BY n.seq LIMIT $limit"
 )
 _RELATIONS = """
-MATCH (n:Relation) WHERE n.partition = $partition AND n.seq > $after
+MATCH (n:Relation) WHERE n.partition = $partition AND n.seq > $seq
 MATCH (a:Entity)<-[:SUBJECT]-(n)-[:OBJECT]->(b:Entity)
 RETURN n{.*, subject: a.name, object: b.name} AS node ORDER BY n.seq LIMIT $limit
 """
@@ -82,7 +79,7 @@ FOREACH (q IN dropped | DETACH DELETE q)
 RETURN entities
 """
 _VERSIONS = (
-    "MATCH (n:Record) WHERE n.id > $after AND n.live AND n.indexed"
+    "MATCH (n:Record) WHERE n.id > $id AND n.live AND n.indexed"
     " RETURN n{.id, .version} AS node ORDER BY n.id LIMIT $limit"
 )
 ReadTransaction = Callable[[Callable[[RunQuery], list[dict[str, Any]]]], list[dict[str, Any]]]
@@ -90,77 +87,58 @@ ReadTransaction = Callable[[Callable[[RunQuery], list[dict[str, Any]]]], list[di
 
 def dump(read: ReadTransaction, since: str) -> Iterator[SnapshotRow]:
     """Read everything: fences, then partition by partition from `since` on, page by page."""
-    for node in _pages(read, _FENCES, "id", ""):
-        yield FenceRow(key=node["id"], version=node["version"])
-    for partition in _pages(read, _PARTITIONS, "id", ""):
-        if partition["id"] >= since:
-            yield from _partition(read, partition["id"])
+    for row in _pages(read, _FENCES, {"id": ""}):
+        yield FenceRow(key=row["node"]["id"], version=row["node"]["version"])
+    for row in _pages(read, _PARTITIONS, {"id": ""}):
+        if row["node"]["id"] >= since:
+            yield from _partition(read, row["node"]["id"])
 
 
 def versions(read: ReadTransaction) -> Iterator[tuple[str, int]]:
     """Iterate over (id, version) of what the index should have of all owners."""
-    return ((node["id"], node["version"]) for node in _pages(read, _VERSIONS, "id", ""))
+    nodes = (row["node"] for row in _pages(read, _VERSIONS, {"id": ""}))
+    return ((node["id"], node["version"]) for node in nodes)
 
 
 def _partition(read: ReadTransaction, partition: str) -> Iterator[SnapshotRow]:
     for row in read(lambda run: run(_SESSIONS, partition=partition)):
         yield SessionRow(scope=overlay.scope_of(row["node"]), next=row["node"]["next"])
-    for node in _pages(read, _ENTITIES, "seq", 0, partition=partition):
-        entity = Entity(name=node["name"], type=node["type"])
-        yield EntityRow(owner=overlay.scope_of(node), entity=entity)
-    for node in _pages(read, _RELATIONS, "seq", 0, partition=partition):
-        yield RelationRow(owner=overlay.scope_of(node), relation=_to_relation(node))
+    for row in _pages(read, _ENTITIES, {"seq": 0}, partition=partition):
+        entity = Entity(name=row["node"]["name"], type=row["node"]["type"])
+        yield EntityRow(owner=overlay.scope_of(row["node"]), entity=entity)
+    for row in _pages(read, _RELATIONS, {"seq": 0}, partition=partition):
+        relation = overlay.to_relation(row["node"])
+        yield RelationRow(owner=overlay.scope_of(row["node"]), relation=relation)
     for live in (False, True):
-        yield from _records(read, partition, live=live)
-
-
-def _records(read: ReadTransaction, partition: str, *, live: bool) -> Iterator[SnapshotRow]:
-    after: dict[str, Any] = {"created_at": -(2**63), "id": ""}
-    while True:
-        parameters = {"partition": partition, "live": live, "limit": _PAGE, **after}
-        found = read(partial(_run, _RECORDS, parameters))
-        for row in found:
-            node = row["node"]
+        first = {"created_at": -(2**63), "id": ""}
+        for row in _pages(read, _RECORDS, first, partition=partition, live=live):
             yield RecordRow(
-                record=overlay.to_record(node),
+                record=overlay.to_record(row["node"]),
                 live=live,
                 versions=tuple(map(overlay.to_version, row["versions"])),
-                states=tuple(map(_to_relation, row["assertions"])),
-                recalls=tuple(map(rows.from_micros, node.get("recalls") or ())),
+                states=tuple(map(overlay.to_relation, row["assertions"])),
+                recalls=tuple(map(rows.from_micros, row["node"].get("recalls") or ())),
             )
+
+
+def _pages(
+    read: ReadTransaction, text: str, after: Mapping[str, Any], **parameters: Any
+) -> Iterator[dict[str, Any]]:
+    """Read rows page by page.
+
+    Args:
+        after: properties of the node that the last page ended with, by which they are ordered.
+    """
+    while True:
+        found = read(partial(_run, text, {**parameters, **after, "limit": _PAGE}))
+        yield from found
         if len(found) < _PAGE:
             return
         after = {name: found[-1]["node"][name] for name in after}
 
 
-def _pages(
-    read: ReadTransaction, text: str, key: str, after: Any, **parameters: Any
-) -> Iterator[Mapping[str, Any]]:
-    while True:
-        found = read(partial(_run, text, {"after": after, "limit": _PAGE, **parameters}))
-        yield from (row["node"] for row in found)
-        if len(found) < _PAGE:
-            return
-        after = found[-1]["node"][key]
-
-
 def _run(text: str, parameters: Mapping[str, Any], run: RunQuery) -> list[dict[str, Any]]:
     return run(text, **parameters)
-
-
-def _to_relation(node: Mapping[str, Any]) -> Relation:
-    return Relation(
-        subject=node["subject"],
-        predicate=node["predicate"],
-        object=node["object"],
-        valid_from=rows.from_beginning(node["valid_from"]),
-        valid_to=rows.from_micros(node.get("valid_to")),
-        single_valued=bool(node.get("single")),
-        expired_at=rows.from_micros(node.get("expired_at")),
-        created_at=rows.from_micros(node.get("created_at")),
-        conflict=bool(node.get("conflict")),
-        identity=split_key(node["key"])[1],
-    )
 
 
 # -- load ------------------------------------------------------------------------------------------
@@ -169,22 +147,22 @@ def _to_relation(node: Mapping[str, Any]) -> Relation:
 def load(run: RunQuery, snapshot: Sequence[SnapshotRow]) -> None:
     """Load the snapshot of another store; what is newer here stays."""
     fences = [
-        {"id": one.key, "version": one.version} for one in snapshot if isinstance(one, FenceRow)
+        {"id": row.key, "version": row.version} for row in snapshot if isinstance(row, FenceRow)
     ]
     if fences:
         run(_FENCE, rows=fences)
-    records = [one for one in snapshot if isinstance(one, RecordRow)]
+    records = [row for row in snapshot if isinstance(row, RecordRow)]
     [found] = run(
         _STORED,
-        partitions=sorted({one.partition for one in snapshot if one.partition}),
-        ids=[one.record.id for one in records],
-        fences=overlay.fence_keys({one.record.scope for one in records}),
+        partitions=sorted({row.partition for row in snapshot if row.partition}),
+        ids=[row.record.id for row in records],
+        fences=overlay.fence_keys({row.record.scope for row in records}),
     )
-    stored = {one["id"]: one for one in found["records"]}
-    erased = {one["id"]: one["version"] for one in found["fences"]}
-    wanted = [one for one in records if _is_wanted(one, stored.get(one.record.id), erased)]
+    stored = {node["id"]: node for node in found["records"]}
+    erased = {node["id"]: node["version"] for node in found["fences"]}
+    wanted = [row for row in records if _is_wanted(row, stored.get(row.record.id), erased)]
     parts = _parts(snapshot, wanted, found["partitions"])
-    reloaded = [one for one in wanted if one.record.id in stored]
+    reloaded = [row for row in wanted if row.record.id in stored]
     for part, text in _WRITE.items():
         if part == "supports" and reloaded:
             _retract(run, reloaded)
@@ -192,11 +170,11 @@ def load(run: RunQuery, snapshot: Sequence[SnapshotRow]) -> None:
             run(f"UNWIND $rows AS row {text}", rows=parts[part])
 
 
-def _is_wanted(one: RecordRow, stored: Mapping[str, Any] | None, erased: Mapping[str, int]) -> bool:
-    scope, version = one.record.scope, one.record.version
+def _is_wanted(row: RecordRow, stored: Mapping[str, Any] | None, erased: Mapping[str, int]) -> bool:
+    scope, version = row.record.scope, row.record.version
     if stored is not None and overlay.scope_of(stored) != scope:
         return False
-    age = version, one.record.times_told
+    age = version, row.record.times_told
     if stored is not None and (stored["version"], stored["times_told"]) > age:
         return False
     return not any(version <= erased.get(cover.key, -1) for cover in scope.covering())
@@ -206,10 +184,10 @@ def _retract(run: RunQuery, records: Sequence[RecordRow]) -> None:
     """Retract what records assert in the store and not in the snapshot."""
     parameters = [
         {
-            "id": one.record.id,
-            "assertions": [_relation_id(one.record.scope.owner, each) for each in one.states],
+            "id": row.record.id,
+            "assertions": [_relation_id(row.record.scope.owner, each) for each in row.states],
         }
-        for one in records
+        for row in records
     ]
     for row in run(_RETRACT, rows=parameters):
         if row["entities"]:
@@ -222,90 +200,89 @@ def _parts(
     partitions: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[dict[str, Any]]]:
     parts: dict[str, list[dict[str, Any]]] = {part: [] for part in _WRITE}
-    numbers = {one["id"]: count(one["next"]) for one in partitions}
-    for one in snapshot:
-        match one:
+    numbers = {partition["id"]: count(partition["next"]) for partition in partitions}
+    for row in snapshot:
+        match row:
             case SessionRow():
-                own = {"id": one.scope.key, "next": one.next}
-                parts["sessions"].append(overlay.to_node(asdict(one.scope), **own))
+                own = {"id": row.scope.key, "next": row.next}
+                parts["sessions"].append(overlay.to_node(asdict(row.scope), **own))
             case EntityRow():
-                entity = _entity(one)
-                parts["entities"].append({**entity, "seq": next(numbers[one.partition])})
-                pairs = overlay.pair_ids(one.partition, entity["key"])
+                entity = _entity(row)
+                parts["entities"].append({**entity, "seq": next(numbers[row.partition])})
+                pairs = overlay.pair_ids(row.partition, entity["key"])
                 parts["pairs"].append({"entity": entity["id"], "pairs": pairs})
             case RelationRow():
-                resolved = _resolved(one.owner, one.relation)
-                own = {**resolved["own"], "seq": next(numbers[one.partition])}
+                resolved = _resolved(row.owner, row.relation)
+                own = {**resolved["own"], "seq": next(numbers[row.partition])}
                 parts["relations"].append({**resolved, "resolved": resolved["own"], "own": own})
-    for one in records:
-        parts["records"].append(_node(one))
-        parts["versions"] += [_version(version) for version in one.versions]
-        parts["supports"] += [_support(one.record, each) for each in one.states]
+    for row in records:
+        parts["records"].append(_node(row))
+        parts["versions"] += [_version(version) for version in row.versions]
+        parts["supports"] += [_support(row.record, each) for each in row.states]
     parts["partitions"] = [
         {"id": partition, "next": next(number)} for partition, number in numbers.items()
     ]
     return parts
 
 
-def _entity(one: EntityRow) -> dict[str, Any]:
-    key = fold(one.entity.name)
+def _entity(row: EntityRow) -> dict[str, Any]:
+    key = fold(row.entity.name)
     return overlay.to_node(
-        asdict(one.owner),
-        id=overlay.entity_id(one.owner.key, key),
-        scope=one.owner.key,
+        asdict(row.owner),
+        id=overlay.entity_id(row.owner.key, key),
+        scope=row.owner.key,
         key=key,
         word=overlay.digest(key),
-        name=one.entity.name,
-        type=one.entity.type,
+        name=row.entity.name,
+        type=row.entity.type,
     )
 
 
-def _resolved(owner: Scope, one: Relation) -> dict[str, Any]:
-    id_, subject, object_ = overlay.relation_ids(owner.key, one)
+def _resolved(owner: Scope, relation: Relation) -> dict[str, Any]:
+    id_, subject, object_ = overlay.relation_ids(owner.key, relation)
     own = overlay.to_node(
         asdict(owner),
         id=id_,
-        slot=overlay.slot_id(subject, one.key),
-        key=one.key,
-        predicate=one.predicate,
-        valid_from=rows.to_beginning(one.valid_from),
-        valid_to=rows.to_micros(one.valid_to),
-        single=bool(one.single_valued),
-        conflict=one.conflict,
-        created_at=rows.to_micros(one.created_at),
-        expired_at=rows.to_micros(one.expired_at),
+        slot=overlay.slot_id(subject, relation.key),
+        key=relation.key,
+        predicate=relation.predicate,
+        valid_from=rows.to_beginning(relation.valid_from),
+        valid_to=rows.to_micros(relation.valid_to),
+        single=bool(relation.single_valued),
+        conflict=relation.conflict,
+        created_at=rows.to_micros(relation.created_at),
+        expired_at=rows.to_micros(relation.expired_at),
     )
     return {"own": own, "subject": subject, "object": object_}
 
 
-def _relation_id(owner: Scope, one: Relation) -> str:
-    id_, _, _ = overlay.relation_ids(owner.key, one)
+def _relation_id(owner: Scope, relation: Relation) -> str:
+    id_, _, _ = overlay.relation_ids(owner.key, relation)
     return id_
 
 
-def _node(one: RecordRow) -> dict[str, Any]:
-    row = rows.to_row(one.record, live=one.live)._asdict()
-    accesses = [rows.to_micros(at) for at in one.recalls] or None
-    return overlay.to_node(row, recalls=accesses)
+def _node(row: RecordRow) -> dict[str, Any]:
+    accesses = [rows.to_micros(at) for at in row.recalls] or None
+    return overlay.to_node(rows.to_row(row.record, live=row.live)._asdict(), recalls=accesses)
 
 
-def _version(one: Version) -> dict[str, Any]:
+def _version(version: Version) -> dict[str, Any]:
     return {
-        "record": one.record_id,
-        "version": one.version,
-        "event": one.event,
-        "text": one.text,
-        "previous": one.previous,
-        "metadata": rows.to_json(one.metadata),
-        "at": rows.to_micros(one.at),
+        "record": version.record_id,
+        "version": version.version,
+        "event": version.event,
+        "text": version.text,
+        "previous": version.previous,
+        "metadata": rows.to_json(version.metadata),
+        "at": rows.to_micros(version.at),
     }
 
 
-def _support(record: Record, one: Relation) -> dict[str, Any]:
+def _support(record: Record, relation: Relation) -> dict[str, Any]:
     return {
         "record": record.id,
-        "relation": _relation_id(record.scope.owner, one),
-        "single": bool(one.single_valued),
-        "valid_to": rows.to_micros(one.valid_to),
-        "expired_at": rows.to_micros(one.expired_at),
+        "relation": _relation_id(record.scope.owner, relation),
+        "single": bool(relation.single_valued),
+        "valid_to": rows.to_micros(relation.valid_to),
+        "expired_at": rows.to_micros(relation.expired_at),
     }

@@ -40,19 +40,19 @@ def apply(run: RunQuery, changes: Sequence[Put | Remove]) -> list[Outcome]:
     parameters = overlay.load_parameters(changes)
     [found] = run(queries.LOAD, **parameters)
     stored = found["records"]
-    scopes = {overlay.scope_of(one) for one in stored}
+    scopes = {overlay.scope_of(record) for record in stored}
     if more := sorted(set(overlay.fence_keys(scopes)) - set(parameters["fences"])):
         found["fences"] += run(queries.FENCES, fences=more)
     asserted = overlay.assertion_parameters(changes, stored)
-    asserting = {one["id"] for one in stored if one["asserts"]}
+    asserting = {record["id"] for record in stored if record["asserts"]}
     for scope in overlay.owners_of_repeated_removals(changes, stored):
-        asserting |= {one.id for one in asserting_records(run, scope)}
+        asserting |= {record.id for record in asserting_records(run, scope)}
     with Overlay() as copy:
         overlay.load_records(copy, found)
         if asserting or asserted["relations"]:
             [assertions] = run(queries.ASSERTIONS, ids=sorted(asserting), **asserted)
             overlay.load_assertions(copy, assertions)
-        outcomes = [records.apply(copy.connection, one) for one in changes]
+        outcomes = [records.apply(copy.connection, change) for change in changes]
         _save(run, overlay.save_parameters(copy, found["partitions"]))
     return outcomes
 
@@ -73,8 +73,8 @@ def erase(run: RunQuery, scope: Scope, version: int, turn: int) -> ErasureStep:
         limit=BATCH,
         **parameters,
     )
-    ids = [one["id"] for one in found["records"]]
-    asserting = [one["id"] for one in found["records"] if one["asserts"]]
+    ids = [record["id"] for record in found["records"]]
+    asserting = [record["id"] for record in found["records"] if record["asserts"]]
     removed, touched = _retract(run, asserting, found["partitions"])
     removed |= run(queries.ERASE, ids=ids)[0]
     if len(ids) < BATCH:
@@ -89,7 +89,7 @@ def asserting_records(run: RunQuery, scope: Scope) -> list[Record]:
     """Read all records of a user, or of one agent of that user, that assert a single value."""
     text = queries.fill(queries.ASSERTING_RECORDS, owned=queries.owned(scope, "q"))
     found = run(text, **queries.scope_parameters(scope))
-    return [overlay.to_record(one["record"]) for one in found]
+    return [overlay.to_record(row["record"]) for row in found]
 
 
 def _retract(
@@ -114,14 +114,14 @@ def _retract(
 def _save(run: RunQuery, parameters: Mapping[str, list[dict[str, Any]]]) -> int:
     """Save the differences of an overlay; return how many unused entities were dropped."""
     number = 0
-    unused = [one["id"] for one in parameters["entities_removed"]]
-    if unused or any(parameters[one] for one in queries.SAVE_REMOVED):
+    unused = [row["id"] for row in parameters["entities_removed"]]
+    if unused or any(parameters[part] for part in queries.SAVE_REMOVED):
         run(queries.save(tuple(queries.SAVE_REMOVED)), **parameters)
     if unused:
         number = int(run(queries.DROP_UNUSED_ENTITIES, entities=unused)[0]["number"])
     # Two texts, and not one for each combination of parts: the server plans each text anew.
-    if any(parameters[one] for one in queries.SAVE_RELATIONS):
+    if any(parameters[part] for part in queries.SAVE_RELATIONS):
         run(queries.save((*queries.SAVE, *queries.SAVE_RELATIONS)), **parameters)
-    elif any(parameters[one] for one in queries.SAVE):
+    elif any(parameters[part] for part in queries.SAVE):
         run(queries.save(tuple(queries.SAVE)), **parameters)
     return number

@@ -1,15 +1,14 @@
 """Shared vector index on a Qdrant server, behind URLs of `qdrant://`, `http://` and `https://`."""
 
+import contextlib
 from typing import Any
 
 from ...ports.engines import IndexSpec
 from ...ports.stores import VectorIndex
 from ...settings import Settings, parse_server_url
 
-_OPTIONS = {
-    **dict.fromkeys(("grpc_port", "shards", "replicas", "buckets", "timeout"), int),
-    **dict.fromkeys(("prefer_grpc", "quantize"), bool),
-}
+_CONNECTION = {"grpc_port": int, "timeout": int, "prefer_grpc": bool}
+_LAYOUT = {"shards": int, "replicas": int, "buckets": int, "quantize": bool}
 
 
 class QdrantEngine:
@@ -28,13 +27,17 @@ class QdrantEngine:
 
     def drop_index(self, url: str, generation: int, settings: Settings) -> None:
         """Remove the collection; a missing one is ignored."""
+        from .client import connect
         from .collection import drop
 
-        drop(**_arguments(url, generation, settings))
+        given = _arguments(url, generation, settings)
+        connection = {name: value for name, value in given.items() if name not in _LAYOUT}
+        with contextlib.closing(connect(**connection)) as client:
+            drop(client, given["collection"])
 
 
 def _arguments(url: str, generation: int, settings: Settings) -> dict[str, Any]:
-    server = parse_server_url("vectors", url, _OPTIONS)
+    server = parse_server_url("vectors", url, _CONNECTION | _LAYOUT)
     name = server.name or "commonplace"
     return {
         "url": server.url,

@@ -55,9 +55,18 @@ _REFUSED = {"INVALID_ARGUMENT", "ALREADY_EXISTS", "OUT_OF_RANGE", "UNIMPLEMENTED
 
 
 def connect(
-    url: str, *, api_key: str | None, prefer_grpc: bool, grpc_port: int, timeout: float
-) -> QdrantClient:
-    """Make a client, without sending anything yet. `qdrant://host` is `http://host`.
+    url: str,
+    collection: str,
+    *,
+    api_key: str | None = None,
+    prefer_grpc: bool = True,
+    grpc_port: int = 6334,
+    timeout: float = 10.0,
+) -> "RetryingClient":
+    """Make a client for a collection, without sending anything yet.
+
+    Args:
+        url: `qdrant://host` is `http://host`.
 
     Raises:
         InvalidRecordError: the key cannot be sent.
@@ -65,7 +74,7 @@ def connect(
     if api_key and not (api_key.isascii() and api_key.isprintable()):
         reason = "must consist of printable ASCII"
         raise InvalidRecordError(field="api_key", value="…", reason=reason)
-    return QdrantClient(
+    driver = QdrantClient(
         re.sub("^qdrant://", "http://", url),
         api_key=api_key,
         prefer_grpc=prefer_grpc,
@@ -74,6 +83,7 @@ def connect(
         timeout=math.ceil(timeout),
         check_compatibility=False,  # it would use a thread of its own; `open_collection` checks
     )
+    return RetryingClient(driver, store=f"{url.rpartition('@')[2]}/{collection}", timeout=timeout)
 
 
 class RetryingClient:

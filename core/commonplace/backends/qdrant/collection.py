@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import InvalidRecordError, SchemaMismatchError
 from ...ports.engines import check_meta, has_tokens
 from ...types import Scope
-from .client import RetryingClient, connect
+from .client import RetryingClient
 from .client import models as m
 
 OWNER = "commonplace"
@@ -45,9 +45,9 @@ class CollectionTraits:
     Attributes:
         shards: over which one scope is spread.
         quantized: there are quantized vectors beside the full ones.
-        ranges: conditions on numbers without an index are allowed.
-        local: it is the driver's imitation, where every search is exact.
-        tokens: it was made with the token vectors that are wanted.
+        ranges: the server allows conditions on numbers without an index.
+        local: this is the driver's imitation of a server, where every search is exact.
+        tokens: its token vectors are those of the present embedder.
     """
 
     shards: int
@@ -106,33 +106,17 @@ def open_collection(
     )
 
 
-def drop(
-    url: str,
-    *,
-    collection: str,
-    api_key: str | None = None,
-    prefer_grpc: bool = True,
-    grpc_port: int = 6334,
-    timeout: float = 10.0,
-    **_layout: Any,
-) -> None:
+def drop(client: RetryingClient, name: str) -> None:
     """Remove a collection that this package made; a missing one is ignored.
 
     Raises:
         SchemaMismatchError: another program made it.
     """
-    driver = connect(
-        url, api_key=api_key, prefer_grpc=prefer_grpc, grpc_port=grpc_port, timeout=timeout
-    )
-    client = RetryingClient(driver, store=f"{url}/{collection}", timeout=timeout)
-    try:
-        if client.call(driver.collection_exists, collection):
-            metadata = client.call(driver.get_collection, collection).config.metadata or {}
-            if OWNER not in metadata:
-                raise _not_ours(collection)
-            client.call(driver.delete_collection, collection)
-    finally:
-        client.close()
+    if client.call(client.driver.collection_exists, name):
+        metadata = client.call(client.driver.get_collection, name).config.metadata or {}
+        if OWNER not in metadata:
+            raise _not_ours(name)
+        client.call(client.driver.delete_collection, name)
 
 
 def _make(
@@ -208,7 +192,8 @@ def _float_index() -> m.FloatIndexParams:
 
 def _buckets(client: RetryingClient, name: str) -> set[str]:
     return {
-        str(one.key) for one in client.call(client.driver.list_shard_keys, name).shard_keys or []
+        str(found.key)
+        for found in client.call(client.driver.list_shard_keys, name).shard_keys or []
     }
 
 

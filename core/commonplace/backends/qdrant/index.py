@@ -8,7 +8,7 @@ from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
 from ..shared.payload import payload_of, read_row, uuids
 from ..shared.vectors import FIELD, asked_tokens, checked, from_field, to_field
-from .client import QdrantClient, RetryingClient, connect
+from .client import connect
 from .client import models as m
 from .collection import CollectionLayout, open_collection
 from .query import (
@@ -54,21 +54,17 @@ class QdrantIndex:
         url: such as `http://localhost:6333`, `https://…` or `qdrant://host:6333`.
         api_key: sent with every request; use `https` then.
         collection: its name; made if missing.
-        meta: what the vectors depend on (schema version, embedder); stored when the collection is
-            made and compared at every opening, together with `dimensions`. Of other tokens than
-            the stored ones none are used.
-        token_dimensions: of every token vector; 0 if there are none. They are in the payload, and
-            those of hits are compared here: the server tells only the sum over a query's, and a
-            query for each of them costs it twice the time (docs/scaling.md).
+        dimensions, meta, token_dimensions: as in `IndexSpec`. Token vectors are in the payload, and
+            those of the hits are compared here: the server would return only their sum over the
+            query's tokens, and a query for each token would cost twice the time (docs/scaling.md).
         prefer_grpc: use gRPC, on `grpc_port`, which is a little faster than HTTP.
-        timeout: seconds for a call with its retries; the last attempt may add as much.
-        quantize: make a new collection that keeps vectors of 8-bit numbers in memory, a quarter
-            of the size, to find candidates, and scores them by the full ones on disk.
+        timeout: seconds for a call and its retries; the last attempt may take as long again.
+        quantize: keep 8-bit vectors of a new collection in memory, a quarter of the size, to find
+            candidates, which are scored by the full vectors on disk.
         shards, replicas: of a new collection; None for the server's settings. Without buckets every
             user is spread over all shards, and each shard counts the rarity of terms by itself.
-        buckets: of a new collection; with more than one, on a cluster, all of a user is under one
-            of so many shard keys, of `shards` shards each. It cannot change later.
-        client: instead of `url`, `api_key`, `prefer_grpc` and `grpc_port`; closed with the index.
+        buckets: number of shard keys of a new collection on a cluster, of `shards` shards each. All
+            records of a user are under one of them. It cannot be changed later.
 
     Raises:
         SchemaMismatchError: another program made the collection, or it has other `meta`.
@@ -93,23 +89,18 @@ class QdrantIndex:
         shards: int | None = None,
         replicas: int | None = None,
         buckets: int = 1,
-        client: QdrantClient | None = None,
     ) -> None:
         self._dimensions = dimensions
         self._name = collection
         self._layout = CollectionLayout(
             quantize=quantize, shards=shards, replicas=replicas, buckets=buckets
         )
-        self._client = RetryingClient(
-            client
-            or connect(
-                url,
-                api_key=api_key,
-                prefer_grpc=prefer_grpc,
-                grpc_port=grpc_port,
-                timeout=timeout,
-            ),
-            store=f"{url.rpartition('@')[2]}/{collection}",
+        self._client = connect(
+            url,
+            collection,
+            api_key=api_key,
+            prefer_grpc=prefer_grpc,
+            grpc_port=grpc_port,
             timeout=timeout,
         )
         try:
@@ -187,7 +178,9 @@ class QdrantIndex:
 
     def amend(self, records: Sequence[Record]) -> None:
         """Replace the payload of records that are stored and not newer: two round trips for 64."""
-        newest = {record.id: record for record in sorted(records, key=lambda one: one.version)}
+        newest = {
+            record.id: record for record in sorted(records, key=lambda record: record.version)
+        }
         for bucket, part in self._by_bucket(list(newest.values())):
             held = self._client.call(
                 self._client.driver.retrieve,
@@ -197,9 +190,9 @@ class QdrantIndex:
                 shard_key_selector=bucket,
             )
             payloads = {str(row.id): row.payload or {} for row in held}
-            kept = [one for one in part if one.id in payloads]
-            changes = [_overwrite(one, payloads[one.id], bucket) for one in kept]
-            sizes = [len(payloads[one.id]["row"]) for one in kept]
+            kept = [record for record in part if record.id in payloads]
+            changes = [_overwrite(record, payloads[record.id], bucket) for record in kept]
+            sizes = [len(payloads[record.id]["row"]) for record in kept]
             for some in _parts(changes, sizes):
                 self._client.write(
                     self._client.driver.batch_update_points,
@@ -212,7 +205,7 @@ class QdrantIndex:
         """Read the vectors of these records, where they are stored with the same text."""
         found: dict[str, TokenEmbedding] = {}
         for bucket, part in self._by_bucket(records):
-            texts = {str(uuid.UUID(one.id)): (one.id, one.indexed_text) for one in part}
+            texts = {str(uuid.UUID(record.id)): (record.id, record.indexed_text) for record in part}
             rows: list[Any] = self._client.call(
                 self._client.driver.retrieve,
                 self._name,
@@ -305,7 +298,7 @@ class QdrantIndex:
         for record in records:
             buckets.setdefault(self._layout.bucket(record.scope), []).append(record)
         for bucket, part in buckets.items():
-            for some in _parts(part, [sizes[one.id] if sizes else 0 for one in part]):
+            for some in _parts(part, [sizes[record.id] if sizes else 0 for record in part]):
                 yield bucket, some
 
 
@@ -338,7 +331,7 @@ def _overwrite(
 ) -> m.OverwritePayloadOperation:
     here = m.Filter(must=[has_id([record.id]), within("version", lte=record.version)])
     payload = payload_of(record, read_row(held["row"])[1])
-    payload |= {key: one for key, one in held.items() if key == FIELD}
+    payload |= {key: value for key, value in held.items() if key == FIELD}
     return m.OverwritePayloadOperation(
         overwrite_payload=m.SetPayload(payload=payload, filter=here, shard_key=bucket)
     )

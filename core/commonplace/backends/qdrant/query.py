@@ -51,7 +51,7 @@ def union_requests(
         shards: over which the scope is spread; each returns its own best.
         fields: of the payload.
     """
-    lists = [m.Prefetch(**one, filter=conditions, limit=limit) for one in candidate_scorers]
+    lists = [m.Prefetch(**scorer, filter=conditions, limit=limit) for scorer in candidate_scorers]
     chosen = {"prefetch": lists, "limit": len(lists) * limit * shards, "shard_key": bucket}
     return _requests(final_scorers, chosen, fields)
 
@@ -94,11 +94,13 @@ def best_hits(
     kept: set[str] = set()
     for response in responses:
         listed = [str(point.id) for point in response.points[:wanted]]
-        best = [one for one in listed if one in matching][:limit]
+        best = [key for key in listed if key in matching][:limit]
         if len(best) < limit and len(listed) == wanted:
             return None
         kept.update(best)
-    return _to_hits(responses, {key: one for key, one in matching.items() if key in kept}, asked)
+    return _to_hits(
+        responses, {key: stored for key, stored in matching.items() if key in kept}, asked
+    )
 
 
 def matching_hits(responses: Sequence[Any], query: Query, asked: Tokens | None) -> list[Hit]:
