@@ -25,6 +25,7 @@ from agentscope.event import HintBlockEvent
 from agentscope.message import UserMsg
 from agentscope.tool import Toolkit
 
+from commonplace import Policy
 from commonplace_agentscope import CommonplaceMiddleware
 from commonplace_agentscope.testing import ScriptedModel
 
@@ -43,7 +44,7 @@ async def make_agent(memory: CommonplaceMiddleware, answers: list[str]) -> Agent
 
 
 async def learn(folder: str) -> None:
-    memory = CommonplaceMiddleware(user_id="alice", path=folder)
+    memory = CommonplaceMiddleware(folder, user_id="alice")
     agent = await make_agent(memory, list(TOLD.values()))
     for text in TOLD:
         answer = await agent.reply(UserMsg("Alice", text))
@@ -52,7 +53,7 @@ async def learn(folder: str) -> None:
 
 
 async def ask(folder: str) -> None:
-    memory = CommonplaceMiddleware(user_id="alice", path=folder, top_k=1)
+    memory = CommonplaceMiddleware(folder, user_id="alice", policy=Policy(top_k=1))
     for text in ASKED:
         agent = await make_agent(memory, ["I remember."])
         print(f"  user: {text}")

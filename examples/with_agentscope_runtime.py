@@ -17,6 +17,7 @@ from typing import Any
 
 from agentscope_runtime.engine.schemas.agent_schemas import Message, TextContent
 
+from commonplace import Policy
 from commonplace_agentscope.runtime_service import MemoryService
 
 
@@ -25,18 +26,18 @@ def say(text: str, role: str = "user") -> Message:
 
 
 def show(title: str, messages: list[Any]) -> None:
-    for one in messages:
-        print(f"{title}: {one.role}: {one.content[0].text}")
+    for message in messages:
+        print(f"{title}: {message.role}: {message.content[0].text}")
 
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with MemoryService(path=folder) as service:
+        async with MemoryService(folder) as service:
             allergy = [say("I am allergic to peanuts."), say("Noted.", "assistant")]
             await service.add_memory("alice", allergy, session_id="monday")
             await service.add_memory("alice", [say("I live in Hangzhou.")], session_id="tuesday")
         # A busy machine may load the embedder slowly, so the search has more than its 2 seconds.
-        async with MemoryService(path=folder, search_timeout=60.0) as service:
+        async with MemoryService(folder, policy=Policy(recall_timeout=60.0)) as service:
             question = [say("Which food am I allergic to?")]
             show("found", await service.search_memory("alice", question, {"top_k": 1}))
             show("listed", await service.list_memory("alice"))

@@ -27,6 +27,7 @@ from agentscope.formatter import OpenAIChatFormatter
 from agentscope.message import Msg, TextBlock, ToolUseBlock
 from agentscope.model import ChatModelBase, ChatResponse
 
+from commonplace import Policy
 from commonplace_agentscope.v1 import LongTermMemory
 
 FACT = {"thinking": "", "content": ["Alice's sister Emma lives in Lyon."]}
@@ -50,9 +51,9 @@ class ScriptedModel(ChatModelBase):
         self.shown: list[str] = []
 
     async def __call__(self, messages: list[dict[str, Any]], **_: Any) -> ChatResponse:
-        for one in messages:
-            if one["role"] == "user":
-                self.shown += [part["text"] for part in one["content"]]
+        for message in messages:
+            if message["role"] == "user":
+                self.shown += [part["text"] for part in message["content"]]
         return ChatResponse(content=[self.answers.pop(0)])
 
 
@@ -70,8 +71,8 @@ def make_agent(memory: LongTermMemory, answers: list[Any]) -> ReActAgent:
 
 
 async def learn(folder: str) -> None:
-    memory = LongTermMemory(user_id="alice", path=folder, recall_timeout=PATIENCE)
-    agent = make_agent(memory, [one for answers in TOLD.values() for one in answers])
+    memory = LongTermMemory(folder, user_id="alice", policy=Policy(recall_timeout=PATIENCE))
+    agent = make_agent(memory, [answer for answers in TOLD.values() for answer in answers])
     for text in TOLD:
         answer = await agent(Msg("Alice", text, "user"))
         print(f"  user: {text}\n  agent: {answer.get_text_content()}")
@@ -79,7 +80,8 @@ async def learn(folder: str) -> None:
 
 
 async def ask(folder: str) -> None:
-    memory = LongTermMemory(user_id="alice", path=folder, top_k=1, recall_timeout=PATIENCE)
+    policy = Policy(top_k=1, recall_timeout=PATIENCE)
+    memory = LongTermMemory(folder, user_id="alice", policy=policy)
     for text in ASKED:
         agent = make_agent(memory, [TextBlock(type="text", text="I remember.")])
         print(f"  user: {text}")

@@ -22,7 +22,7 @@ PUBLIC = ("commonplace", *(f"commonplace.{one}" for one in _PUBLIC))
 # One word for one job in all adapters, and what only one of them has.
 EVERYWHERE = "convert scope models middleware tools turn store checkpoints sessions testing".split()
 OWN = {
-    "agentscope": "errors json_answers lazy runtime_service turn_owner v1",
+    "agentscope": "errors shared_models runtime_service turn_owner v1",
     "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints "
     "turn_owner",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "
@@ -121,6 +121,18 @@ def test_the_files_of_an_adapter_are_named_by_their_jobs(adapter: Path) -> None:
     named = {*EVERYWHERE, *OWN.get(name_of(adapter), "").split(), "py"}
 
     assert sorted(found - named) == []
+
+
+def test_the_call_stack_is_read_in_one_module() -> None:
+    names = ("_getframe", "currentframe", "f_locals", "f_back", "cr_frame", "all_tasks")
+    readers = {
+        str(path.relative_to(ROOT))
+        for source in SOURCES
+        for path in (ROOT / source).glob("commonplace*/**/*.py")
+        if any(name in path.read_text("utf-8") for name in names)
+    }
+
+    assert readers == {"core/commonplace/agents/call_stack.py"}
 
 
 def test_no_class_is_defined_twice() -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
 
     from .middleware import CommonplaceMiddleware
-    from .models import AgentScopeChat, AgentScopeEmbedder
+    from .models import AgentScopeChat
+    from .shared_models import AgentScopeEmbedder
 
 if find_spec("agentscope") is None:
     raise MissingExtraError(package="agentscope", extra="agentscope")
@@ -30,7 +31,7 @@ __all__ = [
 
 _MODULES = {
     "AgentScopeChat": ".models",
-    "AgentScopeEmbedder": ".models",
+    "AgentScopeEmbedder": ".shared_models",
     "CommonplaceMiddleware": ".middleware",
     "MemoryCounters": "commonplace.agents",
     "MemoryEvent": "commonplace.agents",

@@ -15,11 +15,9 @@
 - `Match`es → an `AssistantMsg` named `memory` that holds one `HintBlock`, marked as a note.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from typing import Any
 
 from agentscope.event import HintBlockEvent
@@ -32,12 +30,14 @@ from commonplace.agents import (
     NOTE_MARK,
     Conversation,
     clean,
+    hash_id,
     is_note,
     is_visible,
     mark,
     render,
     shown,
     to_messages,
+    to_time,
 )
 
 _NOTE_NAME = "memory"
@@ -56,10 +56,10 @@ def input_messages(inputs: object) -> list[Msg]:
     """
     messages = inputs if isinstance(inputs, list) else [inputs]
     return [
-        one
-        for one in messages
-        if isinstance(one, Msg) and one.role in _SPEAKERS and not holds_note(one)
-        if one.finished_reason not in _BROKEN_OFF and is_visible(to_text(one))
+        message
+        for message in messages
+        if isinstance(message, Msg) and message.role in _SPEAKERS and not holds_note(message)
+        if message.finished_reason not in _BROKEN_OFF and is_visible(to_text(message))
     ]
 
 
@@ -80,17 +80,16 @@ def to_pending(messages: Sequence[Msg], context: Sequence[Msg], name: str) -> li
             again in the same words is the same message.
         name: the agent's.
     """
-    ids = {to_text(one): one.id for one in reversed(unanswered(context, name))}
-    texts = [to_text(one) for one in messages]
+    ids = {to_text(message): message.id for message in reversed(unanswered(context, name))}
     return [
         {
-            "name": clean(one.name),
-            "text": text,
-            "at": one.created_at,
-            "id": ids.get(text, one.id),
-            "role": one.role,
+            "name": clean(message.name),
+            "text": (text := to_text(message)),
+            "at": message.created_at,
+            "id": ids.get(text, message.id),
+            "role": message.role,
         }
-        for one, text in zip(messages, texts, strict=True)
+        for message in messages
     ]
 
 
@@ -112,12 +111,11 @@ def unanswered(context: Sequence[Msg], name: str) -> list[Msg]:
 
 def to_input_turn(pending: Sequence[dict[str, str]], reply_id: str) -> list[Message]:
     """Make the messages that a turn answers: the user's, and those of other agents."""
-    messages = []
-    for position, one in enumerate(pending):
-        given = f"{one.get('id') or f'{reply_id}<{position}'}\n{one['text']}"
-        message_id = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        role: Role = "assistant" if one.get("role") == "assistant" else "user"
-        messages += to_messages(one["text"], role, one["name"], message_id, _time(one["at"]))
+    messages: list[Message] = []
+    for position, said in enumerate(pending):
+        message_id = hash_id(said.get("id") or f"{reply_id}<{position}", said["text"])
+        role: Role = "assistant" if said.get("role") == "assistant" else "user"
+        messages += to_messages(said["text"], role, said["name"], message_id, to_time(said["at"]))
     return messages
 
 
@@ -140,14 +138,15 @@ def to_conversation(state: AgentState, memory: str) -> Conversation:
         memory: whose notes in it count; those of others are left out.
     """
     texts = _texts(state.summary)
-    for block in (block for one in state.context if not holds_note(one) for block in one.content):
-        texts += _texts(block.output if isinstance(block, ToolResultBlock) else [block])
+    for message in state.context:
+        for block in () if holds_note(message) else message.content:
+            texts += _texts(block.output if isinstance(block, ToolResultBlock) else [block])
     return Conversation(texts=texts, ids=noted_ids(state, memory))
 
 
 def _texts(content: str | Sequence[object]) -> list[str]:
     blocks = [content] if isinstance(content, str) else content
-    texts = (one.text if isinstance(one, TextBlock) else one for one in blocks)
+    texts = (block.text if isinstance(block, TextBlock) else block for block in blocks)
     return [text for text in texts if isinstance(text, str)]
 
 
@@ -165,11 +164,15 @@ def final_text(state: AgentState, reply_id: str, streamed: str) -> str:
     structured = state.reply_context.structured_output
     if structured is not None:
         return json.dumps(structured, ensure_ascii=False, default=str)
-    own = [one for one in state.context if one.id == reply_id and one.role == "assistant"]
+    own = [
+        message
+        for message in state.context
+        if message.id == reply_id and message.role == "assistant"
+    ]
     if not own:
         return streamed
     texts: list[str] = []
-    for block in (block for one in own for block in one.content):
+    for block in (block for message in own for block in message.content):
         if isinstance(block, ToolResultBlock):
             texts = []
         elif isinstance(block, TextBlock) and block.text:
@@ -223,7 +226,7 @@ def without_notes(
         for message, note in _notes(messages, memory)
         if is_dropped(str(note.get("turn")), str(note.get("owner")))
     }
-    return [one for one in messages if id(one) not in dropped]
+    return [message for message in messages if id(message) not in dropped]
 
 
 def drop_notes(state: AgentState, memory: str, is_dropped: Callable[[str, str], bool]) -> None:
@@ -251,10 +254,3 @@ def _notes(messages: Sequence[Msg], memory: str) -> Iterator[tuple[Msg, dict[str
         note = metadata.get(NOTE_MARK) if isinstance(metadata, dict) else None
         if isinstance(note, dict) and note.get("memory") == memory:
             yield message, note
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (TypeError, ValueError):
-        return None

@@ -1,19 +1,9 @@
-"""Errors of this adapter, for what belongs to another library or to another release."""
+"""The error for another release of AgentScope than a module is for."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from commonplace import CommonplaceError, WrongTypeError
-
-
-def wrong_model(field: str, model: object, theirs: str, ours: str) -> WrongTypeError:
-    """Make the error for a model that is neither AgentScope's nor one of the core's protocol."""
-    return WrongTypeError(
-        field=field,
-        value=model,
-        takes=f"an AgentScope {theirs} or a commonplace {ours}",
-        hint="Pass an instance of one.",
-    )
+from commonplace import CommonplaceError
 
 
 class MissingReleaseError(CommonplaceError, ImportError):

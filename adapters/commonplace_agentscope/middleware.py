@@ -15,28 +15,28 @@ from agentscope.middleware import MiddlewareBase
 
 from commonplace import ChatModel, CommonplaceError, Embedder, InvalidRecordError, Memory, Policy
 from commonplace.agents import (
-    DEFAULT_TOOLS,
-    HEADER,
-    INTRO,
-    TOOL_INSTRUCTIONS,
+    UNSET,
     WRITE_PATIENCE,
     AgentMemory,
     Inject,
     MemoryCounters,
+    MemorySource,
     Mode,
     OnEvent,
-    ToolName,
-    check_function,
+    Unset,
+    acquire_memory,
     check_id_source,
     check_prefix,
+    fold_policy,
+    given_once,
     hinting_init,
     instructions,
     to_folder,
     to_scope,
 )
 
-from .lazy import LOG, close, reopen_misconfigured, share
-from .models import to_chat, to_embedder
+from .models import to_chat
+from .shared_models import to_embedder
 from .tools import memory_tools
 from .turn import AgentScopeTurn
 from .turn_owner import ReplyTracker, UserId
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 # Part of a key in saved states, so it outlives a class's name.
 _STATE_KEY = "MemoryMiddleware"
+_POLICY_NAMES = {"memory_section_header": "header", "memory_section_intro": "intro"}
 
 
 @hinting_init
@@ -58,92 +59,95 @@ class CommonplaceMiddleware(MiddlewareBase):
     Cheap to construct: the memory is opened on first use, away from the event loop.
 
     Args:
+        memory: an open commonplace `Memory`, the path of its folder, or None for the environment's
+            `COMMONPLACE_PATH`, which is `./memory` by default. `client` and `path` are other names
+            of it.
         user_id: the user's id, or a function of the agent, called, and awaited if it is `async`,
             for every reply; with None from it the reply has no memory.
-        client: an open commonplace `Memory`; then `path` and the models are ignored.
-        path: the memory's folder; without it the environment's `COMMONPLACE_PATH`, or `./memory`.
-        chat_model: extracts facts; without it turns are kept verbatim.
-        embedding_model: replaces the offline default.
-        mem0_config: refused; it configures another library.
         agent_id: the agent's part of the scope; without it the user's memory is one for all agents.
-        memory_section_header, memory_section_intro: `header` and `intro` of `Policy`.
-        tool_prefix: put in front of the tools' names, for toolkits with several memories.
+        policy: how the agent uses the memory. `inject="replace"` changes the conversation before
+            the newest message, so a provider's prompt cache ends at the old note.
         on_event: is called with each recall, write and tool call.
-
-    The other arguments are those of `Policy`. `inject="replace"` changes the conversation before
-    the newest message, so a provider's prompt cache ends at the old note.
+        tool_prefix: put in front of the tools' names, for toolkits with several memories.
+        chat_model: extracts facts into a memory that is opened here; without it turns are kept
+            verbatim.
+        embedding_model: of a memory that is opened here; replaces the offline default.
+        mem0_config: refused; it configures another library.
+        mode, top_k, threshold, scope_search_by_agent, await_write, memory_section_header,
+            memory_section_intro, tool_instructions, recall_timeout, inject: of the policy, in place
+            of `policy`, with the names that AgentScope's own memory middleware has for them.
 
     Raises:
-        InvalidScopeError, InvalidRecordError: an argument cannot be used; a client or a model of
-            another library is a `TypeError` too.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used, or has two values; a
+            memory or a model of another library is a `TypeError` too.
     """
 
     def __init__(
         self,
+        memory: MemorySource = None,
         *,
         user_id: UserId,
-        client: Memory | None = None,
-        path: str | None = None,
+        agent_id: str | int | None = None,
+        policy: Policy | None = None,
+        on_event: OnEvent | None = None,
+        tool_prefix: str = "",
         chat_model: "ChatModelBase | ChatModel | None" = None,
         embedding_model: "EmbeddingModelBase[Any] | Embedder | None" = None,
+        client: MemorySource = None,
+        path: MemorySource = None,
         mem0_config: object | None = None,
-        mode: Mode = "both",
-        agent_id: str | int | None = None,
-        top_k: int = 5,
-        threshold: float | None = None,
-        scope_search_by_agent: bool = True,
-        await_write: bool = True,
-        memory_section_header: str = HEADER,
-        memory_section_intro: str = INTRO,
-        tool_instructions: str = TOOL_INSTRUCTIONS,
-        recall_timeout: float = 2.0,
-        inject: Inject = "replace",
-        tool_prefix: str = "",
-        tools: tuple[ToolName, ...] = DEFAULT_TOOLS,
-        on_event: OnEvent | None = None,
+        mode: Mode | Unset = UNSET,
+        top_k: int | Unset = UNSET,
+        threshold: float | Unset | None = UNSET,
+        scope_search_by_agent: bool | Unset = UNSET,
+        await_write: bool | Unset = UNSET,
+        memory_section_header: str | Unset = UNSET,
+        memory_section_intro: str | Unset = UNSET,
+        tool_instructions: str | Unset = UNSET,
+        recall_timeout: float | Unset = UNSET,
+        inject: Inject | Unset = UNSET,
     ) -> None:
         if mem0_config is not None:
             raise InvalidRecordError(
                 field="mem0_config",
                 value=type(mem0_config).__name__,
                 reason="must be None: it configures mem0",
-                hint="Leave it out; pass path=, or client=Memory.open(...) with its settings.",
+                hint="Leave it out; pass memory=Memory.open(...) with its settings, or a path.",
             )
         is_read = check_id_source("user_id", user_id, may_be_async=True)
         to_scope("anybody" if is_read else user_id, agent_id)
         check_prefix("tool_prefix", tool_prefix)
-        if on_event is not None:
-            check_function("on_event", on_event)
-        policy = Policy(
-            mode=mode,
-            top_k=top_k,
-            threshold=threshold,
-            scope_search_by_agent=scope_search_by_agent,
-            await_write=await_write,
-            recall_timeout=recall_timeout,
-            inject=inject,
-            header=memory_section_header,
-            intro=memory_section_intro,
-            tools=tools,
-            tool_instructions=tool_instructions,
-        )
-        folder = None if path is None else to_folder("path", path)
-        lazy = share(
+        given = {
+            "mode": mode,
+            "top_k": top_k,
+            "threshold": threshold,
+            "scope_search_by_agent": scope_search_by_agent,
+            "await_write": await_write,
+            "memory_section_header": memory_section_header,
+            "memory_section_intro": memory_section_intro,
+            "tool_instructions": tool_instructions,
+            "recall_timeout": recall_timeout,
+            "inject": inject,
+        }
+        memory = given_once("memory", memory, client=client, path=path)
+        lazy = acquire_memory(
             self,
-            client=client,
-            folder=folder,
-            models=(chat_model, embedding_model),
+            memory,
             chat=to_chat(chat_model),
             embedder=to_embedder(embedding_model),
+            models=(chat_model, embedding_model),
         )
         # The first recall may have to open the memory and to load a model.
         self._memory = AgentMemory(
-            lazy, policy, log=LOG, first_recall_timeout=WRITE_PATIENCE, on_event=on_event
+            lazy,
+            fold_policy(policy, given, _POLICY_NAMES),
+            log="commonplace_agentscope",
+            first_recall_timeout=WRITE_PATIENCE,
+            on_event=on_event,
         )
         self._replies = ReplyTracker(user_id, agent_id)
         self._prefix = tool_prefix
-        location = client.location if client is not None else folder or ""
-        self._key = _state_key(tool_prefix, location)
+        self._key = _state_key(tool_prefix, memory)
 
     @property
     def policy(self) -> Policy:
@@ -169,7 +173,7 @@ class CommonplaceMiddleware(MiddlewareBase):
         """
         self._memory.lazy.holders.add(self)
         reply = await self._replies.begin(agent, self._memory.warn)
-        await reopen_misconfigured(self._memory)
+        await self._memory.reopen_misconfigured()
         turn = AgentScopeTurn(
             reply=reply,
             key=await self.get_middleware_key(),
@@ -259,7 +263,7 @@ class CommonplaceMiddleware(MiddlewareBase):
         Args:
             timeout: seconds that the writes are waited for.
         """
-        await close(self._memory, self, timeout)
+        await self._memory.aclose(self, timeout)
 
     def _check_configuration(self, turn: AgentScopeTurn) -> None:
         try:
@@ -276,7 +280,11 @@ class CommonplaceMiddleware(MiddlewareBase):
         return True
 
 
-def _state_key(prefix: str, location: str) -> str:
+def _state_key(prefix: str, memory: MemorySource) -> str:
     """Make the key of a memory in agents' states; the same in another process."""
+    if isinstance(memory, Memory):
+        location = memory.location
+    else:
+        location = "" if memory is None else to_folder("memory", memory)
     digest = hashlib.sha256(json.dumps([prefix, location]).encode()).hexdigest()
     return f"{_STATE_KEY}:{digest[:16]}"

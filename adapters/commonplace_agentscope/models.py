@@ -1,22 +1,17 @@
-"""AgentScope's chat and embedding models as `ChatModel` and `Embedder`.
-
-Both are only ever awaited where the memory is awaited: on the caller's event loop.
-"""
+"""AgentScope 2's chat models as `ChatModel`."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
-from agentscope.embedding import EmbeddingModelBase
 from agentscope.message import SystemMsg, TextBlock, UserMsg
 from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.model import FinishedReason as Finished
 
-from commonplace import ChatModel, Embedder, InvalidRecordError, ModelFailedError
+from commonplace import ChatModel, ModelFailedError
 from commonplace.agents import hinting_init
 
-from .errors import wrong_model
-from .json_answers import with_schema, without_fence
+from .shared_models import model_id, with_schema, without_fence, wrong_model
 
 
 @hinting_init
@@ -31,7 +26,7 @@ class AgentScopeChat:
     @property
     def id(self) -> str:
         """The model's class and name."""
-        return f"{type(self.model).__name__}:{self.model.model}"
+        return model_id(self.model)
 
     async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text; the schema goes into the prompt, which every model can read.
@@ -65,44 +60,9 @@ class AgentScopeChat:
         raise ModelFailedError(model=self.id, reason="the call was interrupted")
 
 
-@hinting_init
-class AgentScopeEmbedder:
-    """Embedding with an AgentScope embedding model.
-
-    Attributes:
-        dimensions: the length of every vector; the model's own unless given.
-    """
-
-    def __init__(self, model: EmbeddingModelBase[Any], dimensions: int | None = None) -> None:
-        if not isinstance(model, EmbeddingModelBase):
-            raise wrong_model("embedding_model", model, "EmbeddingModelBase", "Embedder")
-        found = model.dimensions if dimensions is None else dimensions
-        if type(found) is not int or found <= 0:
-            raise InvalidRecordError(field="dimensions", value=found, reason="must be above zero")
-        self.model = model
-        self.dimensions = found
-
-    @property
-    def id(self) -> str:
-        """The model's class and name."""
-        return f"{type(self.model).__name__}:{self.model.model}"
-
-    async def embed(
-        self, texts: Sequence[str], *, purpose: Literal["query", "document"]
-    ) -> Sequence[Sequence[float]]:
-        """Embed texts, one vector each, in their order; `purpose` is not passed on."""
-        answer = await self.model(list(texts))
-        return [[float(value) for value in vector] for vector in answer.embeddings]
-
-
 def to_chat(model: ChatModelBase | ChatModel | None) -> ChatModel | None:
     """Wrap a chat model of AgentScope; return others and None as they are."""
     return model if model is None or isinstance(model, ChatModel) else AgentScopeChat(model)
-
-
-def to_embedder(model: EmbeddingModelBase[Any] | Embedder | None) -> Embedder | None:
-    """Wrap an embedding model of AgentScope; return others and None as they are."""
-    return model if model is None or isinstance(model, Embedder) else AgentScopeEmbedder(model)
 
 
 def _text(response: ChatResponse) -> str:

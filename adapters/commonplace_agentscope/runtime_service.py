@@ -4,7 +4,6 @@ Messages of a service are turns in a session of their user, as those of every ot
 agent of another framework learned is found here, and the other way round.
 """
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from commonplace import (
     ChatModel,
     Embedder,
+    Extraction,
     InvalidRecordError,
     Memory,
     Policy,
@@ -26,26 +26,31 @@ from commonplace.agents import (
     AgentMemory,
     EventName,
     MemoryCounters,
+    MemorySource,
     OnEvent,
+    acquire_memory,
     await_within,
     clean,
+    fold_policy,
+    given_once,
+    hash_id,
     hinting_init,
     in_session,
-    to_folder,
+    search_scope,
     to_messages,
     to_query,
     to_scope,
 )
 
 from .errors import importing
-from .lazy import LOG, close, share
 
 with importing("agentscope-runtime>=1.0.5,<1.1"):
     from agentscope_runtime.engine.schemas.agent_schemas import Message, TextContent
     from agentscope_runtime.engine.services.memory import MemoryService as MemoryServiceBase
 
+    from .shared_models import to_embedder
     from .v1.convert import NOTE_NAME
-    from .v1.models import to_chat, to_embedder
+    from .v1.models import to_chat
 
 if TYPE_CHECKING:
     from agentscope.embedding import EmbeddingModelBase
@@ -54,7 +59,6 @@ if TYPE_CHECKING:
 _ROLES = ("user", "assistant", "system", "tool")
 _PAGING = (("page_num", 1), ("page_size", 10))
 _DEFAULT_SESSION = "default"
-_TOP_K = 10
 _MAX_TOP_K = 1_000
 _PAGE = 1_000
 _BATCH = 500
@@ -68,43 +72,48 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
     Calls before `start` and after `stop` raise `RuntimeError`, as those of the other services.
 
     Args:
-        client: an open commonplace `Memory`, which `stop` leaves open; then `path` and the models
-            are ignored.
-        path: the memory's folder; without it the environment's `COMMONPLACE_PATH`, or `./memory`.
-        chat_model: extracts facts; without it messages are kept verbatim.
-        embedding_model: replaces the offline default.
+        memory: an open commonplace `Memory`, which `stop` leaves open, the path of its folder, or
+            None for the environment's `COMMONPLACE_PATH`, which is `./memory` by default. `client`
+            and `path` are other names of it.
         agent_id: the agent's part of the scope; without it a user's memory is one for all agents.
-        search_timeout: seconds that `search_memory` waits.
+        policy: what is found, how many messages at most, and how long is waited; what metadata
+            messages are stored with. By default 10 messages. What it says of notes, of tools and of
+            standing instructions has no effect.
         on_event: is called with each search and write.
+        chat_model: extracts facts into a memory that is opened here; without it messages are kept
+            verbatim.
+        embedding_model: of a memory that is opened here; replaces the offline default.
 
     Raises:
-        InvalidScopeError, InvalidRecordError: an argument cannot be used; a client or a model of
-            another library is a `TypeError` too.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used, or has two values; a
+            memory or a model of another library is a `TypeError` too.
     """
 
     def __init__(
         self,
+        memory: MemorySource = None,
         *,
-        client: Memory | None = None,
-        path: str | None = None,
+        agent_id: str | int | None = None,
+        policy: Policy | None = None,
+        on_event: OnEvent | None = None,
         chat_model: "ChatModelBase | ChatModel | None" = None,
         embedding_model: "EmbeddingModelBase[Any] | Embedder | None" = None,
-        agent_id: str | int | None = None,
-        search_timeout: float = 2.0,
-        on_event: OnEvent | None = None,
+        client: MemorySource = None,
+        path: MemorySource = None,
     ) -> None:
         super().__init__()
         to_scope("anybody", agent_id)
-        lazy = share(
+        lazy = acquire_memory(
             self,
-            client=client,
-            folder=None if path is None else to_folder("path", path),
-            models=(chat_model, embedding_model),
+            given_once("memory", memory, client=client, path=path),
             chat=to_chat(chat_model),
             embedder=to_embedder(embedding_model),
+            models=(chat_model, embedding_model),
         )
-        policy = Policy(recall_timeout=search_timeout)
-        self._memory: AgentMemory = AgentMemory(lazy, policy, log=LOG, on_event=on_event)
+        policy = Policy(top_k=10) if policy is None else fold_policy(policy, {})
+        self._memory: AgentMemory = AgentMemory(
+            lazy, policy, log="commonplace_agentscope", on_event=on_event
+        )
         self._agent_id: str | int | None = agent_id
         self._is_started = False
 
@@ -121,7 +130,7 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
     async def stop(self) -> None:
         """Close the memory, unless it was given open or somebody else uses it."""
         self._is_started = False
-        await close(self._memory, self, WRITE_PATIENCE)
+        await self._memory.aclose(self, WRITE_PATIENCE)
 
     async def health(self) -> bool:
         """Return whether the service is started and its stores answer in time."""
@@ -152,11 +161,20 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
         """
         memory, scope = await self._opened(), self._scope(user_id)
         scope = in_session(scope, session_id or _DEFAULT_SESSION)
-        turns = [turn for one in messages for turn in _to_turns(one)]
+        turns = [turn for message in messages for turn in _to_turns(message)]
+        policy = self._memory.policy
+        extraction = Extraction(metadata=policy.metadata) if policy.metadata else None
         start = time.monotonic()
         try:
             for place in range(0, len(turns), _BATCH):
-                await memory.aadd(turns[place : place + _BATCH], scope, wait=WRITE_PATIENCE)
+                await memory.aadd(
+                    turns[place : place + _BATCH],
+                    scope,
+                    infer=extraction,
+                    metadata=policy.metadata,
+                    identity=policy.identity,
+                    wait=WRITE_PATIENCE if policy.await_write else False,
+                )
         except Exception as error:
             self._memory.report("failed", "add_memory", scope, start, len(turns), error)
             raise
@@ -171,8 +189,8 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
         Args:
             user_id: whose.
             messages: the text of the last one is searched for.
-            filters: `top_k`, messages at most, 1 to 1,000, 10 when missing; `score`, the least
-                relevance, 0..1. Others are ignored.
+            filters: `top_k`, messages at most, 1 to 1,000; `score`, the least relevance, 0..1. The
+                policy's when missing; others are ignored.
 
         Returns:
             Messages of agentscope-runtime, best first; empty if there is nothing to search for, or
@@ -181,22 +199,23 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
         Raises:
             InvalidScopeError: the id is one that no scope can hold.
         """
-        memory, scope = await self._opened(), self._scope(user_id)
+        memory, scope, policy = await self._opened(), self._scope(user_id), self._memory.policy
         filters = filters or {}
         query = to_query(_to_text(messages[-1]) if messages else "")
-        top_k = filters.get("top_k", _TOP_K)
+        top_k = filters.get("top_k", policy.top_k)
         if not query or type(top_k) is not int or top_k < 1:
             return []
         start = time.monotonic()
         try:
             search = memory.asearch(
                 query,
-                scope,
+                search_scope(scope, policy),
                 top_k=min(top_k, _MAX_TOP_K),
-                threshold=filters.get("score"),
+                threshold=filters.get("score", policy.threshold),
+                where=policy.where,
+                kinds=policy.kinds,
             )
-            seconds = self._memory.policy.recall_timeout
-            found = await await_within(seconds, "search", search)
+            found = await await_within(policy.recall_timeout, "search", search)
         except Exception as error:
             is_late = isinstance(error, TimeoutError)
             name: EventName = "timed_out" if is_late else "failed"
@@ -204,7 +223,7 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
             return []
         name = "recalled" if found else "empty"
         self._memory.report(name, "search_memory", scope, start, len(found))
-        return [_to_message(one.record, score=one.score) for one in found]
+        return [_to_message(match.record, score=match.score) for match in found]
 
     async def list_memory(self, user_id: str, filters: dict[str, Any] | None = None) -> list[Any]:
         """List what is known of a user, session by session, each in its order.
@@ -226,7 +245,7 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
             if (cursor := page.cursor) is None:
                 break
         records.sort(key=_place)
-        return [_to_message(one) for one in records[(number - 1) * size : number * size]]
+        return [_to_message(record) for record in records[(number - 1) * size : number * size]]
 
     async def delete_memory(self, user_id: str, session_id: str | None = None) -> None:
         """Erase a session's messages, or everything of a user; what is unknown is fine.
@@ -284,9 +303,8 @@ def _to_turns(message: Any) -> list[Turn]:
     if not text or name == NOTE_NAME:
         return []
     message_id = given.get("original_id") or _read(message, "id") or ""
-    digest = hashlib.sha256(f"{message_id}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
     role = _read(message, "role")
-    return to_messages(text, role if role in _ROLES else "user", name, digest[:32])
+    return to_messages(text, role if role in _ROLES else "user", name, hash_id(message_id, text))
 
 
 def _to_text(message: Any) -> str:
@@ -297,7 +315,7 @@ def _to_text(message: Any) -> str:
     if isinstance(content, str):
         return clean(content)
     blocks = content if isinstance(content, Sequence) else []
-    texts = (_read(one, "text") for one in blocks if _read(one, "type") == "text")
+    texts = (_read(block, "text") for block in blocks if _read(block, "type") == "text")
     return clean("\n".join(text for text in texts if isinstance(text, str)))
 
 

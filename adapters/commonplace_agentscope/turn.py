@@ -24,7 +24,7 @@ from agentscope.message import Msg
 from agentscope.state import AgentState
 from agentscope.types import ReplyFinishedReason
 
-from commonplace import InvalidScopeError, Match, Message, Scope
+from commonplace import Match, Message, Scope
 from commonplace.agents import AgentMemory, await_within, search_scope, shown
 
 from .convert import (
@@ -163,10 +163,7 @@ class AgentScopeTurn:
         """Drop all notes if two users share the conversation, so that none sees the other's."""
         if not self.reply.is_isolated:
             return
-        reason = "must be the only one whom the agent answers in this conversation"
-        self.memory.warn(
-            "separation", InvalidScopeError(field="user_id", value=None, reason=reason)
-        )
+        self.memory.warn("separation", self.reply.isolation_error())
         drop_notes(self.state, self.key, lambda _reply_id, _owner: True)
 
     async def write(self, event: ReplyEndEvent) -> None:

@@ -20,15 +20,33 @@ from agentscope.message import Msg
 from agentscope.state import AgentState
 
 from commonplace import InvalidScopeError, Scope
-from commonplace.agents import LRUCache, ShownRecords, WarnOnce, in_session, to_scope
+from commonplace.agents import (
+    LRUCache,
+    ShownRecords,
+    StackFrame,
+    StackRule,
+    UnknownCallerError,
+    WarnOnce,
+    in_session,
+    read_stack,
+    to_scope,
+)
 
 from .convert import without_notes
 
 _Id = str | int | None
 UserId = str | int | Callable[[Agent], _Id | Awaitable[_Id]]
 
-_FRAMEWORK = "agentscope."
+_CALLERS = StackRule(
+    checked_with="agentscope 2.0.10 to 2.0.11",
+    modules=("agentscope.pipeline", "agentscope.sop"),
+    caller="agentscope.agent.",
+    package="agentscope.",
+)
 _PIPELINES = ("agentscope.pipeline.", "agentscope.sop.")
+# To which of its agents a pipeline gives the user's task; the others get what it writes around it.
+_FIRST = {"TeamPipeline": "leader", "GoalPipeline": "executor", "SOPStep": "executor"}
+_WITHOUT_AGENTS = "SOPEngine"
 
 
 @dataclass(slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -67,6 +85,15 @@ class ActiveReply:
         """The scope that it may read and write now; None for no memory at all."""
         return None if self.is_isolated else self.scope
 
+    def isolation_error(self) -> InvalidScopeError:
+        """Make the error for a reply that has no memory because of another user's."""
+        return InvalidScopeError(
+            field="user_id",
+            value=None if self.scope is None else self.scope.user_id,
+            reason="has no memory here: the agent answers another user in this conversation",
+            hint="Give each user an agent and a state of their own, or answer them in turn.",
+        )
+
     def is_from_agent(self, name: str, text: str) -> bool:
         """Return whether another agent wrote a message, whatever its role says."""
         if self.is_inner:
@@ -101,27 +128,35 @@ _authors: LRUCache[tuple[str | None, bytes], str] = LRUCache(4_096)
 _TELLING = 40  # bytes of a text that nobody else writes by chance
 
 
-def _is_called_by_agent(agent: Agent) -> bool:
+def _is_called_by_agent(agent: Agent, warn: WarnOnce) -> bool:
     """Return whether this reply of an agent is part of what another agent does.
 
     Of an agent with a memory the context variable knows, in its tasks and threads too. AgentScope
-    leaves no other trace of an agent that has none than the call stack.
+    leaves no other trace of an agent that has none than the call stack. True where that does not
+    tell, because AgentScope has changed.
     """
-    if any(not one.is_over and one.state is not agent.state for _, one in _current.get()):
+    if any(not reply.is_over and reply.state is not agent.state for _, reply in _current.get()):
         return True
-    frame = inspect.currentframe()
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__"))
-        caller = frame.f_locals.get("self") if module.startswith(_FRAMEWORK) else None
-        if module.startswith(_PIPELINES):
-            # Whom a pipeline gives the user's task; the others get what it writes around it.
-            first = getattr(caller, "leader", None) or getattr(caller, "executor", None)
-            if isinstance(first, Agent) and first is not agent:
-                return True
-        elif isinstance(caller, Agent) and caller is not agent:
-            return True
-        frame = frame.f_back
-    return False
+    try:
+        return any(_is_other(agent, frame) for frame in read_stack(_CALLERS))
+    except UnknownCallerError as error:
+        warn("caller", error)
+        return True
+
+
+def _is_other(agent: Agent, frame: StackFrame) -> bool:
+    """Return whether a function is another agent's, or a pipeline's for one that it tells."""
+    caller = frame.variables.get("self")
+    if caller is not None and frame.module.startswith(_PIPELINES):
+        names = [kind.__name__ for kind in type(caller).__mro__]
+        if _WITHOUT_AGENTS in names:
+            return False
+        found = [getattr(caller, _FIRST[name], None) for name in names if name in _FIRST]
+        if not found or found[0] is None:
+            missing = f"{type(caller).__name__} is no pipeline that is known"
+            raise UnknownCallerError(rule=_CALLERS, missing=missing)
+        caller = found[0]
+    return isinstance(caller, Agent) and caller is not agent
 
 
 class ReplyTracker:
@@ -140,7 +175,7 @@ class ReplyTracker:
         Raises:
             InvalidScopeError: the user's id is one that no scope can hold.
         """
-        is_inner = _is_called_by_agent(agent)
+        is_inner = _is_called_by_agent(agent, warn)
         scope = await self._find_scope(agent, warn)
         return ActiveReply(
             state=agent.state,
@@ -170,11 +205,10 @@ class ReplyTracker:
             return to_scope(self._user_id, self._agent_id), ShownRecords()
         if reply is not None and reply.owner is not None:
             return reply.owner, reply.shown
-        reason = "must be known, and is not outside a reply of this agent"
-        if reply is not None:
-            reason = "must be known, and is not for this reply"
-            if reply.is_isolated:
-                reason = "must be the only one whom this agent answers"
+        if reply is not None and reply.is_isolated:
+            raise reply.isolation_error()
+        where = "for this reply" if reply is not None else "outside a reply of this agent"
+        reason = f"must be known, and is not {where}"
         raise InvalidScopeError(field="user_id", value=None, reason=reason)
 
     async def _find_scope(self, agent: Agent, warn: WarnOnce) -> Scope | None:

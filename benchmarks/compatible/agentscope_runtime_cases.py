@@ -21,7 +21,7 @@ def theirs(folder, stack):
 
 def ours(folder, stack):
     memory = stack.enter_context(Memory.open(str(folder), embedder=HashEmbedder()))
-    return Awaited(MemoryService(client=memory), "")
+    return Awaited(MemoryService(memory), "")
 
 
 def say(text, role="user", **more):

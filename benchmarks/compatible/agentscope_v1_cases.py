@@ -63,7 +63,7 @@ def theirs(folder, stack):
 
 def ours(folder, stack):
     memory = stack.enter_context(Memory.open(str(folder), embedder=HashEmbedder()))
-    return Awaited(LongTermMemory(user_id="alice", client=memory), "")
+    return Awaited(LongTermMemory(memory, user_id="alice"), "")
 
 
 def said(text="Likes tea", name="alice", role="user"):
@@ -167,16 +167,16 @@ def opened(m):
 
 
 CASES = [
-    Case("Mem0LongTermMemory(agent_name=, user_name=, run_name=, model=, embedding_model=, vector_store_config=, mem0_config=)", opened, "`TypeError`: here they are `agent_id=`, `user_id=`, `session_id=`, `chat_model=`, `embedding_model=`, and `path=` or `client=`"),
+    Case("Mem0LongTermMemory(agent_name=, user_name=, run_name=, model=, embedding_model=, vector_store_config=, mem0_config=)", opened, "`TypeError` for the last two: pass `memory=`, a path or `Memory.open(...)` with its settings; the others are taken"),
     Case("record(msgs); retrieve(msg)", recorded(found)),
-    Case("record(...) returns", lambda m: m.record([said()]), "None: `LongTermMemoryBase` promises nothing, and `ReActAgent` does not read it"),
-    Case("record([])", lambda m: bool(m.record([])), "None, as above"),
+    Case("record(...) returns", lambda m: [*m.record([said()])]),
+    Case("record([])", lambda m: bool(m.record([]))),
     Case("record([None])", lambda m: (m.record([None, said()]), found(m))[1]),
     Case("retrieve(msg, limit)", recorded(lambda m: "Likes tea" in m.retrieve(said("And tea?"), limit=1))),
     Case("retrieve([several])", recorded(lambda m: "Likes tea" in m.retrieve([said("tea?"), said("And tea?")]))),
     Case("retrieve(None)", lambda m: m.retrieve(None), "an empty text; there a `TypeError`"),
     Case("retrieve(...) of an empty memory", lambda m: m.retrieve(said())),
-    Case("retrieve(...): the text", recorded(lambda m: m.retrieve(said("And tea?")).splitlines()[0]), "opens with the header of a note, `memory_section_header=`; there lines alone"),
+    Case("retrieve(...): the text", recorded(lambda m: m.retrieve(said("And tea?")).splitlines()[0]), "opens with the header of a note, `Policy(header=...)`; there lines alone"),
     Case("record_to_memory(thinking, content)", kept),
     Case("record_to_memory(thinking, [])", lambda m: type(m.record_to_memory(thinking="so", content=[])).__name__),
     Case("retrieve_from_memory(keywords)", searched()),

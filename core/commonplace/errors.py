@@ -35,13 +35,14 @@ class CommonplaceError(Exception):
 class InvalidScopeError(CommonplaceError, ValueError):
     """A scope has no id, or an id that could be misread."""
 
-    def __init__(self, *, field: str, value: object, reason: str) -> None:
+    def __init__(self, *, field: str, value: object, reason: str, hint: str = "") -> None:
         self.field = field
         self.value = value
-        super().__init__(
-            f"{field}={short_repr(value)} {reason}. Give a string of 1 to 256 characters without "
-            "control characters, not '*', and at least one of user_id, agent_id, session_id."
+        form = (
+            "Give a string of 1 to 256 characters without control characters, not '*', and at "
+            "least one of user_id, agent_id, session_id."
         )
+        super().__init__(f"{field}={short_repr(value)} {reason}. {hint or form}")
 
 
 class InvalidFilterError(CommonplaceError, ValueError):

@@ -3,6 +3,7 @@ import json
 import logging
 import subprocess
 import sys
+import uuid
 from typing import Any
 
 import pytest
@@ -24,9 +25,14 @@ from agentscope.state import AgentState
 from agentscope.tool import FunctionTool, Toolkit
 from pydantic import BaseModel
 
+from commonplace import Policy
 from commonplace.agents import WRITE_PATIENCE
 from commonplace.errors import InvalidRecordError, InvalidScopeError, StoreUnavailableError
-from commonplace.testing.contracts.adapter import AdapterContract
+from commonplace.testing.contracts.adapter import (
+    AdapterContract,
+    PolicyContract,
+    PolicyFieldsContract,
+)
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.types import Scope
 from commonplace_agentscope import AgentScopeChat, AgentScopeEmbedder, CommonplaceMiddleware
@@ -126,19 +132,32 @@ def broken(memory, monkeypatch):
     return memory
 
 
-class TestAgentScope(AdapterContract):
+class TestAgentScope(AdapterContract, PolicyContract, PolicyFieldsContract):
     @pytest.fixture
-    def turn(self, memory):
-        shared = CommonplaceMiddleware(
-            user_id=lambda agent: agent.name.partition("@")[2], client=memory
-        )
+    def turn_with(self, memory):
+        def turn(policy, *, agent_id=None, conversation=None):
+            shared = CommonplaceMiddleware(
+                memory,
+                user_id=lambda agent: agent.name.partition("@")[2],
+                agent_id=agent_id,
+                policy=policy,
+            )
+            states: dict[str, AgentState] = {}
 
-        async def run(user, text) -> Any:
-            agent = await make(shared, name=f"bot@{user}")
-            await agent.reply(UserMsg(user, text))
-            return agent.model.shown()
+            async def run(user, text) -> Any:
+                session = conversation or uuid.uuid4().hex
+                state = states.setdefault(session, AgentState(session_id=session))
+                agent = await make(shared, name=f"bot@{user}", state=state)
+                await agent.reply(UserMsg(user, text))
+                return agent.model.shown()
 
-        return run
+            return run
+
+        return turn
+
+    @pytest.fixture
+    def turn(self, turn_with):
+        return turn_with(Policy())
 
     @pytest.fixture
     def turn_without_memory(self, broken, turn):
@@ -531,7 +550,7 @@ def test_what_cannot_work_is_refused_when_it_is_made(given, error):
 
 
 def test_a_client_of_another_library_is_refused_with_what_to_pass():
-    with pytest.raises(InvalidRecordError, match=r"object.* commonplace Memory.*path="):
+    with pytest.raises(InvalidRecordError, match=r"object.* commonplace Memory.*the path of"):
         CommonplaceMiddleware(user_id="alice", client=object())
 
 

@@ -6,6 +6,7 @@ import gc
 import json
 import threading
 import time
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 from uuid import uuid4
@@ -33,6 +34,7 @@ from agentscope.tool import FunctionTool, Toolkit
 from commonplace import (
     InvalidScopeError,
     Memory,
+    Policy,
     Record,
     SchemaMismatchError,
     Scope,
@@ -40,7 +42,7 @@ from commonplace import (
     StoreUnavailableError,
 )
 from commonplace.testing.fakes import HashEmbedder
-from commonplace_agentscope import CommonplaceMiddleware, MemoryEvent
+from commonplace_agentscope import CommonplaceMiddleware, MemoryEvent, turn_owner
 from commonplace_agentscope.convert import holds_note
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
@@ -488,6 +490,46 @@ async def test_a_goal_and_a_procedure_store_the_users_task_once(memory):
     assert spoken(memory) == ["Plan a trip to Lyon", "A letter to my aunt"]
 
 
+OLD = turn_owner._CALLERS
+
+
+@pytest.mark.parametrize(
+    ("rule", "missing"),
+    [
+        (replace(OLD, modules=("agentscope.orchestration",)), "no module agentscope.orchestration"),
+        (replace(OLD, caller="agentscope.agents."), "no function of agentscope.agents. calls"),
+    ],
+)
+async def test_with_an_agentscope_that_has_changed_nothing_is_taken_for_the_users(
+    memory, middleware, monkeypatch, caplog, rule, missing
+):
+    monkeypatch.setattr(turn_owner, "_CALLERS", rule)
+    memory.add("Alice likes green tea.", ALICE)
+    agent = await make(middleware)
+    for text in ("Which tea do I like?", "I like coffee, too"):
+        await agent.reply(UserMsg("Alice", text))
+
+    assert "green tea" in agent.model.seen[0]
+    assert spoken(memory) == []
+    assert caplog.text.count(missing) == 1
+    assert "Install a release that was tested: agentscope 2.0.10 to" in caplog.text
+
+
+async def test_what_a_pipeline_that_is_not_known_tells_is_not_taken_for_the_users(
+    memory, middleware, monkeypatch, caplog
+):
+    monkeypatch.setattr(turn_owner, "_FIRST", {"TeamPipeline": "leader"})
+    report = use("GenerateStructuredOutput", report="A plan.")
+    verdict = use("GenerateStructuredOutput", result="pass", message="Good.")
+    doer = await make(middleware, script=[report], name="doer")
+    pipeline = GoalPipeline(doer, await make(script=[verdict], name="judge"))
+    async for _ in pipeline.reply_stream(UserMsg("Alice", "Plan a trip to Lyon")):
+        pass
+
+    assert spoken(memory) == []
+    assert caplog.text.count("GoalPipeline is no pipeline that is known") == 1
+
+
 # -- ids -------------------------------------------------------------------------------------------
 
 
@@ -715,7 +757,7 @@ def label(memory, scope=ALICE):
 async def test_an_agent_changes_what_its_note_shows(memory):
     memory.add("Alice's cat is called Miso.", ALICE)
     middleware = CommonplaceMiddleware(
-        user_id="alice", client=memory, tools=("update_memory", "forget_memory")
+        memory, user_id="alice", policy=Policy(tools=("update_memory", "forget_memory"))
     )
     text = "Alice's cat is called Momo."
     script = [use("update_memory", memory_id=label(memory), text=text), say("Done.")]
@@ -733,7 +775,9 @@ async def test_an_agent_changes_only_what_it_was_shown_in_this_reply(memory):
     who = ["alice"]
     memory.add("Alice's cat is called Miso.", ALICE)
     middleware = CommonplaceMiddleware(
-        user_id=lambda agent: who[0], client=memory, tools=CHANGES, mode="agent_control"
+        memory,
+        user_id=lambda agent: who[0],
+        policy=Policy(tools=CHANGES, mode="agent_control"),
     )
     wanted = label(memory)
 
@@ -760,7 +804,7 @@ async def test_an_agent_changes_only_what_it_was_shown_in_this_reply(memory):
 @pytest.mark.parametrize("restart", [True, False])
 async def test_a_change_that_was_confirmed_is_made(memory, restart):
     def new():
-        return CommonplaceMiddleware(user_id="alice", client=memory, tools=CHANGES)
+        return CommonplaceMiddleware(memory, user_id="alice", policy=Policy(tools=CHANGES))
 
     memory.add("Alice's cat is called Miso.", ALICE)
     middleware = new()

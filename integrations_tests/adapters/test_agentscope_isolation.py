@@ -9,7 +9,8 @@ from agentscope.message import UserMsg
 from agentscope.state import AgentState
 from agentscope.tool import Toolkit
 
-from commonplace import Memory, Scope
+from commonplace import Memory, Policy, Scope
+from commonplace.agents import ToolName
 from commonplace_agentscope import CommonplaceMiddleware
 from commonplace_agentscope.testing import ScriptedModel as ShownModel
 
@@ -17,12 +18,12 @@ from ..isolation.asking import Asker, Case, ask, check, scope_of, word_of
 from ..isolation.poison import TEXTS, check_note, fill, owner_of
 from .test_agentscope import ScriptedModel, say, use
 
-TOOLS = ("search_memory", "add_memory", "update_memory", "forget_memory")
+TOOLS: tuple[ToolName, ...] = ("search_memory", "add_memory", "update_memory", "forget_memory")
 
 
 def test_no_reply_or_tool_shows_what_is_of_another_user(memory: Memory) -> None:
     middleware = CommonplaceMiddleware(
-        user_id=lambda agent: agent.name, client=memory, tools=TOOLS, mode="both"
+        memory, user_id=lambda agent: agent.name, policy=Policy(tools=TOOLS)
     )
 
     async def reply(asker: Asker, script: Any, text: str) -> Any:

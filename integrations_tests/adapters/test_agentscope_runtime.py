@@ -12,6 +12,7 @@ from commonplace import (
     InvalidRecordError,
     InvalidScopeError,
     Memory,
+    Policy,
     SchemaMismatchError,
     Scope,
     StoreUnavailableError,
@@ -230,9 +231,27 @@ async def test_a_hung_search_is_left_behind(memory, monkeypatch):
         await asyncio.Event().wait()
 
     monkeypatch.setattr(memory, "asearch", hang)
-    async with MemoryService(client=memory, search_timeout=0.1) as service:
+    async with MemoryService(memory, policy=Policy(recall_timeout=0.1)) as service:
         assert await service.search_memory("alice", [say("tea")]) == []
         assert service.counters().timed_out == 1
+
+
+async def test_a_policy_says_what_is_found_and_stored(memory):
+    project = Policy(where={"project": "x"}, metadata={"project": "x"}, kinds=("episode",), top_k=1)
+    cats = [say("My cat is called Miso."), say("My other cat is called Momo.")]
+    async with MemoryService(memory, agent_id="bot") as service:
+        await service.add_memory("alice", cats)
+        assert len(await service.search_memory("alice", [say("cat")])) == 2
+    async with MemoryService(memory, agent_id="bot", policy=project) as service:
+        assert await service.search_memory("alice", [say("cat")]) == []
+        await service.add_memory("alice", cats, "x")
+        assert len(await service.search_memory("alice", [say("cat")])) == 1
+        assert len(await service.search_memory("alice", [say("cat")], {"top_k": 9})) == 2
+    for is_narrow in (True, False):
+        policy = Policy(scope_search_by_agent=is_narrow, threshold=0.0, top_k=9)
+        async with MemoryService(memory, agent_id="other", policy=policy) as service:
+            found = await service.search_memory("alice", [say("cat")])
+            assert bool(found) is not is_narrow
 
 
 async def test_a_folder_of_another_embedder_does_not_start(tmp_path):

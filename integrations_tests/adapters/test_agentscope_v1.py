@@ -7,7 +7,8 @@ import logging
 import subprocess
 import sys
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 
@@ -20,7 +21,11 @@ from commonplace import (
     Scope,
     StoreUnavailableError,
 )
-from commonplace.testing.contracts.adapter import AdapterContract
+from commonplace.testing.contracts.adapter import (
+    AdapterContract,
+    PolicyContract,
+    PolicyFieldsContract,
+)
 from commonplace.testing.fakes import HashEmbedder
 
 pytest.importorskip("agentscope.memory", reason="needs AgentScope 1.x: nox -s agentscope_v1")
@@ -38,6 +43,7 @@ from commonplace_agentscope.v1 import (
     AgentScopeV1Embedder,
     LongTermMemory,
 )
+from commonplace_agentscope.v1 import memory as v1_memory
 
 from ..isolation.asking import Asker, ask, check, word_of
 from ..isolation.poison import TEXTS, check_note, fill, owner_of
@@ -128,19 +134,34 @@ def failing(memory, monkeypatch):
         monkeypatch.setattr(memory, name, fail)
 
 
-class TestAgentScopeV1(AdapterContract):
+class TestAgentScopeV1(AdapterContract, PolicyContract, PolicyFieldsContract):
+    without_effect: ClassVar[dict[str, str]] = {
+        "mode": "it is the agent's `long_term_memory_mode`",
+        "inject": "AgentScope 1.x keeps every note",
+        "tools": "they are those of AgentScope 1.x",
+        "tool_instructions": "AgentScope 1.x adds none",
+    }
+
     @pytest.fixture
-    def turn(self, memory):
-        who: ContextVar[str] = ContextVar("who")
-        shared = LongTermMemory(user_id=who.get, client=memory)
+    def turn_with(self, memory):
+        def turn(policy, *, agent_id=None, conversation=None):
+            who: ContextVar[str] = ContextVar("who")
+            shared = LongTermMemory(memory, user_id=who.get, agent_id=agent_id, policy=policy)
 
-        async def run(name, text) -> Any:
-            who.set(name)
-            agent = make(shared)
-            await agent(user(text, name))
-            return "\n".join(one["content"][0]["text"] for one in json.loads(agent.model.seen[-1]))
+            async def run(name, text) -> Any:
+                who.set(name)
+                agent = make(shared)
+                await agent(user(text, name))
+                shown = json.loads(agent.model.seen[-1])
+                return "\n".join(message["content"][0]["text"] for message in shown)
 
-        return run
+            return run
+
+        return turn
+
+    @pytest.fixture
+    def turn(self, turn_with):
+        return turn_with(Policy())
 
     @pytest.fixture
     def turn_without_memory(self, memory, monkeypatch, turn):
@@ -224,8 +245,49 @@ async def test_nothing_to_recall_for_recalls_nothing(memory, long_term, given):
     memory.add("Alice likes green tea.", ALICE)
 
     assert await long_term.retrieve(given) == ""
-    assert await long_term.record(given or []) is None
+    assert await long_term.record(given or []) == {"results": []}
     assert texts(memory) == ["Alice likes green tea."]
+
+
+async def test_what_is_recorded_is_returned_as_mem0s_memory_does(memory, long_term):
+    said = [user("My cat is called Miso."), user("She is black.")]
+    recorded = await long_term.record(said)
+
+    ids = {record.text: record.id for record in told(memory)}
+    assert recorded == {
+        "results": [
+            {"id": ids[text], "memory": text, "event": "ADD"}
+            for text in ("My cat is called Miso.", "She is black.")
+        ]
+    }
+    assert await long_term.record(said) == {"results": []}
+
+
+async def test_the_names_of_mem0s_memory_are_taken(memory, tmp_path):
+    model = ScriptedModel()
+    long_term = LongTermMemory(
+        user_name="alice", agent_name="bot", run_name="monday", path=str(tmp_path), model=model,
+        embedding_model=FakeEmbedding(),
+    )  # fmt: skip
+    await long_term.record([user("My cat is called Miso.")])
+    opened = await long_term._memory.lazy.aget()
+    [record] = opened.list(ALICE).records
+    await long_term.aclose()
+
+    assert record.scope == Scope(user_id="alice", agent_id="bot", session_id="monday")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"user_id": "alice", "user_name": "alice"},
+        {"user_id": "alice", "agent_id": "bot", "agent_name": "bot"},
+        {"user_id": "alice", "session_id": "monday", "run_name": "monday"},
+    ],
+)
+def test_a_name_that_is_given_twice_is_refused(memory, names):
+    with pytest.raises(InvalidRecordError, match="must not be given beside"):
+        LongTermMemory(memory, **names)
 
 
 # -- each message once -----------------------------------------------------------------------------
@@ -507,7 +569,9 @@ async def test_turns_belong_to_the_session_and_facts_to_the_user(memory):
     [
         ({"user_id": None}, InvalidScopeError),
         ({"user_id": " "}, InvalidScopeError),
-        ({"top_k": -1}, InvalidRecordError),
+        ({"top_k": 5}, TypeError),
+        ({"policy": "both"}, InvalidRecordError),
+        ({"user_name": "bob"}, InvalidRecordError),
         ({"client": object()}, TypeError),
         ({"chat_model": object()}, TypeError),
         ({"embedding_model": object()}, TypeError),
@@ -541,7 +605,7 @@ async def test_a_hung_memory_is_left_behind(memory, monkeypatch):
         await asyncio.Event().wait()
 
     monkeypatch.setattr(memory, "asearch", hang)
-    long_term = LongTermMemory(user_id="alice", client=memory, recall_timeout=0.1)
+    long_term = LongTermMemory(memory, user_id="alice", policy=Policy(recall_timeout=0.1))
     long_term._memory._first_recall_timeout = None
     answer = await make(long_term)(user("Which tea do I like?"))
 
@@ -634,6 +698,34 @@ async def test_a_restored_history_is_not_extracted_again(tmp_path):
     assert len(model.seen) == 4
 
 
+# -- who calls -------------------------------------------------------------------------------------
+
+
+async def test_of_an_agent_that_keeps_its_memory_elsewhere_nothing_is_stored(
+    memory, long_term, monkeypatch, caplog
+):
+    monkeypatch.setattr(v1_memory, "_MEMORY", "memory_of_long_ago")
+    agent = make(long_term)
+    for text in ("I like tea", "I like coffee"):
+        answer = await agent(user(text))
+
+    assert answer.get_text_content() == "All right."
+    assert texts(memory) == []
+    warned = "memory write failed; the agent continues without it: It cannot be told who calls"
+    assert caplog.text.count(f"{warned}, as ReActAgent has no memory_of_long_ago") == 1
+    assert agent.state_dict()["long_term_memory"]["recorded"] == {}
+
+
+async def test_of_an_agentscope_without_the_module_of_its_agents_nothing_is_stored(
+    memory, long_term, monkeypatch
+):
+    changed = replace(v1_memory._CALLERS, modules=("agentscope.agents",))
+    monkeypatch.setattr(v1_memory, "_CALLERS", changed)
+    await make(long_term)(user("I like tea"))
+
+    assert texts(memory) == []
+
+
 # -- releases --------------------------------------------------------------------------------------
 
 
@@ -654,8 +746,7 @@ print(sorted(one for one in sys.modules if one.startswith("commonplace_agentscop
             f"commonplace_agentscope.{name}"
             for name in (
                 "errors",
-                "json_answers",
-                "lazy",
+                "shared_models",
                 "v1",
                 "v1.convert",
                 "v1.memory",

@@ -12,16 +12,14 @@
   an agent said between its tool calls, and what it said in a reply that was interrupted.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 from agentscope.message import Msg
 
 from commonplace import Message
-from commonplace.agents import clean, is_visible, to_messages
+from commonplace.agents import clean, hash_id, is_visible, to_messages, to_time
 
 NOTE_NAME = "long_term_memory"
 _SPEAKERS = ("user", "assistant")
@@ -56,13 +54,12 @@ def to_history(messages: Sequence[Any], summary: str = "") -> list[Message]:
     for turn in _turns(messages, summary):
         for message in turn:
             text = to_text(message)
-            digest = hashlib.sha256(f"{message.id}\n{text}".encode("utf-8", "surrogatepass"))
             found += to_messages(
                 text,
                 "user" if message.role == "user" else "assistant",
                 clean(str(message.name)),
-                digest.hexdigest()[:32],
-                _time(message.timestamp),
+                hash_id(message.id, text),
+                to_time(message.timestamp),
             )
     return found
 
@@ -118,10 +115,3 @@ def _all_texts(content: Any) -> list[str]:
         return [content]
     results = (one.get("output") for one in content if one.get("type") == "tool_result")
     return _texts(content) + [text for one in results for text in _all_texts(one or [])]
-
-
-def _time(timestamp: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(timestamp)).astimezone()
-    except ValueError:
-        return None

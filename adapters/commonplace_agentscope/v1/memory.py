@@ -12,31 +12,37 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from agentscope.agent import ReActAgent  # type: ignore[attr-defined, unused-ignore]
 from agentscope.memory import LongTermMemoryBase
 from agentscope.message import Msg, TextBlock
 from agentscope.tool import ToolResponse
 
-from commonplace import ChatModel, Embedder, InvalidScopeError, Memory, Message, Policy, Scope
+from commonplace import ChatModel, Embedder, InvalidScopeError, Message, Policy, Scope
 from commonplace.agents import (
-    HEADER,
-    INTRO,
+    DEFAULT_TOOLS,
     WRITE_PATIENCE,
     AgentMemory,
     Conversation,
     MemoryCounters,
+    MemorySource,
     OnEvent,
+    StackRule,
+    UnknownCallerError,
+    acquire_memory,
     await_within,
     check_id_source,
+    fold_policy,
+    given_once,
     hinting_init,
     in_session,
+    read_stack,
     render,
-    to_folder,
     to_scope,
 )
 
-from ..lazy import LOG, close, reopen_misconfigured, share
+from ..shared_models import to_embedder
 from .convert import to_history, to_query, to_shown
-from .models import to_chat, to_embedder
+from .models import to_chat
 
 if TYPE_CHECKING:
     from agentscope.embedding import EmbeddingModelBase
@@ -48,6 +54,8 @@ SessionId = str | Callable[[], str | None]
 
 _MAX_LIMIT = 100
 _BATCH = 500  # messages of a write; a history that was restored may have any number
+_CALLERS = StackRule(checked_with="agentscope 1.0.11 to 1.0.21")
+_MEMORY = "long_term_memory"  # the attribute in which an agent keeps its memory
 
 
 # AgentScope 1.x is not there where types are checked.
@@ -58,70 +66,66 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
     Cheap to construct: the memory is opened on first use, away from the event loop.
 
     Args:
+        memory: an open commonplace `Memory`, the path of its folder, or None for the environment's
+            `COMMONPLACE_PATH`, which is `./memory` by default. `client` and `path` are other names
+            of it.
         user_id: the user's id, or a function, called for every recall, record and tool call, and
             awaited if it is `async`; with None from it there is no memory.
-        client: an open commonplace `Memory`; then `path` and the models are ignored.
-        path: the memory's folder; without it the environment's `COMMONPLACE_PATH`, or `./memory`.
-        chat_model: extracts facts; without it turns are kept verbatim.
-        embedding_model: replaces the offline default.
         agent_id: the agent's part of the scope; without it the user's memory is one for all agents.
+        policy: how the agent uses the memory. Its mode is the agent's own `long_term_memory_mode`,
+            its tools are those of AgentScope 1.x, and `inject` and `tool_instructions` have no
+            effect. The first recall may take 10 seconds, as it opens the memory.
+        on_event: is called with each recall, write and tool call.
         session_id: of the turns, so that they can be forgotten together, or a function; None for
             no session. AgentScope 1.x has none of its own.
-        top_k: memories in a note where `retrieve` is given no limit; 1 to 100.
-        memory_section_header, memory_section_intro: `header` and `intro` of `Policy`.
-        on_event: is called with each recall, write and tool call.
-
-    The other arguments are those of `Policy`; the first recall may take 10 seconds whatever
-    `recall_timeout` says, as it opens the memory.
+        chat_model: extracts facts into a memory that is opened here; without it turns are kept
+            verbatim.
+        embedding_model: of a memory that is opened here; replaces the offline default.
+        user_name, agent_name, run_name, model: other names of `user_id`, `agent_id`, `session_id`
+            and `chat_model`: those of AgentScope's `Mem0LongTermMemory`.
 
     Raises:
-        InvalidScopeError, InvalidRecordError: an argument cannot be used; a client or a model of
-            another library is a `TypeError` too.
+        InvalidScopeError, InvalidRecordError: an argument cannot be used, or has two values; a
+            memory or a model of another library is a `TypeError` too.
     """
 
     def __init__(
         self,
+        memory: MemorySource = None,
         *,
-        user_id: UserId,
-        client: Memory | None = None,
-        path: str | None = None,
+        user_id: UserId | None = None,
+        agent_id: str | int | None = None,
+        policy: Policy | None = None,
+        on_event: OnEvent | None = None,
+        session_id: SessionId | None = None,
         chat_model: "ChatModelBase | ChatModel | None" = None,
         embedding_model: "EmbeddingModelBase[Any] | Embedder | None" = None,
-        agent_id: str | int | None = None,
-        session_id: SessionId | None = None,
-        top_k: int = 5,
-        threshold: float | None = None,
-        scope_search_by_agent: bool = True,
-        await_write: bool = True,
-        memory_section_header: str = HEADER,
-        memory_section_intro: str = INTRO,
-        recall_timeout: float = 2.0,
-        on_event: OnEvent | None = None,
+        client: MemorySource = None,
+        path: MemorySource = None,
+        user_name: UserId | None = None,
+        agent_name: str | int | None = None,
+        run_name: SessionId | None = None,
+        model: "ChatModelBase | ChatModel | None" = None,
     ) -> None:
         super().__init__()
+        user_id = given_once("user_id", user_id, user_name=user_name)
+        agent_id = given_once("agent_id", agent_id, agent_name=agent_name)
+        session_id = given_once("session_id", session_id, run_name=run_name)
+        chat_model = given_once("chat_model", chat_model, model=model)
         is_read = check_id_source("user_id", user_id, may_be_async=True, arguments=0)
         to_scope("anybody" if is_read else user_id, agent_id)
         check_id_source("session_id", session_id, arguments=0)
-        policy = Policy(
-            top_k=top_k,
-            threshold=threshold,
-            scope_search_by_agent=scope_search_by_agent,
-            await_write=await_write,
-            recall_timeout=recall_timeout,
-            header=memory_section_header,
-            intro=memory_section_intro,
-        )
-        lazy = share(
+        policy = replace(fold_policy(policy, {}), mode="both", tools=DEFAULT_TOOLS)
+        lazy = acquire_memory(
             self,
-            client=client,
-            folder=None if path is None else to_folder("path", path),
-            models=(chat_model, embedding_model),
+            given_once("memory", memory, client=client, path=path),
             chat=to_chat(chat_model),
             embedder=to_embedder(embedding_model),
+            models=(chat_model, embedding_model),
         )
         self._on_event: OnEvent | None = on_event
         self._memory: AgentMemory = self._with(lazy, policy)
-        self._user_id: UserId = user_id
+        self._user_id: Any = user_id
         self._agent_id: str | int | None = agent_id
         self._session_id: SessionId | None = session_id
         self._histories: WeakKeyDictionary[object, _History] = WeakKeyDictionary()
@@ -146,7 +150,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
                 `Memory.open`, if it cannot be opened as it is configured.
         """
         scope = await self._scope()
-        await reopen_misconfigured(self._memory)
+        await self._memory.reopen_misconfigured()
         try:
             query = to_query(msg if isinstance(msg, list) else [msg])
             if scope is None or not query:
@@ -160,7 +164,9 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         self._memory.raise_misconfiguration()
         return note
 
-    async def record(self, msgs: "list[Msg | None]", **kwargs: Any) -> None:
+    async def record(
+        self, msgs: "list[Msg | None]", **kwargs: Any
+    ) -> dict[str, list[dict[str, str]]]:
         """Remember what a history holds that was not remembered before.
 
         Args:
@@ -168,27 +174,36 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
                 known by its id. Notes, tool results and what AgentScope writes itself are left out.
             kwargs: ignored.
 
+        Returns:
+            What was stored, as `Mem0LongTermMemory` returns it: `{"results": [{"id": ..., "memory":
+            ..., "event": "ADD"}, ...]}`, the text of a message being the `memory`. What takes
+            longer than the policy waits, and facts that a model extracts, are not in it.
+
         Raises:
             InvalidScopeError, SchemaMismatchError, StoreRefusedError, MissingExtraError: as
                 `retrieve`.
         """
+        results: list[dict[str, str]] = []
         scope = await self._scope()
-        await reopen_misconfigured(self._memory)
+        await self._memory.reopen_misconfigured()
         try:
-            history = self._history()
-            messages = history.take(to_history(msgs, _summary(_calling_agent(self))), scope)
+            agent = _calling_agent(self)
+            history = self._history_of(agent)
+            messages = history.take(to_history(msgs, _summary(agent)), scope)
             if scope is None or not messages:
-                return
+                return {"results": results}
             if history.is_new:
                 messages = await self._unknown(messages, scope, history)
             for start in range(0, len(messages), _BATCH):
                 part = messages[start : start + _BATCH]
                 if await self._memory.awrite(part, scope):
-                    history.written.update(str(one.id) for one in part)
+                    history.written.update(str(message.id) for message in part)
+                    results += [_to_result(message, scope) for message in part]
         except Exception as error:
             self._memory.warn("write", error)
-            return
-        self._memory.raise_misconfiguration()
+        else:
+            self._memory.raise_misconfiguration()
+        return {"results": results}
 
     async def record_to_memory(
         self, thinking: str, content: list[str], **kwargs: Any
@@ -232,8 +247,8 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         It is part of the agent's own state, so that what was deleted from the memory meanwhile is
         not recorded again from a history that is restored with it.
         """
-        history = self._history()
-        recorded = {one: key for one, key in history.owners.items() if one in history.written}
+        history = self._history_of(self._known_agent())
+        recorded = {key: owner for key, owner in history.owners.items() if key in history.written}
         return {**super().state_dict(), "recorded": recorded}
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
@@ -241,7 +256,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         super().load_state_dict(state_dict, strict)
         recorded = state_dict.get("recorded")
         if isinstance(recorded, dict):
-            self._history().restore(recorded)
+            self._history_of(self._known_agent()).restore(recorded)
 
     def counters(self) -> MemoryCounters:
         """Read how often each event happened, for all who share the memory."""
@@ -255,7 +270,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         Args:
             timeout: seconds that the writes are waited for.
         """
-        await close(self._memory, self, timeout)
+        await self._memory.aclose(self, timeout)
 
     async def _call(self, name: str, arguments: Mapping[str, Any], failure: str) -> ToolResponse:
         try:
@@ -298,7 +313,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         return AgentMemory(
             lazy,
             policy,
-            log=LOG,
+            log="commonplace_agentscope",
             first_recall_timeout=WRITE_PATIENCE,  # it opens the memory
             on_event=self._on_event,
         )
@@ -311,31 +326,37 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
 
     async def _shown(self) -> list[str]:
         """Read what the agent's model is shown of the conversation; empty list if unknown."""
-        memory = getattr(_calling_agent(self), "memory", None)
+        memory = getattr(self._known_agent(), "memory", None)
         try:
             return [] if memory is None else to_shown(await _uncompressed(memory))
         except Exception as error:
             self._memory.warn("conversation", error)
             return []
 
-    def _history(self) -> "_History":
-        agent = _calling_agent(self)
+    def _known_agent(self) -> Any | None:
+        try:
+            return _calling_agent(self)
+        except UnknownCallerError as error:
+            self._memory.warn("caller", error)
+            return None
+
+    def _history_of(self, agent: Any | None) -> "_History":
         return self._elsewhere if agent is None else self._histories.setdefault(agent, _History())
 
     async def _unknown(
         self, messages: list[Message], scope: Scope, history: "_History"
     ) -> list[Message]:
         """Leave out of a history that was restored what another process has recorded."""
-        ids = {scope.record_id("episode", str(one.id)): str(one.id) for one in messages}
+        ids = {scope.record_id("episode", str(message.id)): str(message.id) for message in messages}
         seconds = self._memory.policy.recall_timeout
         try:
             memory = await await_within(seconds, "opening the memory", self._memory.lazy.aget())
             found = await await_within(seconds, "recall", memory.aget_many([*ids], scope))
         except Exception:  # a message that is written again is the same one
             return messages
-        history.written.update(ids[one.id] for one in found)
+        history.written.update(ids[record.id] for record in found)
         history.is_new = False
-        return [one for one in messages if one.id not in history.written]
+        return [message for message in messages if message.id not in history.written]
 
 
 class _History:
@@ -363,25 +384,34 @@ class _History:
         What was said while the agent served another user stays that user's.
         """
         key = None if scope is None else scope.key
-        ids = [str(one.id) for one in messages]
-        self.owners = {one: self.owners.get(one, key) for one in ids}
+        ids = [str(message.id) for message in messages]
+        self.owners = {message_id: self.owners.get(message_id, key) for message_id in ids}
         self.written.intersection_update(ids)
         return [
-            one
-            for one in messages
-            if one.id not in self.written and self.owners[str(one.id)] == key
+            message
+            for message in messages
+            if message.id not in self.written and self.owners[str(message.id)] == key
         ]
 
 
+def _to_result(message: Message, scope: Scope) -> dict[str, str]:
+    record_id = scope.record_id("episode", str(message.id))
+    return {"id": record_id, "memory": message.text, "event": "ADD"}
+
+
 def _calling_agent(memory: LongTermMemory) -> Any | None:
-    """Find the agent that calls a memory; None outside one. It does not tell by itself."""
-    frame = inspect.currentframe()
-    while frame is not None:
-        caller = frame.f_locals.get("self")
-        attributes = getattr(caller, "__dict__", None)
-        if attributes is not None and attributes.get("long_term_memory") is memory:
+    """Find the agent that calls a memory; None outside one. It does not tell by itself.
+
+    Raises:
+        UnknownCallerError: an agent calls, but not as it is known to.
+    """
+    for frame in read_stack(_CALLERS):
+        caller = frame.variables.get("self")
+        attributes = getattr(caller, "__dict__", {})
+        if attributes.get(_MEMORY) is memory:
             return caller
-        frame = frame.f_back
+        if isinstance(caller, ReActAgent) and _MEMORY not in attributes:
+            raise UnknownCallerError(rule=_CALLERS, missing=f"ReActAgent has no {_MEMORY}")
     return None
 
 

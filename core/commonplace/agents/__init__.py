@@ -34,7 +34,16 @@ from .arguments import (
     given_once,
 )
 from .call_stack import StackFrame, StackRule, UnknownCallerError, read_stack
-from .framework_values import clean, in_session, is_visible, to_id, to_messages, to_scope
+from .framework_values import (
+    clean,
+    hash_id,
+    in_session,
+    is_visible,
+    to_id,
+    to_messages,
+    to_scope,
+    to_time,
+)
 from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
 from .lazy import (
     LazyMemory,
@@ -123,6 +132,7 @@ __all__ = [
     "find_instructions",
     "fold_policy",
     "given_once",
+    "hash_id",
     "hinting_call",
     "hinting_init",
     "in_session",
@@ -149,6 +159,7 @@ __all__ = [
     "to_messages",
     "to_query",
     "to_scope",
+    "to_time",
     "tools",
     "warm",
 ]

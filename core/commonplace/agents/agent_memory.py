@@ -108,6 +108,33 @@ class AgentMemory:
         if isinstance(error, MISCONFIGURED):
             raise error
 
+    async def reopen_misconfigured(self) -> None:
+        """Open the memory again if it could not be opened as configured: it may be mended now.
+
+        Raises:
+            InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError: it is
+                not.
+        """
+        if isinstance(self.lazy.opening_error, MISCONFIGURED):
+            opening = self.lazy.aget()
+            with contextlib.suppress(Exception):
+                await await_within(self.policy.recall_timeout, "opening the memory", opening)
+            self.raise_misconfiguration()
+
+    async def aclose(self, holder: object, timeout: float) -> None:
+        """Wait for writes that still run, then close the memory if nobody else uses it.
+
+        A memory that was given open stays open.
+
+        Args:
+            holder: the adapter's object that uses it no more.
+            timeout: seconds that the writes are waited for.
+        """
+        await self.wait_for_writes(timeout)
+        self.lazy.holders.discard(holder)
+        if not self.lazy.holders:
+            await self.lazy.aclose()
+
     # -- what a turn does by itself: never raises ----------------------------------------------
 
     def recall(self, scope: Scope, query: str, held: Conversation | None = None) -> list[Match]:

@@ -81,6 +81,20 @@ def is_visible(text: str) -> bool:
     return any(char.isprintable() and not char.isspace() for char in text)
 
 
+def hash_id(message_id: object, text: str) -> str:
+    """Make a message's id from a framework's and its text, as callers give several one id."""
+    given = f"{message_id}\n{text}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(given).hexdigest()[:32]
+
+
+def to_time(text: object) -> datetime | None:
+    """Read a framework's time, as local time when it has no zone; None if it is none."""
+    try:
+        return datetime.fromisoformat(str(text)).astimezone()
+    except (OverflowError, ValueError):
+        return None
+
+
 def to_messages(
     text: str, role: Role, name: str, message_id: str, at: datetime | None = None
 ) -> list[Message]:
