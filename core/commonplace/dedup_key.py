@@ -17,7 +17,7 @@ def identity_of(metadata: Mapping[str, Any], identity: Sequence[str]) -> str:
 
     Empty if there are none. None counts as missing, and a whole number is the same as a float.
     """
-    held = {one: value for one in identity if (value := metadata.get(one)) is not None}
+    held = {key: value for key in identity if (value := metadata.get(key)) is not None}
     return json.dumps(_canonical(held), sort_keys=True) if held else ""
 
 
@@ -46,7 +46,7 @@ def split_key(key: str) -> tuple[str, str]:
 
 def _canonical(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _canonical(one) for key, one in value.items()}
+        return {key: _canonical(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_canonical(one) for one in value]
+        return [_canonical(inner) for inner in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -55,8 +55,9 @@ class Where:
         if self.operator == "eq" and type(self.values[0]) is str:
             return self.values[0] in options
         if self.operator in ("ne", "nin"):
-            return not any(_same(one, value) for one in options for value in self.values)
-        return any(_compares(self.operator, one, value) for one in options for value in self.values)
+            return not any(_same(held, value) for held in options for value in self.values)
+        operator = self.operator
+        return any(_compares(operator, held, value) for held in options for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ def _where(key: str, operator: object, value: object, budget: list[int]) -> Wher
         raise InvalidFilterError(part={key: {operator: value}}, reason="must have a list of values")
     values = tuple(cast("Sequence[object]", value)) if many else (value,)
     _spend(budget, len(values), key)
-    return Where(key, operator, tuple(_scalar(key, operator, one) for one in values))  # type: ignore[arg-type]  # one of them
+    return Where(key, operator, tuple(_scalar(key, operator, given) for given in values))  # type: ignore[arg-type]  # it is known
 
 
 def _scalar(key: str, operator: object, value: object) -> Scalar:

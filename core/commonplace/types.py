@@ -4,7 +4,7 @@ import hashlib
 import json
 import unicodedata
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,6 +17,7 @@ from .validation import (
     MAX_MESSAGE_BYTES,
     SCOPE_FIELDS,
     check_choice,
+    check_collection,
     check_flag,
     check_id,
     check_metadata,
@@ -52,8 +53,8 @@ class Scope:
 
     Raises:
         InvalidScopeError: an id is not a plain string of 1 to 256 characters, has control or
-            surrogate characters or outer spaces, is `*`, is not in Unicode form
-            NFC, or all three are missing.
+            surrogate characters, begins or ends with a space, is `*` or is not in the Unicode form
+            NFC; or all three are missing.
     """
 
     user_id: str | None = None
@@ -108,7 +109,7 @@ class Scope:
 
     @lru_cache(4096)  # noqa: B019 -- a scope holds nothing but its ids
     def covering(self) -> "tuple[Scope, ...]":
-        """List every scope that covers this one, itself first; at most four."""
+        """List the scopes that cover this one, itself first; at most four."""
         found = []
         for agent in dict.fromkeys((self.agent_id, None)):
             for session in dict.fromkeys((self.session_id, None)):
@@ -117,7 +118,7 @@ class Scope:
         return tuple(found)
 
 
-# Functions, as `dataclass` with slots takes no cached one in a property on Python 3.13.1 and newer.
+# Functions, as a `dataclass` with slots takes no cached property on Python 3.13.1 and newer.
 @lru_cache(4096)
 def _scope_key(scope: Scope) -> str:
     ids = json.dumps([scope.user_id, scope.agent_id, scope.session_id])
@@ -135,14 +136,15 @@ class Message:
     """One turn of a conversation.
 
     Attributes:
-        text: what was said; not empty. At most 32 KiB if it is kept. Up to 16 MiB if only facts are
-            extracted from it (`Extraction.keep_messages`): a model is shown the beginning and the
-            end then.
+        text: what was said; not empty. At most 32 KiB if it is kept, or 16 MiB if only facts are
+            extracted from it (`Extraction.keep_messages`); the model then sees its beginning and
+            its end.
         role: of the speaker, as in chat models.
         name: of the speaker; indexed in front of the text so that it can be found.
         at: when it was said, with a time zone; the time of writing when missing.
-        id: the framework's id of the turn. Two turns with the same id are one record. Without one
-            the same words at the same `at`, after the same message of a call, are one record.
+        id: the framework's id of the turn. Turns with the same id are one record; so are turns
+            without an id that have the same words and the same `at`, and follow the same message in
+            a call.
     """
 
     text: str
@@ -171,7 +173,7 @@ class Fact:
         metadata: JSON values under any keys but the empty one, 16 MiB at most; integers of 64
             bits, signed.
         namespace: path of labels, outermost first, by which records are listed and filtered; empty
-            for none. It is no part of what makes two facts the same, and no text in it is redacted.
+            for none. It does not decide which facts count as the same, and is never redacted.
         key: idempotency key inside the scope; the text itself when missing.
         at: when it became true, with a time zone; the earliest `valid_from` of its relations
             when missing, else the time of writing.
@@ -219,7 +221,7 @@ class Fact:
             check_name("key", self.key)
         given = self.relations
         relations = tuple(given) if isinstance(given, Iterable) else (None,)
-        if not all(isinstance(one, Relation) for one in relations):
+        if not all(isinstance(relation, Relation) for relation in relations):
             raise InvalidRecordError(field="relations", value=given, reason="must be Relations")
         object.__setattr__(self, "relations", relations)
 
@@ -246,12 +248,12 @@ class Record:
         conflicts: ids of records that give another value to the same single-valued relation from
             the same moment on; which is right is unknown.
         expires_at: hidden from reads from then on; None for never.
-        importance, pinned, situation, outcome: as of a `Fact`.
+        importance, pinned, situation, outcome: see `Fact`.
         votes: positive feedback less negative.
-        indexed: as of a `Fact`; a message always is.
-        times_told: how often it was told; 1 for a turn.
-        last_told_at: system time when it was told again; None if it was told once.
-        version: grows with every change, below 2**53; being told again is none by itself.
+        indexed: see `Fact`; always True for a message.
+        times_told: how often the same fact was written; 1 for a turn.
+        last_told_at: system time of the latest repetition; None if there was none.
+        version: grows with every change, below 2**53; a repetition alone is no change.
     """
 
     id: str
@@ -282,11 +284,11 @@ class Record:
     last_told_at: datetime | None = None
 
     def merged(self, told: "Record") -> "Record":
-        """Merge in what the same text, told again, adds; it is not counted here.
+        """Merge in what a repetition of the same fact adds; `times_told` stays.
 
-        Its metadata replace those under the same keys, unless there would be more than a record may
-        have. Its namespace and its expiry count if it has one, its importance if that is higher,
-        and its pin.
+        Its metadata replace those under the same keys, unless the record would then have more than
+        it may. Its namespace and expiry replace the former if it has any, its importance if that is
+        higher; the result is pinned if either is.
         """
         metadata = {**self.metadata, **told.metadata}
         try:
@@ -387,7 +389,7 @@ class Relation:
         subject_type, object_type: of the entities; the first that is not `thing` stays.
         valid_from, valid_to: world time; None for unknown and for still true. What is read back
             ends where the next value of a single-valued relation begins.
-        single_valued: a later value ends the earlier one; None: as `Settings.single_valued` says.
+        single_valued: a later value ends the earlier one; None: `Settings.single_valued` decides.
         created_at, expired_at: system time, when a record first asserted it and when the last one
             retracted it; given by the store.
         conflict: another value begins at the same moment; given by the store.
@@ -656,8 +658,8 @@ Command = Upsert | Delete | Revise
 """One write of `Memory.batch`."""
 
 Wait = bool | float
-"""How long a write is awaited: True until every store has it, False until it is accepted; a number
-of seconds until it is accepted, and then so long at most."""
+"""How long to wait for a write: True until every store has it, False until it is accepted, a number
+to wait that many seconds at most after it is accepted."""
 
 
 def fold(name: str) -> str:
@@ -681,7 +683,5 @@ def check_scope(scope: object) -> None:
 
 def check_kinds(kinds: object) -> None:
     """Raise `InvalidRecordError` unless this is a list of kinds."""
-    if isinstance(kinds, str | Mapping) or not isinstance(kinds, Collection):
-        raise InvalidRecordError(field="kinds", value=kinds, reason="must be a list of kinds")
-    for kind in kinds:
+    for kind in check_collection("kinds", kinds, "kinds"):
         check_choice("kind", kind, KINDS)

@@ -24,7 +24,7 @@ _MAX_LABELS = 256  # of a namespace
 _MAX_DEPTH = 9  # keys and indexes on the way to a value
 # At most: a number, or what stands around a text or a list; and a character, as an escape.
 _FRAME, _BYTES_PER_CHARACTER = 32, 6
-_CONTROLS = bytes(one for one in range(32) if one not in b"\n\r\t")
+_CONTROLS = bytes(code for code in range(32) if code not in b"\n\r\t")
 _LONG = 4096  # characters of a text whose bytes are counted
 _LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**63 - 1
 
@@ -35,34 +35,33 @@ def check_id(name: str, value: object) -> None:
     Raises:
         InvalidScopeError: with the reason.
     """
+    fault = None
     if type(value) is not str:
-        raise InvalidScopeError(field=name, value=value, reason="must be a string")
-    if not 1 <= len(value) <= 256:
-        raise InvalidScopeError(field=name, value=value, reason="must have 1 to 256 characters")
-    if value == "*":
-        raise InvalidScopeError(field=name, value=value, reason="must not be a wildcard")
-    if not unicodedata.is_normalized("NFC", value):
+        fault = "must be a string"
+    elif not 1 <= len(value) <= 256:
+        fault = "must have 1 to 256 characters"
+    elif value == "*":
+        fault = "must not be a wildcard"
+    elif not unicodedata.is_normalized("NFC", value):
         # Two spellings of one name would be two half-memories that look the same.
-        raise InvalidScopeError(field=name, value=value, reason="must be in the Unicode form NFC")
-    if value != value.strip():
-        raise InvalidScopeError(
-            field=name, value=value, reason="must not begin or end with a space"
-        )
-    if value.isprintable():
-        return  # as nearly every id; to look at each character takes far longer
+        fault = "must be in the Unicode form NFC"
+    elif value != value.strip():
+        fault = "must not begin or end with a space"
+    elif not value.isprintable() and _hides(value):  # looking at each character takes far longer
+        fault = "must not have a control, invisible or surrogate character"
+    if fault is not None:
+        raise InvalidScopeError(field=name, value=value, reason=fault)
+
+
+def _hides(text: str) -> bool:
     # Cc: control, Cs: surrogate, Zl/Zp: line breaks; the explicit ones reverse or hide text.
-    if any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in value) or re.search(
-        "[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]", value
-    ):
-        raise InvalidScopeError(
-            field=name,
-            value=value,
-            reason="must not have a control, invisible or surrogate character",
-        )
+    return any(unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"} for c in text) or bool(
+        re.search("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]", text)
+    )
 
 
 def check_text(text: object, field: str = "text", *, limit: int = MAX_TEXT_BYTES) -> None:
-    """Refuse a text that is empty, too long or not encodable.
+    """Refuse a text that has nothing visible, is too long or cannot be encoded.
 
     Args:
         limit: bytes in UTF-8.
@@ -70,18 +69,18 @@ def check_text(text: object, field: str = "text", *, limit: int = MAX_TEXT_BYTES
     Raises:
         InvalidRecordError: with the reason.
     """
+    fault = None
     if type(text) is not str:
-        raise InvalidRecordError(field=field, value=text, reason="must be a string")
-    if not any(unicodedata.category(c)[0] not in "ZC" for c in text):
-        raise InvalidRecordError(field=field, value=text, reason="must have a visible character")
-    if "\x00" in text:
-        raise InvalidRecordError(field=field, value=text, reason="must not have a NUL character")
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidRecordError(
-            field=field, value=text, reason="must not have a lone surrogate"
-        ) from None
+        fault = "must be a string"
+    elif not any(unicodedata.category(c)[0] not in "ZC" for c in text):
+        fault = "must have a visible character"
+    elif "\x00" in text:
+        fault = "must not have a NUL character"
+    elif not is_sound(text):
+        fault = "must not have a lone surrogate"
+    if fault is not None:
+        raise InvalidRecordError(field=field, value=text, reason=fault)
+    size = len(cast("str", text).encode())
     if size > limit:
         raise InvalidRecordError(
             field=field,
@@ -100,32 +99,25 @@ def check_name(field: str, value: object) -> None:
     check_text(value, field)
 
 
-def check_ids(field: str, ids: object) -> None:
-    """Refuse what is not a list of ids.
+def check_collection(field: str, given: object, of: str) -> Collection[Any]:
+    """Refuse what is not a list or another collection; a text and a dict are none."""
+    if isinstance(given, str | Mapping) or not isinstance(given, Collection):
+        raise InvalidRecordError(field=field, value=given, reason=f"must be a list of {of}")
+    return given
 
-    Raises:
-        InvalidRecordError: it is not, or one of them is not a name.
-    """
-    if isinstance(ids, str | Mapping) or not isinstance(ids, Collection):
-        raise InvalidRecordError(field=field, value=ids, reason="must be a list of ids")
-    for one in ids:
-        check_name(field, one)
+
+def check_ids(field: str, ids: object) -> None:
+    """Refuse what is not a list of ids."""
+    for record_id in check_collection(field, ids, "ids"):
+        check_name(field, record_id)
 
 
 def check_keys(field: str, keys: object) -> tuple[str, ...]:
-    """Refuse what is not a list of keys of metadata; return each of them once, in order of code.
-
-    Raises:
-        InvalidRecordError: it is not, or one of them can be no key.
-    """
-    if isinstance(keys, str | Mapping) or not isinstance(keys, Collection):
-        raise InvalidRecordError(
-            field=field, value=keys, reason="must be a list of keys of the metadata"
-        )
-    for one in keys:
-        if type(one) is not str or not one or _fault(one) is not None:
-            raise InvalidRecordError(field=field, value=one, reason="must be a key of the metadata")
-    return tuple(sorted(set(keys)))
+    """Refuse what is not a list of keys of metadata; return each of them once, sorted."""
+    for key in (given := check_collection(field, keys, "keys of the metadata")):
+        if type(key) is not str or not key or _fault(key) is not None:
+            raise InvalidRecordError(field=field, value=key, reason="must be a key of the metadata")
+    return tuple(sorted(set(given)))
 
 
 def check_namespace(field: str, namespace: object) -> tuple[str, ...]:
@@ -155,7 +147,9 @@ def check_namespace(field: str, namespace: object) -> tuple[str, ...]:
 
 def check_choice(field: str, value: object, options: Sequence[object]) -> None:
     """Refuse a value that is none of the options."""
-    if not any(value is one or (isinstance(one, str) and value == one) for one in options):
+    if not any(
+        value is option or (isinstance(option, str) and value == option) for option in options
+    ):
         known = ", ".join(map(str, options))
         raise InvalidRecordError(field=field, value=value, reason=f"must be one of {known}")
 
@@ -174,16 +168,17 @@ def check_callable(field: str, value: object) -> None:
 
 def check_share(field: str, value: object) -> None:
     """Refuse what is not a number in 0..1."""
-    if type(value) not in (int, float) or not 0 <= cast("float", value) <= 1:
-        raise InvalidRecordError(field=field, value=value, reason="must be in 0..1")
+    _check_number(field, value, 1, "must be in 0..1")
 
 
 def check_seconds(field: str, value: object) -> None:
     """Refuse what is not a number of seconds from 0 to a billion, as threads take no more."""
-    if type(value) not in (int, float) or not 0 <= cast("float", value) <= 1e9:
-        raise InvalidRecordError(
-            field=field, value=value, reason="must be a number of seconds from 0 to a billion"
-        )
+    _check_number(field, value, 1e9, "must be a number of seconds from 0 to a billion")
+
+
+def _check_number(field: str, value: object, most: float, reason: str) -> None:
+    if type(value) not in (int, float) or not 0 <= cast("float", value) <= most:
+        raise InvalidRecordError(field=field, value=value, reason=reason)
 
 
 def check_time(name: str, value: object) -> None:
@@ -243,19 +238,18 @@ def _check_json(path: tuple[str | int, ...], value: object) -> int:
     kind, may_hold = type(value), len(path) < _MAX_DEPTH
     if kind is dict:
         longest = _FRAME
-        for key, one in cast("dict[object, object]", value).items():
+        for key, held in cast("dict[object, object]", value).items():
             if type(key) is not str:
                 raise InvalidRecordError(
                     field=_shown(path), value=key, reason="must have strings as keys"
                 )
             longest += (may_hold and _plain_size(key)) or _check_json((*path, key), key)
-            longest += (may_hold and _plain_size(one)) or _check_json((*path, key), one)
+            longest += (may_hold and _plain_size(held)) or _check_json((*path, key), held)
         return longest
     if kind is list or kind is tuple:
-        items = enumerate(cast("Sequence[object]", value))
         return _FRAME + sum(
-            (may_hold and _plain_size(one)) or _check_json((*path, place), one)
-            for place, one in items
+            (may_hold and _plain_size(held)) or _check_json((*path, place), held)
+            for place, held in enumerate(cast("Sequence[object]", value))
         )
     if (fault := _fault(value)) is not None:
         raise InvalidRecordError(field=_shown(path), value=value, reason=fault)
@@ -267,7 +261,7 @@ def _check_json(path: tuple[str | int, ...], value: object) -> int:
 
 
 def _plain_size(value: object) -> int:
-    """Return as `_check_json` for most values, far quicker; 0 for those that it must check."""
+    """Do the same as `_check_json` for most values, far quicker; 0 for those left to it."""
     if type(value) is str:
         is_plain = value.isascii() and len(value) <= _LONG and "\x00" not in value
         return _FRAME + _BYTES_PER_CHARACTER * len(value) if is_plain else 0
@@ -283,7 +277,7 @@ def _json_bytes(text: str) -> int:
 
 
 def _shown(path: tuple[str | int, ...]) -> str:
-    return "metadata" + "".join(f"[{one!r}]" for one in path)
+    return "metadata" + "".join(f"[{key!r}]" for key in path)
 
 
 def is_sound(text: str) -> bool:
@@ -333,7 +327,7 @@ _BY_TYPE = {"Memory": ("client", "core"), "Policy": ("policy",), "Scope": ("scop
 
 def hinting_call(method: Callable[P, T]) -> Callable[P, T]:
     """Add to the error of a wrong call what the method takes; the call itself is unchanged."""
-    names = [one for one in inspect.signature(method).parameters if one not in ("self", "cls")]
+    names = [name for name in inspect.signature(method).parameters if name not in ("self", "cls")]
     if inspect.iscoroutinefunction(method):
 
         @functools.wraps(method)
@@ -371,8 +365,8 @@ def hinting_init(made: type[T]) -> type[T]:
     """Do the same for the making of a class."""
     init: Callable[..., None] = vars(made)["__init__"]
     parameters = list(inspect.signature(init).parameters.values())[1:]
-    names = [one.name for one in parameters]
-    takes_names_only = all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters)
+    names = [parameter.name for parameter in parameters]
+    takes_names_only = all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters)
 
     @functools.wraps(init)
     def call(self: T, /, *args: Any, **kwargs: Any) -> None:
@@ -382,7 +376,7 @@ def hinting_init(made: type[T]) -> type[T]:
             name = type(self).__name__
             if args and takes_names_only:
                 fitting = (*_BY_TYPE.get(type(args[0]).__name__, ()), names[0])
-                meant = next(one for one in fitting if one in names)
+                meant = next(name for name in fitting if name in names)
                 raise TypeError(
                     f"{name}() takes its values by name, not {short_repr(args[0])} alone. "
                     f"Give {name}({meant}=...); its parameters are {', '.join(names)}."
@@ -405,8 +399,8 @@ def _hint(
     frame = error.__traceback__
     if frame is None or frame.tb_next is not None:
         return  # from within the method
-    wrong = next((one for one in given if one not in names), "")
-    known = [one for one in _ELSEWHERE.get(wrong, ()) if one in names and one not in given]
+    wrong = next((name for name in given if name not in names), "")
+    known = [name for name in _ELSEWHERE.get(wrong, ()) if name in names and name not in given]
     like = known or difflib.get_close_matches(wrong, names, n=1, cutoff=0.6)
     if wrong in SCOPE_FIELDS and "scope" in names:
         hint = f" Give scope=Scope({wrong}=...)."

@@ -73,7 +73,7 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     keys = _scope_keys(scope)
     paths = record.namespaces
     inner_keys = [_namespace_key(key, path) for key in keys for path in paths]
-    until = min((one for one in (record.expires_at, record.valid_to) if one), default=None)
+    until = min(filter(None, (record.expires_at, record.valid_to)), default=None)
     payload: dict[str, Any] = {"scopes": keys, "version": record.version}
     payload |= {"live" if until is None else "passing": [*keys, *inner_keys]}
     payload |= {"user_id": scope.user_id} if scope.user_id else {}
@@ -84,14 +84,16 @@ def payload_of(record: Record, words: int) -> dict[str, Any]:
     fields |= {name: getattr(record, name) for name in FIELDS}
     fields["namespace"] = [_ENCODE(path) for path in ((), *paths)] if paths else []
     fields |= {name: at and at.timestamp() for name in TIMES if (at := fields[name]) is not None}
-    lists = {name: one if isinstance(one, list | tuple) else [one] for name, one in fields.items()}
+    lists = {
+        name: held if isinstance(held, list | tuple) else [held] for name, held in fields.items()
+    }
     payload["tags"] = [
         tag for key, held in lists.items() if key not in TIMES for tag in tags_of(key, held)
     ]
     payload["numbers"] = {
         key: numbers
         for key, held in lists.items()
-        if (numbers := [one for one in held if type(one) in (int, float)])
+        if (numbers := [number for number in held if type(number) in (int, float)])
     }
     # The engine may round a number, so a record is read back from this text.
     payload["row"] = _ENCODE(_to_row(record, words))
@@ -238,7 +240,7 @@ def to_hits(
 
 def uuids(ids: Collection[str]) -> list[str]:
     """Choose the valid record ids: for an invalid one an engine would refuse the request."""
-    return [one for one in dict.fromkeys(ids) if _is_uuid(one)]
+    return [record_id for record_id in dict.fromkeys(ids) if _is_uuid(record_id)]
 
 
 def _is_uuid(text: str) -> bool:
@@ -256,7 +258,7 @@ def _namespace_key(key: str, path: tuple[str, ...]) -> str:
 
 @lru_cache(4096)
 def _scope_keys(scope: Scope) -> list[str]:
-    return [one.key for one in scope.covering()]
+    return [covering.key for covering in scope.covering()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +288,8 @@ class FilterCompiler:
             return self.equals("tags", *tags_of("namespace", [_ENCODE(part.namespace)])), True
         if isinstance(part, Predicate):
             return None, False
-        compiled = [self._compile(one) for one in part.parts]
-        exact = all(one for _, one in compiled)
+        compiled = [self._compile(inner) for inner in part.parts]
+        exact = all(is_exact for _, is_exact in compiled)
         if part.combine == "NOT":
             sure = [condition for condition, is_exact in compiled if is_exact]
             return (self.filter(must_not=sure) if sure else None), exact
