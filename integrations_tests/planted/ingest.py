@@ -28,8 +28,8 @@ FAULTS = (
         name="update-not-redacted",
         what="The new text of a record is stored with the keys in it",
         file=f"{_INGEST}/operations.py",
-        old="        text = self._redaction.text(text)\n        metadata = self._redaction.metadata(",
-        new="        metadata = self._redaction.metadata(",
+        old="            text = self._redaction.text(text)\n",
+        new="",
         tests=(f"{_TESTS}/test_redaction_hook.py",),
     ),
     Fault(
