@@ -36,14 +36,14 @@ def command(
     graph: Annotated[str | None, typer.Option(help="The Neo4j of mem0 1.x, as a URL.")] = None,
     embedder: EmbedderName = SENTENCE,
     report: Annotated[
-        Path | None, typer.Option(help="Write what cannot come to this file, by reason.")
+        Path | None, typer.Option(help="Write what cannot be imported to this file, by reason.")
     ] = None,
     *,
     apply: Annotated[
         bool, typer.Option("--apply", help="Import; without it, only report.")
     ] = False,
 ) -> None:
-    """Import the memories of a mem0, with their ids, times and past; run again, it goes on."""
+    """Import the memories of a mem0, with their ids, times and history; safe to run again."""
     source = Source(
         folder=folder, url=url, api_key=api_key, collection=collection, history=history, graph=graph
     )

@@ -1,18 +1,18 @@
-"""Import of the memories of a mem0: their ids, owners, texts, metadata, times and past.
+"""Import of a mem0's memories, with their ids, owners, texts, metadata, times and history.
 
     import_mem0(memory, Source(folder="/tmp/qdrant", history="~/.mem0/history.db"))  # only reports
     import_mem0(memory, source, dry_run=False)
 
 - `data` is the text; `user_id`, `agent_id`, `run_id` the scope; `created_at` and `updated_at` the
   times, in UTC whatever zone they were written in; `expiration_date` when it ends.
-- `role`, `actor_id` and every other key stay where the shim reads them.
-- the history's rows are the texts it had before; the owner of what was deleted is not known any
-  more, so it is counted and left out.
+- `role`, `actor_id` and all other keys become metadata, as `convert` reads it.
+- the rows of the history become the former texts of a memory. They do not name the owner of a
+  deleted memory, so these are counted and left out.
 - a relation of 1.x goes to a memory of its owner that names both ends, else to a fact of its own.
-- `hash`, `text_lemmatized` and the collection of entities are dropped: they are computed here.
+- `hash`, `text_lemmatized` and the collection of entities are dropped, as they are computed anew.
 
-What mem0 wrote is only read. A folder of its local mode can be opened by one process at a time, so
-no program may have it open.
+mem0's data is only read. One process at a time can open a folder of Qdrant's local mode, so no
+other program may have it open.
 """
 
 import contextlib
@@ -63,13 +63,13 @@ ORDER BY user_id, source, relationship, target
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a mem0 has its memories.
+    """The stores of a mem0.
 
     Attributes:
         folder: of Qdrant's local mode; or
         url: of a Qdrant server, with `api_key`.
         collection: mem0's `collection_name`.
-        history: its `history.db`; without it every memory begins with its present text.
+        history: its `history.db`; without it memories have no former texts.
         graph: the Neo4j of 1.x, such as `neo4j://user:password@host:7687/database`.
     """
 
@@ -90,11 +90,11 @@ class Mem0ImportReport:
     """What an import did, or would do.
 
     Attributes:
-        scopes: how many memories each owner has, in the order of reading.
-        added, known, refused: how many are new here, were here, could not be imported.
-        reasons: why memories and relations were refused, by id; what was deleted or erased here
-            since is only counted.
-        ownerless: ids of deleted memories that have only a history, which names no owner.
+        scopes: number of memories of each owner, in the order of reading.
+        added, known, refused: numbers of memories that are new, were here, cannot be imported.
+        reasons: why memories and relations were refused, by id; those that were deleted or erased
+            here since are only counted.
+        ownerless: ids of deleted memories, of which only a history without an owner is left.
     """
 
     scopes: Mapping[Scope, int] = field(default_factory=dict)
@@ -105,10 +105,10 @@ class Mem0ImportReport:
     ownerless: tuple[str, ...] = ()
 
     def by_reason(self) -> dict[str, list[str]]:
-        """Group the ids of what was refused by the reason, without its values; most first."""
+        """Group the ids in `reasons` by the reason, without its values; most ids first."""
         found: dict[str, list[str]] = {}
-        for one, reason in self.reasons.items():
-            found.setdefault(_VALUE.sub(" ", reason), []).append(one)
+        for refused_id, reason in self.reasons.items():
+            found.setdefault(_VALUE.sub(" ", reason), []).append(refused_id)
         return dict(sorted(found.items(), key=lambda pair: -len(pair[1])))
 
 
@@ -130,8 +130,8 @@ def import_mem0(
     """Import memories, owner by owner; after an interruption, call it again.
 
     Args:
-        dry_run: only report what there is; True by default.
-        progress: is called with how many are done, of how many.
+        dry_run: True, the default, only reports what would be imported.
+        progress: called with the number of memories done, and of all.
 
     Raises:
         ConfigurationError: the source does not exist, or cannot be read.
@@ -148,9 +148,9 @@ def import_mem0(
     history = read_history(source)
     records, reasons = convert_points(read_points(source), history, read_relations(source))
     records.sort(key=_owner_order)
-    deleted = set(history) - {one.record.id for one in records} - set(reasons)
+    deleted = set(history) - {imported.record.id for imported in records} - set(reasons)
     report = Mem0ImportReport(
-        scopes=Counter(one.record.scope for one in records),
+        scopes=Counter(imported.record.scope for imported in records),
         refused=len(reasons),
         reasons=reasons,
         ownerless=tuple(sorted(deleted)),
@@ -164,15 +164,15 @@ def import_mem0(
         known = len(find_existing(memory, records))
         show(len(records))
         return replace(report, added=len(records) - known, known=known)
-    # Also what is here already: an interruption may have left it out of the index.
+    # Known ones too: an interruption may have left them out of the index.
     done = import_records(memory, records, progress=show)
     refused = report.refused + done.refused
     return replace(report, added=done.added, known=done.existing, refused=refused)
 
 
-def _owner_order(one: ImportedRecord) -> tuple[str, ...]:
-    ids = one.record.scope
-    return (*(name or "" for name in (ids.user_id, ids.agent_id, ids.session_id)), one.record.id)
+def _owner_order(imported: ImportedRecord) -> tuple[str, ...]:
+    record, scope = imported.record, imported.record.scope
+    return (scope.user_id or "", scope.agent_id or "", scope.session_id or "", record.id)
 
 
 # -- conversion ---------------------------------------------------------------------------------
@@ -183,14 +183,14 @@ def convert_points(
     history: Mapping[str, Sequence[Mapping[str, Any]]],
     relations: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[list[ImportedRecord], dict[str, str]]:
-    """Convert what mem0 had; return also why some of it cannot be stored, by id."""
+    """Convert mem0's memories; return also why some of them cannot be stored, by id."""
     records: list[ImportedRecord] = []
     reasons: dict[str, str] = {}
-    for one in points:
+    for point in points:
         try:
-            records.append(_convert_point(one, history.get(one.id, ())))
+            records.append(_convert_point(point, history.get(point.id, ())))
         except CommonplaceError as error:
-            reasons[one.id] = str(error)
+            reasons[point.id] = str(error)
     reasons |= _assign_relations(records, relations)
     return records, reasons
 
@@ -228,14 +228,13 @@ def _convert_point(point: Mem0Point, history: Sequence[Mapping[str, Any]]) -> Im
 def _past_texts(
     history: Sequence[Mapping[str, Any]], created: datetime
 ) -> tuple[tuple[str, datetime], ...]:
-    """List the texts that a memory had before its present one."""
-    writes = [one for one in history if one["event"] in ("ADD", "UPDATE") and one["new_memory"]]
-    times = [
-        created if one["event"] == "ADD" else _time_or_none(one.get("updated_at")) or created
-        for one in writes
-    ]
-    texts = [(str(one["new_memory"]), at) for one, at in zip(writes, times, strict=True)]
-    return tuple(sorted(texts, key=lambda one: one[1])[:-1])
+    """List the former texts of a memory, each with the time it was written."""
+    texts = []
+    for row in history:
+        if row["event"] in ("ADD", "UPDATE") and row["new_memory"]:
+            at = None if row["event"] == "ADD" else _time_or_none(row.get("updated_at"))
+            texts.append((str(row["new_memory"]), at or created))
+    return tuple(sorted(texts, key=lambda text: text[1])[:-1])
 
 
 def _assign_relations(
@@ -243,12 +242,13 @@ def _assign_relations(
 ) -> dict[str, str]:
     """Give each relation to a memory of its owner that names both ends, else to a new fact.
 
-    1.x did not store which memory states one. The records change in place; the answer is why some
-    relations cannot be stored. The text of each memory is folded once for all relations.
+    1.x did not store which memory states a relation. The records change in place; returned is why
+    some relations cannot be stored.
     """
-    texts: dict[Scope, list[tuple[int, str]]] = {}
-    for place, one in enumerate(records):
-        texts.setdefault(one.record.scope.owner, []).append((place, one.record.text.casefold()))
+    texts: dict[Scope, list[tuple[int, str]]] = {}  # folded once for all relations
+    for place, imported in enumerate(records):
+        folded = imported.record.text.casefold()
+        texts.setdefault(imported.record.scope.owner, []).append((place, folded))
     reasons: dict[str, str] = {}
     for number, row in enumerate(rows):
         try:
@@ -257,8 +257,8 @@ def _assign_relations(
             ends = [relation.subject.casefold(), relation.object.casefold()]
             named = (place for place, text in owned if all(end in text for end in ends))
             if (first := next(named, None)) is not None:
-                one = records[first]
-                records[first] = replace(one, relations=(*one.relations, relation))
+                relations = (*records[first].relations, relation)
+                records[first] = replace(records[first], relations=relations)
                 continue
             words = _spaced(row["relationship"]).lower()
             fact = _fact(scope, f"{relation.subject} {words} {relation.object}", row)
@@ -308,7 +308,7 @@ def _time_or_none(value: object) -> datetime | None:
 
 
 def _edge_time(value: Any) -> datetime | None:
-    """Read the time of a relation: Cypher's milliseconds since 1970, or a time of Neo4j's."""
+    """Read the time of a relation: milliseconds since 1970 or a time of Neo4j."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return parse_time(value / 1_000)
     return _time_or_none(value.to_native() if hasattr(value, "to_native") else value)
@@ -318,20 +318,18 @@ def _edge_time(value: Any) -> datetime | None:
 
 
 def read_points(source: Source) -> Iterator[Mem0Point]:
-    """Read all memories of the collection, in the order of their ids.
-
-    Raises:
-        MissingExtraError: qdrant-client is not installed.
-        ConfigurationError: there is no such folder or collection, or it cannot be read.
-    """
+    """Read all memories of the collection, in the order of their ids."""
     try:
         from qdrant_client import QdrantClient
         from qdrant_client.http.exceptions import ApiException
     except ImportError as error:
         raise MissingExtraError(package="qdrant-client", extra="qdrant") from error
-    # Without its check of the version, which would warn from a thread of its own.
-    server = {"url": source.url, "api_key": source.api_key, "check_compatibility": False}
-    options: dict[str, Any] = server
+    # Its check of versions would warn from a thread of its own.
+    options: dict[str, Any] = {
+        "url": source.url,
+        "api_key": source.api_key,
+        "check_compatibility": False,
+    }
     name = "Qdrant server"
     if source.folder is not None:
         folder = Path(source.folder).expanduser()
@@ -342,24 +340,20 @@ def read_points(source: Source) -> Iterator[Mem0Point]:
     failures = (ApiException, RuntimeError, sqlite3.Error, json.JSONDecodeError)
     with _reading(name, *failures), contextlib.closing(QdrantClient(**options)) as client:
         if not client.collection_exists(source.collection):
-            names = [one.name for one in client.get_collections().collections]
+            names = [collection.name for collection in client.get_collections().collections]
             raise ConfigurationError(f"No collection {source.collection!r}. There are: {names}.")
         offset: Any = None
         while True:
             points, offset = client.scroll(
                 source.collection, limit=_PAGE, offset=offset, with_payload=True, with_vectors=False
             )
-            yield from (Mem0Point(id=str(one.id), payload=one.payload or {}) for one in points)
+            yield from (Mem0Point(id=str(x.id), payload=x.payload or {}) for x in points)
             if offset is None:
                 return
 
 
 def read_history(source: Source) -> dict[str, list[dict[str, Any]]]:
-    """Read the changes of every memory, oldest first, by id; empty without a history.
-
-    Raises:
-        ConfigurationError: there is no such file, or it is not a history.
-    """
+    """Read the changes of every memory, oldest first, by id; empty without a history."""
     if source.history is None:
         return {}
     path = Path(source.history).expanduser()
@@ -380,12 +374,7 @@ def read_history(source: Source) -> dict[str, list[dict[str, Any]]]:
 
 
 def read_relations(source: Source) -> list[dict[str, Any]]:
-    """Read the relations of 1.x; empty without a graph.
-
-    Raises:
-        MissingExtraError: the driver is not installed.
-        ConfigurationError: the server cannot be read.
-    """
+    """Read the relations of 1.x; empty without a graph."""
     if source.graph is None:
         return []
     try:
@@ -401,7 +390,7 @@ def read_relations(source: Source) -> list[dict[str, Any]]:
         GraphDatabase.driver(url, auth=auth) as driver,
     ):
         answer = driver.execute_query(_RELATIONS, database_=parts.path.strip("/") or None)
-        return [dict(one) for one in answer.records]
+        return [dict(record) for record in answer.records]
 
 
 @contextlib.contextmanager
