@@ -185,7 +185,10 @@ class ScopeResolver:
         scope = scope_of(current_run(runtime, config), self._user_id, self._agent_id)
         if asker not in (None, scope.key):
             raise OtherUserError(
-                field="user_id", value=None, reason="is not who asked in this turn"
+                field="user_id",
+                value=None,
+                reason="is not who asked in this turn",
+                hint="Resume it with the user_id of its first call.",
             )
         return scope
 

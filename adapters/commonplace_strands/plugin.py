@@ -243,7 +243,12 @@ class MemoryPlugin(Plugin):
         turn.shown = TurnRecords(restored if isinstance(restored, list) else ())
         if not is_same:
             # What somebody asked must not be answered into another one's memory.
-            error = InvalidScopeError(field="user_id", value=owner["user_id"], reason=OTHER_OWNER)
+            error = InvalidScopeError(
+                field="user_id",
+                value=owner["user_id"],
+                reason=OTHER_OWNER,
+                hint="Resume it as that user, or give each user an agent of their own.",
+            )
             self._agent_memory.warn("turn", error)
             turn.scope = None
 

@@ -33,7 +33,7 @@ class CommonplaceError(Exception):
 
 
 class InvalidScopeError(CommonplaceError, ValueError):
-    """A scope has no id, or an id that could be misread."""
+    """A scope has no id, an id that could be misread, or that of another user."""
 
     def __init__(self, *, field: str, value: object, reason: str, hint: str = "") -> None:
         self.field = field

@@ -172,7 +172,8 @@ async def test_replies_to_two_users_at_once_on_one_agent_have_no_memory(memory, 
     assert texts(memory, BOB) == ["The secret of bob is quince."]
     assert not any("walrus" in seen or "quince" in seen for seen in agent.model.seen[1:])
     assert notes(agent) == []
-    assert "in this conversation" in caplog.text
+    assert "the agent answers another user in this conversation. Give each user" in caplog.text
+    assert "1 to 256 characters" not in caplog.text
     assert not middleware._replies._running
 
 

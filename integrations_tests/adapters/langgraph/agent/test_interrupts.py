@@ -86,7 +86,7 @@ def test_somebody_else_who_consents_is_shown_and_told_nothing(
     assert FOOTER not in scripted.shown()
     assert texts() == ["Alice takes the train to Lyon."]
     assert texts("bob") == ["Bob takes the train to Oslo."]
-    assert "is not who asked in this turn" in caplog.text
+    assert "is not who asked in this turn. Resume it with the user_id of its first" in caplog.text
 
 
 def test_a_tool_call_that_somebody_else_consents_to_reaches_nobodys_memory(
