@@ -77,7 +77,7 @@ TWINS = (
             "from .blocking_memory import BlockingMemory\nfrom .validation import hinting_methods"
         ),
         prefix="a",
-        skip=["open", "from_env", "close"],
+        skip=["open", "aopen", "from_env", "afrom_env", "close"],
         bodies={
             "*": "return await self._run(self.{name}{arguments})",
             **dict.fromkeys(["add", "update", "delete", "feedback", "batch", "forget"], COPY),

@@ -758,3 +758,44 @@ def test_an_extraction_is_ignored_without_a_chat_model(
 
     assert ["ADD"] == [one.event for one in written.changes]
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("is_from_env", [False, True])
+def test_an_opening_is_awaited_or_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_from_env: bool
+) -> None:
+    monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path))
+
+    def opening() -> Any:
+        return Memory.afrom_env() if is_from_env else Memory.aopen(str(tmp_path))
+
+    async def use() -> list[Memory]:
+        memory = await opening()
+        async with opening() as entered:
+            await entered.aadd("Alice likes tea", ALICE)
+        with pytest.raises(ZeroDivisionError):
+            async with opening() as failed:
+                raise ZeroDivisionError
+        async with await opening() as awaited:
+            assert texts_of(awaited) == ["Alice likes tea"]
+        tasks = await asyncio.gather(opening(), asyncio.create_task(opening()))
+        for each in (memory, *tasks):
+            await each.aclose()
+        return [memory, entered, failed, awaited, *tasks]
+
+    for memory in [*asyncio.run(use()), run_and_close(opening())]:
+        with pytest.raises(MemoryClosedError):
+            memory.list(ALICE)
+
+
+def run_and_close(opening: Any) -> Memory:
+    memory: Memory = asyncio.run(opening)
+    memory.close()
+    return memory
+
+
+async def test_an_opening_that_fails_raises_where_it_is_entered(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidRecordError, match="is a file and not a folder"):
+        async with Memory.aopen(str(tmp_path / "file")):
+            pass

@@ -347,7 +347,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_of_a_folder_that_cannot_be_made_the_error_speaks_of_folders(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
 
-    with pytest.raises(StoreRefusedError, match=r"Not a directory.* give a folder that this"):
+    with pytest.raises(StoreRefusedError, match=r"Not a directory.* that folder, or give another"):
         Memory.open(str(tmp_path / "file" / "memory"), embedder=HashEmbedder())
 
 

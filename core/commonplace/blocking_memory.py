@@ -6,7 +6,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import EllipsisType, TracebackType
@@ -65,6 +65,37 @@ T = TypeVar("T")
 MAX_HOPS = 3
 _PRUNE_SECONDS = 30.0
 _reopening = threading.Lock()
+
+
+class Opening(Coroutine[Any, Any, T]):
+    """The opening of a memory: await it, or enter it with `async with`, which closes the memory."""
+
+    def __init__(self, opening: Coroutine[Any, Any, T]) -> None:
+        self._opening = opening
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        """Open the memory."""
+        return self._opening.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Run the opening on, as a task does."""
+        return self._opening.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error where the opening waits, as a task does."""
+        return self._opening.throw(*error)
+
+    def close(self) -> None:
+        """Give up an opening that was not awaited."""
+        self._opening.close()
+
+    async def __aenter__(self) -> T:
+        self._memory = await self._opening
+        return self._memory
+
+    async def __aexit__(self, *error: Any) -> None:
+        memory: Any = self._memory
+        await memory.__aexit__(*error)
 
 
 @hinting_methods
@@ -170,7 +201,7 @@ class BlockingMemory:
         return self
 
     @classmethod
-    async def aopen(
+    def aopen(
         cls,
         path: str | None = None,
         *,
@@ -181,11 +212,16 @@ class BlockingMemory:
         chat: ChatModel | None = None,
         settings: Settings | None = None,
         redact: Callable[[str], str] | None = None,
-    ) -> Self:
-        """Open a memory as `open`, on a thread: the arguments and errors are the same."""
-        return await asyncio.to_thread(
-            cls.open, path, vectors=vectors, graph=graph, journal=journal, embedder=embedder,
-            chat=chat, settings=settings, redact=redact,
+    ) -> "Opening[Self]":
+        """Open a memory as `open`, on a thread: the arguments and errors are the same.
+
+        Await it, or use it as `async with Memory.aopen(...) as memory:`.
+        """
+        return Opening(
+            asyncio.to_thread(
+                cls.open, path, vectors=vectors, graph=graph, journal=journal, embedder=embedder,
+                chat=chat, settings=settings, redact=redact,
+            )
         )  # fmt: skip
 
     @classmethod
@@ -197,9 +233,9 @@ class BlockingMemory:
         return cls.open(settings=Settings.from_env())
 
     @classmethod
-    async def afrom_env(cls) -> Self:
-        """Open a memory as `from_env`, on a thread."""
-        return await cls.aopen(settings=Settings.from_env())
+    def afrom_env(cls) -> "Opening[Self]":
+        """Open a memory as `from_env`, on a thread; await it, or use it with `async with`."""
+        return Opening(asyncio.to_thread(cls.from_env))
 
     def close(self, timeout: float = 10.0) -> None:
         """Wait for accepted writes to be applied, then close; closing again does nothing.
