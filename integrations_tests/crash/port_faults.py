@@ -96,8 +96,8 @@ def faulty(engines: Engines, faults: Faults) -> Engines:
     names = ("index", "graph", "journal", "checkpoints")
     stores: Any = {one: FaultyStore(getattr(engines, one), one, faults) for one in names}
     if isinstance(engines, Transactional):
-        return FaultyTransactions(**stores, shared=engines.shared, inner=engines, faults=faults)
-    return Engines(**stores, shared=engines.shared)
+        return FaultyTransactions(**stores, inner=engines, faults=faults)
+    return Engines(**stores)
 
 
 @dataclass(frozen=True, kw_only=True)

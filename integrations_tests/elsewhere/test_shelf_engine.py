@@ -97,6 +97,17 @@ def test_its_index_is_rebuilt_beside_the_one_in_use(installed: ModuleType, tmp_p
         assert len(memory.search("bees", ALICE)) == 1
 
 
+def test_a_folder_is_opened_without_a_look_for_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def look(**_group: str) -> None:
+        raise AssertionError("nobody asked for an engine of a URL")
+
+    monkeypatch.setattr("commonplace.backends.entry_points", look)
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        assert memory.search("bees", ALICE) == []
+
+
 def test_a_scheme_of_several_engines_is_refused(
     installed: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -100,7 +100,6 @@ def open_engines(
         graph=stores.graph,
         journal=stores.journal,
         checkpoints=stores.checkpoints,
-        shared=True,
     )
     if stores.connection is not None and location.vectors == location.graph:
         from .sqlite.connection import SqliteEngines

@@ -660,17 +660,17 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """The engines of one memory.
-
-    Attributes:
-        shared: other processes may write to the graph store and the index, each at its own time.
-    """
+    """The engines of one memory."""
 
     index: VectorIndex
     graph: GraphStore
     journal: Journal
     checkpoints: Checkpoints
-    shared: bool = False
+
+    @property
+    def shared(self) -> bool:
+        """Other processes may write to the graph store and the index, each at its own time."""
+        return not isinstance(self, Transactional)
 
 
 @runtime_checkable
