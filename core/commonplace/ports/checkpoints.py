@@ -147,8 +147,8 @@ class Checkpoints(Protocol):
     def write(self, address: Address, writes: Sequence[TaskWrite], owner: Scope | None) -> None:
         """Store what a task wrote beside a checkpoint, which itself may be stored later.
 
-        A write whose index is below zero replaces that of the same task and index; any other
-        is ignored if there is one.
+        A write with an index below zero replaces the stored one of the same task and index; any
+        other is ignored if there is one already.
         """
 
     def read(self, thread: str, namespace: str, id: str | None = None) -> State | None:  # noqa: A002 -- its name
@@ -168,8 +168,8 @@ class Checkpoints(Protocol):
         Args:
             limit: 1 to 1000.
             after: the last one of the page before, or where to begin; None for the first page.
-            offset: how many to pass over first, from 0; they are counted in the index, not read.
-            is_ascending: the other way round, smallest first.
+            offset: how many to skip first, from 0; they are counted in the index, not read.
+            is_ascending: smallest first instead.
 
         Returns:
             Empty list if there are no more.
@@ -194,7 +194,7 @@ class Checkpoints(Protocol):
     def delete_runs(self, runs: Collection[str]) -> None:
         """Remove the checkpoints of these runs, and what only those need.
 
-        One that a checkpoint of another run takes a channel from (`Checkpoint.deltas`) stays.
+        A checkpoint from which one of another run takes a channel (`Checkpoint.deltas`) stays.
         """
 
     def copy(self, source: str, target: str) -> None:
@@ -209,7 +209,7 @@ class Checkpoints(Protocol):
     def erase(self, scope: Scope) -> dict[str, int]:
         """Remove every thread whose owner the scope covers; return the rows removed, by table.
 
-        A thread whose owner is in no session counts as in the session that its id names. The tables
+        A thread whose owner has no session belongs to the session that its id names. The tables
         are `threads`, `checkpoints`, `values` and `writes`.
         """
 

@@ -14,8 +14,8 @@ MAX_DIMENSIONS = 65_536
 class Embedder(Protocol):
     """Model that turns texts into vectors; texts are never empty.
 
-    `id` names the model and all else that defines its vector space; a store remembers the id and
-    refuses another.
+    `id` names the model and everything else that defines its vector space; a store remembers the
+    id and refuses another.
     """
 
     @property
@@ -36,8 +36,8 @@ class Embedder(Protocol):
 class TokenEmbedder(Embedder, Protocol):
     """Embedder that also gives the vectors of a text's tokens, by which turns are compared closely.
 
-    `token_space` names all that defines the space of these vectors; a store whose points have
-    others, or none, goes without until it is rebuilt by `reembed`.
+    `token_space` names everything that defines the space of these vectors. A store whose points
+    have other token vectors, or none, does without them until its index is rebuilt.
     """
 
     @property
@@ -53,7 +53,7 @@ class TokenEmbedder(Embedder, Protocol):
     ) -> Sequence[TokenEmbedding] | Awaitable[Sequence[TokenEmbedding]]:
         """Embed texts with their tokens, in their order; an `async def` where `embed` is one.
 
-        The vectors are those of `embed`. Tokens that say little by themselves may be left out, and
+        The vectors are those of `embed`. Tokens that mean little by themselves may be left out, and
         those of a long text beyond a maximum.
         """
 
@@ -73,7 +73,7 @@ class ChatModel(Protocol):
 
 
 def check_models(embedder: object, chat: object) -> None:
-    """Refuse what is no model, or is one where the other belongs.
+    """Refuse an object that is not a model of the kind that its argument needs.
 
     Args:
         chat: None for none.

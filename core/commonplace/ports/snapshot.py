@@ -34,7 +34,7 @@ class SessionRow:
 
     @property
     def partition(self) -> str:
-        """Belongs to this partition."""
+        """The partition that it belongs to."""
         return self.scope.partition
 
 
@@ -47,7 +47,7 @@ class EntityRow:
 
     @property
     def partition(self) -> str:
-        """Belongs to this partition."""
+        """The partition that it belongs to."""
         return self.owner.partition
 
 
@@ -60,7 +60,7 @@ class RelationRow:
 
     @property
     def partition(self) -> str:
-        """Belongs to this partition."""
+        """The partition that it belongs to."""
         return self.owner.partition
 
 
@@ -71,8 +71,8 @@ class RecordRow:
     Attributes:
         live: false for a tombstone, whose text is empty.
         versions: oldest first. recalls: times from the access log, newest first.
-        states: relations as the record asserts or asserted them, by age: `valid_to` is the end
-            that it gave, `expired_at` the time of the update that dropped the assertion.
+        states: relations that the record asserts or asserted, by age: `valid_to` is the end that
+            it stated, `expired_at` the time of the update that dropped the assertion.
     """
 
     record: Record
@@ -83,7 +83,7 @@ class RecordRow:
 
     @property
     def partition(self) -> str:
-        """Belongs to this partition."""
+        """The partition that it belongs to."""
         return self.record.scope.partition
 
 

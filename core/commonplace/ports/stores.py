@@ -2,8 +2,8 @@
 
 Storage ports are synchronous and thread-safe; each method may be called from any thread. All raise
 `StoreUnavailableError` for a temporary failure, `StoreRefusedError` for one that an operator must
-fix, and other `CommonplaceError`s for a permanent one. A method that touches a store takes a
-`Scope`, or things that carry one.
+fix, and another `CommonplaceError` for a permanent one. A method that touches a store takes a
+`Scope`, or objects that carry one.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ class Query:
         vector: unit length. terms: weights are repetitions in the query.
         tokens: vectors of the query's tokens, as in `TokenEmbedding`.
         at: the moment for expiry; records with `expires_at <= at` are left out.
-        where: AND-ed with the scope.
+        where: records must match it, too.
         kinds: only these; empty for all.
         include_superseded, include_expired, as_of: which records hold, as in `Record.holds`.
     """
@@ -94,7 +94,7 @@ class Query:
     tokens: bytes = b""
 
     def matches(self, record: Record) -> bool:
-        """Check a record; engines whose conditions are wider than the query check this last."""
+        """Check a record; an engine whose conditions are wider than the query does this last."""
         return (
             self.scope.covers(record.scope)
             and record.holds(
@@ -132,24 +132,25 @@ class Put:
         record: its `version` is the operation's; the store assigns its `position`.
         relations: that this record asserts; they replace its earlier assertions, which expire.
             None leaves those as they are.
-        replace: False adds. One that has expired when the new one is made is replaced and the event
-            is `ADD`. A fact that is live, has the same text apart from outer spaces and has not
-            ended when the new one begins is told again: what the new one adds is merged in
-            (`Record.merged`), the relations that the record does not state yet are asserted too,
-            and the event is `UPDATE`, or `NONE` if there is nothing of that. It is counted
-            (`Record.times_told`) if the new one was created later than the last one, by which a
-            repetition is known; the count alone is no version. Any other live record, such as a
-            turn, stays as it is and the event is `NONE`.
+        replace: False adds. A stored record that has expired when the new one is made is replaced,
+            and the event is `ADD`. A live fact counts as repeated if it has the same text, ignoring
+            leading and trailing spaces, and has not ended when the new one begins: what the new one
+            adds is merged in (`Record.merged`), relations that the record does not assert yet are
+            asserted, and the event is `UPDATE`, or `NONE` if there is nothing new. The repetition
+            is counted (`Record.times_told`) if the new record was created later than the last one
+            that was counted, so that applying the same change twice counts once; the count alone
+            makes no new version. Any other live record, such as a turn, stays as it is and the
+            event is `NONE`.
             True updates: without a live record the event is `NONE`, or with `upsert` the record is
             added.
         in_session: give the record the next position of its session.
         fields: of the record that an update sets; the others stay as stored. `votes` are added.
-            A time for `valid_to`, without `relations`, ends the record: what it asserts and what
-            would hold longer ends then too, and what begins then or later is retracted. It stays
-            ended until an update gives it other relations or another text.
+            A time for `valid_to`, without `relations`, ends the record: assertions that would hold
+            longer end then, too, and those that begin then or later are retracted. It stays ended
+            until an update gives it other relations or another text.
         merge: merge the metadata into the stored metadata.
-        identity: keys of the metadata whose values belong to what makes two tellings the same. A
-            stored record with other values is not told again.
+        identity: metadata keys whose values must be equal, too, for a stored fact to count as
+            repeated.
     """
 
     record: Record
@@ -162,19 +163,19 @@ class Put:
     identity: tuple[str, ...] = ()
 
     def is_of(self, stored: Record) -> bool:
-        """Tell whether a stored record has the values that belong to the identity of this one."""
+        """Tell whether a stored record has the same values of the `identity` keys."""
         held = identity_of(stored.metadata, self.identity)
         return held == identity_of(self.record.metadata, self.identity)
 
     @property
     def ends(self) -> bool:
-        """It ends a record and what that asserts."""
+        """Whether it ends a record and its assertions."""
         has_end = "valid_to" in self.fields and self.record.valid_to is not None
         return self.replace and self.relations is None and has_end
 
     @property
     def needs_embedding(self) -> bool:
-        """Its indexed text may be new to the index."""
+        """Whether its indexed text may be new to the index."""
         keeps_text = self.replace and not self.upsert and not {"text", "situation"} & {*self.fields}
         return self.record.indexed and not keeps_text
 
@@ -201,7 +202,7 @@ class Outcome:
     Attributes:
         record: the live record afterwards, as later changes left it; None if there is none.
         touched: other records that the change ended, reopened or contradicted, in their present
-            state; of a repeated change there may be more. Their version stays.
+            state; a repeated change may list more. Their version stays the same.
     """
 
     change: Change
@@ -215,8 +216,8 @@ class Erased:
 
     Attributes:
         removed: numbers of rows, by table: `records`, `versions`, `relations`, `entities`.
-        touched: records outside the scope that it reopened, in their present state; of a repeated
-            erasure there may be more.
+        touched: records outside the scope that it reopened, in their present state; a repeated
+            erasure may list more.
     """
 
     removed: Mapping[str, int]
@@ -245,12 +246,12 @@ class Operation:
 
     Attributes:
         id: equal for a repeated write.
-        body: the caller's input, JSON; empty before acceptance.
+        body: the caller's input as JSON; empty before acceptance.
         seq: order of acceptance; 0 before acceptance.
         version: milliseconds since 2020, shifted by 11 bits, plus a counter; grows with `seq`;
             below 2**53. Before acceptance, a version that it must exceed.
-        plan: what the chat model answered, frozen, because a model does not repeat itself; None
-            before that, and where no chat model is asked.
+        plan: the chat model's answer, stored because a model does not repeat itself; None before
+            that, and where no chat model is asked.
         attempts: number of failed ones so far.
         elsewhere: another living process works on it.
     """
@@ -279,11 +280,11 @@ class AskKnown:
 
     Attributes:
         text: what the user said.
-        scope: of the facts to be extracted. The reply is about records that it covers, of its
-            owner alone (`Scope.owner`).
+        scope: of the facts to be extracted. The reply has only records that it covers, of the same
+            owner (`Scope.owner`).
         at: the moment at which they must hold.
         metadata: of the facts to be extracted.
-        identity: keys of it whose values the records must have too.
+        identity: metadata keys whose values the records must have, too.
     """
 
     text: str
@@ -329,13 +330,13 @@ class VectorIndex(Protocol):
     def search(self, query: Query, limit: int) -> list[Hit]:
         """Unite the `limit` best by vector and the `limit` best by terms.
 
-        With half as many that are best by the mean of `late`, where the index has tokens and the
-        scope is so small that they cost little. Every hit has all scores, whichever list it came
-        from. Best dense first; ties by id. Empty list if nothing matches.
+        Where the index has tokens, and the scope is small enough for them to cost little, half as
+        many that are best by the mean of `late` are added. Every hit has all scores, whichever list
+        it came from. Best dense first; ties by id. Empty list if nothing matches.
 
         Raises:
             InvalidVectorError: the query's vector is not finite, is zero or has the wrong length;
-                so in `score`.
+                `score` raises it, too.
         """
 
     def score(self, query: Query, turns: Collection[str], ids: Collection[str] = ()) -> list[Hit]:
@@ -364,7 +365,7 @@ class VectorIndex(Protocol):
     def vectors(self, records: Sequence[Record]) -> dict[str, TokenEmbedding]:
         """Read the vectors of these records by id, where they are stored with the same text.
 
-        With their tokens, where the index has any.
+        The tokens are included where the index has any.
         """
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
@@ -421,7 +422,7 @@ class GraphStore(Protocol):
         """Read live records that the scope covers, in the order of `ids`, leaving out others.
 
         Args:
-            include_expired: also records that have expired; so in `page`.
+            include_expired: also records that have expired; the same in `page`.
         """
 
     def page(
@@ -456,7 +457,7 @@ class GraphStore(Protocol):
     def scope_of(self, record_id: str) -> Scope | None:
         """Read the scope of a record, live or deleted; None if there never was one.
 
-        For interfaces that are given nothing but the id: their next read takes this scope.
+        For interfaces that are given only the id: their next read uses this scope.
         """
 
     def list_scopes(self) -> list[Scope]:
@@ -479,15 +480,15 @@ class GraphStore(Protocol):
                 reads all.
             records: instead, only relations that records with these ids assert; None for no
                 such restriction.
-            include_superseded: also those that ended or expired.
-            as_of: instead, those that held at this moment of world time and have not expired.
+            include_superseded: also relations that ended or expired.
+            as_of: instead, relations that held at this moment of world time and have not expired.
         """
 
     def expand(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
         """Find records by the entities that these names may mean, over at most two relations.
 
         Args:
-            names: folded (`model.fold`), as names are compared; most are no names.
+            names: folded (`types.fold`), as names are compared; most of them name nothing.
             at: relations that ended before are not crossed.
 
         Returns:
@@ -547,7 +548,7 @@ class GraphStore(Protocol):
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
         """Iterate over (id, version) of what the index should have of the scope, in no order.
 
-        That is every live record that is to be `indexed`.
+        These are the live records with `indexed`.
 
         Args:
             scope: None for maintenance, to read those of all owners.
@@ -567,7 +568,7 @@ class GraphStore(Protocol):
         """Load rows of another store's `dump` in one transaction, in the order in which they came.
 
         The store then answers every read, and applies every later change, as the other would.
-        Repeating it changes nothing; what is newer here, is deleted or was erased stays so.
+        Repeating it changes nothing; what is newer, deleted or erased in this store stays so.
         """
 
     def get_meta(self, key: str) -> str | None:
@@ -584,8 +585,8 @@ class GraphStore(Protocol):
 class Journal(Protocol):
     """Write-ahead journal: keeps an accepted operation until every store has it.
 
-    Several processes may use one journal. Each works on what it accepted itself, and on what a
-    process left that is no longer alive (`take_over`).
+    Several processes may use one journal. Each works on what it accepted itself, and on what
+    processes that ended have left (`take_over`).
     """
 
     def append(self, operations: Sequence[Operation], *, max_pending: int) -> list[Operation]:
@@ -598,7 +599,7 @@ class Journal(Protocol):
         """
 
     def stamp(self, operations: Sequence[Operation]) -> list[Operation]:
-        """Give operations a version and keep none of them: their caller applies them at once.
+        """Give operations a version without storing them: their caller applies them at once.
 
         Each version is greater than those of all operations that were accepted or stamped before.
         """
@@ -615,7 +616,7 @@ class Journal(Protocol):
     def remove(self, seqs: Collection[int]) -> int:
         """Drop pending operations that every store has; return how many there were.
 
-        Others, among them those that an erasure dropped or another process took over, are ignored.
+        All others are ignored, such as those that an erasure dropped or another process took over.
         """
 
     def failed(self, seq: int) -> int:
@@ -630,8 +631,8 @@ class Journal(Protocol):
     def retry(self, operations: Collection[str]) -> int:
         """Accept dead letters again, as the newest operations; return how many.
 
-        Each gets a new `seq` and `version`, or a later change would win over it. Ids without a
-        dead letter are ignored.
+        Each gets a new `seq` and `version`, as a later change would win over it otherwise. Ids
+        without a dead letter are ignored.
         """
 
     def erase(self, scope: Scope, before: int) -> int:
@@ -691,10 +692,10 @@ class Transactional(Protocol):
         """Provide the engines as of one moment, to read from while others write."""
 
     def finish_erasures(self, *, is_idle: bool) -> None:
-        """Remove the bytes of erased text that an erasure has left; to be called now and then.
+        """Remove the bytes of erased text that an erasure has left; call this from time to time.
 
         Args:
-            is_idle: nothing is written now, so that there is time to write the database anew.
+            is_idle: nothing else is written, so there is time to rewrite the whole database.
 
         Raises:
             StoreUnavailableError: there is no space for that, or the disk fails.
