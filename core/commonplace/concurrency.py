@@ -1,8 +1,8 @@
 """Threads: calls with a time limit, shared threads, timers, a keyed executor, and a cache for all.
 
-A module of its own because every layer uses it; it depends on none of them. All blocking calls run
-on threads that the whole process shares: executors limit how many calls run at once and own no
-thread, and an idle thread waits a few seconds for any of them.
+Every layer uses this module, and it depends on none of them. All blocking calls run on threads that
+the whole process shares: executors limit how many calls run at once and own no thread, and an idle
+thread waits a few seconds for work from any of them.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _threads: set[threading.Thread] = set()  # that were started, dead ones until th
 
 
 def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
-    """Make a blocking call in a thread of its own and wait for it, `seconds` at most.
+    """Make a blocking call on another thread and wait for it, `seconds` at most.
 
     A call that takes longer keeps running; its result is discarded. It sees the context variables
     of the caller.
@@ -64,9 +64,9 @@ def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
 
 
 def start_call(name: str, call: Callable[[], T]) -> "Future[T]":
-    """Start a blocking call in a thread of its own, with the context variables of the caller.
+    """Start a blocking call on another thread, with the context variables of the caller.
 
-    The thread takes another call afterwards, as a new one for each costs more than most calls.
+    The thread is used again, as starting one costs more than most calls.
     When the interpreter is shutting down and no thread can be started, the call is made here.
 
     Args:
@@ -207,7 +207,7 @@ async def await_within(seconds: float, name: str, work: Coroutine[Any, Any, T]) 
         name: of the call, for the error.
 
     Raises:
-        MemoryTimeoutError: it is not done in time, or somebody else than the caller cancelled it.
+        MemoryTimeoutError: it is not done in time, or something other than the caller cancelled it.
     """
     task = asyncio.create_task(work)
     task.add_done_callback(retrieve_error)
@@ -222,7 +222,7 @@ async def await_within(seconds: float, name: str, work: Coroutine[Any, Any, T]) 
 
 
 def retrieve_error(done: asyncio.Future[Any]) -> None:
-    """Keep the event loop from logging an error for which nobody may be left to ask."""
+    """Keep the event loop from logging an error that nobody may be waiting for."""
     if not done.cancelled():
         done.exception()
 
@@ -242,7 +242,7 @@ async def run_on(
 class BoundedExecutor(Executor):
     """Executor that runs at most `limit` calls at once, in their order, on the shared threads.
 
-    The calls see no context variables of whoever submitted them.
+    The calls do not see the context variables of their submitters.
 
     Args:
         name: of its calls, for the threads.
@@ -387,7 +387,7 @@ def _run_timers() -> None:
 
 
 def _forget_parent() -> None:
-    """Begin anew in a forked child, which has none of its parent's threads."""
+    """Start over in a forked child, which has none of its parent's threads."""
     global _slots, _timers_changed, _is_timing  # noqa: PLW0603 -- the parent's may be held
     _slots = threading.BoundedSemaphore(MAX_THREADS)
     _idle.clear()
@@ -430,8 +430,8 @@ class KeyedExecutor:
         """Run a key; if it is running, it takes at least one more step.
 
         Args:
-            after: seconds to wait, as long as it is not scheduled again meanwhile: what comes in a
-                quick succession is one batch. It waits for a second at most.
+            after: seconds to wait, starting over each time that it is scheduled again, so that
+                what comes in quick succession is one batch; one second at most.
         """
         if after:
             with self._changed:
@@ -504,23 +504,23 @@ class KeyedExecutor:
             self._changed.notify_all()
 
     def count_entering(self, change: int) -> None:
-        """Count what will schedule a key soon: +1 at its start, -1 at its end."""
+        """Count work that will schedule a key soon: +1 at its start, -1 at its end."""
         with self._changed:
             self._entering += change
             self._changed.notify_all()
 
     @property
     def entering(self) -> int:
-        """How much will schedule a key soon."""
+        """Number of pieces of work that will schedule a key soon."""
         return self._entering
 
     def wait_for_entering(self, timeout: float) -> bool:
-        """Wait until nothing will schedule a key soon; False if it takes `timeout` seconds."""
+        """Wait until no such work is left; False if it takes longer than `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._entering, timeout)
 
     def wait(self, timeout: float, *, external: bool) -> bool:
-        """Wait until no key runs, is scheduled or soon will be; False if `timeout` seconds pass.
+        """Wait until no key runs, is scheduled or soon will be; False after `timeout` seconds.
 
         Args:
             external: wait for work elsewhere too.

@@ -71,11 +71,11 @@ class Runtime:
             return runtime
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run storage code on a thread of ours and await it."""
+        """Run storage code on another thread and await it."""
         return await run_on(self.readers, call, *args, **kwargs)
 
     async def run_search(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run what may wait for an embedder on threads that no other read needs, and await it."""
+        """Run a call that may wait for an embedder, so that no other read waits, and await it."""
         return await run_on(self._searchers, call, *args, **kwargs)
 
     def release(self, timeout: float) -> None:

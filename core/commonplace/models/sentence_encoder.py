@@ -277,7 +277,7 @@ _limit = _Limit()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Run the body with one BLAS thread; the limit holds for the whole process meanwhile.
+    """Run the body with one BLAS thread; the limit holds for the whole process.
 
     May be nested and entered by many threads at once: the last one that leaves restores the number
     of threads. The context managers of threadpoolctl, which the model uses, restore a wrong number

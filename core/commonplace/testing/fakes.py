@@ -12,7 +12,7 @@ from ..types import TokenEmbedding
 
 
 class HashEmbedder:
-    """Embeds a text as the sum of random directions of its words, so that similar texts are near.
+    """Embeds a text as the sum of random directions of its words: similar texts have near vectors.
 
     The same text has the same unit vector in every process; no text has a zero vector.
 
@@ -51,7 +51,7 @@ class HashEmbedder:
 
 
 class HashTokenEmbedder(HashEmbedder):
-    """The same, with a token vector for each word of a text."""
+    """`HashEmbedder` with a token vector for each word of a text."""
 
     token_space = "hash-words-8"
     token_dimensions = 8
@@ -121,7 +121,7 @@ class ScriptedChat(_Script):
 
 
 class AsyncScriptedChat(_Script):
-    """The same with an asynchronous `complete`."""
+    """`ScriptedChat` with an asynchronous `complete`."""
 
     async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Return the next answer.

@@ -17,7 +17,6 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
-from ...dedup_key import split_key
 from ...ports.stores import Put, Remove
 from ...types import Record, Relation, Scope, Version, fold
 from ..shared import rows
@@ -279,23 +278,6 @@ def to_version(node: Mapping[str, Any]) -> Version:
         previous=node.get("previous"),
         metadata=json.loads(node["metadata"]),
         at=rows.from_micros(node["at"]),
-    )
-
-
-def to_relation(node: Mapping[str, Any], **more: Any) -> Relation:
-    """Convert a node, with the names of its subject and object, to a relation."""
-    return Relation(
-        subject=node["subject"],
-        predicate=node["predicate"],
-        object=node["object"],
-        valid_from=rows.from_beginning(node["valid_from"]),
-        valid_to=rows.from_micros(node.get("valid_to")),
-        single_valued=bool(node.get("single")),
-        created_at=rows.from_micros(node.get("created_at")),
-        expired_at=rows.from_micros(node.get("expired_at")),
-        conflict=bool(node.get("conflict")),
-        identity=split_key(node["key"])[1],
-        **more,
     )
 
 

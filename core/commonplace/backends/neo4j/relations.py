@@ -12,7 +12,7 @@ from typing import Any
 from ...dedup_key import split_key
 from ...ports.stores import Expansion
 from ...types import Entity, Relation, Scope, fold
-from ..shared import graph_expansion
+from ..shared import graph_expansion, rows
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
 from ..shared.names import distinct, nearest, spellable
 from . import overlay, queries
@@ -129,7 +129,7 @@ def _with_aliases(run: RunQuery, scope: Scope, named: set[str]) -> set[str]:
 def _to_relation(row: Mapping[str, Any]) -> Relation:
     subject, object_ = row["subject"], row["object"]
     node = {**row["relation"], "subject": subject["name"], "object": object_["name"]}
-    return overlay.to_relation(
+    return rows.to_relation(
         node,
         subject_type=subject["type"],
         object_type=object_["type"],

@@ -107,7 +107,7 @@ def _partition(read: ReadTransaction, partition: str) -> Iterator[SnapshotRow]:
         entity = Entity(name=row["node"]["name"], type=row["node"]["type"])
         yield EntityRow(owner=overlay.scope_of(row["node"]), entity=entity)
     for row in _pages(read, _RELATIONS, {"seq": 0}, partition=partition):
-        relation = overlay.to_relation(row["node"])
+        relation = rows.to_relation(row["node"])
         yield RelationRow(owner=overlay.scope_of(row["node"]), relation=relation)
     for live in (False, True):
         first = {"created_at": -(2**63), "id": ""}
@@ -116,7 +116,7 @@ def _partition(read: ReadTransaction, partition: str) -> Iterator[SnapshotRow]:
                 record=overlay.to_record(row["node"]),
                 live=live,
                 versions=tuple(map(overlay.to_version, row["versions"])),
-                states=tuple(map(overlay.to_relation, row["assertions"])),
+                states=tuple(map(rows.to_relation, row["assertions"])),
                 recalls=tuple(map(rows.from_micros, row["node"].get("recalls") or ())),
             )
 

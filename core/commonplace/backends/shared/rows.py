@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, overload
 
 import msgspec
 
+from ...dedup_key import split_key
 from ...errors import InvalidRecordError, InvalidScopeError
 from ...filters import FIELDS, Filter, Scalar
-from ...types import Kind, Origin, Page, Record, Role, Scope, now
+from ...types import Kind, Origin, Page, Record, Relation, Role, Scope, now
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other
@@ -227,6 +228,27 @@ def to_json(value: Any) -> str:
         return _encode(plain).decode()
     except (TypeError, OverflowError):  # a subclass of a plain type, or a version above 64 bits
         return _encode_any(plain)
+
+
+def to_relation(values: Mapping[str, Any], **others: Any) -> Relation:
+    """Convert the stored values of a relation, by name; those that may be empty may be missing.
+
+    Args:
+        others: further fields of the relation.
+    """
+    return Relation(
+        subject=values["subject"],
+        predicate=values["predicate"],
+        object=values["object"],
+        valid_from=from_beginning(values["valid_from"]),
+        valid_to=from_micros(values.get("valid_to")),
+        single_valued=bool(values.get("single")),
+        created_at=from_micros(values.get("created_at")),
+        expired_at=from_micros(values.get("expired_at")),
+        conflict=bool(values.get("conflict")),
+        identity=split_key(values["key"])[1],
+        **others,
+    )
 
 
 def visible(

@@ -91,7 +91,7 @@ class _Asserted(NamedTuple):
         return self.subject, self.key, self.object
 
     def covers(self, stated: Relation, begins: int) -> bool:
-        """Tell whether stating a relation of the same name from this moment on says the same."""
+        """Tell whether a relation of the same name that begins at this moment adds nothing."""
         if self.begins == begins:
             return True
         holds = self.begins < begins and (self.until is None or begins < self.until)
@@ -105,10 +105,10 @@ def assert_all(
     *,
     keeps_others: bool = False,
 ) -> list[Record]:
-    """Make `asserted` the relations that a record asserts; its other earlier assertions expire.
+    """Make `asserted` the relations that a record asserts; its other assertions expire.
 
     Args:
-        keeps_others: those stay.
+        keeps_others: the others stay.
 
     Returns:
         The other records that this ended, reopened or contradicted.
@@ -142,8 +142,8 @@ def unstated(
 ) -> Iterator[Relation]:
     """Yield those relations that a record does not assert yet, or whose end is new.
 
-    A single-valued relation that it asserts, and that holds when the stated one begins, is the
-    same: it was told again. What begins after the record expires is left out.
+    A single-valued relation that it asserts, and that holds when the stated one begins, counts as
+    the same. Relations that begin after the record expires are left out.
     """
     asserted = [_Asserted(*row) for row in connection.execute(_ASSERTED, (record.id,))]
     for relation in stated:
@@ -163,7 +163,7 @@ def unstated(
 
 
 def end_all(connection: Connection, record: Record) -> list[Record]:
-    """End what a record asserts when that ends; what begins then or later, it asserts no longer.
+    """End the assertions of a record when it ends; those that begin then or later are retracted.
 
     Returns:
         The other records that this ended, reopened, or no longer contradicts.

@@ -44,9 +44,9 @@ _IDLE_READERS = 8
 _FORK_SECONDS = 2.0  # that a fork waits for the reads and writes of other threads
 _LOG_PAGES = 4000  # after which the log is moved into the file; of 4 kB each
 _FREE_PAGES = 256  # that are given back at a time
-_REWRITE_SECONDS = 60.0  # until the file is written anew again after that has failed
-_SMALL_FILE = 8 * 2**20  # bytes of one that is written anew at once, which takes up to 0.1 s
-_LARGE_FILE = 512 * 2**20  # bytes of one that is not, as writers would wait for more than 5 s
+_REWRITE_SECONDS = 60.0  # until the next try to rewrite the file after a failed one
+_SMALL_FILE = 8 * 2**20  # bytes; up to this a file is rewritten at once, in up to 0.1 s
+_LARGE_FILE = 512 * 2**20  # bytes; above it never: writers would wait for more than 5 s
 _META = "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT"
 
 
@@ -63,7 +63,7 @@ class SqliteConnection:
 
     Args:
         create: make the file if it is missing.
-        exclusive: nobody else has the file open meanwhile, for work on the whole of it.
+        exclusive: keep everybody else from opening the file, for work on the whole of it.
 
     Raises:
         StoreLockedError: another process works on the whole file or, with `exclusive`, has it open.
@@ -149,7 +149,8 @@ class SqliteConnection:
     def pause(self) -> None:
         """Close every connection to the file until `resume`, when nobody reads or writes.
 
-        Reads and writes wait meanwhile. Where one does not end soon nothing is closed.
+        Reads and writes wait until then. If one that is running does not end soon, nothing is
+        closed.
         """
         if not self._writer_lock.acquire(timeout=_FORK_SECONDS):
             return
@@ -180,13 +181,11 @@ class SqliteConnection:
     def get_meta(self, key: str) -> str | None:
         """Read a value that describes the whole store; None when it was never set."""
         with self.read() as connection:
-            row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+            return read_meta(connection, key)
 
     def set_meta(self, key: str, value: str) -> None:
         """Write a value that describes the whole store; setting it again replaces it."""
-        sql = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
-        self.write(lambda c: c.execute(sql, (key, value)).rowcount)
+        self.write(lambda c: write_meta(c, key, value))
 
     def truncate_log(self) -> bool:
         """Move the write-ahead log into the file and empty it, so that erased text is in neither.
@@ -210,15 +209,15 @@ class SqliteConnection:
     def finish_erasures(self, *, is_idle: bool) -> None:
         """Remove the bytes of erased rows that SQLite has left; without any it does nothing.
 
-        Where a page was split, the unused part of it may still have a row that was moved to another
-        page and erased there. So the file is written anew, which takes about 10 ms for a MB, as
-        much space again, and keeps other writers waiting; a file above 512 MB is not.
+        Where a page was split, its unused part may still have a row that was moved to another page
+        and erased there. So the file is rewritten, which takes about 10 ms for a MB and as much
+        space again, and keeps other writers waiting; a file above 512 MB is not rewritten.
 
         Args:
-            is_idle: there is time for that; else it is done to a small file only.
+            is_idle: there is time for that; otherwise only a small file is rewritten.
 
         Raises:
-            StoreUnavailableError: there is no space; it is tried again after a minute.
+            StoreUnavailableError: there is no space; the next try is after a minute.
         """
         mark = self.get_meta(erased_bytes.PAGES)
         most = _LARGE_FILE if is_idle else _SMALL_FILE
@@ -242,13 +241,13 @@ class SqliteConnection:
         return True
 
     def acquire(self) -> None:
-        """Count one more handle; the file closes when all of them are released."""
+        """Count one more handle; the file is closed when all of them are released."""
         with self._state:
             self._check()
             self._handles += 1
 
     def release(self) -> None:
-        """Count one handle less; without any the file is closed."""
+        """Count one handle less; the last one closes the file."""
         with self._state:
             self._handles -= 1
             last = self._handles == 0
@@ -276,7 +275,7 @@ class SqliteConnection:
             raise MemoryClosedError
 
     def _check_file(self) -> None:
-        """Refuse to read and write a file that somebody has deleted: nobody would ever find it."""
+        """Refuse to use a file that was deleted: what is written to it would be lost."""
         with translated(self.path):
             file = _identity(self.path)
         if file != self._file:
@@ -441,14 +440,6 @@ class ConnectionHandle:
         """Empty the log as `SqliteConnection.truncate_log`."""
         return self._open().truncate_log()
 
-    def get_meta(self, key: str) -> str | None:
-        """Read a value as `SqliteConnection.get_meta`."""
-        return self._open().get_meta(key)
-
-    def set_meta(self, key: str, value: str) -> None:
-        """Write a value as `SqliteConnection.set_meta`."""
-        self._open().set_meta(key, value)
-
     def close(self) -> None:
         """Release the connection; repeating it does nothing."""
         if not self._closed:
@@ -462,11 +453,11 @@ class ConnectionHandle:
 
 
 class TransactionHandle:
-    """What an engine uses in place of its `ConnectionHandle` within a transaction of several.
+    """Replacement of the `ConnectionHandle` of an engine that takes part in a transaction.
 
     Attributes:
         truncates: an engine has asked to empty the log, which must wait for the commit. The file
-            says so too, in case that this process ends before.
+            notes it, too, in case this process ends before.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -474,7 +465,7 @@ class TransactionHandle:
         self.truncates = False
 
     def write(self, change: Callable[[Connection], T]) -> T:
-        """Run `change` in the transaction at hand."""
+        """Run `change` in the current transaction."""
         return change(self._connection)
 
     def read(self) -> AbstractContextManager[Connection]:
@@ -523,7 +514,7 @@ class SqliteEngines(Engines):
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Engines]:
-        """Provide the engines as of one moment, to read from while others write."""
+        """Provide engines that read one unchanging state while others write."""
         with self.connection.read() as connection:
             yield self._bound_to(TransactionHandle(connection))
 
@@ -552,8 +543,19 @@ def _bound(engine: Any, handle: TransactionHandle) -> Any:
     return bound
 
 
+def read_meta(connection: Connection, key: str) -> str | None:
+    """Read a value of the table `meta` in the current transaction; None if there is none."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def write_meta(connection: Connection, key: str, value: str) -> None:
+    """Write a value of the table `meta` in the current transaction, in place of an earlier one."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
 def create_tables(connection: Connection, schema: str) -> None:
-    """Run the statements of a schema, which `;` separates, in the transaction at hand."""
+    """Run the statements of a schema, which `;` separates, in the current transaction."""
     for statement in schema.split(";"):
         connection.execute(statement)
 
@@ -598,17 +600,17 @@ _REASONS = {
 
 @contextlib.contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Raise what SQLite and the operating system report of a file as errors of the library."""
+    """Translate errors of SQLite and the operating system into those of the library."""
     try:
         yield
     except CommonplaceError:
         raise
-    except (UnreadableRowError, UnicodeDecodeError) as error:  # the latter of a damaged schema
+    except (UnreadableRowError, UnicodeDecodeError) as error:  # Unicode: of a damaged schema
         reason = f"{_REASONS[sqlite3.SQLITE_CORRUPT]} ({error})"
         raise StoreUnavailableError(store=path, reason=reason) from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        # Python gives no code for the former; the latter tells of a damaged schema.
+        # Python gives no code for a text that is not UTF-8; without a table the schema is damaged.
         if str(error).startswith(("Could not decode to UTF-8", "no such ")):
             code = sqlite3.SQLITE_CORRUPT
         if code in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE):
@@ -629,7 +631,7 @@ def translated(path: str) -> Iterator[None]:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return what tells a file from any other; None if there is none."""
+    """Identify a file, whatever its name; None if there is none."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -644,9 +646,9 @@ def _is_full(path: str) -> bool:
         return False
 
 
-# SQLite keeps account of a process's locks for all its connections to a file. A forked child
-# inherits the account without the locks: what it opens then is locked against nobody, and its
-# parent's `close` removes the log that it writes to. So nothing is open while a process forks.
+# SQLite records the locks that a process holds on a file, for all its connections. A forked child
+# inherits the record without the locks: it would not be locked against other processes, and its
+# parent's `close` would remove the log that it writes to. So nothing is open while a process forks.
 
 _open_files: "weakref.WeakSet[SqliteConnection]" = weakref.WeakSet()
 _inherited: list[object] = []

@@ -1,6 +1,6 @@
-"""Database file of the embedded engine: how it is made, where it may lie, and who has it open.
+"""Database file of the embedded engine: how it is made, where it may be, and who has it open.
 
-A file appears whole or not at all: an empty one was emptied by somebody, and is refused.
+A file appears whole or not at all, so an empty one was emptied by something else and is refused.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ def make_file(path: Path, fill: Callable[[Connection], None], *, create: bool) -
     """Make the file of a new database, unless there is one, and check that this may be one.
 
     Args:
-        fill: makes the tables, in the transaction at hand.
+        fill: makes the tables, in the current transaction.
         create: False refuses a file that is not there.
 
     Raises:
@@ -54,7 +54,7 @@ def make_file(path: Path, fill: Callable[[Connection], None], *, create: bool) -
         raise StoreUnavailableError(
             store=str(path),
             reason="the file is empty, so somebody has emptied it. Put a backup in its place, or "
-            "delete it and what lies beside it to begin anew",
+            "delete it and the files beside it to start over",
         )
 
 

@@ -31,7 +31,13 @@ from ..shared import graph_expansion, rows
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
 from ..shared.names import distinct, nearest, pairs_of, spellable
 from . import assertions, namespaces, records, snapshot
-from .connection import ConnectionHandle, SqliteConnection, create_tables
+from .connection import (
+    ConnectionHandle,
+    SqliteConnection,
+    create_tables,
+    read_meta,
+    write_meta,
+)
 from .filters import Condition, compile_filter
 
 SCHEMA = (
@@ -296,11 +302,12 @@ class SqliteGraph:
 
     def get_meta(self, key: str) -> str | None:
         """Read a value that describes the whole store; None when it was never set."""
-        return self._handle.get_meta(key)
+        with self._handle.read() as connection:
+            return read_meta(connection, key)
 
     def set_meta(self, key: str, value: str) -> None:
         """Write a value that describes the whole store; setting it again replaces it."""
-        self._handle.set_meta(key, value)
+        self._handle.write(lambda c: write_meta(c, key, value))
 
     def close(self) -> None:
         """Release the connection; repeating it does nothing."""
@@ -528,18 +535,9 @@ def _with_aliases(connection: Connection, scope: Scope, named: set[int]) -> set[
 
 
 def _to_relation(row: _RelationColumns) -> Relation:
-    return Relation(
-        subject=row.subject,
-        predicate=row.predicate,
-        object=row.object,
+    return rows.to_relation(
+        row._asdict(),
         subject_type=row.subject_type,
         object_type=row.object_type,
-        valid_from=rows.from_beginning(row.valid_from),
-        valid_to=rows.from_micros(row.valid_to),
-        single_valued=bool(row.single),
-        created_at=rows.from_micros(row.created_at),
-        expired_at=rows.from_micros(row.expired_at),
-        conflict=bool(row.conflict),
         supports=tuple(sorted(rows.from_json(row.supports))),
-        identity=split_key(row.key)[1],
     )

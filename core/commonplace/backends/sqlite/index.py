@@ -89,17 +89,17 @@ class SqliteIndex:
     Args:
         dimensions: of every vector.
         meta: what the vectors depend on (schema, embedder, lexical terms); stored at the first
-            opening and compared at every later one, together with `dimensions`. Of other tokens
-            than the stored ones none are used.
+            opening and compared at every later one, together with `dimensions`. If the stored
+            tokens are of another kind, none are used.
         token_dimensions: of every token vector; 0 if there are none.
         generation: from 1; each has tables of its own.
-        keeps_records: no graph store keeps the records in this file, so the index does.
+        keeps_records: no graph store writes the records to this file, so the index does.
         cache_bytes: of loaded points and records; beyond it the owners used least recently are
-            dropped. One with more than that is read from the file by each search.
+            dropped. The points of an owner who has more are read from the file by each search.
 
     Raises:
         SchemaMismatchError: the generation was made with other `meta`; nothing was changed.
-        StoreUnavailableError: what it was made with is damaged.
+        StoreUnavailableError: its stored `meta` is damaged.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ class SqliteIndex:
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
         """Iterate over (id, version) of every record that the scope covers, in no order.
 
-        One that changes meanwhile may come twice, in both versions.
+        A record that changes at the same time may come twice, in both versions.
         """
         clause, values = ("TRUE", []) if scope is None else rows.covered(scope, by_partition=True)
         index, order = ("record", "record") if scope is None else ("partition", "change")

@@ -1,6 +1,6 @@
-"""Check and backup of a whole SQLite file, whoever writes to it meanwhile.
+"""Check and backup of a whole SQLite file, while others may write to it.
 
-Nothing here makes or changes the file that it reads.
+The file that is read is never made or changed.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ _BUSY_SECONDS = 10.0  # to wait for the writers of other processes
 
 @contextlib.contextmanager
 def opened_unchanged(path: Path) -> Iterator[Connection]:
-    """Open a file to read one state of it; nothing is made beside a file that nobody has open.
+    """Open a file to read one state of it; no file is made beside one that no process has open.
 
     Raises:
-        sqlite3.DatabaseError: as SQLite tells it.
+        sqlite3.DatabaseError: the file cannot be read.
     """
-    # Without a log nobody has the file open; to open it as usual would make a log that stays.
+    # Without a log no process has the file open; opening it as usual would leave a log behind.
     is_open = path.with_name(f"{path.name}-wal").exists()
     connection = _connect(path, "mode=ro" if is_open else "mode=ro&immutable=1")
     try:
@@ -41,15 +41,15 @@ def opened_unchanged(path: Path) -> Iterator[Connection]:
 def check(path: Path) -> list[str]:
     """List what SQLite finds wrong with a file, as it words it; empty list if it is sound."""
     found = _check(path)
-    # Who opened the file meanwhile may have changed pages between two that were read.
+    # A process that opened the file just now may have changed pages while they were read.
     return _check(path) if found else found
 
 
 def backup(path: Path, file: Path, progress: Callable[[int, int], None] | None = None) -> None:
-    """Write one state of a file to `file`, which is made anew, and check it.
+    """Write one state of a database to the new file `file`, and check that.
 
     Args:
-        progress: is called with how many bytes are written, and of how many.
+        progress: called with the number of bytes written so far, and of all.
 
     Raises:
         CannotMoveError: the file is damaged.
@@ -83,7 +83,7 @@ def backup(path: Path, file: Path, progress: Callable[[int, int], None] | None =
 
 @contextlib.contextmanager
 def opened_to_copy(path: Path) -> Iterator[Connection]:
-    """Open a file to read it beside its writers, or as it is where nothing can be written."""
+    """Open a file to read it while others write, or unchanged where nothing can be written."""
     connection = _connect(path, "mode=rw")
     try:
         connection.execute("PRAGMA query_only = ON")
@@ -107,7 +107,7 @@ def _check(path: Path) -> list[str]:
     try:
         with opened_unchanged(path) as connection:
             return _messages(connection, "integrity_check")
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter of a damaged schema
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # Unicode: of a damaged schema
         return [str(error)]
 
 

@@ -88,8 +88,8 @@ _COLUMNS = ", ".join(OperationColumns._fields)
 class SqliteJournal:
     """A `Journal` on a connection that engines share; closing it releases only its part.
 
-    Each journal that accepted something holds a lock file, named by its id, which the operating
-    system releases when the process ends, however it ends: then others take its operations over.
+    Each journal that has accepted something holds a lock on a file named by its id. The operating
+    system releases it when the process ends, however it ends; then others take over its operations.
     """
 
     def __init__(self, connection: SqliteConnection, *, clock: Clock = now) -> None:
@@ -102,8 +102,7 @@ class SqliteJournal:
     def append(self, operations: Sequence[Operation], *, max_pending: int) -> list[Operation]:
         """Accept operations in one transaction, durably, and give each its `seq` and `version`.
 
-        For an id that is here already and not dead the stored operation is returned; a dead one is
-        replaced.
+        For an id that is stored already, the stored operation is returned; a dead one is replaced.
 
         Raises:
             BackpressureError: more than `max_pending` would be pending; nothing was accepted.
@@ -116,7 +115,7 @@ class SqliteJournal:
         return self._handle.write(lambda c: self._append(c, operations, max_pending))
 
     def stamp(self, operations: Sequence[Operation]) -> list[Operation]:
-        """Give operations a version and keep none of them."""
+        """Give operations a version without storing them."""
 
         def change(connection: Connection) -> list[Operation]:
             version = self._next_version(connection)
@@ -355,7 +354,7 @@ class _Holder:
             return None
 
     def remove_dead_locks(self, keep: Collection[str]) -> None:
-        """Remove what dead processes have left of their locks, but of these holders."""
+        """Remove the lock files of dead processes, except of these holders."""
         path = Path(self._path)
         for file in path.parent.glob(f"{path.name}.{'[0-9a-f]' * 32}.lock"):
             holder = file.name.removeprefix(f"{path.name}.").removesuffix(".lock")

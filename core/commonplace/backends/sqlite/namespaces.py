@@ -81,7 +81,7 @@ def erase(connection: Connection, erased: str, values: Sequence[Any]) -> None:
 
 
 def rebuild(connection: Connection) -> None:
-    """Write the rows of all live records anew."""
+    """Rewrite the rows of all live records."""
     connection.execute("DELETE FROM namespace")
     sql = f"SELECT {_COLUMNS} FROM record WHERE live AND namespace <> '[]'"
     for row in connection.execute(sql):

@@ -154,7 +154,7 @@ class PointSelection(NamedTuple):
 
 
 def join(parts: Sequence[Candidates], terms: Terms) -> Candidates:
-    """Join candidates of several blocks of points; their rows are numbered anew."""
+    """Join candidates of several blocks of points; their rows get new numbers."""
     starts = np.cumsum([0, *(len(part.rows) for part in parts)])
     found = [
         part.occurrences._replace(places=part.occurrences.places + start)
@@ -490,7 +490,7 @@ class PointCache:
         read: opens a transaction that sees what is committed.
         table: of the points; `{table}_change` has the counters.
         token_dimensions: 0 if tokens are not to be loaded.
-        limit: in bytes. A partition above it is read anew by each search, in blocks.
+        limit: in bytes. A larger partition is read again by each search, in blocks.
     """
 
     def __init__(
@@ -547,7 +547,7 @@ class PointCache:
                 reading.points.keep_records(records)
 
     def drop(self, key: str) -> None:
-        """Drop what is loaded of a partition: what was erased is in memory no longer."""
+        """Drop what is loaded of a partition, so that erased text is no longer in memory."""
         if os.getpid() == self._pid:
             with self._lock:
                 if (found := self._partitions.pop(key, None)) is not None:
@@ -581,7 +581,7 @@ class PointCache:
             return points
         elif written < partition.written or removed < partition.removed:
             return None  # an earlier state than the one that is loaded
-        # Loaded anew if this fails halfway, as when the disk does.
+        # Everything is loaded again if this fails halfway.
         former, partition.points = partition.points, None
         since, partition.written = partition.written, 0
         cursor = connection.execute(self._load, (key, since))
@@ -606,14 +606,14 @@ class PointCache:
         return Points(self._dimensions, capacity, token_dimensions=self._token_dimensions)
 
     def _account(self, partition: _Partition) -> None:
-        """Count the bytes of a partition, and drop the ones used least recently."""
+        """Count the bytes of a partition, and drop the partitions used least recently."""
         points = partition.points
         size = _EMPTY_BYTES + (0 if points is None else points.bytes)
         if size == partition.bytes:
             return
         with self._lock:
             if self._partitions.get(partition.key) is not partition:
-                return  # it was dropped meanwhile
+                return  # it was dropped in between
             self._bytes += size - partition.bytes
             partition.bytes = size
             while self._bytes > self._limit and len(self._partitions) > 1:

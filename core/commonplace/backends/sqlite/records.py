@@ -144,7 +144,7 @@ def _remove(connection: Connection, change: Remove) -> Outcome:
 
 
 def erase(connection: Connection, scope: Scope, version: int) -> Erased:
-    """Remove all that the scope covers up to `version`, and refuse it from now on."""
+    """Remove all that the scope covers up to `version`, and refuse such changes from now on."""
     clause, values = rows.covered(scope)
     source = f"record {rows.index(scope, 'record')} WHERE {clause}"
     erased = f"SELECT id FROM {source} AND version <= ?"
@@ -223,7 +223,7 @@ def _updated(stored: Record, change: Put) -> Record:
 
 
 def _states_again(stored: Record, change: Put) -> bool:
-    """Tell whether an added fact is the stored one, which is still true; a turn never is."""
+    """Tell whether an added fact repeats the stored one, which is still true; a turn never does."""
     added = change.record
     return (
         stored.kind != "episode"
@@ -234,9 +234,9 @@ def _states_again(stored: Record, change: Put) -> bool:
 
 
 def _tell_again(connection: Connection, change: Put, row: RecordColumns, stored: Record) -> Outcome:
-    """Count that a fact was told again, and merge in what is new; its version grows with that.
+    """Count a repeated fact, and merge in what is new, which gives it the version of the change.
 
-    Repeating it finds nothing new and counts nothing, as only a later telling does.
+    Applying the same change again finds nothing new and counts nothing: only a later one counts.
     """
     added = change.record
     record = stored.merged(added)

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
-from typing import NamedTuple
+from typing import Any
 
-from ...dedup_key import split_key
 from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from ...types import Entity, Relation, Scope, Version
 from ..shared import rows
@@ -21,8 +20,8 @@ _ENTITIES = (
 )
 _ENDS = "CROSS JOIN entity s ON s.id = r.subject CROSS JOIN entity o ON o.id = r.object"
 _RELATIONS = (
-    "SELECT s.name, r.predicate, o.name, r.key, r.valid_from, r.single, r.valid_to, r.expired_at,"
-    " r.created_at, r.conflict, r.user_id, r.agent_id, r.session_id"
+    "SELECT r.user_id, r.agent_id, r.session_id, s.name, r.predicate, o.name, r.key, r.valid_from,"
+    " r.single, r.valid_to, r.expired_at, r.created_at, r.conflict"
     f" FROM relation r INDEXED BY relation_by_user {_ENDS} WHERE r.user_id IS ? ORDER BY r.id"
 )
 _RECORDS = (
@@ -38,25 +37,12 @@ _ASSERTIONS = (
     f" FROM support t CROSS JOIN relation r ON r.id = t.relation {_ENDS}"
     " WHERE t.record = ? ORDER BY r.id"
 )
+# Names of the columns after the owner's; the last two are a relation's own.
+_NAMES = (
+    "subject", "predicate", "object", "key", "valid_from", "single", "valid_to", "expired_at",
+    "created_at", "conflict",
+)  # fmt: skip
 _ACCESSES = "SELECT at FROM recall WHERE record = ? ORDER BY at DESC"
-
-
-class AssertionColumns(NamedTuple):
-    """A relation as a record asserts it; with the columns after `expired_at` a relation's own."""
-
-    subject: str
-    predicate: str
-    object: str
-    key: str
-    valid_from: int
-    single: int
-    valid_to: int | None
-    expired_at: int | None
-    created_at: int | None = None
-    conflict: int = 0
-    user_id: str | None = None
-    agent_id: str | None = None
-    session_id: str | None = None
 
 
 # -- dump ------------------------------------------------------------------------------------------
@@ -96,8 +82,8 @@ def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow
         yield SessionRow(scope=rows.to_scope(*ids), next=next_position)
     for *ids, name, kind in connection.execute(_ENTITIES, (user,)):
         yield EntityRow(owner=rows.to_scope(*ids), entity=Entity(name=name, type=kind))
-    for row in map(AssertionColumns._make, connection.execute(_RELATIONS, (user,))):
-        owner = rows.to_scope(row.user_id, row.agent_id, row.session_id)
+    for user_id, agent_id, session_id, *row in connection.execute(_RELATIONS, (user,)):
+        owner = rows.to_scope(user_id, agent_id, session_id)
         yield RelationRow(owner=owner, relation=_to_relation(row))
     for record in map(rows.RecordColumns._make, connection.execute(_RECORDS, (user,))):
         asserted = connection.execute(_ASSERTIONS, (record.id,))
@@ -106,24 +92,13 @@ def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow
             record=rows.to_record(record),
             live=bool(record.live),
             versions=tuple(versions(connection, record.id)),
-            states=tuple(_to_relation(AssertionColumns(*row)) for row in asserted),
+            states=tuple(map(_to_relation, asserted)),
             recalls=tuple(rows.from_micros(at) for (at,) in accesses),
         )
 
 
-def _to_relation(row: AssertionColumns) -> Relation:
-    return Relation(
-        subject=row.subject,
-        predicate=row.predicate,
-        object=row.object,
-        valid_from=rows.from_beginning(row.valid_from),
-        valid_to=rows.from_micros(row.valid_to),
-        single_valued=bool(row.single),
-        expired_at=rows.from_micros(row.expired_at),
-        created_at=rows.from_micros(row.created_at),
-        conflict=bool(row.conflict),
-        identity=split_key(row.key)[1],
-    )
+def _to_relation(row: Sequence[Any]) -> Relation:
+    return rows.to_relation(dict(zip(_NAMES, row, strict=False)))
 
 
 # -- load ------------------------------------------------------------------------------------------
