@@ -77,7 +77,7 @@ async def middleware_of_agentscope() -> None:
             middleware = Mem0Middleware(user_id="alice", client=client, top_k=1)
             agent = Agent("agent", "You are kind.", ScriptedModel(), middlewares=[middleware])
             await agent.reply(UserMsg("Alice", text))
-            notes = [one for one in agent.state.context if one.name == "memory"]
+            notes = [message for message in agent.state.context if message.name == "memory"]
             for block in (block for note in notes for block in note.content):
                 if isinstance(block, HintBlock):
                     print(f"  the agent was shown: {str(block.hint).splitlines()[-1]}")

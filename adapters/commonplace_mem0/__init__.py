@@ -1,8 +1,9 @@
-"""`Memory` and `AsyncMemory` for code that was written for mem0, of any version; imports no mem0.
+"""`Memory` and `AsyncMemory` for code that was written for mem0, of any version.
 
     from commonplace_mem0 import Memory
 
-`import_mem0` brings what a mem0 holds into the core's memory.
+mem0 itself is imported only for providers that commonplace does not have. `import_mem0` imports the
+memories of a mem0.
 """
 
 from importlib import import_module

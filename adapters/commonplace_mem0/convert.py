@@ -260,7 +260,7 @@ def relations_of(relations: Sequence[Relation], ids: Sequence[str]) -> list[Rela
     place = {record_id: n for n, record_id in enumerate(ids)}
     stated = [relation for relation in relations if not place.keys().isdisjoint(relation.supports)]
     return sorted(
-        stated, key=lambda relation: min(place.get(one, len(place)) for one in relation.supports)
+        stated, key=lambda relation: min(place.get(id_, len(place)) for id_ in relation.supports)
     )
 
 

@@ -75,23 +75,24 @@ def reply_text(reply: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, Sequence):
-        parts = [one.get("text") if isinstance(one, Mapping) else one for one in content]
-        return "".join(one for one in parts if isinstance(one, str))
+        texts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
+        return "".join(text for text in texts if isinstance(text, str))
     return "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
 
 
 def normalize_facts(reply: str) -> str:
-    """Write `{"memory": [{"text": "..."}]}` or `{"facts": ["..."]}` as the core reads it.
+    """Convert `{"memory": [{"text": "..."}]}` or `{"facts": ["..."]}` to what the core reads.
 
-    `{}` means that nothing was found. A reply in no known shape is returned as it is.
+    `{}` means that there are no facts. A reply in no known shape is returned as it is.
     """
     found = _parse(re.sub(r"<think>.*?</think>", "", reply, flags=re.DOTALL))
     if isinstance(found, dict):
         lists = [found[name] for name in ("facts", "memory", "memories") if name in found]
-        found = next((one for one in lists if one), lists[0] if lists else found or [])
+        found = next(filter(None, lists), lists[0] if lists else found or [])
     if not isinstance(found, list):
         return reply
-    return json.dumps({"facts": [_fact(one) for one in found if _is_new(one)]}, ensure_ascii=False)
+    facts = [_fact(item) for item in found if _is_new(item)]
+    return json.dumps({"facts": facts}, ensure_ascii=False)
 
 
 def _fact(given: Any) -> Any:
@@ -122,7 +123,7 @@ def _parse(text: str) -> Any:
 
 
 class _ExchangeableModel:
-    """A model that may be exchanged between two calls; `model` is None for none."""
+    """A model that may be replaced between two calls; `model` is None for none."""
 
     id = "mem0"
 
@@ -144,7 +145,7 @@ class Mem0ChatModel(_ExchangeableModel):
 
 
 class AsyncMem0ChatModel(_ExchangeableModel):
-    """Any model as the core's asynchronous one: many wait at once, none blocks the loop."""
+    """Any model as the core's asynchronous one, without blocking the loop."""
 
     async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text; a coroutine function is awaited on the running loop."""
@@ -213,7 +214,7 @@ def procedure_text(reply: Any) -> str:
 
 
 def _calling(function: Callable[..., Any], arguments: Callable[..., Any]) -> ModelFunction:
-    """Make a model of a function with other arguments; a coroutine function if that is one."""
+    """Wrap a function or coroutine function with other arguments as a model of the same kind."""
 
     def ask(system: str, user: str, schema: Any = None) -> Any:
         args, options = arguments(system, user, schema)
@@ -226,7 +227,7 @@ def _calling(function: Callable[..., Any], arguments: Callable[..., Any]) -> Mod
 
 
 def _messages(system: str, user: str, schema: Any = None) -> list[dict[str, str]]:
-    """Write a prompt as messages, with a schema in it: every model can read it there."""
+    """Write a prompt as messages, with the schema in the text, where every model reads it."""
     if schema:
         system += f"\n\nJSON schema of the answer:\n{json.dumps(schema)}"
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
@@ -288,7 +289,7 @@ def _default_model(section: str, provider: str, defaults: Mapping[str, str]) -> 
 
 
 def _client(provider: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the server, the key and the options of OpenAI's client, by mem0's keys."""
+    """Convert mem0's keys to the server, the key and the options of the openai client."""
     router = provider == "openai" and ("openrouter_base_url" in values or "models" in values)
     name = "openrouter" if router else provider
     base = values.get(f"{name}_base_url") or values.get("base_url")
@@ -320,7 +321,7 @@ class Mem0Embedder:
     Args:
         name: of the model, with that of its provider.
         vectors: embeds texts for a purpose.
-        wanted: the length that was configured; another one is an error that names both.
+        wanted: the configured length; another one is an error that names both.
     """
 
     def __init__(
@@ -345,7 +346,7 @@ class Mem0Embedder:
         """The length of every vector.
 
         Raises:
-            ConfigurationError: it is another one than was configured.
+            ConfigurationError: another length is configured.
         """
         with self._measuring:
             if self._size is None:
@@ -406,7 +407,7 @@ def _as_embedder(given: Any, wanted: int | None) -> Embedder:
 
 
 def _of_langchain(model: Any, wanted: int | None) -> Mem0Embedder:
-    """Make an embedder of LangChain's `Embeddings`, which tell documents from queries."""
+    """Wrap LangChain's `Embeddings`, which tell documents from queries."""
     name = getattr(model, "model", None) or getattr(model, "model_name", "")
 
     def vectors(texts: Sequence[str], purpose: Purpose) -> list[list[float]]:
@@ -418,7 +419,7 @@ def _of_langchain(model: Any, wanted: int | None) -> Mem0Embedder:
 
 
 def _of_mem0(model: Any, provider: str, wanted: int | None) -> Mem0Embedder:
-    """Make an embedder of one with mem0's interface, `embed(text, memory_action)`."""
+    """Wrap an embedder with mem0's interface, `embed(text, memory_action)`."""
     name = f"{provider}/{getattr(getattr(model, 'config', None), 'model', None) or ''}"
     if provider != "huggingface":  # a store knows its embedder by this name
         name = f"mem0/{name}"
