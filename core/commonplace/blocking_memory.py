@@ -289,35 +289,34 @@ class BlockingMemory:
                 verbatim as well, unless an `Extraction` says otherwise, which needs a chat model.
             kind: of each text; a `Fact` has its own, a `Message` is an `episode`.
             metadata: for texts and messages, and for facts that have none.
-            key: idempotency key of a single text; a second write with it tells the text again.
-            upsert: write a text or `Fact` that has a key in place of what the key named before,
-                which stays in its history; a key may then name another text.
+            key: idempotency key of a single text; a second write with it counts as a repetition.
+            upsert: let a text or `Fact` with a key replace that key's record, whose former text
+                stays in its history.
             origin: who said it; text from tools and documents is trusted less.
-            identity: keys of the metadata whose values belong to what makes two tellings the same:
-                told under other values, a fact, a message, an extracted fact or a key is another
-                record, and what is known under other values is neither told again nor replaced. A
-                record without such a key counts as one of its own. By default the metadata do not
-                matter: told again, a fact has the newest.
+            identity: metadata keys that take part in recognising a repetition: with other values
+                under them, the same fact, message or key is a separate record, which neither
+                counts as a repetition nor is replaced. A missing key is a value of its own. By
+                default metadata are ignored, and a repeated fact takes the newest.
             wait: True returns when every store has it; False as soon as it cannot be lost; a number
-                of seconds accepts it first, and then waits so long at most.
+                waits at most that many seconds after it was accepted.
 
         Returns:
             One change per record in the order given; extracted facts follow. A fact that is known
-            and still true, with the same text apart from outer spaces, is told again: the event is
-            `UPDATE` if metadata, expiry, importance, pin or relations are new, which are merged
-            into the record, else `NONE`; `Record.times_told` counts both. A message that is known
-            is `NONE` and counts nothing. What is not waited for, or not long enough, has no changes
-            and is `pending`.
+            and still true, with the same text ignoring leading and trailing spaces, is a
+            repetition: new metadata, expiry, importance, pin or relations are merged into the
+            record and the event is `UPDATE`, else it is `NONE`; `Record.times_told` counts both. A
+            known message is `NONE` and is not counted. A write that was not waited for, or not
+            long enough, has no changes and is `pending`.
 
         Raises:
             InvalidRecordError: something cannot be stored; nothing was accepted.
             IdempotencyConflictError: the key was used for another text.
             BackpressureError: too many writes wait; nothing was accepted.
             LoopRequiredError: a model is asynchronous and `wait` is true.
-            ModelFailedError: accepted, failed several times, is retried.
-            ModelRefusedError: accepted, and a dead letter now, as no new attempt would help.
-            StoreUnavailableError: the same where it says so; else nothing was accepted.
-            StoreRefusedError: accepted, and tried again by the next write, `flush` or open.
+            ModelFailedError: the write was accepted, failed several times and is being retried.
+            ModelRefusedError: the write was accepted and is a dead letter; retrying cannot help.
+            StoreUnavailableError: nothing was accepted, unless the message says that it was.
+            StoreRefusedError: the write was accepted; the next write, `flush` or open retries it.
         """
         self._check_open(scope)
         return self._write(
@@ -339,21 +338,21 @@ class BlockingMemory:
         expires_at: datetime | EllipsisType | None = ...,
         wait: Wait = True,
     ) -> WriteResult:
-        """Change a record; what is not given stays as it is, and its history keeps the former.
+        """Change a record; what is not given stays, and its history keeps the former version.
 
         Args:
             record_id: of a live record.
-            text: in place of the former; None to keep it.
+            text: the new text; None keeps the present one.
             scope: whose memory.
-            metadata: in place of the former.
-            merge: add to the former metadata instead, in place of what has the same key.
-            relations: stated by the text; earlier ones end. When missing, they are kept for the
-                same text and end with another one.
+            metadata: the new metadata; None keeps the present ones.
+            merge: merge `metadata` into the present ones, key by key, instead of replacing them.
+            relations: stated by the text; the record's earlier ones end. By default they are kept
+                if the text stays the same, and end if it changes.
             importance: 0..1; more important records decay more slowly.
             pinned: does not decay and is never pruned.
             expires_at: hidden from reads from then on; None for never; `...`, the default, keeps
                 the present value. Relations end with it only when they are given too.
-            wait: as of `add`.
+            wait: see `add`.
 
         Raises:
             RecordNotFoundError: no live record has this id in this scope.
@@ -372,7 +371,7 @@ class BlockingMemory:
         Args:
             record_id: of a live record.
             scope: whose memory.
-            wait: as of `add`.
+            wait: see `add`.
 
         Raises:
             RecordNotFoundError: no live record has this id in this scope.
@@ -381,12 +380,12 @@ class BlockingMemory:
         return self._write(self._operations.delete, record_id, scope, wait=wait)
 
     def feedback(self, record_id: str, scope: Scope, *, helped: bool) -> WriteResult:
-        """Count whether a record helped, most often a procedure that was followed.
+        """Record whether a record helped, such as a procedure that was followed.
 
         Args:
             record_id: of a live record.
             scope: whose memory.
-            helped: adds 1 to `Record.votes` when true, takes 1 away when false.
+            helped: True adds 1 to `Record.votes`, False subtracts 1.
 
         Raises:
             RecordNotFoundError: no live record has this id in this scope.
@@ -397,18 +396,18 @@ class BlockingMemory:
         return self._write(self._operations.update, record_id, None, scope, votes=votes, wait=True)
 
     def batch(self, commands: Sequence[Command], *, wait: Wait = True) -> Sequence[WriteResult]:
-        """Do several writes, of any scopes, accepted together: all of them or none.
+        """Make several writes, in any scopes, accepted together: all of them or none.
 
         Args:
-            commands: each an `Upsert`, a `Delete` or a `Revise`; none for an empty answer.
-            wait: as of `add`.
+            commands: each an `Upsert`, a `Delete` or a `Revise`; an empty list does nothing.
+            wait: see `add`.
 
         Returns:
-            One result each, in their order; the changes are as of `add`.
+            One result each, in their order; the changes are see `add`.
 
         Raises:
             InvalidRecordError, IdempotencyConflictError, BackpressureError: nothing was accepted.
-            LoopRequiredError, ModelFailedError, StoreUnavailableError: as of `add`.
+            LoopRequiredError, ModelFailedError, StoreUnavailableError: see `add`.
         """
         self._check_open()
         return self._submission.submit(partial(self._operations.commands, commands), wait=wait)
@@ -416,7 +415,7 @@ class BlockingMemory:
     def forget(self, scope: Scope) -> EraseReceipt:
         """Erase all that the scope covers from every store, pending writes and history included.
 
-        A write accepted before does not come back; one accepted afterwards is kept. For example:
+        Writes accepted before do not come back; writes accepted afterwards are kept. For example:
 
             receipt = memory.forget(Scope(user_id="bob"))
             assert receipt.complete
@@ -425,7 +424,7 @@ class BlockingMemory:
             scope: whose memory; a user's scope covers all agents and sessions of that user.
 
         Returns:
-            What was removed, store by store, and what a verifying read still found.
+            What was removed, store by store, and what a verifying read still found there.
         """
         self._check_open(scope)
         receipt: Any = self._write(self._operations.forget, scope, wait=True)
@@ -459,7 +458,7 @@ class BlockingMemory:
 
         Args:
             text: a question or a topic; not empty, at most 8 KiB.
-            scope: whose memory; of several, what each covers is ranked together.
+            scope: whose memory; the records of several scopes are ranked together.
             top_k: maximum number of matches, 1..10,000; applied after the threshold. Equal turns of
                 one speaker are one match, the newest or the one of the day that is asked for.
             threshold: leave out matches with a lower `relevance`, 0..1; None for no limit.
@@ -506,7 +505,7 @@ class BlockingMemory:
         return next(iter(graph.get(scope, [record_id], include_expired=include_expired)), None)
 
     def get_many(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Record]:
-        """Read live records in the order of the ids, leaving out those that this scope lacks.
+        """Read live records in the order of the ids, without those that are not in this scope.
 
         Args:
             record_ids: any number of ids.
@@ -534,7 +533,7 @@ class BlockingMemory:
         Args:
             scope: whose memory.
             where: a filter (`commonplace.filters`), AND-ed with the scope.
-            predicate: as of `search`.
+            predicate: see `search`.
             kinds: only these; empty for all.
             limit: records a page, 1..1000.
             cursor: `Page.cursor` of the page before; None for the first.
@@ -591,7 +590,7 @@ class BlockingMemory:
             entity: a name, in any spelling; None for all.
             hops: how many relations away from the entity, 1..3.
             records: instead of an entity's, those that the records with these ids state.
-            include_superseded: also what ended, and what a changed record said before.
+            include_superseded: also relations that ended, and those of former versions of a record.
             as_of: instead, what held at this moment of world time.
 
         Raises:
@@ -646,15 +645,15 @@ class BlockingMemory:
 
         Args:
             scope: whose memory.
-            entity: as of `relations`.
+            entity: see `relations`.
             form: `text`, a line for each relation, or `mermaid`.
-            hops: as of `relations`.
-            records: as of `relations`.
-            include_superseded: as of `relations`; a flowchart draws ended relations dotted.
-            as_of: as of `relations`.
+            hops: see `relations`.
+            records: see `relations`.
+            include_superseded: see `relations`; a flowchart draws ended relations dotted.
+            as_of: see `relations`.
 
         Raises:
-            InvalidRecordError: as of `relations`.
+            InvalidRecordError: see `relations`.
         """
         check_choice("form", form, ("text", "mermaid"))
         found = self.relations(

@@ -533,7 +533,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """An accepted operation that cannot be applied, and why; `Memory.retry` replays it."""
+    """An accepted operation that cannot be applied, and why; `MemoryAdmin.retry` replays it."""
 
     operation: str
     scope: Scope

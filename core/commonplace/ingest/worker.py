@@ -273,7 +273,7 @@ class IngestWorker:
         return list(zip(accepted, futures, strict=True))
 
     def follow(self, operation: str, on_failed: Callable[[Exception], None]) -> None:
-        """Call `on_failed` with its error if an accepted write fails; see `Memory.follow`."""
+        """Call `on_failed` with its error if an accepted write fails; see `MemoryAdmin.follow`."""
 
         def report(done: "Future[OperationResult]") -> None:
             error = None if done.cancelled() else done.exception()
