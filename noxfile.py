@@ -28,6 +28,24 @@ ADAPTERS = sorted(path.name.split("_", 1)[1] for path in Path("adapters").glob("
 PACKAGES = ["commonplace", *(f"commonplace_{name}" for name in ADAPTERS)]
 # Sessions of releases older than those of the extras.
 APART = ["agentscope_v1", "agentscope_runtime", "mem0_v1"]
+# Releases in which who calls an agent is read as the rules of the adapters say (`StackRule`), with
+# what they need beside, the tests, and which of these.
+CALLERS = {
+    "agentscope 1": (
+        ["1.0.11", "1.0.12", "1.0.13", "1.0.14", "1.0.15", "1.0.16", "1.0.17", "1.0.18", "1.0.19",
+         "1.0.20", "1.0.21"],
+        ["greenlet>=3", "mcp<2", "tqdm>=4.60"],
+        "test_agentscope_v1.py",
+        "stored_once or restored or summary or serves_another_user or elsewhere or module_of",
+    ),
+    "agentscope 2": (
+        ["2.0.10", "2.0.11"],
+        [],
+        "test_agentscope_days.py",
+        "outer or handed or pipeline or team or goal or changed or outlives or called_like",
+    ),
+    "strands-agents": (["1.52.0", "1.62.0"], [], "strands/test_strands_agents.py", ""),
+}  # fmt: skip
 PUBLIC_TYPES = 0.98  # of the public names of a package
 CONSTRAINTS = "constraints.txt"
 # Of Debian 12, of Python 3.12, and the newest.
@@ -136,6 +154,16 @@ def agentscope_v1(session: nox.Session) -> None:
 def agentscope_runtime(session: nox.Session) -> None:
     """Test the memory service of agentscope-runtime, which goes with none of the extras."""
     check_apart(session, "agentscope_runtime")
+
+
+@nox.session
+def callers(session: nox.Session) -> None:
+    """Test who calls an agent, in each release that the adapters' rules name."""
+    for name, (releases, needed, tests, chosen) in CALLERS.items():
+        for release in releases:
+            package = f"{name.split()[0]}=={release}"
+            session.install("-e", ".", *group("test"), package, *needed)
+            session.run("pytest", "-q", f"integrations_tests/adapters/{tests}", "-k", chosen)
 
 
 @nox.session

@@ -135,6 +135,25 @@ def test_the_call_stack_is_read_in_one_module() -> None:
     assert readers == {"core/commonplace/agents/call_stack.py"}
 
 
+def test_each_release_that_a_rule_of_the_call_stack_names_is_tested() -> None:
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "adapters").glob("*/**/*.py"))
+    named = re.findall(r'checked_with="([\w-]+) ([\d.]+) to ([\d.]+)"', text)
+    noxfile = ast.parse((ROOT / "noxfile.py").read_text("utf-8"))
+    [releases] = [
+        ast.literal_eval(node.value)
+        for node in noxfile.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CALLERS"
+    ]
+    tested = {(name.split()[0], found[0], found[-1]) for name, (found, *_) in releases.items()}
+
+    assert len(named) == text.count("StackRule(")
+    assert {(name, *map(_three_parts, ends)) for name, *ends in named} == tested
+
+
+def _three_parts(release: str) -> str:
+    return release if release.count(".") == 2 else f"{release}.0"
+
+
 def test_no_class_is_defined_twice() -> None:
     names = Counter(
         node.name
