@@ -238,7 +238,8 @@ def sweep_expired(options: StoreOptions, at: datetime) -> Plan[int]:
                 cursor=cursor,
             )
             if page:
-                yield call("batch", [Delete(record_id=one.id, scope=one.scope) for one in page])
+                deletions = [Delete(record_id=record.id, scope=record.scope) for record in page]
+                yield call("batch", deletions)
             count += sum(not to_stored_item(record, options.template).part for record in page)
             cursor = page.cursor
             if cursor is None:
