@@ -1,6 +1,6 @@
 """Byte storage of Strands' agents on a memory: snapshots of sessions, and what is offloaded.
 
-Values are checkpoints of the memory, one thread for each session and one for what is in none.
+Values are checkpoints of the memory, one thread per session, and one for what belongs to none.
 """
 
 import asyncio
@@ -38,8 +38,7 @@ class CommonplaceStorage:
     that session: `Scope(user_id=..., session_id=...)`.
 
     Args:
-        memory: an open memory, the path of its folder, or None for the environment's location,
-            which is `./memory` by default. The storage does not close it.
+        memory: see `MemoryPlugin`.
         user_id, agent_id: the owner; at least one.
         session_id: the session that everything belongs to.
 

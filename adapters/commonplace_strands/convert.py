@@ -1,7 +1,7 @@
 """Mapping between Strands' messages, entries and model calls and ours.
 
 - `text` blocks → `Message.text`, joined by line breaks; the text in `citationsContent` counts too,
-  and a plain string in place of the blocks is one. More than a record holds becomes several
+  and a plain string counts as a block. More than a record holds becomes several
   messages. Tool traffic, images, documents, reasoning and cache points are dropped.
 - `role` `user` and `assistant` → `Message.role`; Strands has no names and no times.
 - the id of our owner tag, or what the caller gives → `Message.id`; `tracking_id` → dropped, for
@@ -97,9 +97,9 @@ def answer_of(result: AgentResult) -> str:
 
 def tool_results(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the texts of the tools' results in messages."""
-    blocks = [block for one in messages for block in _mappings(blocks_of(one))]
+    blocks = [block for message in messages for block in _mappings(blocks_of(message))]
     results = _mappings(block.get("toolResult") for block in blocks)
-    return [text_of({"content": one.get("content")}) for one in results]
+    return [text_of({"content": result.get("content")}) for result in results]
 
 
 def conversation_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -109,7 +109,7 @@ def conversation_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _mappings(given: Iterable[object]) -> list[Mapping[str, Any]]:
-    return [one for one in given if isinstance(one, Mapping)]
+    return [value for value in given if isinstance(value, Mapping)]
 
 
 # -- entries and tool results --------------------------------------------------------------------
@@ -119,11 +119,11 @@ def to_entries(matches: Sequence[Match], store: str) -> list[MemoryEntry]:
     """Make the entries of a memory store; their metadata is JSON."""
     return [
         MemoryEntry(
-            content=one.record.text,
+            content=match.record.text,
             store_name=store,
-            metadata={**one.record.metadata, **describe(one.record), "score": score},
+            metadata={**match.record.metadata, **describe(match.record), "score": score},
         )
-        for one, score in zip(matches, scores_of(matches), strict=True)
+        for match, score in zip(matches, scores_of(matches), strict=True)
     ]
 
 
@@ -132,12 +132,15 @@ def scores_of(matches: Sequence[Match]) -> list[float]:
 
     A threshold is compared with the relevance, and readers expect scores to fall.
     """
-    return list(accumulate((one.relevance for one in matches), min))
+    return list(accumulate((match.relevance for match in matches), min))
 
 
 def changes_of(written: WriteResult) -> list[dict[str, str | None]]:
     """Return what a write did to each memory, as JSON; see `Memory.add`."""
-    return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
+    return [
+        {"id": change.id, "memory": change.text, "event": change.event}
+        for change in written.changes
+    ]
 
 
 def describe(record: Record) -> dict[str, Any]:
@@ -163,7 +166,7 @@ def add_note(call: ModelCallContext, matches: Sequence[Match], policy: Policy) -
     The call itself if there is nothing to show, or no user message.
     """
     note = render(matches, policy)
-    user_positions = [at for at, one in enumerate(call.messages) if one["role"] == "user"]
+    user_positions = [at for at, message in enumerate(call.messages) if message["role"] == "user"]
     if not note or not user_positions:
         return call
     at = user_positions[-1]

@@ -21,8 +21,8 @@ from strands.memory import (
 )
 from strands.types.content import Message as StrandsMessage
 
-from commonplace import InvalidRecordError, Scope, WrongTypeError
-from commonplace.agents import LazyMemory, check_mapping
+from commonplace import Scope, WrongTypeError
+from commonplace.agents import LazyMemory, check_choice, check_mapping
 
 from .convert import in_blocks
 from .multiagent import caller_of
@@ -61,8 +61,8 @@ class PerOwnerExtractor:
             if owner is not None:
                 results = await self._extractor.extract(list(run), context)
                 extracted += [
-                    ExtractionResult(one.content, OwnedMetadata(owner, one.metadata))
-                    for one in results
+                    ExtractionResult(result.content, OwnedMetadata(owner, result.metadata))
+                    for result in results
                 ]
         return extracted
 
@@ -101,8 +101,8 @@ class ExtractionRegistration(ExtractionTrigger):
 def _use_blocks(event: BeforeInvocationEvent) -> None:
     """Put blocks in place of plain strings, at which the manager fails for all that it has."""
     given = event.messages or []
-    in_place = [in_blocks(one) for one in given]
-    if any(one is not other for one, other in zip(given, in_place, strict=True)):
+    in_place = [in_blocks(message) for message in given]
+    if any(new is not message for new, message in zip(in_place, given, strict=True)):
         event.messages = in_place
 
 
@@ -127,7 +127,8 @@ def is_extracted(agent: Any, memory: LazyMemory, scope: Scope | None) -> bool:
     False if it extracts for another owner only.
     """
     scopes = _extracted.get(agent, WeakKeyDictionary()).get(memory, ())
-    return any(one is None or (scope is not None and one.owner == scope.owner) for one in scopes)
+    owner = None if scope is None else scope.owner
+    return any(extracted is None or extracted.owner == owner for extracted in scopes)
 
 
 def extraction_config(
@@ -156,20 +157,16 @@ def extraction_config(
 
 
 def _check_config(given: ExtractionConfig) -> None:
-    known = ExtractionConfig.__annotations__
     for name in given:
-        if name not in known:
-            raise InvalidRecordError(
-                field="extraction",
-                value=name,
-                reason="is no key of it",
-                hint=f"There are {', '.join(known)}.",
-            )
+        check_choice("extraction", name, tuple(ExtractionConfig.__annotations__))
     triggers = given.get("trigger")
-    for one in triggers if isinstance(triggers, list) else [triggers]:
-        if one is not None and not isinstance(one, ExtractionTrigger):
+    for trigger in triggers if isinstance(triggers, list) else [triggers]:
+        if trigger is not None and not isinstance(trigger, ExtractionTrigger):
             raise WrongTypeError(
-                field="trigger", value=one, takes="a trigger of Strands", hint="Pass an instance."
+                field="trigger",
+                value=trigger,
+                takes="a trigger of Strands",
+                hint="Pass an instance.",
             )
     extractor = given.get("extractor")
     if extractor is not None and (isinstance(extractor, type) or not hasattr(extractor, "extract")):

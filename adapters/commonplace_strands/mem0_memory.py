@@ -112,8 +112,7 @@ class Mem0MemoryTool:
         user_id: the owner.
         agent_id: the owner when there is no user.
         config: refused; it configures another library.
-        memory: an open memory, the path of its folder, or None for the environment's location,
-            which is `./memory` by default.
+        memory: see `MemoryPlugin`.
 
     Raises:
         InvalidScopeError, InvalidRecordError: an argument cannot be used.

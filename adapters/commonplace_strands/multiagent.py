@@ -114,7 +114,7 @@ _watched: WeakKeyDictionary[MultiAgentBase, bool] = WeakKeyDictionary()
 
 
 def run_of(orchestrator: MultiAgentBase, run_id: str | None = None) -> MultiAgentRun | None:
-    """Find or begin the run of a graph or swarm; None for one of a kind that tells no end of it.
+    """Find or begin the run of a graph or swarm; None for a kind that does not announce its end.
 
     Args:
         run_id: of a new run, if it goes on with one of another process.
@@ -283,9 +283,9 @@ def _last_node(state: Any) -> Any:
     order: Sequence[Any] = getattr(state, "execution_order", ())
     last = {id(node): place for place, node in enumerate(order)}
     went_on = {
-        id(one)
-        for one, other in getattr(state, "edges", ())
-        if id(one) in last and last.get(id(other), -1) > last[id(one)]
+        id(node)
+        for node, successor in getattr(state, "edges", ())
+        if id(node) in last and last.get(id(successor), -1) > last[id(node)]
     }
     final = [node for place, node in enumerate(order) if last[id(node)] == place]
     final = [node for node in final if id(node) not in went_on]

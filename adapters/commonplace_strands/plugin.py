@@ -89,21 +89,13 @@ _served: WeakKeyDictionary[Agent, WeakSet[LazyMemory]] = WeakKeyDictionary()
 _followed: WeakKeyDictionary[Agent, WeakSet[LazyMemory]] = WeakKeyDictionary()
 
 
-class _UnusableIdError(Exception):
-    """An id of the turn's caller, who must hear of it."""
-
-    def __init__(self, error: InvalidScopeError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 def _never_raises(hook: "Callable[[MemoryPlugin, AnyEvent], None]") -> Any:
     @wraps(hook)
     def logged(self: "MemoryPlugin", event: AnyEvent) -> None:
         try:
             hook(self, event)
-        except _UnusableIdError as unusable:
-            raise unusable.error from None
+        except InvalidScopeError:  # an id of the turn's caller, who must hear of it
+            raise
         except Exception as error:
             self._agent_memory.warn(hook.__name__.strip("_"), error)
 
@@ -232,7 +224,7 @@ class MemoryPlugin(Plugin):
         turn.asked_digest = digest_of(new_user_messages(given))
         if opened is None:
             return
-        is_same = all(opened.get(name) == one for name, one in owner.items())
+        is_same = all(opened.get(name) == value for name, value in owner.items())
         if is_same and (not given or opened.get("asked") == turn.asked_digest):
             turn.asked_id = str(opened.get("asked_id") or turn.asked_id)
         if given:
@@ -267,7 +259,7 @@ class MemoryPlugin(Plugin):
         """Tag the messages that a memory manager extracts."""
         ids = iter(turn.message_ids())
         for message in given:
-            is_new = any(message is one for one in turn.asked)
+            is_new = any(message is asked for asked in turn.asked)
             message_id = next(ids) if is_new else ""
             tag_message(message, self._memory, turn.scope if is_new else None, message_id)
 
@@ -302,21 +294,18 @@ class MemoryPlugin(Plugin):
             state: the `invocation_state`.
 
         Raises:
-            _UnusableIdError: an id that its caller gave cannot be used.
+            InvalidScopeError: an id that its caller gave cannot be used.
         """
         user_id, caller = self._user_id, calling_turn()
         # A plugin with a user of its own keeps it, but not while it serves the caller's turn too.
         if caller is not None and (user_id is None or caller.plugin is self):
             user_id = None if caller.scope is None else caller.scope.user_id
-        try:
-            scope = resolve_scope(
-                state,
-                user_id=user_id,
-                agent_id=self._agent_id,
-                session_id=conversation_id(conversation),
-            )
-        except InvalidScopeError as error:
-            raise _UnusableIdError(error) from error
+        scope = resolve_scope(
+            state,
+            user_id=user_id,
+            agent_id=self._agent_id,
+            session_id=conversation_id(conversation),
+        )
         if scope is None:
             self._warn_of_nobody()
         return StrandsTurn(memory=self._memory, scope=scope, plugin=self)

@@ -46,8 +46,7 @@ class CommonplaceSessionRepository(SessionRepository):
     with `Scope(user_id=..., session_id=...)`.
 
     Args:
-        memory: an open memory, the path of its folder, or None for the environment's location,
-            which is `./memory` by default. The repository does not close it.
+        memory: see `MemoryPlugin`.
         user_id, agent_id: the owner of the sessions; at least one.
 
     Raises:

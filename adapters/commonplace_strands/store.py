@@ -92,8 +92,7 @@ class CommonplaceMemoryStore:
     their policy.
 
     Args:
-        memory: an open memory, the path of its folder, or None for the environment's location,
-            which is `./memory` by default. The store does not close it.
+        memory: see `MemoryPlugin`.
         user_id, agent_id: whose memory, whoever asks. When both are missing, that of the user of
             the agent's turn, as its caller names it in `invocation_state`, or a `MemoryPlugin` of
             the same memory on that agent; without a user nothing is found and nothing is kept.
@@ -406,7 +405,7 @@ def _beginning_agent(warn: WarnOnce) -> Agent | None:
     """
     try:
         frames = [frame.variables for frame in read_stack(_SETUP)]
-        managed = [one for one in frames if isinstance(one.get("self"), MemoryManager)]
+        managed = [frame for frame in frames if isinstance(frame.get("self"), MemoryManager)]
         for variables in managed:
             if isinstance(agent := variables.get("agent"), Agent):
                 return agent

@@ -67,8 +67,7 @@ def memory_tools(
     last message with a text.
 
     Args:
-        memory: an open memory, the path of its folder, or None for the environment's location,
-            which is `./memory` by default. The tools do not close it.
+        memory: see `MemoryPlugin`.
         user_id, agent_id: whose memory, whoever calls. When both are missing, that of the user whom
             `invocation_state` names, or of the plugin's turn; of a direct call,
             `agent.tool.search_memory(..., user_id=...)`.

@@ -266,7 +266,7 @@ def calling_turn() -> StrandsTurn | None:
 
 def _end_calls(is_meant: Callable[[ActiveCall], bool]) -> None:
     calls = _active_calls.get()
-    left = tuple(one for one in calls if not is_meant(one))
+    left = tuple(call for call in calls if not is_meant(call))
     for call in calls:
         call.has_ended = call.has_ended or call not in left
     if len(left) < len(calls):
@@ -295,7 +295,7 @@ def load_open_turn(agent: Any, plugin: str) -> Mapping[str, Any] | None:
 def save_open_turn(agent: Any, plugin: str, turn: StrandsTurn | None) -> None:
     """Keep a turn that is open, or that none is any more."""
     saved = agent.state.get(ASKER_KEY) or {}
-    turns = {name: one for name, one in saved.items() if name != plugin}
+    turns = {name: open_turn for name, open_turn in saved.items() if name != plugin}
     if turn is not None and turn.asker is not None:
         turns[plugin] = {
             **turn.asker,

@@ -50,8 +50,6 @@ from .lazy import (
     MemoryPool,
     MemorySource,
     acquire_memory,
-    await_until_warm,
-    start_warming,
     warm,
 )
 from .note import NOTE_MARK, Conversation, ShownRecords, choose, is_note, mark, render, shown
@@ -109,7 +107,6 @@ __all__ = [
     "acquire_memory",
     "aon",
     "arun_plan",
-    "await_until_warm",
     "await_within",
     "call",
     "call_within",
@@ -153,7 +150,6 @@ __all__ = [
     "shorten",
     "shown",
     "start_call",
-    "start_warming",
     "to_folder",
     "to_id",
     "to_messages",

@@ -290,31 +290,6 @@ def warm(memory: "Memory") -> None:
     memory.search("warm", Scope(user_id="nobody"), top_k=1)
 
 
-async def await_until_warm(memory: "Memory", seconds: float) -> None:
-    """Wait for `start_warming`, if it is under way; once, and `seconds` at most.
-
-    Raises:
-        MemoryTimeoutError: it takes longer; nobody waits for it again.
-    """
-    loading = _warming.get(memory)
-    if loading is not None and not loading.done():
-        try:
-            await await_within(seconds, "loading the embedder", _loaded(loading))
-        except TimeoutError:
-            _give_up(memory)
-            raise
-
-
-async def _loaded(loading: "Future[None]") -> None:
-    await asyncio.wrap_future(loading)
-
-
-def _give_up(memory: "Memory") -> None:
-    over: Future[None] = Future()
-    over.set_result(None)
-    _warming[memory] = over
-
-
 def _is_warm(memory: "Memory") -> bool:
     loading = _warming.get(memory)
     return loading is None or loading.done()
