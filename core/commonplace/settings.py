@@ -3,6 +3,8 @@
 `Settings.from_env` is the only reader of the environment.
 """
 
+import difflib
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -24,6 +26,10 @@ SINGLE_VALUED = (
 )  # fmt: skip
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _HOST = re.compile(r"[\w.-]*[A-Za-z0-9][\w.-]*:[0-9]{1,5}(/.*)?", re.ASCII | re.DOTALL)
+_PREFIX = "COMMONPLACE_"
+_COMMAND_LINE_VARIABLES = ("EMBEDDER",)
+_warned_of: set[str] = set()
+_log = logging.getLogger("commonplace")
 _MAX_NUMBER = 10**9  # threads and databases take no more seconds or rows
 
 
@@ -101,21 +107,35 @@ class Settings:
 
     @classmethod
     def from_env(cls) -> Self:
-        """Read `COMMONPLACE_PATH`, `COMMONPLACE_MAX_PENDING` and so on; the rest is default."""
+        """Read `COMMONPLACE_PATH`, `COMMONPLACE_MAX_PENDING` and so on; the rest is default.
+
+        Other variables whose names begin so are logged as a warning, each once in a process.
+        """
+        _warn_of_unknown_variables({setting.name.upper() for setting in fields(cls)})
         given: dict[str, Any] = {}
         for setting in fields(cls):
-            raw = os.environ.get(f"COMMONPLACE_{setting.name.upper()}")
+            raw = os.environ.get(f"{_PREFIX}{setting.name.upper()}")
             if raw is not None:
                 convert = _READ.get(setting.name) or type(getattr(cls(), setting.name))
                 try:
                     given[setting.name] = convert(raw)
                 except ValueError:
                     raise InvalidRecordError(
-                        field=f"COMMONPLACE_{setting.name.upper()}",
+                        field=f"{_PREFIX}{setting.name.upper()}",
                         value=raw,
                         reason=_TAKES[type(setting.default)],
                     ) from None
         return cls(**given)
+
+
+def _warn_of_unknown_variables(settings: set[str]) -> None:
+    known = {*settings, *_COMMAND_LINE_VARIABLES}
+    given = {name.removeprefix(_PREFIX) for name in os.environ if name.startswith(_PREFIX)}
+    for name in sorted(given - known - _warned_of):
+        _warned_of.add(name)
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {_PREFIX}{close[0]}?" if close else ""
+        _log.warning("%s%s is ignored, as no setting has that name.%s", _PREFIX, name, hint)
 
 
 def _list(raw: str) -> tuple[str, ...]:

@@ -144,3 +144,21 @@ def test_what_stands_beside_a_graph_store_is_in_its_folder(tmp_path: Path) -> No
     found = Location.find(None, Settings(), graph=str(tmp_path), vectors=str(tmp_path))
 
     assert {found.graph, found.vectors, found.journal} == {str(tmp_path)}
+
+
+def test_a_variable_that_no_setting_has_is_told_once_with_the_closest_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr("commonplace.settings._warned_of", set())
+    for name in ("PTH", "MAX_PENDNG", "UNHEARD_OF", "PATH", "EMBEDDER"):
+        monkeypatch.setenv(f"COMMONPLACE_{name}", "7")
+    monkeypatch.delenv("COMMONPLACE_LOCOMO", raising=False)
+    for _ in range(2):
+        assert Settings.from_env().path == "7"
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "COMMONPLACE_MAX_PENDNG is ignored, as no setting has that name. "
+        "Did you mean COMMONPLACE_MAX_PENDING?",
+        "COMMONPLACE_PTH is ignored, as no setting has that name. Did you mean COMMONPLACE_PATH?",
+        "COMMONPLACE_UNHEARD_OF is ignored, as no setting has that name.",
+    ]

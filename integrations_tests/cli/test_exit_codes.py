@@ -108,6 +108,16 @@ def test_the_package_is_the_command():
     assert b"has no memory" in done.stderr
 
 
+def test_a_misspelt_setting_is_told_on_stderr():
+    env = {"COMMONPLACE_PTH": "elsewhere", "COMMONPLACE_EMBEDDER": "sentence-encoder"}
+    done = command("list", "--user", "alice", stdout=subprocess.PIPE, env=env)
+
+    first, *_ = done.stderr.decode().splitlines()
+    assert first.startswith("COMMONPLACE_PTH is ignored, as no setting has that name.")
+    assert first.endswith("Did you mean COMMONPLACE_PATH?")
+    assert b"EMBEDDER" not in done.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_there_for_each_shell(shell: str):
     env = {"_COMMONPLACE_COMPLETE": f"source_{shell}"}
