@@ -115,11 +115,11 @@ class CommonplaceStorage:
         Raises:
             StorageError: the memory fails.
         """
+        _check(query)
         from strands.storage.search.keyword import (  # Strands 1.52 has no search
             KeywordSearchStrategy,
         )
 
-        _check(query)
         found: builtins.list[Any] = await KeywordSearchStrategy().search(self, query)
         return found
 
