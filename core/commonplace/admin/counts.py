@@ -55,7 +55,7 @@ def contents(
         if progress:
             progress("count", done, total)
         backlog = stores.journal.count()
-    records = dict(sorted(found.items(), key=lambda one: one[0] or ""))
+    records = dict(sorted(found.items(), key=lambda item: item[0] or ""))
     return Contents(
         records=records, files=_files(location), pending=backlog.pending, dead=backlog.dead
     )

@@ -67,18 +67,18 @@ class ImportedRecord:
 
     def to_fact(self) -> Fact:
         """Convert it to the fact that a caller would state, which validates it."""
-        one = self.record
+        record = self.record
         return Fact(
-            text=one.text,
-            kind=one.kind,
-            metadata=one.metadata,
-            namespace=one.namespace,
-            at=one.occurred_at,
-            expires_at=one.expires_at,
-            importance=one.importance,
-            pinned=one.pinned,
-            situation=one.situation,
-            outcome=one.outcome,
+            text=record.text,
+            kind=record.kind,
+            metadata=record.metadata,
+            namespace=record.namespace,
+            at=record.occurred_at,
+            expires_at=record.expires_at,
+            importance=record.importance,
+            pinned=record.pinned,
+            situation=record.situation,
+            outcome=record.outcome,
             relations=self.relations,
         )
 
@@ -134,66 +134,66 @@ def find_existing(memory: Memory, records: Iterable[ImportedRecord]) -> set[str]
     found: set[str] = set()
     for batch in batches(iter(records), _BATCH):
         by_scope: dict[Scope, list[str]] = {}
-        for one in batch:
-            by_scope.setdefault(one.record.scope, []).append(one.record.id)
+        for imported in batch:
+            by_scope.setdefault(imported.record.scope, []).append(imported.record.id)
         for scope, ids in by_scope.items():
             found.update(record.id for record in graph.get(scope, ids, include_expired=True))
     return found
 
 
 def _import_batch(memory: Memory, batch: Sequence[ImportedRecord]) -> list[str]:
-    """Apply a batch, the graph first; return the counter of `ImportReport` for each record."""
+    """Apply a batch, the graph first; return each record's counter in `ImportReport`."""
     engines = memory._runtime.engines
     if memory._redaction is not None:
-        batch = [_redacted(one, memory._redaction) for one in batch]
+        batch = [_redacted(imported, memory._redaction) for imported in batch]
     existing = find_existing(memory, batch)
-    changes = [_changes(one, memory._settings) for one in batch]
+    changes = [_changes(imported, memory._settings) for imported in batch]
     remaining = iter(engines.graph.apply([change for some in changes for change in some]))
     outcomes = [[next(remaining) for _ in some] for some in changes]
     last = [some[-1] for some in outcomes]
     indexed = [
         end.record
-        for one, end in zip(batch, last, strict=True)
-        if end.record is not None and end.record.indexed_text == one.record.indexed_text
+        for imported, end in zip(batch, last, strict=True)
+        if end.record is not None and end.record.indexed_text == imported.record.indexed_text
     ]
     limit = memory._settings.max_embed_chars
     vectors = engines.index.vectors(indexed)  # of an earlier import
     engines.index.upsert(points_of(indexed, memory.embedder, limit=limit, vectors=vectors))
-    touched = {one.id: one for some in outcomes for end in some for one in end.touched}
+    touched = {record.id: record for some in outcomes for end in some for record in end.touched}
     engines.index.amend(list(touched.values()))
-    for one, end in zip(batch, last, strict=True):
+    for imported, end in zip(batch, last, strict=True):
         if end.record is None:
-            engines.index.delete(one.record.scope, [one.record.id])
+            engines.index.delete(imported.record.scope, [imported.record.id])
     return [_counter_of(*pair, existing) for pair in zip(batch, last, strict=True)]
 
 
-def _redacted(one: ImportedRecord, redaction: Redaction) -> ImportedRecord:
+def _redacted(imported: ImportedRecord, redaction: Redaction) -> ImportedRecord:
     return replace(
-        one,
-        record=redaction.record(one.record),
-        past=tuple((redaction.text(text), at) for text, at in one.past),
-        relations=redaction.relations(one.relations),
+        imported,
+        record=redaction.record(imported.record),
+        past=tuple((redaction.text(text), at) for text, at in imported.past),
+        relations=redaction.relations(imported.relations),
     )
 
 
-def _counter_of(one: ImportedRecord, last: Outcome, existing: Collection[str]) -> str:
+def _counter_of(imported: ImportedRecord, last: Outcome, existing: Collection[str]) -> str:
     if last.change.event == "DELETE":
         return "deleted"
     if last.record is None:
         return "refused"
-    return "existing" if one.record.id in existing else "added"
+    return "existing" if imported.record.id in existing else "added"
 
 
-def _changes(one: ImportedRecord, settings: Settings) -> list[Put | Remove]:
+def _changes(imported: ImportedRecord, settings: Settings) -> list[Put | Remove]:
     """List the changes that led to a record, each with the version of its time."""
-    record = one.record
-    texts = [text for text, _ in one.past] + [record.text]
-    times = [at for _, at in one.past] + [record.updated_at]
+    record = imported.record
+    texts = [text for text, _ in imported.past] + [record.text]
+    times = [at for _, at in imported.past] + [record.updated_at]
     times[0] = record.created_at
     versions: list[int] = []
-    for at in times + ([one.deleted_at] if one.deleted_at else []):
+    for at in times + ([imported.deleted_at] if imported.deleted_at else []):
         versions.append(max(_version(at), versions[-1] + 1 if versions else 1))
-    relations = dated_relations(one.to_fact(), record.created_at, settings.is_single_valued)
+    relations = dated_relations(imported.to_fact(), record.created_at, settings.is_single_valued)
     is_turn = record.kind == "episode" and record.scope.session_id is not None
     puts = [
         Put(
@@ -205,14 +205,14 @@ def _changes(one: ImportedRecord, settings: Settings) -> list[Put | Remove]:
         )
         for n, (text, version, at) in enumerate(zip(texts, versions, times, strict=False))
     ]
-    if one.deleted_at is None:
+    if imported.deleted_at is None:
         return [*puts]
-    removal = Remove(id=record.id, scope=record.scope, version=versions[-1], at=one.deleted_at)
+    removal = Remove(id=record.id, scope=record.scope, version=versions[-1], at=imported.deleted_at)
     return [*puts, removal]
 
 
 def _version(at: datetime) -> int:
-    """Compute the journal's version of a time; of one to come the least: whatever is done wins."""
+    """Compute the journal's version of a time; 1 for a future one, so that later changes win."""
     if at > now():
         return 1
     return max(1, (at - _YEAR_2020) // timedelta(milliseconds=1) << _COUNTER_BITS)

@@ -64,8 +64,8 @@ def salvage(source: Path, target: Path, *, progress: Progress | None = None) -> 
         finally:
             draft.with_name(f"{draft.name}.lock").unlink(missing_ok=True)
     return SalvageReport(
-        read={one.table: one.read for one in tables},
-        lost={one.table: one.lost for one in tables if not one.complete},
+        read={table.table: table.read for table in tables},
+        lost={table.table: table.lost for table in tables if not table.complete},
     )
 
 

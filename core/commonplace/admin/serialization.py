@@ -46,7 +46,7 @@ def from_line(line: str | bytes) -> SnapshotRow:
         raise InvalidRecordError(
             field="line", value=line, reason=f"{reason} ({error})", hint=hint
         ) from error
-    rows: list[SnapshotRow] = [one for name in TABLES if (one := getattr(decoded, name))]
+    rows: list[SnapshotRow] = [row for name in TABLES if (row := getattr(decoded, name))]
     if len(rows) != 1:
         raise InvalidRecordError(field="line", value=line, reason=reason, hint=hint)
     return rows[0]

@@ -48,7 +48,7 @@ imports = Commands()
 
 @operators.register()
 def stats(location: OptionalPlaceName = None, *, as_json: AsJson = False) -> None:
-    """Count the records of all users by kind, the bytes of the files, and what is waiting."""
+    """Count the records of all users by kind, the bytes of the files, and pending writes."""
     where, settings = arguments.find(location, create=False), arguments.settings_of(location)
     with progress() as show:
         found = admin.contents(where, settings, progress=show)
@@ -70,7 +70,7 @@ def stats(location: OptionalPlaceName = None, *, as_json: AsJson = False) -> Non
 def doctor(
     place: OptionalPlaceName = None, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
 ) -> None:
-    """Check the files; show pending writes, dead letters, the contents, and stores that differ."""
+    """Check the files and whether the stores agree; show pending writes and dead letters."""
     _check_files(arguments.find(place), as_json=as_json)
     with arguments.opened(place, embedder, create=False) as memory:
         found = admin.examine(memory)
@@ -86,13 +86,13 @@ def doctor(
 def retry(
     place: PlaceName,
     operations: Annotated[
-        list[str] | None, typer.Argument(help="Operations that doctor listed; all when missing.")
+        list[str] | None, typer.Argument(help="Operations that doctor listed; by default all.")
     ] = None,
     embedder: EmbedderName = SENTENCE,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Retry dead letters."""
+    """Apply dead letters again."""
     with arguments.opened(place, embedder, create=False) as memory:
         known = [letter.operation for letter in memory.admin.dead_letters()]
         for unknown in set(operations or ()).difference(known):
@@ -117,7 +117,7 @@ def copy(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Copy all memories into an empty place; interrupted and run again, it goes on."""
+    """Copy all memories to an empty location; run again after an interruption, it goes on."""
     model = arguments.embedder_of(embedder)
     with (
         arguments.opened(source, model, create=False) as original,
@@ -132,7 +132,7 @@ def copy(
 def export(
     place: PlaceName, file: Path, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
 ) -> None:
-    """Write all memories, without vectors, to a file of JSON lines; equal memories, equal files."""
+    """Write all memories, without vectors, to a file of JSON lines."""
     with arguments.opened(place, embedder, create=False) as memory, progress() as show:
         number = admin.export(memory, file, progress=show)
     if as_json:
@@ -145,7 +145,7 @@ def export(
 def import_file(
     file: Path, place: PlaceName, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
 ) -> None:
-    """Read into an empty place a file that `commonplace export` wrote."""
+    """Read a file that `commonplace export` wrote into an empty location."""
     with progress() as show:
         checked = admin.ExportFile.check(file, progress=show)
         with arguments.opened(place, embedder) as memory:
@@ -158,9 +158,7 @@ def backup(
     place: PlaceName,
     file: Path,
     *,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a file that is there.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a whole memory to one file, while others write to it.
@@ -182,7 +180,7 @@ def salvage(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Bring what can be read of a damaged memory into a new folder; the file stays as it is."""
+    """Save what can be read of a damaged memory to a new folder; the file stays as it is."""
     with progress() as show:
         done = admin.salvage(file, target, progress=show)
     if as_json:
@@ -203,7 +201,7 @@ def salvage(
 def reindex(
     place: OptionalPlaceName = None, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
 ) -> None:
-    """Rebuild the index of a place from its graph store, with the embedder that it has."""
+    """Rebuild the index from the records, with the same embedder."""
     where, settings = arguments.find(place, create=False), Settings.from_env()
     with progress() as show:
         done = admin.reindex(where, settings, arguments.embedder_of(embedder), progress=show)
@@ -213,14 +211,14 @@ def reindex(
 @operators.register(again=_REBUILDING)
 def reembed(
     embedder: Annotated[
-        str, typer.Option("--embedder", help="The new embedder, named as for the other commands.")
+        str, typer.Option("--embedder", help="The new embedder, named as in the other commands.")
     ],
     place: OptionalPlaceName = None,
     *,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the former index.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the old index.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give a place another embedder: build a new index beside the old one, then switch."""
+    """Change the embedder: build a new index beside the old one, then switch to it."""
     where, settings, model = (
         arguments.find(place, create=False),
         Settings.from_env(),

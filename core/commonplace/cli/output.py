@@ -141,7 +141,7 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        one if _is_harmless(one) else one.encode("unicode_escape").decode() for one in text
+        mark if _is_harmless(mark) else mark.encode("unicode_escape").decode() for mark in text
     )
 
 
