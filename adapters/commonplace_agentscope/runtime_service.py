@@ -236,7 +236,7 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
             InvalidScopeError, InvalidRecordError: the id or a number cannot be used.
         """
         memory, scope = await self._opened(), self._scope(user_id)
-        number, size = (_to_count(filters or {}, *one) for one in _PAGING)
+        number, size = (_to_count(filters or {}, *paging) for paging in _PAGING)
         records: list[Record] = []
         cursor: str | None = None
         while True:

@@ -67,7 +67,7 @@ def memory_tools(memory: AgentMemory, find_reply: FindReply, prefix: str = "") -
             user whom it answers and what it was shown in this reply, or raises.
     """
     described = tools(memory.policy) if memory.policy.has_tools else ()
-    return [AgentScopeTool(one, memory, find_reply, prefix) for one in described]
+    return [AgentScopeTool(tool, memory, find_reply, prefix) for tool in described]
 
 
 def _chunk(text: str, state: ToolResultState) -> ToolChunk:

@@ -227,25 +227,25 @@ class AgentScopeTurn:
         """List what nobody answered, without what is known to be asked by another user."""
         askers = _load_askers(self.state, self.key)
         return [
-            one
-            for one in unanswered(self.state.context, self.reply.name)
-            if askers.get(one.id, self._asker) == self._asker
+            message
+            for message in unanswered(self.state.context, self.reply.name)
+            if askers.get(message.id, self._asker) == self._asker
         ]
 
     def _save_askers(self) -> None:
         """Save who asked what is still unanswered, as after a reply that failed."""
         askers = dict.fromkeys(self._asked, self._asker) | _load_askers(self.state, self.key)
-        left = {one.id for one in unanswered(self.state.context, self.reply.name)}
+        left = {message.id for message in unanswered(self.state.context, self.reply.name)}
         _put_entries(
             self.state,
             f"{self.key}{_ASKERS}",
-            {one: asker for one, asker in askers.items() if one in left},
+            {message_id: asker for message_id, asker in askers.items() if message_id in left},
         )
 
     def _take(self, messages: Sequence[Msg]) -> None:
-        self._asked = [one.id for one in messages]
-        self._query = "\n".join(to_text(one) for one in messages)
-        kept = [one for one in messages if self._is_kept(one)]
+        self._asked = [message.id for message in messages]
+        self._query = "\n".join(to_text(message) for message in messages)
+        kept = [message for message in messages if self._is_kept(message)]
         self._pending = to_pending(kept, self.state.context, self.reply.name)
 
     def _is_kept(self, message: Msg) -> bool:
@@ -261,7 +261,7 @@ class AgentScopeTurn:
         policy = self.memory.policy
         if policy.inject == "persist":
             known = noted_ids(self.state, self.key)
-            matches = [one for one in matches if one.record.id not in known]
+            matches = [match for match in matches if match.record.id not in known]
         note = to_note(matches, policy, self._id, self.key, self.owner.partition)
         if note is None:
             return None
@@ -281,7 +281,7 @@ class AgentScopeTurn:
             records = await await_within(
                 policy.recall_timeout, "recall", memory.aget_many(ids, where)
             )
-            self.reply.shown.add([Match(record=one, score=0.0) for one in records])
+            self.reply.shown.add([Match(record=record, score=0.0) for record in records])
 
     def _save_shown(self) -> None:
         owner = self.reply.owner
@@ -342,7 +342,7 @@ def _save_pending(
     state: AgentState, key: str, owner: Scope | None, pending: list[dict[str, str]]
 ) -> None:
     """Save a user's messages until the state's reply is answered; drop those of other replies."""
-    kept = {one: _entries(state, key)[one] for one in _pending_owners(state, key)}
+    kept = {owner_key: _entries(state, key)[owner_key] for owner_key in _pending_owners(state, key)}
     if owner is not None:
         kept[owner.key] = {"reply_id": state.reply_id, "said": pending}
     _put_entries(state, key, kept)
@@ -363,9 +363,9 @@ def _load_pending(state: AgentState, key: str, owner: Scope) -> list[dict[str, s
         return []
     pending = _entries(state, key)[owner.key].get("said")
     return [
-        one
-        for one in (pending if isinstance(pending, list) else [])
-        if isinstance(one, dict) and all(type(one.get(name)) is str for name in _MESSAGE_FIELDS)
+        entry
+        for entry in (pending if isinstance(pending, list) else [])
+        if isinstance(entry, dict) and all(type(entry.get(name)) is str for name in _MESSAGE_FIELDS)
     ]
 
 
@@ -378,9 +378,9 @@ def _load_askers(state: AgentState, key: str) -> dict[str, str]:
     }
     for asker, entry in _entries(state, key).items():
         said = entry.get("said") if isinstance(entry, dict) else None
-        for one in said if isinstance(said, list) else []:
-            if isinstance(one, dict) and type(one.get("id")) is str:
-                found.setdefault(one["id"], asker)
+        for message in said if isinstance(said, list) else []:
+            if isinstance(message, dict) and type(message.get("id")) is str:
+                found.setdefault(message["id"], asker)
     return found
 
 
@@ -388,7 +388,9 @@ def _load_shown(state: AgentState, key: str, owner: Scope) -> list[str]:
     """Read the ids of what a user's reply has shown; empty list if unknown."""
     entry = _entries(state, key).get(owner.key)
     ids = entry.get("shown") if isinstance(entry, dict) else None
-    return [one for one in ids if type(one) is str] if isinstance(ids, list) else []
+    return (
+        [record_id for record_id in ids if type(record_id) is str] if isinstance(ids, list) else []
+    )
 
 
 def _drop_pending(state: AgentState, key: str, owner: Scope, reply_id: str) -> None:
@@ -396,7 +398,7 @@ def _drop_pending(state: AgentState, key: str, owner: Scope, reply_id: str) -> N
     entries = _entries(state, key)
     entry = entries.get(owner.key)
     if not isinstance(entry, dict) or entry.get("reply_id") == reply_id:
-        _put_entries(state, key, {one: entries[one] for one in entries if one != owner.key})
+        _put_entries(state, key, {other: entries[other] for other in entries if other != owner.key})
 
 
 def _entries(state: AgentState, key: str) -> dict[str, Any]:

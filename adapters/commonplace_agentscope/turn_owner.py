@@ -238,7 +238,7 @@ class ReplyTracker:
         if not replies:
             return messages
         here = [reply for reply in replies if reply.state is state] or replies
-        readers = {one.owner.partition for one in here if one.owner is not None}
+        readers = {reply.owner.partition for reply in here if reply.owner is not None}
         kept = without_notes(messages, memory, lambda _reply_id, owner: owner not in readers)
         reply = self.current(state)
         if reply is not None and len(kept) < len(messages):

@@ -32,7 +32,7 @@ _FRAMING = re.compile(
 
 def to_query(messages: Iterable[Any]) -> str:
     """Join the texts of messages to recall for, whoever said them; often empty."""
-    return "\n".join(to_text(one) for one in messages if _is_said(one))
+    return "\n".join(to_text(message) for message in messages if _is_said(message))
 
 
 def to_text(message: Any) -> str:
@@ -66,7 +66,12 @@ def to_history(messages: Sequence[Any], summary: str = "") -> list[Message]:
 
 def to_shown(messages: Sequence[Any]) -> list[str]:
     """List the texts of a history that a model is shown: notes and tool results included."""
-    return [text for one in messages if isinstance(one, Msg) for text in _all_texts(one.content)]
+    return [
+        text
+        for message in messages
+        if isinstance(message, Msg)
+        for text in _all_texts(message.content)
+    ]
 
 
 def _turns(messages: Sequence[Any], summary: str) -> list[list[Any]]:
@@ -74,13 +79,15 @@ def _turns(messages: Sequence[Any], summary: str) -> list[list[Any]]:
     turns: list[list[Any]] = [[]]
     # Before 1.0.12 an agent hands over its input in front of the history that ends with it.
     places = {
-        (one.id, to_text(one)): place for place, one in enumerate(messages) if isinstance(one, Msg)
+        (message.id, to_text(message)): place
+        for place, message in enumerate(messages)
+        if isinstance(message, Msg)
     }
     for message in (messages[place] for place in sorted(places.values())):
         if summary and message.role == "user" and message.content == summary:
             continue
         if (message.metadata or {}).get("_is_interrupted"):
-            turns[-1] = [one for one in turns[-1] if one.name != message.name]
+            turns[-1] = [said for said in turns[-1] if said.name != message.name]
         elif _is_said(message):
             if message.role == "user":
                 turns.append([])
@@ -90,8 +97,12 @@ def _turns(messages: Sequence[Any], summary: str) -> list[list[Any]]:
 
 def _without_steps(turn: list[Any]) -> list[Any]:
     """Leave out what agents said while they called tools, unless it is their last word."""
-    last = {one.name: one for one in turn}
-    return [one for one in turn if not one.has_content_blocks("tool_use") or last[one.name] is one]
+    last = {message.name: message for message in turn}
+    return [
+        message
+        for message in turn
+        if not message.has_content_blocks("tool_use") or last[message.name] is message
+    ]
 
 
 def _is_said(message: Any) -> bool:
@@ -105,7 +116,9 @@ def _is_said(message: Any) -> bool:
 
 def _texts(blocks: Iterable[Any]) -> list[str]:
     found = (
-        one.get("text") for one in blocks if isinstance(one, dict) and one.get("type") == "text"
+        block.get("text")
+        for block in blocks
+        if isinstance(block, dict) and block.get("type") == "text"
     )
     return [text for text in found if isinstance(text, str)]
 
@@ -113,5 +126,5 @@ def _texts(blocks: Iterable[Any]) -> list[str]:
 def _all_texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
-    results = (one.get("output") for one in content if one.get("type") == "tool_result")
-    return _texts(content) + [text for one in results for text in _all_texts(one or [])]
+    results = (block.get("output") for block in content if block.get("type") == "tool_result")
+    return _texts(content) + [text for output in results for text in _all_texts(output or [])]
