@@ -92,7 +92,7 @@ def ask(memory: Memory) -> None:
     print(f"  the store, asked for alice: {best.value['content']}")
     first = thread_of("alice", "learn 0")
     held = agent.get_state(first).values["messages"]
-    print(f"  the first thread goes on after: {' | '.join(one.text for one in held)}")
+    print(f"  the first thread goes on after: {' | '.join(message.text for message in held)}")
     memory.forget(Scope(user_id="alice"))
     print(f"  its owner is forgotten, and it is gone: {not agent.get_state(first).values}")
 

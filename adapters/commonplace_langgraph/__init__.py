@@ -50,34 +50,24 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AsyncLangChainChat": ".models",
-    "AsyncLangChainEmbedder": ".models",
-    "CommonplaceSaver": ".checkpoints",
-    "CommonplaceStore": ".store",
-    "IdSource": ".turn_owner",
-    "LangChainChat": ".models",
-    "LangChainEmbedder": ".models",
-    "MemoryCounters": "commonplace.agents",
-    "MemoryEvent": "commonplace.agents",
-    "MemoryMiddleware": ".middleware",
-    "MemoryRetriever": ".nodes",
-    "MemoryStep": ".nodes",
-    "MemoryTool": ".tools",
-    "OnEvent": "commonplace.agents",
-    "Run": ".turn_owner",
-    "ThreadOwner": ".checkpoints",
-    "TurnState": ".turn",
-    "memory_tools": ".tools",
-    "recall_hook": ".nodes",
-    "remember_node": ".nodes",
+    "commonplace.agents": "MemoryCounters MemoryEvent OnEvent",
+    ".checkpoints": "CommonplaceSaver ThreadOwner",
+    ".middleware": "MemoryMiddleware",
+    ".models": "AsyncLangChainChat AsyncLangChainEmbedder LangChainChat LangChainEmbedder",
+    ".nodes": "MemoryRetriever MemoryStep recall_hook remember_node",
+    ".store": "CommonplaceStore",
+    ".tools": "MemoryTool memory_tools",
+    ".turn": "TurnState",
+    ".turn_owner": "IdSource Run",
 }
+_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")  # as Python words it
     try:
-        module = import_module(_MODULES[name], __name__)
+        module = import_module(_PLACES[name], __name__)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if not package.startswith(("langchain", "langgraph")):

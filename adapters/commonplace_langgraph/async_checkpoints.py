@@ -41,37 +41,37 @@ class AwaitedCheckpoints(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store what a task wrote; the checkpoint that it belongs to may come later."""
+        """Store what a task wrote, even before its checkpoint is stored."""
         return await (await self._lazy.aget()).admin.run(
             self.put_writes, config, writes, task_id, task_path
         )
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint, the latest of its namespace without an id; None if there is none."""
+        """Return a checkpoint, without an id the latest of the namespace; None if there is none."""
         return await (await self._lazy.aget()).admin.run(self.get_tuple, config)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Read the writes to delta channels since their last whole value, oldest first."""
+        """Return the writes to delta channels since their last full value, oldest first."""
         return await (await self._lazy.aget()).admin.run(
             self.get_delta_channel_history, config=config, channels=channels
         )
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Remove all of a thread, its subgraphs and writes too."""
+        """Delete a thread with its subgraphs and writes."""
         return await (await self._lazy.aget()).admin.run(self.delete_thread, thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints of runs; those that later ones take a `DeltaChannel` from stay."""
+        """Delete the checkpoints of runs, except those that a later `DeltaChannel` builds on."""
         return await (await self._lazy.aget()).admin.run(self.delete_for_runs, run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all of a thread, whole chains and its owner, into another."""
+        """Copy a thread with all its checkpoints and its owner to another id."""
         return await (await self._lazy.aget()).admin.run(
             self.copy_thread, source_thread_id, target_thread_id
         )
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep the latest checkpoint of each namespace, with `delete` nothing."""
+        """Keep only the latest checkpoint of each namespace, or with `delete` none."""
         return await (await self._lazy.aget()).admin.run(self.prune, thread_ids, strategy=strategy)

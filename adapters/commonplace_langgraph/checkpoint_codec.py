@@ -1,6 +1,6 @@
 """Conversion of LangGraph's checkpoints to rows of bytes, and back.
 
-Every value goes through the saver's serializer; what stays readable beside it is listed here:
+The saver's serializer encodes every value. What stays readable beside the values:
 
 - `thread_id`, `checkpoint_ns`, `checkpoint_id` of `configurable` ↔ `Address`.
 - `Checkpoint` without `channel_values` ↔ `body`; its `channel_versions` also `versions`, as text.
@@ -38,10 +38,10 @@ _NAMESPACE_SEPARATOR, _TASK_SEPARATOR = "|", ":"  # between parts; in front of t
 
 
 def to_address(config: RunnableConfig) -> tuple[str, str, str | None]:
-    """Read thread, namespace and checkpoint id; the last is None when the latest is meant.
+    """Read thread, namespace and checkpoint id; the id is None for the latest checkpoint.
 
     Raises:
-        InvalidRecordError: there is no thread id, or a store cannot hold it.
+        InvalidRecordError: an id is missing or cannot be stored.
     """
     check_mapping("config", config, _CONFIG)
     configurable = config.get("configurable") or {}
@@ -52,17 +52,17 @@ def to_address(config: RunnableConfig) -> tuple[str, str, str | None]:
         raise InvalidRecordError(
             field="checkpoint_id",
             value=checkpoint,
-            reason="must be a text",
-            hint="Give the id of a checkpoint, or none for the latest.",
+            reason="must be a string",
+            hint="Give the id of a checkpoint, or leave it out for the latest.",
         )
     return to_thread(configurable.get("thread_id")), namespace, checkpoint
 
 
 def to_thread(given: object) -> str:
-    """Write the id of a thread as text.
+    """Return a thread's id as text.
 
     Raises:
-        InvalidRecordError: it is none, or a store cannot hold it.
+        InvalidRecordError: it is missing or cannot be stored.
     """
     is_id = given is not None and not isinstance(given, Mapping | list | tuple)
     if not is_id or not str(given) or not is_sound(str(given)):
@@ -96,10 +96,10 @@ def encode_checkpoint(
     new_versions: ChannelVersions,
     serde: SerializerProtocol,
 ) -> tuple[Checkpoint, dict[tuple[str, str], Blob | None]]:
-    """Turn a checkpoint into a row and the values of its new versions, None for emptied ones.
+    """Turn a checkpoint into a row and the values of its new versions, None for emptied channels.
 
     Raises:
-        InvalidRecordError: one of them is not what LangGraph gives.
+        InvalidRecordError: an argument does not have the form that LangGraph gives it.
     """
     _check_checkpoint(given)
     check_mapping("metadata", metadata, "{}")
@@ -140,16 +140,16 @@ def _check_checkpoint(given: GraphCheckpoint) -> None:
 def encode_writes(
     writes: Sequence[tuple[str, Any]], task: str, path: str, serde: SerializerProtocol
 ) -> list[TaskWrite]:
-    """Turn what a task wrote into rows, in their order; errors and the like have own slots.
+    """Turn a task's writes into rows, in their order; errors and interrupts have fixed indices.
 
     Raises:
-        InvalidRecordError: they are no pairs of a channel and a value, or the task has no id.
+        InvalidRecordError: a write is not a pair of a channel and a value, or the task has no id.
     """
     check_list("writes", writes, "pairs of a channel and a value")
-    for one in writes:
-        if not isinstance(one, tuple | list) or len(one) != 2 or type(one[0]) is not str:
+    for pair in writes:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or type(pair[0]) is not str:
             raise InvalidRecordError(
-                field="writes", value=one, reason="must be a pair of a channel and a value"
+                field="writes", value=pair, reason="must be a pair of a channel and a value"
             )
     if type(task) is not str:
         raise InvalidRecordError(field="task_id", value=task, reason="must be a string")
@@ -169,10 +169,10 @@ def encode_writes(
 
 
 def decode_state(state: State, serde: SerializerProtocol, owner: Scope | None) -> CheckpointTuple:
-    """Turn a state into what LangGraph reads; its writes are in `writes_sort_key` order.
+    """Turn a state into LangGraph's tuple, with the writes in `writes_sort_key` order.
 
     Args:
-        owner: of the reader; None when that is not known.
+        owner: who reads; None if not known.
 
     Raises:
         InvalidRecordError: the thread belongs to another owner.
@@ -193,23 +193,23 @@ def decode_state(state: State, serde: SerializerProtocol, owner: Scope | None) -
         checkpoint=cast("GraphCheckpoint", {**body, "channel_values": values}),
         metadata=load(row.metadata),
         parent_config=parent,
-        pending_writes=[(one.task, one.channel, load(one.value)) for one in state.writes],
+        pending_writes=[(write.task, write.channel, load(write.value)) for write in state.writes],
     )
 
 
 def decode_history(
     steps: Sequence[Step], channels: Iterable[str], serde: SerializerProtocol
 ) -> dict[str, DeltaChannelHistory]:
-    """Turn steps, nearest first, into each channel's seed, if it has one, and writes since."""
+    """Turn steps, latest first, into each channel's seed, if any, and the writes since."""
     load = _loader(serde)
     history: dict[str, DeltaChannelHistory] = {}
     for channel in channels:
         history[channel] = {
             "writes": [
-                (one.task, channel, load(one.value))
+                (write.task, channel, load(write.value))
                 for step in reversed(steps)
-                for one in step.writes
-                if one.channel == channel
+                for write in step.writes
+                if write.channel == channel
             ]
         }
         for step in steps:
@@ -221,7 +221,7 @@ def decode_history(
 def has_metadata(
     row: Checkpoint, expected: Mapping[str, Any] | None, serde: SerializerProtocol
 ) -> bool:
-    """Tell whether a checkpoint's metadata has all expected values, compared as Python does."""
+    """Return whether a checkpoint's metadata has all the expected values."""
     if not expected:
         return True
     metadata = _loader(serde)(row.metadata)
@@ -229,7 +229,7 @@ def has_metadata(
 
 
 def check_owner(state: State, owner: Scope | None) -> None:
-    """Refuse a state of somebody else.
+    """Check that a state belongs to an owner, or to nobody.
 
     Raises:
         InvalidRecordError: the thread belongs to another owner.
@@ -239,7 +239,7 @@ def check_owner(state: State, owner: Scope | None) -> None:
             field="thread_id",
             value=state.checkpoint.address.thread,
             reason="belongs to another owner",
-            hint="Give every user threads of their own.",
+            hint="Use separate threads for each user.",
         )
 
 
@@ -252,10 +252,10 @@ def _dump(serde: SerializerProtocol, value: object) -> Blob:
 
 
 def _loader(serde: SerializerProtocol) -> Callable[[Blob], Any]:
-    """Make the function that reads values; make it once for many of them.
+    """Return the function that decodes values.
 
-    It raises `InvalidRecordError` when the serializer encrypts and a value is plain: then that was
-    written by somebody without the key.
+    With an encrypting serializer it raises `InvalidRecordError` for a value in plain text, which
+    somebody without the key has written.
     """
 
     def load(blob: Blob) -> Any:
@@ -266,7 +266,7 @@ def _loader(serde: SerializerProtocol) -> Callable[[Blob], Any]:
             raise InvalidRecordError(
                 field="type",
                 value=blob.type,
-                reason="is not encrypted, and this saver reads only what is",
+                reason="is not encrypted, and this saver reads only encrypted values",
                 hint="Open the thread without encryption, or delete it.",
             )
         return load(blob)
@@ -275,7 +275,7 @@ def _loader(serde: SerializerProtocol) -> Callable[[Blob], Any]:
 
 
 def _enclosing(namespace: str, parents: Mapping[str, str]) -> tuple[str, str] | None:
-    """Find the checkpoint whose task opened a namespace such as `outer:1|inner:2`."""
+    """Return the checkpoint whose task opened a namespace such as `outer:1|inner:2`."""
     parts = namespace.split(_NAMESPACE_SEPARATOR)
     while parts and parts[-1].isdigit():  # the second subgraph of a task, and those after it
         parts.pop()

@@ -10,7 +10,6 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from os import PathLike
-from types import TracebackType
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -62,23 +61,24 @@ _RUNTIME = "__pregel_runtime"  # where LangGraph's config has a run's context
 class CommonplaceSaver(AwaitedCheckpoints):
     """Keeps LangGraph's checkpoints in the record of truth of a memory, never in its index.
 
-    Safe in any thread and on any event loop; each change is one transaction, on the disk when the
-    call returns. A shallow copy, as `with_allowlist` makes, shares the memory.
+    Safe in any thread and on any event loop. Each change is one transaction and on disk when the
+    call returns. A shallow copy, such as `with_allowlist` makes, shares the memory.
 
     Args:
         memory: an open memory, which the caller closes; the path of its folder, opened on first use
             and closed by `close`; or None for the location that the environment names, `./memory`
             by default.
-        serde: how values become bytes. When missing, only LangGraph's own safe types are revived:
-            others by `with_allowlist` or a `JsonPlusSerializer(allowed_msgpack_modules=[...])`.
-            With an `EncryptedSerializer`, whatever is not encrypted is refused.
-        owner: returns the owner of a thread, from its id and what the run was given in its context
-            or its config: a user's id or a scope, such as `lambda thread, run: run["user_id"]`. An
-            id that cannot be used raises `InvalidScopeError`. `Memory.forget` then erases the
-            threads of a user too, and with a session the thread of that id; and nobody goes on with
-            another's thread. A call without what the function looks for, such as `get_state` with
-            a thread alone, names no owner: it is a call of the program itself, and may read any
-            thread. A thread without an owner is kept until it is deleted.
+        serde: how values become bytes. By default only LangGraph's own safe types are restored;
+            allow others with `with_allowlist` or
+            `JsonPlusSerializer(allowed_msgpack_modules=[...])`. With an `EncryptedSerializer`,
+            values that are not encrypted are refused.
+        owner: returns the owner of a thread, a user's id or a scope, from the thread's id and what
+            the run has in its context or config, such as `lambda thread, run: run["user_id"]`. An
+            id that cannot be used raises `InvalidScopeError`. `Memory.forget` then erases a user's
+            threads too, or the thread of a session, and nobody can continue somebody else's
+            thread. A call without what the function looks for, such as `get_state` with only a
+            thread id, counts as the program's own and may read any thread. A thread without an
+            owner is kept until it is deleted.
 
     Raises:
         WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
@@ -137,7 +137,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store what a task wrote; the checkpoint that it belongs to may come later.
+        """Store what a task wrote, even before its checkpoint is stored.
 
         Raises:
             InvalidRecordError: the config names no checkpoint, or the thread belongs to another
@@ -155,7 +155,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
     # -- reading -------------------------------------------------------------------------------
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Read a checkpoint, the latest of its namespace without an id; None if there is none.
+        """Return a checkpoint, without an id the latest of the namespace; None if there is none.
 
         Raises:
             InvalidRecordError: the thread belongs to another owner.
@@ -172,14 +172,14 @@ class CommonplaceSaver(AwaitedCheckpoints):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """List checkpoints, newest first, reading a page at a time as they are asked for.
+        """List checkpoints, newest first; each page is read when it is needed.
 
-        Without a config over all threads; without `checkpoint_ns` over all namespaces.
+        Lists all threads without a config, and all namespaces without `checkpoint_ns`.
 
         Args:
-            filter: what the metadata must have, compared whole.
-            before: only what is older than the checkpoint that it names.
-            limit: none for 0.
+            filter: top-level keys of the metadata and the values they must equal.
+            before: lists only checkpoints older than the one it names.
+            limit: how many at most; 0 lists none.
         """
         _check_listing(filter, limit)
         owner = self._owner_of(config)
@@ -195,7 +195,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """List checkpoints, as `list`."""
+        """List checkpoints, see `list`."""
         _check_listing(filter, limit)
         pages, owner = self._pages(config, filter, before, limit), self._owner_of(config)
         memory = await self._lazy.aget()
@@ -206,7 +206,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Read the writes to delta channels since their last whole value, oldest first.
+        """Return the writes to delta channels since their last full value, oldest first.
 
         Raises:
             InvalidRecordError: the thread belongs to another owner.
@@ -222,31 +222,28 @@ class CommonplaceSaver(AwaitedCheckpoints):
     # -- removing and copying ------------------------------------------------------------------
 
     def delete_thread(self, thread_id: str) -> None:
-        """Remove all of a thread, its subgraphs and writes too."""
+        """Delete a thread with its subgraphs and writes."""
         self._checkpoints.delete([to_thread(thread_id)])
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints of runs; those that later ones take a `DeltaChannel` from stay."""
+        """Delete the checkpoints of runs, except those that a later `DeltaChannel` builds on."""
         check_list("run_ids", run_ids, "ids of runs")
         self._checkpoints.delete_runs([str(run_id) for run_id in run_ids])
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all of a thread, whole chains and its owner, into another."""
+        """Copy a thread with all its checkpoints and its owner to another id."""
         self._checkpoints.copy(to_thread(source_thread_id), to_thread(target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep the latest checkpoint of each namespace, with `delete` nothing.
+        """Keep only the latest checkpoint of each namespace, or with `delete` none.
 
-        What the latest takes a `DeltaChannel` from stays. The namespace of a subgraph is removed
-        with the checkpoint that its task started from.
+        Checkpoints that the latest one's `DeltaChannel` builds on stay. The namespace of a subgraph
+        is deleted with the checkpoint from which its task started.
 
         Raises:
-            InvalidRecordError: there is no such strategy, or the ids are no list.
+            InvalidRecordError: the strategy is unknown, or the ids are not a list.
         """
-        calls = {
-            "keep_latest": self._checkpoints.prune,
-            "delete": self._checkpoints.delete,
-        }
+        calls = {"keep_latest": self._checkpoints.prune, "delete": self._checkpoints.delete}
         if not isinstance(strategy, str) or strategy not in calls:
             raise InvalidRecordError(
                 field="strategy", value=strategy, reason="must be 'keep_latest' or 'delete'"
@@ -257,7 +254,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
     # -- lifecycle -----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the memory if this saver, or the one that it is a copy of, has opened it."""
+        """Close the memory, unless it was given open."""
         if self._lazy.given is None:
             with contextlib.suppress(Exception):  # who used it got the error of opening
                 self._lazy.get().close()
@@ -266,12 +263,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
         """Return self."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Close."""
         self.close()
 
@@ -279,12 +271,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
         """Return self."""
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Close."""
         await asyncio.to_thread(self.close)
 
@@ -295,7 +282,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
         return self._lazy.get().admin.checkpoints
 
     def get_next_version(self, current: str | None, channel: None) -> str:
-        """Number a channel's next version; by chance too, so that two branches never share one."""
+        """Return a channel's next version, partly random so that two branches never share one."""
         number = 0 if current is None else int(str(current).partition(".")[0])
         return f"{number + 1:032}.{random.getrandbits(64):020}"
 
@@ -306,11 +293,11 @@ class CommonplaceSaver(AwaitedCheckpoints):
         before: RunnableConfig | None,
         limit: int | None,
     ) -> Iterator[_States]:
-        """Read page by page, in two queries each; nothing is held between two pages.
+        """Read page by page with two queries each; nothing is locked between pages.
 
         Args:
-            expected: what the metadata must have. It is compared here, so that it means the same
-                on every engine, may be encrypted, and is never part of a query.
+            expected: what the metadata must have. Compared here, and not by the engine, as the
+                metadata may be encrypted.
         """
         selection = _to_selection(config, before)
         checkpoints = self._checkpoints
@@ -318,9 +305,9 @@ class CommonplaceSaver(AwaitedCheckpoints):
         while limit is None or limit > 0:
             size = _PAGE_SIZE if limit is None or expected else min(limit, _PAGE_SIZE)
             rows = checkpoints.page(selection, limit=size, after=after)
-            # A slash marks what another framework keeps here.
-            ours = (one for one in rows if "/" not in one.metadata.type)
-            addresses = [one.address for one in ours if has_metadata(one, expected, self.serde)]
+            # A slash in the type marks what another framework stores.
+            ours = (row for row in rows if "/" not in row.metadata.type)
+            addresses = [row.address for row in ours if has_metadata(row, expected, self.serde)]
             states = checkpoints.states(addresses[:limit])
             limit = None if limit is None else limit - len(states)
             yield states
@@ -329,18 +316,18 @@ class CommonplaceSaver(AwaitedCheckpoints):
             after = rows[-1].address
 
     def _next(self, pages: Iterator[_States], owner: Scope | None) -> _Tuples | None:
-        """Read the next page, away from the loop; None after the last."""
+        """Return the next page, on a thread; None after the last."""
         page = next(pages, None)
-        return None if page is None else [decode_state(one, self.serde, owner) for one in page]
+        return None if page is None else [decode_state(state, self.serde, owner) for state in page]
 
     def _writer_of(self, config: RunnableConfig) -> Scope | None:
-        """Name the owner of what is written; tell once that there is none, as after a typo."""
+        """Return the owner of a write; log once if there is none, which may be a mistake."""
         owner = self._owner_of(config)
         if owner is None and self._owner is not None and not self._is_nobody_told:
             self._is_nobody_told = True
             _log.warning(
-                "The thread %r is written for nobody, as `owner` finds no owner in this run: it is "
-                "not forgotten with a user, and any user may go on with it. Give the run what "
+                "The thread %r is stored without an owner, as `owner` found none in this run: it "
+                "is not erased with a user, and any user can continue it. Give the run what "
                 "`owner` reads.",
                 to_address(config)[0],
             )
@@ -375,13 +362,13 @@ def _check_listing(expected: object, limit: object) -> None:
 
 
 class _NotGivenError(KeyError):
-    """What a function looks for is not in the config of a call."""
+    """A call's config lacks what `owner` reads."""
 
 
 class _Given(Mapping[str, Any]):
-    """What a run was given: its context before its configuration, as `user_of` reads them.
+    """A run's context, then its config, as one mapping; see `user_of`.
 
-    It tells what is missing from other errors of a function.
+    A missing key raises `_NotGivenError`, so that it differs from other errors of `owner`.
     """
 
     def __init__(self, config: RunnableConfig) -> None:
@@ -402,7 +389,7 @@ class _Given(Mapping[str, Any]):
 
 
 def _to_selection(config: RunnableConfig | None, before: RunnableConfig | None) -> Selection:
-    """Make the selection of a listing: without a namespace those of all namespaces."""
+    """Make the selection of a listing; without a namespace it covers all of them."""
     check_mapping("before", before or {}, "{'configurable': {'checkpoint_id': '...'}}")
     place = (before or {}).get("configurable") or {}
     check_mapping("before['configurable']", place, "{'checkpoint_id': '...'}")

@@ -1,16 +1,16 @@
 """Conversion of LangChain's messages to ours, of notes into requests, of matches to documents.
 
-- `HumanMessage.text` → `Message.text`, role `user`: its text blocks; images and the like are
-  dropped. More than a record holds becomes several messages.
-- `HumanMessage.name`, `AIMessage.name` → `Message.name`, without what no name may hold.
-- `AIMessage.text` of the last message → `Message.text`, role `assistant`; where there is none,
-  `structured_response` of the state, as JSON.
-- `BaseMessage.id` together with the text → `Message.id`: callers use an id again for another text,
-  and a turn that runs again says the same with the same id.
-- `SystemMessage`, `ToolMessage`, tool calls, reasoning, usage → dropped. A summary that a
-  middleware wrote, and a message marked as a note, are dropped whole; so is an answer that a
-  provider refused to give, or that a middleware gave instead of the model.
-- texts of `HumanMessage` and `AIMessage`, summaries included → `Conversation`.
+- `HumanMessage.text` → `Message.text`, role `user`: its text blocks; images and other blocks are
+  dropped. A text too long for one record becomes several messages.
+- `HumanMessage.name`, `AIMessage.name` → `Message.name`, without characters that names cannot have.
+- `AIMessage.text` of the last message → `Message.text`, role `assistant`; without one, the state's
+  `structured_response` as JSON.
+- `BaseMessage.id` and the text → `Message.id`, as callers reuse an id for another text, and a turn
+  that runs again has the same text with the same id.
+- `SystemMessage`, `ToolMessage`, tool calls, reasoning, usage → dropped. So are summaries that a
+  middleware wrote, messages marked as notes, answers that a provider refused to give, and answers
+  that a middleware gave instead of the model.
+- texts of `HumanMessage` and `AIMessage`, with summaries → `Conversation`.
 - `Match` → `Document`: text, record id, and score, kind, times and the record's own metadata.
 """
 
@@ -35,19 +35,19 @@ from pydantic import BaseModel
 from commonplace import Match, Message
 from commonplace.agents import Conversation, clean, is_note, is_visible, to_messages
 
-_SYNTHETIC = "lc_source"  # of messages that langchain's middlewares write in a user's name
-# Of a message that had no id when it came into a state; a model's answer has that of its run.
+_SYNTHETIC = "lc_source"  # marks messages that LangChain's middlewares write in a user's name
+# A message that had no id when it came into a state; a model's answer has the id of its run.
 _STATE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Why a model stopped, in the words of the providers.
+# Keys under which providers say why a model stopped.
 _STOPPED = ("stop_reason", "finish_reason", "stopReason", "finishReason")
 _REFUSALS = frozenset({
     "refusal", "content_filter", "content_filtered", "guardrail_intervened", "safety", "blocklist",
-    "prohibited_content", "recitation", "spii", "image_safety",
+    "prohibited_content", "recitation", "spii", "image_safety"
 })  # fmt: skip
 
 
 class UserText(TypedDict):
-    """A text of the user, as a state holds it; `id` is LangChain's, perhaps empty."""
+    """A text of the user, as a state holds it; `id` is LangChain's and may be empty."""
 
     text: str
     name: str
@@ -55,28 +55,32 @@ class UserText(TypedDict):
 
 
 def user_texts(messages: Sequence[BaseMessage]) -> list[UserText]:
-    """Read what the user wrote last, oldest first: up to an answer or a call of a tool.
+    """Return what the user wrote since the last answer or tool call, oldest first.
 
-    What other agents and tools wrote since then does not matter. Empty list if there is nothing.
+    What other agents and tools wrote after it is ignored. Empty list if there is nothing.
     """
     found: list[UserText] = []
-    for one in reversed(until_question(messages)):
-        if _is_question(one):
-            found += _user_text(one)
-        elif not isinstance(one, HumanMessage | SystemMessage):
+    for message in reversed(until_question(messages)):
+        if _is_question(message):
+            found += _user_text(message)
+        elif not isinstance(message, HumanMessage | SystemMessage):
             break
     return found[::-1]
 
 
 def current_texts(texts: Sequence[UserText], messages: Sequence[BaseMessage]) -> list[UserText]:
-    """Read the user's texts again, as a middleware may have taken secrets out of them.
+    """Read the user's texts again, as a middleware may have removed secrets from them.
 
-    One that is no longer in the conversation stays as it was read.
+    A text that is no longer in the conversation stays as it was.
     """
-    current = {one.id: one for one in messages if isinstance(one, HumanMessage) and one.id}
+    current = {
+        message.id: message
+        for message in messages
+        if isinstance(message, HumanMessage) and message.id
+    }
     found: list[UserText] = []
-    for one in texts:
-        found += _user_text(current[one["id"]]) if one["id"] in current else [one]
+    for text in texts:
+        found += _user_text(current[text["id"]]) if text["id"] in current else [text]
     return found
 
 
@@ -95,30 +99,27 @@ def last_question_id(messages: Sequence[BaseMessage]) -> str:
 
 
 def messages_in(state: object) -> list[BaseMessage]:
-    """Read the messages of a state of any form; empty list if it has none."""
+    """Return the messages of a state of any type; empty list if it has none."""
     found = state.get("messages") if isinstance(state, Mapping) else state
     found = found if isinstance(found, list) else getattr(found, "messages", None)
-    return [one for one in found or () if isinstance(one, BaseMessage)]
+    return [message for message in found or () if isinstance(message, BaseMessage)]
 
 
 def to_conversation(messages: Sequence[BaseMessage]) -> Conversation:
-    """Collect what users, agents and summaries say in a conversation; notes are left out."""
+    """Collect what users, agents and summaries say in a conversation, without notes."""
+    said = (message for message in messages if isinstance(message, HumanMessage | AIMessage))
     return Conversation(
-        texts=[
-            str(one.text)
-            for one in messages
-            if isinstance(one, HumanMessage | AIMessage) and not is_note(one.additional_kwargs)
-        ]
+        texts=[str(message.text) for message in said if not is_note(message.additional_kwargs)]
     )
 
 
 def user_messages(texts: Sequence[UserText]) -> list[Message]:
-    """Make the messages of a turn that has no answer."""
+    """Make the messages of a turn without an answer."""
     return [
         message
-        for one in texts
+        for text in texts
         for message in to_messages(
-            one["text"], "user", one["name"], _message_id(one["id"], one["text"])
+            text["text"], "user", text["name"], _message_id(text["id"], text["text"])
         )
     ]
 
@@ -128,11 +129,11 @@ def turn_messages(
 ) -> list[Message]:
     """Make the messages of a turn: the user's texts, then the answer at the end of the state.
 
-    Empty list if the user wrote nothing. The answer is missing where only a tool gave one, or the
-    model's provider refused to.
+    Empty list if the user wrote nothing. The answer is left out if only a tool gave one, or if the
+    model's provider refused.
 
     Args:
-        by_model: the answer is missing, too, if no chat model gave it.
+        by_model: leaves out an answer that no chat model gave, too.
     """
     messages = user_messages(texts)
     last = state["messages"][-1] if messages else None
@@ -145,10 +146,10 @@ def turn_messages(
 
 
 def with_note(messages: Sequence[AnyMessage], note: str) -> list[AnyMessage]:
-    """Copy a conversation, with a note in front of the user's last message.
+    """Copy a conversation, with a note at the start of the user's last message.
 
-    It is part of that message, as some models accept no two messages of one role in a row, and
-    what stands before it stays as it was, for the sake of their caches.
+    The note is part of that message, as some models accept no two messages of one role in a row.
+    The messages before it stay unchanged, so that prompt caches still hit.
     """
     copy = list(messages)
     for place in range(len(copy) - 1, -1, -1):
@@ -159,7 +160,7 @@ def with_note(messages: Sequence[AnyMessage], note: str) -> list[AnyMessage]:
 
 
 def with_instructions(message: SystemMessage | None, text: str) -> SystemMessage:
-    """Copy a system message, with a text appended; make one if there is none."""
+    """Copy a system message with a text appended; without a message, make one of the text."""
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):
@@ -170,7 +171,7 @@ def with_instructions(message: SystemMessage | None, text: str) -> SystemMessage
 
 
 def to_document(match: Match) -> Document:
-    """Make a document of a match; what the store keeps about its items is left out."""
+    """Make a document of a match, without the metadata that the store keeps about its items."""
     record = match.record
     entry = record.metadata.get("langgraph")
     internal = ("langgraph",) if isinstance(entry, Mapping) and "told" in entry else ()
@@ -193,20 +194,20 @@ def _prepend(message: AnyMessage, note: str) -> AnyMessage:
 
 
 def _is_question(message: BaseMessage) -> bool:
-    """Return whether a message is the user's, and not what a middleware wrote in his name."""
+    """Return whether the user wrote a message, and not a middleware in the user's name."""
     given = message.additional_kwargs
     return isinstance(message, HumanMessage) and _SYNTHETIC not in given and not is_note(given)
 
 
 def _is_refused(message: BaseMessage) -> bool:
-    """Return whether a model's provider kept an answer back, or answered in the model's place."""
+    """Return whether a model's provider withheld an answer, or replaced it by its own."""
     given = message.response_metadata
-    reasons = {str(given[one]).lower() for one in _STOPPED if given.get(one)}
+    reasons = {str(given[key]).lower() for key in _STOPPED if given.get(key)}
     blocks = message.content if isinstance(message.content, list) else ()
     return (
         not _REFUSALS.isdisjoint(reasons)
         or bool(message.additional_kwargs.get("refusal"))
-        or any(isinstance(one, dict) and _is_refusal(one) for one in blocks)
+        or any(isinstance(block, dict) and _is_refusal(block) for block in blocks)
     )
 
 
@@ -216,9 +217,9 @@ def _is_refusal(block: Mapping[str, Any]) -> bool:
 
 
 def _is_canned(message: BaseMessage) -> bool:
-    """Return whether a middleware wrote an answer, such as that a limit is reached.
+    """Return whether a middleware wrote an answer, such as one about a limit.
 
-    What a model answers has the id of its run, or its provider's metadata, or both.
+    A model's answer has the id of its run, or its provider's metadata, or both.
     """
     return (
         isinstance(message, AIMessage)

@@ -1,7 +1,7 @@
-"""Middleware for `create_agent`: recall in a turn, write after it, scope for each run.
+"""Middleware for `create_agent` that recalls before a turn and stores it afterwards.
 
-Notes are shown to the model request by request and are in no state, stream or checkpoint. A memory
-that fails is logged in `commonplace_langgraph`, and the turn goes on.
+Notes are part of single requests, never of a state, stream or checkpoint. If the memory fails, that
+is logged as `commonplace_langgraph` and the turn continues.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -44,15 +44,7 @@ from .convert import (
     with_note,
 )
 from .tools import make_tools
-from .turn import (
-    TURN_KEY,
-    LangGraphTurn,
-    TurnState,
-    begin_turn,
-    turn_cache,
-    turn_in,
-    turn_query,
-)
+from .turn import TURN_KEY, LangGraphTurn, TurnState, begin_turn, turn_cache, turn_in, turn_query
 from .turn_owner import (
     IdSource,
     ScopeResolver,
@@ -71,7 +63,7 @@ _LAST_STEPS = 8  # of a run: the model may not be called again after them
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """A turn under way, and the user who asked."""
+    """The current turn, and the scope of the user who asked."""
 
     turn: LangGraphTurn
     scope: Scope
@@ -81,28 +73,28 @@ class _Current:
 class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     """Long-term memory for an agent of `create_agent`; one instance serves many users at once.
 
-    When the model or a tool fails, or the run is cancelled or handed to another agent, what the
-    user wrote is remembered alone; of a turn that ends in another way without an answer, when the
-    next one begins on its checkpoint. An agent that a tool of another agent calls recalls for the
-    user and writes nothing, as that tool's agent remembers the task and the answer; agents that are
-    nodes of a graph write, and what the user wrote is one record.
+    If the model or a tool fails, or the run is cancelled or handed to another agent, only what the
+    user wrote is stored; if a turn ends without an answer in another way, it is stored when the
+    next turn begins on the same checkpoint. An agent that another agent's tool calls recalls for
+    the user and stores nothing, as the calling agent stores task and answer. Agents that are nodes
+    of a graph store what they answer, and the user's message once.
 
     Args:
         memory: an open memory, which stays open; the path of its folder, opened on first use; or
             None for the location that the environment names, `./memory` by default.
-        user_id: the user's id, or what reads it from a `Run`. Without it the login of a LangGraph
-            server counts, else `user_id` of the context, else of `config["configurable"]`. A run
-            that names nobody has no memory; one that names somebody by an id that cannot be used
-            raises `InvalidScopeError` before the model is called.
-        agent_id: the agent's id, likewise; None for memories of no agent in particular.
-        policy: when and how; `inject` does not matter, as a note lives as long as a request. The
-            first search of all may take 10 seconds, since it may load a model.
-        on_event: is called with what becomes of each recall, write and tool call.
+        user_id: the user's id, or a function that reads it from a `Run`. By default the login of a
+            LangGraph server, else `user_id` of the context, else of `config["configurable"]`. A run
+            that names nobody has no memory; an id that cannot be used raises `InvalidScopeError`
+            before the model is called.
+        agent_id: the agent's id, or such a function; None for memories of no particular agent.
+        policy: how the agent uses memory; `Policy()` by default. Notes last for one request, so
+            `inject` may not be `persist`. The first search may take 10 seconds, as it may load a
+            model.
+        on_event: called after each recall, write and tool call.
 
     Raises:
         WrongTypeError, MemoryClosedError: `memory` is none of those, or closed.
-        InvalidScopeError, InvalidRecordError: an id or another argument cannot be used, or the
-            policy keeps notes.
+        InvalidScopeError, InvalidRecordError: an id or another argument cannot be used.
     """
 
     state_schema: type[TurnState] = TurnState
@@ -125,20 +117,20 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
     @property
     def name(self) -> str:
-        """A name that no other library's middleware has."""
+        """Name of the middleware, unique to this library."""
         return "commonplace_memory"
 
     def counters(self) -> MemoryCounters:
-        """Read how often each event happened since this was made, its tools' included."""
+        """Return how often each event has happened, with those of the tools."""
         return self._memory.counters()
 
     # -- hooks ---------------------------------------------------------------------------------
 
     def before_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
-        """Begin a turn: keep who asks and what; what others left unanswered is not asked by him.
+        """Begin a turn: keep who asks, and what, without what others left unanswered.
 
         Raises:
-            InvalidScopeError: the run names somebody by an id that cannot be used.
+            InvalidScopeError: the run has an id that cannot be used.
         """
         scope = self._scopes.find(runtime)
         texts = self._read([], user_texts, state["messages"])
@@ -150,15 +142,15 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         return {TURN_KEY: turn}
 
     async def abefore_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
-        """Begin a turn, as `before_agent`."""
+        """Begin a turn, see `before_agent`."""
         return self.before_agent(state, runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model a note, recalled when it is first called in a turn.
+        """Show the model a note, which its first call in a turn recalls.
 
-        By then other middlewares have taken out of the question what must not be seen.
+        By then other middlewares have removed secrets from the question.
         """
         return run_plan(self._model_call(request), self._on(handler))
 
@@ -167,30 +159,30 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """Show the model a note, as `wrap_model_call`."""
+        """Show the model a note, see `wrap_model_call`."""
         return await arun_plan(self._model_call(request), self._aon(handler))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
     ) -> ToolResult:
-        """Run a tool; what it calls knows that an agent calls it."""
+        """Run a tool, marking what it calls as called by an agent."""
         return run_plan(self._tool_call(request), self._on(handler))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
     ) -> ToolResult:
-        """Run a tool, as `wrap_tool_call`."""
+        """Run a tool, see `wrap_tool_call`."""
         return await arun_plan(self._tool_call(request), self._aon(handler))
 
     def after_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
-        """End a turn: write the user's texts and the answer."""
+        """End a turn: store the user's texts and the answer."""
         return run_plan(self._end(state, runtime), on(self._memory))
 
     async def aafter_agent(self, state: TurnState, runtime: Runtime[Any]) -> Update:
-        """End a turn, as `after_agent`."""
+        """End a turn, see `after_agent`."""
         return await arun_plan(self._end(state, runtime), aon(self._memory))
 
-    # -- plans: they yield calls of the memory, and the request that the handler takes ---------
+    # -- plans, which yield calls of the memory and the request for the handler ----------------
 
     def _on(self, handler: Callable[[Any], T]) -> Callable[[Any], Any]:
         on_memory = on(self._memory)
@@ -243,7 +235,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         return {TURN_KEY: None}
 
     def _saving(self, current: _Current | None, plan: Plan[T]) -> Plan[T]:
-        """Follow a plan; write what the user wrote if it fails, not if the graph is interrupted."""
+        """Follow a plan; if it fails, and is not only interrupted, store what the user wrote."""
         try:
             return (yield from plan)
         except GraphBubbleUp:
@@ -260,16 +252,16 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     # -- turns ---------------------------------------------------------------------------------
 
     def _resume(self, state: Any, runtime: object) -> _Current | None:
-        """Resume a turn, for the user who asked; None where nothing is recalled or written."""
+        """Return the turn in a state, for the user who asked; None to recall and store nothing."""
         turn = turn_in(state) if self.policy.is_static else None
         if turn is None or (scope := self._scopes.find(runtime, asker=turn["owner"])) is None:
             return None
         return _Current(self._turns.latest(turn, state["messages"]), scope)
 
     def _end_left(self, state: TurnState, scope: Scope, turn: LangGraphTurn) -> None:
-        """End the turn before, which came to no end: write what the user wrote in it alone.
+        """End the previous turn, if it did not end: store only what the user wrote in it.
 
-        What is in the new turn, too, is written with that; or never, if an agent wrote it.
+        What is in the new turn too is stored with that, or never if an agent wrote it.
         """
         left = turn_in(state) if self.policy.is_static else None
         if left is None or left["owner"] != scope.key:
@@ -283,7 +275,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         self._turns.drop(left)
 
     def _unsaved(self, current: _Current | None) -> tuple[list[Message], Scope] | None:
-        """Take what the user wrote, once in a turn; its end writes that again, as known."""
+        """Return what to store of a turn without an answer, once; its end stores it again."""
         if current is None or current.turn["by_agent"]:
             return None
         if not self._turns.mark_saved(current.turn):
@@ -293,7 +285,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     # -- requests ------------------------------------------------------------------------------
 
     def _read(self, none: T, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Read messages, which may be anything that anybody put into a state; else `none`."""
+        """Read messages of a state, which may hold anything; `none` if that fails."""
         try:
             return read(*args, **kwargs)
         except Exception as error:
@@ -305,7 +297,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             request = request.override(messages=with_note(request.messages, note))
         text = instructions(self.policy)
         names = {getattr(tool, "name", None) for tool in request.tools}
-        # Another middleware may have taken them away.
+        # Another middleware may have removed them.
         if text and names.issuperset(tool.name for tool in self.tools):
             system = with_instructions(request.system_message, text)
             request = request.override(system_message=system)
@@ -323,7 +315,7 @@ def _without(texts: Sequence[UserText], others: Sequence[UserText]) -> list[User
 
 
 def _is_handoff(result: object) -> bool:
-    """Return whether a tool leaves its agent for another one, so that its turn has no end."""
+    """Return whether a tool hands over to another agent, so that this agent's turn has no end."""
     results = result if isinstance(result, list) else [result]
     return any(
         isinstance(command, Command) and command.graph == Command.PARENT for command in results

@@ -1,8 +1,8 @@
-"""LangChain's chat and embedding models, and a store's `index`, as the models of a memory.
+"""Adapters that let a memory use LangChain's chat and embedding models, or a store's `index`.
 
-Each comes twice. The plain ones call the model where the memory's work is done, in any thread, and
-serve sync and async callers alike. Those with `Async` in front await it on the caller's event loop
-only, for models that have no blocking methods.
+Each has two versions. The plain one calls the model on the memory's threads, for sync and async
+callers alike. The one named `Async...` awaits the model on the caller's event loop, for models
+without blocking methods.
 """
 
 import json
@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from commonplace import Embedder, InvalidRecordError, Memory, WrongTypeError
-from commonplace.agents import check_name, hinting_init
+from commonplace.agents import Plan, arun_plan, check_name, hinting_init, run_plan
 
 _NAMES = ("model", "model_name", "model_id", "azure_deployment", "deployment_name", "repo_id")
 _REFUSED = (400, 422)
@@ -44,8 +44,19 @@ class _ChatAdapter:
             self._takes_schemas = False
             return None
 
-    def _is_refusal(self, error: Exception) -> bool:
-        return getattr(error, "status_code", None) in _REFUSED
+    def _complete(self, system: str, user: str, schema: Mapping[str, Any]) -> Plan[str]:
+        """Yield each model to call with its prompt, and return JSON text."""
+        structured = self._structured_model(schema)
+        if structured is not None:
+            try:
+                return _json_of((yield structured, _prompt(system, user)))
+            except Exception as error:
+                if getattr(error, "status_code", None) not in _REFUSED:
+                    raise
+        prompt = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
+        answer = yield self.model, _prompt(prompt, user)
+        self._takes_schemas = False
+        return str(answer.text)
 
 
 class LangChainChat(_ChatAdapter):
@@ -60,43 +71,23 @@ class LangChainChat(_ChatAdapter):
 
     def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text."""
-        structured = self._structured_model(schema)
-        if structured is not None:
-            try:
-                return _json_of(structured.invoke(_prompt(system, user)))
-            except Exception as error:
-                if not self._is_refusal(error):
-                    raise
-        answer = self.model.invoke(_prompt(_with_schema(system, schema), user))
-        self._takes_schemas = False
-        return str(answer.text)
+        plan = self._complete(system, user, schema)
+        return run_plan(plan, lambda step: step[0].invoke(step[1]))
 
 
 class AsyncLangChainChat(_ChatAdapter):
-    """Extracts with a LangChain chat model, as `LangChainChat`, on the caller's event loop."""
+    """Extracts with a LangChain chat model, see `LangChainChat`, on the caller's event loop."""
 
     async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
         """Answer with JSON text."""
-        structured = self._structured_model(schema)
-        if structured is not None:
-            try:
-                return _json_of(await structured.ainvoke(_prompt(system, user)))
-            except Exception as error:
-                if not self._is_refusal(error):
-                    raise
-        answer = await self.model.ainvoke(_prompt(_with_schema(system, schema), user))
-        self._takes_schemas = False
-        return str(answer.text)
+        plan = self._complete(system, user, schema)
+        return await arun_plan(plan, lambda step: step[0].ainvoke(step[1]))
 
 
 @hinting_init
 class _EmbedderAdapter:
     def __init__(
-        self,
-        model: Embeddings,
-        *,
-        dimensions: int | None = None,
-        id: str | None = None,
+        self, model: Embeddings, *, dimensions: int | None = None, id: str | None = None
     ) -> None:
         if not isinstance(model, Embeddings):
             raise _wrong_type(model, "Embeddings")
@@ -127,8 +118,8 @@ class LangChainEmbedder(_EmbedderAdapter):
     """Embeds with a LangChain embedding model.
 
     Attributes:
-        dimensions: the length of every vector; the model's own unless given.
-        id: of the model and the dimensions, the same in every process, unless given.
+        dimensions: the length of every vector; by default the model's own.
+        id: by default made of the model's name and the dimensions, the same in every process.
 
     Raises:
         WrongTypeError: `model` is not an embedding model.
@@ -145,7 +136,7 @@ class LangChainEmbedder(_EmbedderAdapter):
 
 
 class AsyncLangChainEmbedder(_EmbedderAdapter):
-    """Embeds with a LangChain embedding model, as `LangChainEmbedder`, on the caller's loop."""
+    """Embeds with a LangChain embedding model, see `LangChainEmbedder`, on the caller's loop."""
 
     async def embed(
         self, texts: Sequence[str], *, purpose: Literal["query", "document"]
@@ -157,18 +148,18 @@ class AsyncLangChainEmbedder(_EmbedderAdapter):
 
 
 def name_of(model: object) -> str | None:
-    """Read the name of a model, whatever its library calls it; None if it has none."""
-    found = (getattr(model, name, None) for name in _NAMES)
-    return next((one for one in found if type(one) is str and one), None)
+    """Return a model's name, whichever attribute its library keeps it in; None if it has none."""
+    names = (getattr(model, name, None) for name in _NAMES)
+    return next((name for name in names if type(name) is str and name), None)
 
 
 def to_embedder(index: IndexConfig | None) -> Embedder | None:
-    """Make an embedder of a store's index configuration; None if it names no model.
+    """Make an embedder from a store's index configuration; None if it names no model.
 
-    A function that is asynchronous is awaited on the caller's event loop.
+    An async function is awaited on the caller's event loop.
 
     Raises:
-        InvalidRecordError: it names a model and not the length of its vectors.
+        InvalidRecordError: it names a model but not the length of its vectors.
     """
     if not index or index.get("embed") is None:
         return None
@@ -188,10 +179,10 @@ def to_embedder(index: IndexConfig | None) -> Embedder | None:
 
 
 def check_index(index: IndexConfig | None, memory: Memory) -> None:
-    """Refuse an index configuration that is not the given memory's.
+    """Check that an index configuration fits the memory's own embedder.
 
     Raises:
-        InvalidRecordError: it is another model, or of another length.
+        InvalidRecordError: it names another model, or another length of vectors.
     """
     if not index:
         return
@@ -208,7 +199,7 @@ def check_index(index: IndexConfig | None, memory: Memory) -> None:
 
 
 def _qualified_name(model: Embeddings) -> str:
-    """Name a model that has no name of its own: a function by its own, else by its class."""
+    """Name a model that has no name: after its function, else after its class."""
     function = getattr(model, "func", None) or getattr(model, "afunc", None)
     named: str | None = getattr(function, "__qualname__", None)
     return named or type(function or model).__qualname__
@@ -227,12 +218,8 @@ def _prompt(system: str, user: str) -> list[BaseMessage]:
     return [SystemMessage(system), HumanMessage(user)]
 
 
-def _with_schema(system: str, schema: Mapping[str, Any]) -> str:
-    return f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
-
-
 def _json_of(answer: Mapping[str, Any]) -> str:
-    """Write what was parsed as JSON; else return the model's own text, to be repaired."""
+    """Return the parsed answer as JSON; else the model's own text, for the caller to repair."""
     if answer.get("parsed") is not None:
         return json.dumps(answer["parsed"], ensure_ascii=False)
     raw = answer.get("raw")

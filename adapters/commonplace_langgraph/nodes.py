@@ -1,4 +1,4 @@
-"""Parts for graphs and chains of one's own: a recall step, a remember node, a retriever."""
+"""Building blocks for your own graphs and chains: a recall step, a remember node, a retriever."""
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -35,21 +35,9 @@ from commonplace.agents import (
 )
 from commonplace.filters import parse_filter
 
-from .convert import (
-    to_conversation,
-    to_document,
-    turn_messages,
-    user_texts,
-    with_note,
-)
+from .convert import to_conversation, to_document, turn_messages, user_texts, with_note
 from .turn import turn_cache, turn_key
-from .turn_owner import (
-    IdSource,
-    ScopeResolver,
-    agent_memory,
-    is_called_by_agent,
-    user_of,
-)
+from .turn_owner import IdSource, ScopeResolver, agent_memory, is_called_by_agent, user_of
 
 _config: ContextVar[RunnableConfig | None] = ContextVar("config", default=None)
 
@@ -68,7 +56,7 @@ class MemoryStep(RunnableLambda[Any, Any]):
         self._agent = agent
 
     def counters(self) -> MemoryCounters:
-        """Read how often each event of this step happened since it was made."""
+        """Return how often each event of this step has happened."""
         return self._agent.counters()
 
 
@@ -81,12 +69,13 @@ def recall_hook(
     policy: Policy | None = None,
     on_event: OnEvent | None = None,
 ) -> MemoryStep:
-    """Make a step in front of a chat model: messages in, the same with a note out.
+    """Make a step that adds a note to the messages for a chat model.
 
-    `recall_hook(memory) | model` is a model with memory, inside a node or in a chain. It takes a
-    list of messages, a prompt, or a state with `messages`. The note is in no state. A memory that
-    fails gives no note. The arguments and errors are those of `MemoryMiddleware`; an id of a run
-    that cannot be used raises when the step runs. Its `counters()` count what this step did.
+    `recall_hook(memory) | model` is a model with memory, in a node or a chain. The step takes a
+    list of messages, a prompt, or a state with `messages`, and returns messages; the note is in no
+    state. If the memory fails there is no note. Arguments and errors are those of
+    `MemoryMiddleware`; a run's id that cannot be used raises when the step runs. `counters()`
+    counts what this step did.
     """
     agent = agent_memory(memory, policy, on_event)
     scopes, turns = ScopeResolver(user_id, agent_id, agent.warn), turn_cache(agent)
@@ -114,14 +103,13 @@ def remember_node(
     policy: Policy | None = None,
     on_event: OnEvent | None = None,
 ) -> MemoryStep:
-    """Make a node that writes the last turn of a state's `messages`; it changes no state.
+    """Make a node that stores the last turn of a state's `messages`; it changes no state.
 
-    A turn that is written again, as after a retry, is known. A memory that fails fails no graph.
-    What a turn of another user left unanswered is not written, where that turn's `recall_hook` or
-    this node ran in this process and reads the user by the same function.
-    In a graph that a tool of an agent runs it writes nothing. The arguments and errors are those
-    of `MemoryMiddleware`; an id of a run that cannot be used raises when the node runs. Its
-    `counters()` count what this node did.
+    A turn that is stored again, as after a retry, stays one record. A memory that fails does not
+    fail the graph. What another user left unanswered is not stored, if that user's `recall_hook`
+    or this node ran in this process and reads the user with the same function. In a graph that an
+    agent's tool runs nothing is stored. Arguments and errors are those of `MemoryMiddleware`; a
+    run's id that cannot be used raises when the node runs. `counters()` counts what this node did.
     """
     agent = agent_memory(memory, policy, on_event)
     scopes, turns = ScopeResolver(user_id, agent_id, agent.warn), turn_cache(agent)
@@ -144,7 +132,7 @@ class MemoryRetriever(BaseRetriever):
     Attributes:
         memory, user_id, agent_id: see `MemoryMiddleware`.
         policy: its `top_k`, `threshold`, `kinds`, `where` and `scope_search_by_agent` count.
-        where: a filter on the records' metadata (`commonplace.filters`), beside the policy's.
+        where: a filter on the records' metadata (`commonplace.filters`), besides the policy's.
 
     Raises:
         pydantic.ValidationError: a field cannot be used.
@@ -168,10 +156,7 @@ class MemoryRetriever(BaseRetriever):
         self._scopes = ScopeResolver(self.user_id, self.agent_id, self._agent.warn)
 
     def invoke(
-        self,
-        input: str,
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Find documents; the config may name the user."""
         token = _config.set(config)
@@ -181,12 +166,9 @@ class MemoryRetriever(BaseRetriever):
             _config.reset(token)
 
     async def ainvoke(
-        self,
-        input: str,
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Find documents, as `invoke`."""
+        """Find documents, see `invoke`."""
         token = _config.set(config)
         try:
             return await super().ainvoke(input, config, **kwargs)

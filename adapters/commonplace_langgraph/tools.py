@@ -42,7 +42,7 @@ FAILURES = {
 
 
 class MemoryTool(StructuredTool):
-    """A tool of a memory; any argument that its schema does not have is an error for the model."""
+    """A memory's tool, which tells the model about arguments that are not in its schema."""
 
     _agent: AgentMemory = PrivateAttr()
 
@@ -51,10 +51,10 @@ class MemoryTool(StructuredTool):
         self._agent = agent
 
     def counters(self) -> MemoryCounters:
-        """Read how often each event happened, of all tools that were made together."""
+        """Return how often each event has happened, for all tools that were made together."""
         return self._agent.counters()
 
-    # StructuredTool's own take some arguments of a model for theirs.
+    # StructuredTool's own methods take some of a model's arguments for themselves.
     def _run(self, /, **arguments: Any) -> Any:  # type: ignore[override]
         assert self.func is not None  # noqa: S101 -- it is given when it is made
         return self.func(**arguments)
@@ -73,18 +73,18 @@ def memory_tools(
     policy: Policy | None = None,
     on_event: OnEvent | None = None,
 ) -> list[BaseTool]:
-    """Make the policy's tools, for `create_agent`, a `ToolNode` or by themselves.
+    """Make the policy's tools, for `create_agent`, a `ToolNode` or on their own.
 
     The arguments are those of `MemoryMiddleware`, which has the tools already; the policy's mode
-    does not matter. No argument that a model fills in names a user. `update_memory` and
-    `forget_memory` take what these tools, or a note of `recall_hook`, showed the same user since
-    his last message in the state; by themselves, without a state, what they showed him in the
-    same thread. Each tool has `counters()`, which count all that were made together.
+    makes no difference. No argument that a model fills in names a user. `update_memory` and
+    `forget_memory` accept what these tools, or a note of `recall_hook`, showed the same user since
+    the user's last message in the state; without a state, what they showed in the same thread.
+    Each tool's `counters()` counts for all tools that were made together.
 
     Raises:
         WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
-        InvalidScopeError: a fixed id cannot be used; of a run's id, when a tool is called.
-        InvalidRecordError: the policy is none, or keeps notes in the conversation.
+        InvalidScopeError: a fixed id cannot be used; a run's id raises it when a tool is called.
+        InvalidRecordError: `policy` is not a `Policy`, or keeps notes in the conversation.
     """
     agent = agent_memory(memory, policy, on_event)
     return make_tools(agent, ScopeResolver(user_id, agent_id, agent.warn))
@@ -99,7 +99,7 @@ def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver) -> MemoryTool:
     turns = turn_cache(agent)
 
     def carry_out(runtime: ToolRuntime | None, arguments: dict[str, Any]) -> Plan[str]:
-        # A model may write anything into its call; only the graph makes one of these.
+        # A model can put anything into its call, but only the graph makes a ToolRuntime.
         trusted = runtime if isinstance(runtime, ToolRuntime) else None
         state = trusted.state if trusted else None
         turn = turn_in(state)
@@ -131,6 +131,6 @@ def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver) -> MemoryTool:
 
 
 def _is_misuse(error: Exception) -> bool:
-    """Return whether an error is the application's to mend, not the model's: an unusable id."""
+    """Return whether the application, not the model, must fix an error: an id is unusable."""
     is_nobody = isinstance(error, MissingIdError | OtherUserError)
     return isinstance(error, InvalidScopeError) and not is_nobody

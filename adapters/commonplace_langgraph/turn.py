@@ -1,4 +1,4 @@
-"""A user's turn as an agent's state holds it, and its note, which no state ever holds."""
+"""A user's turn, as an agent's state holds it, and what only this process knows of it."""
 
 import hashlib
 import threading
@@ -27,17 +27,17 @@ _caches_lock = threading.Lock()
 
 
 class LangGraphTurn(TypedDict):
-    """A turn that is not over, as checkpoints hold it, so that it survives an interrupt.
+    """A turn that is not over, kept in checkpoints so that it survives an interrupt.
 
     Its keys are a stored format.
 
     Attributes:
-        id: of this turn only.
+        id: unique to this turn.
         owner: `Scope.key` of the user who asked.
         said: what the user wrote since the last answer; a summary may have replaced it in the
             conversation.
-        by_agent: another agent's model wrote that, not the user.
-        others: ids of what stands there unanswered, too, and another user wrote, or nobody known.
+        by_agent: `said` was written by another agent's model, not by the user.
+        others: ids of unanswered messages that somebody else wrote, or nobody known.
     """
 
     id: str
@@ -57,7 +57,7 @@ class TurnState(AgentState[Any]):
 
     Attributes:
         commonplace_turn: None between turns.
-        commonplace_steps: how many the run has left before LangGraph ends it with an error.
+        commonplace_steps: steps left before LangGraph ends the run with an error.
     """
 
     commonplace_turn: NotRequired[Annotated[LangGraphTurn | None, PrivateStateAttr]]
@@ -67,11 +67,11 @@ class TurnState(AgentState[Any]):
 def begin_turn(
     scope: Scope | None, texts: list[UserText], left: LangGraphTurn | None, *, by_agent: bool
 ) -> LangGraphTurn:
-    """Begin a turn of the user that the scope names; None is nobody.
+    """Begin a turn of a scope's user; None is nobody.
 
     Args:
-        texts: what is unanswered; what others wrote of it is not the user's.
-        left: the turn before, if it came to no end.
+        texts: what is unanswered; it may include what others wrote.
+        left: the previous turn, if it did not end.
     """
     owner = NOBODY if scope is None else scope.key
     others: set[str] = set()
@@ -90,9 +90,9 @@ def begin_turn(
 
 
 def turn_in(state: object) -> LangGraphTurn | None:
-    """Find the turn that is not over in a state; None if there is none.
+    """Return the turn in a state that is not over; None if there is none.
 
-    A state is saved, loaded and edited by others: what is malformed counts as missing.
+    Others save, load and edit states, so a malformed part counts as missing.
     """
     found = state.get(TURN_KEY) if isinstance(state, Mapping) else getattr(state, TURN_KEY, None)
     if not isinstance(found, dict) or not all(type(found.get(key)) is str for key in _IDS):
@@ -114,7 +114,7 @@ def turn_in(state: object) -> LangGraphTurn | None:
 
 
 def turn_query(turn: LangGraphTurn) -> str:
-    """Write the query by which a turn is recalled for."""
+    """Return the query with which to recall for a turn."""
     return "\n".join(text["text"] for text in turn["said"])
 
 
@@ -123,10 +123,10 @@ class OpenTurn:
     """What this process knows of a turn that is not over.
 
     Attributes:
-        note: that its model is shown, empty when nothing was recalled; None before the recall.
-        said: what the user wrote, as it was when last read; None before.
-        shown: the records that its model was shown, which its tools may change.
-        is_saved: what the user wrote has been written without an answer.
+        note: what the model is shown, empty if nothing was recalled; None before the recall.
+        said: what the user wrote, when last read; None before that.
+        shown: the records that the model was shown, which its tools may change.
+        is_saved: what the user wrote has been stored without an answer.
     """
 
     note: str | None = None
@@ -136,9 +136,9 @@ class OpenTurn:
 
 
 class TurnCache:
-    """The open turns on a memory, and who asked what: 1,000 turns, 10,000 texts. Thread-safe.
+    """The last 1,000 open turns on a memory, and who asked the last 10,000 texts. Thread-safe.
 
-    A turn that failed leaves its question in the thread, and often no word of who asked.
+    A turn that failed leaves its question in the thread, often without saying who asked.
     """
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class TurnCache:
         self._askers = LRUCache[tuple[Place, str, str], str](MAX_TEXTS)
 
     def of(self, key: str) -> OpenTurn:
-        """Find the turn of a key, by `turn_key` or the turn's own id; a new one at first."""
+        """Return the turn of a key, see `turn_key`; a new one if there is none."""
         return self._turns.setdefault(key, OpenTurn())
 
     def drop(self, turn: LangGraphTurn) -> None:
@@ -154,13 +154,13 @@ class TurnCache:
         self._turns.pop(turn["id"])
 
     def latest(self, turn: LangGraphTurn, messages: Sequence[BaseMessage]) -> LangGraphTurn:
-        """Read a turn as it is by now: from the conversation, else as it was when last read."""
+        """Return a turn with its texts as the conversation has them now."""
         said = self.of(turn["id"]).said
         texts = turn["said"] if said is None else said
         return LangGraphTurn(**{**turn, "said": current_texts(texts, messages)})
 
     def mark_saved(self, turn: LangGraphTurn) -> bool:
-        """Return whether the user's texts are still to be written alone, and say that they are."""
+        """Mark the user's texts as stored without an answer; False if they were already."""
         known = self.of(turn["id"])
         with self._turns.lock:
             is_first, known.is_saved = not known.is_saved, True
@@ -169,11 +169,10 @@ class TurnCache:
     def own(
         self, texts: list[UserText], scope: Scope | None, place: Place | None
     ) -> list[UserText]:
-        """Return what nobody else asked before the scope's user; None is nobody.
+        """Return the texts that nobody else asked before the scope's user; None is nobody.
 
         Args:
-            place: where it is asked, see `ScopeResolver.place`; None outside a thread, where
-                nothing is left over.
+            place: see `ScopeResolver.place`; None outside a thread, where nothing is left over.
         """
         if place is None:
             return texts
@@ -186,17 +185,17 @@ class TurnCache:
 
 
 def turn_cache(agent: AgentMemory) -> TurnCache:
-    """Find the open turns on a memory: the same for all that is made on it."""
+    """Return the open turns on a memory, the same for all objects that use it."""
     memory = agent.lazy.given or agent.lazy
     with _caches_lock:
         return _caches.setdefault(memory, TurnCache())
 
 
 def turn_key(state: object, scope: Scope) -> str:
-    """Name the turn of a state, for its user.
+    """Return the key of a user's turn in `TurnCache`.
 
-    With `MemoryMiddleware` that is its turn; in other graphs, what follows the user's last message;
-    where there is no state, all that the user does in this thread.
+    With `MemoryMiddleware` that is the turn in the state; in other graphs, what follows the user's
+    last message; without a state, everything that the user does in this thread.
     """
     if turn := turn_in(state):
         return turn["id"]

@@ -1,6 +1,6 @@
-"""Scope of a run, and the memory of the user who runs an agent.
+"""Scope of a run: whose memory an agent uses.
 
-The scope comes from the run's login, its context or its config, never from what a model says.
+It comes from the run's login, context or config, never from what a model says.
 """
 
 import contextlib
@@ -43,21 +43,21 @@ _in_tool: ContextVar[bool] = ContextVar("commonplace_in_tool", default=False)
 
 
 class MissingIdError(InvalidScopeError):
-    """A run names no user, or not the agent that it should: it has no memory."""
+    """A run without a user, or without the agent that it should name, has no memory."""
 
 
 class OtherUserError(InvalidScopeError):
-    """A turn is resumed for somebody else than the user who asked."""
+    """Somebody other than the user who asked resumes a turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What is known of who runs an agent.
+    """A run of an agent, from which its user is read.
 
     Attributes:
-        context: what was given as `context=`; None if nothing was.
-        config: what was given as `config=`, with `configurable` in it.
-        server_info: a LangGraph server's, with the user who is logged in; None elsewhere.
+        context: the value of `context=`; None if not given.
+        config: the value of `config=`, with `configurable` in it.
+        server_info: of a LangGraph server, with the user who is logged in; None elsewhere.
     """
 
     context: Any = None
@@ -66,22 +66,21 @@ class Run:
 
     @property
     def configurable(self) -> Mapping[str, Any]:
-        """The part of the config that names the thread, and often the user."""
+        """The part of the config with the thread's id, and often the user's."""
         found = self.config.get("configurable")
         return found if isinstance(found, Mapping) else {}
 
 
 IdSource = str | int | Enum | Callable[[Run], str | int | Enum | None]
-"""An id, or what reads it from a run; None if the run has none."""
+"""An id, or a function that reads it from a run and returns None if the run has none."""
 Place = tuple[Hashable, str]
-"""Who tells a run's user, and the run's thread."""
+"""The source of user ids, and the id of a thread."""
 
 
 def user_of(run: Run) -> Any:
-    """Read the user's id: of the login, else `user_id` of the context, else that of the config.
+    """Return the user's id from the login, else from the context, else from the config.
 
-    The client decides about the latter two, so neither ever overrides a login. None if none of
-    them names a user.
+    The client sets the latter two, so neither overrides a login. None if none names a user.
     """
     login = getattr(run.server_info, "user", None)
     if login is not None:
@@ -91,7 +90,7 @@ def user_of(run: Run) -> Any:
 
 
 def current_run(runtime: object = None, config: RunnableConfig | None = None) -> Run:
-    """Describe the run during which this is called; outside a run all of it is empty."""
+    """Return the current run; outside a run it is empty."""
     if runtime is None:
         with contextlib.suppress(RuntimeError, KeyError):  # not called by a graph
             runtime = get_runtime()
@@ -104,7 +103,7 @@ def current_run(runtime: object = None, config: RunnableConfig | None = None) ->
 
 @contextlib.contextmanager
 def tool_call() -> Iterator[None]:
-    """Mark what runs inside, in its tasks and threads too, as called by an agent's tool."""
+    """Mark the code inside, with its tasks and threads, as called by an agent's tool."""
     token = _in_tool.set(True)
     try:
         yield
@@ -113,24 +112,23 @@ def tool_call() -> Iterator[None]:
 
 
 def is_called_by_agent() -> bool:
-    """Return whether a model wrote what this graph was given: a tool of an agent runs the graph.
+    """Return whether an agent's tool runs this graph, so that a model wrote its input.
 
-    True inside a tool of an agent with `MemoryMiddleware`; and where the graph runs below a node
-    named `tools`, as in any agent of `create_agent`, whatever its own thread is. Not recognised are
-    a tool that starts the graph in a bare thread, a tool of an agent without this middleware whose
-    `ToolNode` has another name, and a node's own code that calls the graph with a message that a
-    model wrote.
+    True in a tool of an agent with `MemoryMiddleware`, and below a node named `tools`, as in every
+    agent of `create_agent`, whichever thread the graph has. Not recognised are a tool that starts
+    the graph in a bare thread, a tool of an agent without this middleware whose `ToolNode` has
+    another name, and a node whose code calls the graph with a message that a model wrote.
     """
     run = current_run()
     own = str(run.configurable.get("checkpoint_ns") or "")
-    # Of what called a graph that has a thread of its own; else the same.
+    # Of the caller, for a graph with a thread of its own; else the same.
     calling = str((run.config.get("metadata") or {}).get("checkpoint_ns") or "")
     nodes = own.split("|")[:-1] + (calling.split("|") if calling != own else [])
-    return _in_tool.get() or any(one.partition(":")[0] == _TOOL_NODE for one in nodes)
+    return _in_tool.get() or any(node.partition(":")[0] == _TOOL_NODE for node in nodes)
 
 
 def scope_of(run: Run, user_id: IdSource, agent_id: IdSource | None) -> Scope:
-    """Make the scope of a run, in the session that is its thread.
+    """Make the scope of a run, with its thread as the session.
 
     Raises:
         MissingIdError: the run does not give an id.
@@ -138,19 +136,16 @@ def scope_of(run: Run, user_id: IdSource, agent_id: IdSource | None) -> Scope:
     """
     user = _read_id("user_id", user_id, run)
     agent = None if agent_id is None else _read_id("agent_id", agent_id, run)
-    return in_thread(to_scope(user, agent), run.configurable.get("thread_id"))
-
-
-def in_thread(owner: Scope, thread: object) -> Scope:
-    """Narrow an owner's scope to the session that is a thread; None is no thread."""
+    thread = run.configurable.get("thread_id")
+    owner = to_scope(user, agent)
     return owner if thread is None else in_session(owner, str(thread))
 
 
 class ScopeResolver:
-    """Resolves the scope of each run from what was configured once.
+    """Resolves the scope of each run.
 
     Args:
-        user_id, agent_id: an id, or what reads it from a `Run`.
+        user_id, agent_id: an id, or a function that reads it from a `Run`.
         warn: logs a run that names nobody.
 
     Raises:
@@ -171,16 +166,16 @@ class ScopeResolver:
         asker: str | None = None,
         config: RunnableConfig | None = None,
     ) -> Scope:
-        """Resolve the scope of the run during which this is called.
+        """Resolve the scope of the current run.
 
         Args:
-            asker: `Scope.key` of who asked in this turn; nobody else may go on with it.
-            config: where the surroundings do not have it.
+            asker: `Scope.key` of who asked in this turn; nobody else may continue it.
+            config: of the run, if its context does not have it.
 
         Raises:
             MissingIdError: the run names nobody.
-            OtherUserError: it names somebody else than the asker.
-            InvalidScopeError: it names somebody by an id that cannot be used.
+            OtherUserError: it names somebody other than the asker.
+            InvalidScopeError: it has an id that cannot be used.
         """
         scope = scope_of(current_run(runtime, config), self._user_id, self._agent_id)
         if asker not in (None, scope.key):
@@ -193,9 +188,9 @@ class ScopeResolver:
         return scope
 
     def place(self, runtime: object = None) -> Place | None:
-        """Name the thread of a run, as seen by who tells its user; None outside a thread.
+        """Return the source of user ids with the current thread; None outside a thread.
 
-        Two sources may well name two users in one run; one of them, never.
+        Two sources may name two users in one run, but one source never does.
         """
         thread = current_run(runtime).configurable.get("thread_id")
         source = self._user_id
@@ -203,12 +198,10 @@ class ScopeResolver:
         return None if thread is None else (known, str(thread))
 
     def find(self, runtime: object = None, *, asker: str | None = None) -> Scope | None:
-        """Resolve the scope, as `resolve`; None where nobody, or somebody else, is named.
-
-        That is logged once.
+        """Resolve the scope, see `resolve`; None, logged once, for nobody or another user.
 
         Raises:
-            InvalidScopeError: the run names somebody by an id that cannot be used.
+            InvalidScopeError: the run has an id that cannot be used.
         """
         try:
             return self.resolve(runtime, asker=asker)
@@ -218,15 +211,13 @@ class ScopeResolver:
 
 
 def agent_memory(
-    memory: MemorySource,
-    policy: Policy | None,
-    on_event: OnEvent | None = None,
+    memory: MemorySource, policy: Policy | None, on_event: OnEvent | None = None
 ) -> AgentMemory:
-    """Wrap a memory for agents; its first recall gets more time, as it may load a model.
+    """Wrap a memory for agents; the first recall gets more time, as it may load a model.
 
     Raises:
         WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
-        InvalidRecordError: the policy is none, or keeps notes in the conversation.
+        InvalidRecordError: `policy` is not a `Policy`, or keeps notes in the conversation.
     """
     agent = AgentMemory(
         memory,
@@ -240,13 +231,13 @@ def agent_memory(
             field="inject",
             value="persist",
             reason="would put notes into checkpoints",
-            hint="A note here lives for one request; leave `inject` as it is.",
+            hint="Notes last for one request here; leave `inject` out.",
         )
     return agent
 
 
 def open_lazily(memory: MemorySource, embedder: Embedder | None = None) -> LazyMemory:
-    """Take an open memory, or open one of its user's own, which that user closes, on first use.
+    """Take an open memory, or one by its path, which its one user opens on first use and closes.
 
     Raises:
         WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
@@ -287,7 +278,7 @@ def _read_id(name: str, source: IdSource, run: Run) -> object:
 
 
 def attribute(context: object, name: str) -> Any:
-    """Read a field of a run's context, which may be of any type; None if it has no such field."""
+    """Return a field of a run's context, which may have any type; None if it is missing."""
     if isinstance(context, Mapping):
         return context.get(name)
     return getattr(context, name, None)
