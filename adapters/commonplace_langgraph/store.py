@@ -4,6 +4,7 @@ A batch is checked whole; then come its reads, then all its writes at once.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from os import PathLike
@@ -63,7 +64,7 @@ from .store_writes import (
     stale_part_commands,
     sweep_expired,
 )
-from .turn_owner import to_memory
+from .turn_owner import open_lazily
 
 _CheckedOp = ItemGet | ItemPut | ItemSearch | NamespaceListing
 
@@ -85,8 +86,9 @@ class CommonplaceStore(BaseStore):
     the namespace or prefix names the user by the template, and nowhere else.
 
     Args:
-        memory: an open memory, which the caller closes; the path of the folder of one to open; or
-            None for the location that the environment names, `./memory` by default.
+        memory: an open memory, which the caller closes; the path of its folder, opened on first use
+            and closed by `close`; or None for the location that the environment names, `./memory`
+            by default.
         index: `fields` to embed, `["$"]` (the whole value) when missing. `dims` and `embed` name
             the model of a memory that is opened here; without them it has its own.
         ttl: as the framework's stores take it, in minutes.
@@ -125,19 +127,24 @@ class CommonplaceStore(BaseStore):
         self.template: NamespaceTemplate = NamespaceTemplate(template, agent_id)
         self.ttl_config = ttl
         self.index_config = index
-        self._is_own = not isinstance(memory, Memory)
-        if isinstance(memory, Memory):
-            check_index(index, memory)
-        self.memory: Memory = to_memory(memory, to_embedder(index) if self._is_own else None)
+        given = memory if isinstance(memory, Memory) else None
+        if given is not None:
+            check_index(index, given)
+        self._lazy = open_lazily(memory, to_embedder(index) if given is None else None)
         self._options = StoreOptions(
             template=self.template,
             fields=tuple((index or {}).get("fields") or ("$",)),
             threshold=threshold,
             ranking=ranking,
             refreshes=(ttl or {}).get("refresh_on_read", True),
-            redact=self.memory.admin.redact,
+            redact=None if given is None else given.admin.redact,
         )
         self._sweeper = Sweeper(self.sweep_ttl, (ttl or {}).get("sweep_interval_minutes"))
+
+    @property
+    def memory(self) -> Memory:
+        """The memory, which is opened now if it was not."""
+        return self._lazy.given or self._lazy.get()
 
     @classmethod
     def open(
@@ -172,9 +179,10 @@ class CommonplaceStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out ops, as `batch`, on the running loop."""
+        memory = await self._lazy.aget()
         plan = _batch(_check_ops(ops, self._options), self._options)
         # A caller who stops waiting must not leave half a batch.
-        work = asyncio.ensure_future(arun_plan(plan, aon(self.memory)))
+        work = asyncio.ensure_future(arun_plan(plan, aon(memory)))
         return await asyncio.shield(work)
 
     # -- expiry --------------------------------------------------------------------------------
@@ -187,7 +195,7 @@ class CommonplaceStore(BaseStore):
     async def asweep_ttl(self) -> int:
         """Delete what has expired, as `sweep_ttl`."""
         plan = sweep_expired(self._options, datetime.now(UTC))
-        return await arun_plan(plan, aon(self.memory))
+        return await arun_plan(plan, aon(await self._lazy.aget()))
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Sweeping:
         """Sweep every so many minutes, 5 by default, on a thread; cancel the future to stop."""
@@ -206,14 +214,16 @@ class CommonplaceStore(BaseStore):
     def close(self) -> None:
         """Stop the sweeper and close the memory, unless it was given."""
         self._sweeper.stop(10.0)
-        if self._is_own:
-            self.memory.close()
+        if self._lazy.given is None:
+            with contextlib.suppress(Exception):  # who used it got the error of opening
+                self.memory.close()
 
     async def aclose(self) -> None:
         """Close, as `close`."""
         await asyncio.get_running_loop().run_in_executor(None, self._sweeper.stop, 10.0)
-        if self._is_own:
-            await self.memory.aclose()
+        if self._lazy.given is None:
+            with contextlib.suppress(Exception):  # who used it got the error of opening
+                await (await self._lazy.aget()).aclose()
 
     def __enter__(self) -> Self:
         """Return self."""

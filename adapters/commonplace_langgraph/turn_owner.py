@@ -251,16 +251,6 @@ def open_lazily(memory: MemorySource, embedder: Embedder | None = None) -> LazyM
     return LazyMemory(partial(Memory.open, folder, settings=settings, embedder=embedder))
 
 
-def to_memory(given: MemorySource, embedder: Embedder | None = None) -> Memory:
-    """Return an open memory as it is, and open one by its path; None is the environment's.
-
-    Raises:
-        WrongTypeError, MemoryClosedError: it is something else, or closed.
-        InvalidRecordError: the path cannot be used.
-    """
-    return open_lazily(given, embedder).get()
-
-
 def _read_id(name: str, source: IdSource, run: Run) -> object:
     if not callable(source):
         return source

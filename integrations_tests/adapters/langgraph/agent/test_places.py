@@ -96,13 +96,15 @@ async def test_a_memory_is_opened_away_from_the_event_loop(
         return open_memory(*args, **options)
 
     monkeypatch.setattr(Memory, "open", note_thread)
-    saver = CommonplaceSaver(place)
-    agent = make(model(), MemoryMiddleware(place), checkpointer=saver)
+    saver, store = CommonplaceSaver(place), CommonplaceStore(place)
+    agent = make(model(), MemoryMiddleware(place), checkpointer=saver, store=store)
     config = {"configurable": {"thread_id": "t"}}
     await agent.ainvoke(TOLD, config, context=context("alice"))
+    assert len(await store.asearch(("memories", "alice"))) == 2
 
-    assert opened_in
+    assert len(opened_in) == 3
     assert threading.current_thread() not in opened_in
+    await store.aclose()
     await asyncio.to_thread(saver.close)
 
 
