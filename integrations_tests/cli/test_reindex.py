@@ -1,5 +1,6 @@
 """Rebuilds of an index: beside the one in use, of a damaged one, and with another embedder."""
 
+import contextlib
 import importlib
 import os
 import sqlite3
@@ -260,31 +261,16 @@ def test_a_rebuild_of_a_place_that_another_process_has_open_is_told_in_a_sentenc
     assert generations(lived) == {"point": 85}
 
 
-@pytest.fixture
-def made_with_edge(tmp_path: Path) -> Path:
-    """A memory as pre-releases left it with Qdrant Edge: records in SQLite, the index beside."""
+def test_what_reads_a_folder_of_a_pre_release_is_named(run, tmp_path: Path):
     folder = tmp_path / "made with edge"
-    with opened(folder, vectors=str(tmp_path / "index")) as memory:
+    with opened(folder) as memory:
         memory.add("Alice keeps bees", ALICE)
-    (folder / "vectors" / "shard").mkdir(parents=True)
-    (folder / "vectors" / "index.json").write_text('{"schema": "4", "dimensions": "64"}')
-    return folder
+    (folder / "vectors").mkdir()  # as those with an index of Qdrant Edge had
+    with contextlib.closing(sqlite3.connect(folder / "memory.db")) as file, file:
+        file.execute("UPDATE meta SET value = '4' WHERE key = 'schema'")
 
-
-def test_what_reads_an_index_of_qdrant_edge_is_named(run, tmp_path: Path, made_with_edge: Path):
     for words in (("copy", tmp_path / "new"), ("search", "bees", "--user", "alice")):
-        done = run(words[0], made_with_edge, *words[1:])
+        done = run(words[0], folder, *words[1:])
 
         assert done.exit_code == 1
-        assert "pre-releases of commonplace-memory 0.1.0" in " ".join(done.stderr.split())
-        assert "commonplace reindex" in " ".join(done.stderr.split())
-
-
-def test_reindex_rebuilds_what_qdrant_edge_had_and_removes_it(run, made_with_edge: Path):
-    done = run("reindex", made_with_edge)
-
-    assert done.exit_code == 0, done.output
-    assert not (made_with_edge / "vectors").exists()
-    with opened(made_with_edge) as memory:
-        [found] = memory.search("Who keeps bees?", ALICE)
-    assert found.record.text == "Alice keeps bees"
+        assert "pre-release of commonplace-memory 0.1.0" in " ".join(done.stderr.split())

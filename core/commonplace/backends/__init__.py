@@ -32,10 +32,6 @@ _PORTS: dict[str, tuple[type, type]] = {
     "graph": (GraphStore, GraphEngine),
 }
 _GIVEN = "given_index"  # what the vectors of an index that is an object of the caller depend on
-_FORMER_EDGE = (
-    "Only pre-releases of commonplace-memory 0.1.0 read an index of Qdrant Edge. Records are in "
-    "memory.db: run `commonplace reindex FOLDER` once to rebuild the index in SQLite"
-)
 _log = logging.getLogger("commonplace")
 
 
@@ -86,13 +82,6 @@ def open_engines(
         )
     with contextlib.ExitStack() as opened:
         stores = _open_stores(location, settings, opened)
-        if _former_edge_folder(location, stores.generation):
-            raise SchemaMismatchError(
-                what="the index engine",
-                stored="Qdrant Edge",
-                wanted="SQLite",
-                hint=f"{_FORMER_EDGE}.",
-            )
         index = open_index(stores, location, settings, embedder, lexical, stores.generation)
         opened.pop_all()
     engines = Engines(
@@ -240,16 +229,6 @@ def drop_index(stores: OpenStores, location: Location, settings: Settings, gener
         file = _index_file(location, generation)
         for part in file.parent.glob(f"{file.name}*"):
             part.unlink()
-    if edge := _former_edge_folder(location, generation):
-        shutil.rmtree(edge)
-
-
-def _former_edge_folder(location: Location, generation: int) -> Path | None:
-    """Find the folder of this generation of an index that Qdrant Edge, a former engine, made."""
-    if is_url(location.vectors):
-        return None
-    folder = Path(location.vectors) / ("vectors" if generation == 1 else f"vectors-{generation}")
-    return folder if (folder / "index.json").is_file() else None
 
 
 def _index_file(location: Location, generation: int) -> Path:
@@ -321,7 +300,10 @@ def _engine(field: str, url: str) -> Any:
             "None is installed: install commonplace-memory again, as its metadata is out of date."
         )
     if scheme == "edge":
-        hint = f"{_FORMER_EDGE}, and leave `{field}` out."
+        hint = (
+            "Only pre-releases of commonplace-memory 0.1.0 read an index of Qdrant Edge. Leave "
+            f"`{field}` out: the index is in SQLite."
+        )
     reason = "must be the URL of an installed engine"
     raise InvalidRecordError(field=field, value=without_secret(url), reason=reason, hint=hint)
 

@@ -575,7 +575,12 @@ def _check_schema(connection: Connection) -> None:
     if row is None:
         raise UnreadableRowError("it is another program's, or its schema version is lost")
     if row[0] != SCHEMA:
-        raise SchemaMismatchError(what="schema version", stored=row[0], wanted=SCHEMA)
+        hint = (
+            "Only the pre-release of commonplace-memory 0.1.0 that made it reads it."
+            if str(row[0]).isdigit() and int(row[0]) < int(SCHEMA)
+            else "Open it with the version of commonplace-memory that made it."
+        )
+        raise SchemaMismatchError(what="schema version", stored=row[0], wanted=SCHEMA, hint=hint)
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         connection.execute("PRAGMA journal_mode = WAL")
 
