@@ -7,7 +7,6 @@ of the group `commonplace.engines`; see `commonplace.ports.IndexEngine` and `Gra
 import contextlib
 import json
 import logging
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
