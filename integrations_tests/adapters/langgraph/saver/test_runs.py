@@ -144,7 +144,7 @@ class RunContract:
         for name in ("t", "u"):
             line(saver, "a").invoke({"log": []}, thread(name, user_id="alice"))
 
-        [told] = [one for one in caplog.messages if "for nobody" in one]
+        [told] = [message for message in caplog.messages if "without an owner" in message]
         assert "thread 't'" in told
 
     def test_one_may_go_back_and_take_another_way(self, saver: CommonplaceSaver):
