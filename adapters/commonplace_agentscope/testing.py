@@ -38,5 +38,7 @@ class ScriptedModel(ChatModelBase):
 
 
 def _text_of(message: Msg) -> str:
-    hints = (one.hint for one in message.get_content_blocks("hint") if isinstance(one, HintBlock))
+    hints = (
+        block.hint for block in message.get_content_blocks("hint") if isinstance(block, HintBlock)
+    )
     return "\n".join([message.get_text_content() or "", *map(str, hints)])

@@ -88,7 +88,9 @@ def end_idle_threads() -> None:
     """End the idle threads, and wait a moment for those that are about to be idle."""
     until = time.monotonic() + _ENDING_SECONDS
     own = threading.current_thread()
-    while others := [one for one in list(_threads) if one is not own and one.is_alive()]:
+    while others := [
+        thread for thread in list(_threads) if thread is not own and thread.is_alive()
+    ]:
         with contextlib.suppress(IndexError):
             while True:
                 _idle.pop().put(None)

@@ -109,11 +109,11 @@ def _checked(embedder: Embedder, expected: int, answer: Any) -> list[TokenEmbedd
     except (TypeError, AttributeError):
         reason = "must come as a list of TokenEmbedding"
         raise InvalidVectorError(reason=reason, expected=embedder.dimensions, got=0) from None
-    for one in tokens:
-        if len(one) % size:
+    for token in tokens:
+        if len(token) % size:
             reason = f"must have tokens of {size} bytes each"
             raise InvalidVectorError(
-                reason=reason, expected=embedder.dimensions, got=len(one) % size
+                reason=reason, expected=embedder.dimensions, got=len(token) % size
             )
     return [TokenEmbedding(vector=row, tokens=some) for row, some in zip(rows, tokens, strict=True)]
 

@@ -315,8 +315,12 @@ class AgentMemory:
         if scope.key not in self._forgot:
             return messages
         self._forgot.discard(scope.key)
-        kept = [one for one in messages if one.role == "user" and not asks_to_forget(one.text)]
-        asked = sum(one.role == "user" for one in messages)
+        kept = [
+            message
+            for message in messages
+            if message.role == "user" and not asks_to_forget(message.text)
+        ]
+        asked = sum(message.role == "user" for message in messages)
         return messages if len(kept) == asked else kept
 
     async def _aadd(
@@ -340,7 +344,7 @@ class AgentMemory:
 
     def _instructions(self, messages: Sequence[Message]) -> list[Fact]:
         facts = instruction_facts(messages) if self.policy.instructions else []
-        return [replace(one, metadata={**self.policy.metadata, **one.metadata}) for one in facts]
+        return [replace(fact, metadata={**self.policy.metadata, **fact.metadata}) for fact in facts]
 
     def _extraction(self) -> Extraction | None:
         """Return how facts are extracted; as ever when None."""

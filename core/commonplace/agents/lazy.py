@@ -61,7 +61,7 @@ class LazyMemory:
         """Nothing holds it, and no write runs on a loop that is open."""
         if self.holders or self.accepting:
             return False
-        return all(one.get_loop().is_closed() for one in list(self.writes))
+        return all(write.get_loop().is_closed() for write in list(self.writes))
 
     @property
     def opened(self) -> "Memory | None":

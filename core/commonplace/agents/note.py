@@ -119,12 +119,12 @@ class ShownRecords:
 
     def add(self, matches: Sequence[Match]) -> None:
         """Add what a note or an answer shows; of two with one label the later counts."""
-        self._records |= {label(one.record): one.record for one in matches}
+        self._records |= {label(match.record): match.record for match in matches}
 
     @property
     def ids(self) -> list[str]:
         """The ids of the records, for who shows them again after a restart."""
-        return [one.id for one in self._records.values()]
+        return [record.id for record in self._records.values()]
 
     def find(self, memory_id: str) -> Record | None:
         """Find a record by its label, in brackets or not, or by its id; None if not shown."""
@@ -155,7 +155,7 @@ def mark(
     `memory` and `owner` tell the notes of several memories and users in one conversation apart.
     `is_note` recognises a message by this mark; its name or text never decides.
     """
-    records = [{"id": one.record.id, "score": one.score} for one in matches]
+    records = [{"id": match.record.id, "score": match.score} for match in matches]
     return {NOTE_MARK: {"turn": turn, "memory": memory, "owner": owner, "records": records}}
 
 
@@ -301,7 +301,9 @@ def without_held(records: Iterable[Record], held: Conversation | None) -> list[R
     held = held or Conversation()
     said = _joined(held.texts)
     return [
-        one for one in records if one.id not in held.ids and not contains(said, normalize(one.text))
+        record
+        for record in records
+        if record.id not in held.ids and not contains(said, normalize(record.text))
     ]
 
 

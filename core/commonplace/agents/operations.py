@@ -82,7 +82,7 @@ def recall(
     most = max(_LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
     matches: Sequence[Match] = yield _search(where, text, policy, most)
     said = replaced | _normalized(one.record for one in known)
-    new = [one for one in matches if normalize(one.record.text) not in said]
+    new = [match for match in matches if normalize(match.record.text) not in said]
     return known + choose(new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids)
 
 
@@ -105,7 +105,7 @@ def run_tool(
             its parameters.
         RecordNotFoundError: the memory is not, or no longer, of this scope.
     """
-    described = next((one for one in tools(policy) if one.name == name), None)
+    described = next((tool for tool in tools(policy) if tool.name == name), None)
     if described is None:
         raise InvalidRecordError(
             field="tool", value=name, reason=f"must be one of {', '.join(policy.tools)}"
@@ -288,7 +288,7 @@ def _within(records: Sequence[Record], characters: int, name: str) -> list[Match
 
 
 def _normalized(records: Iterable[Record]) -> set[str]:
-    return {normalize(one.text) for one in records}
+    return {normalize(record.text) for record in records}
 
 
 def _told_at(record: Record) -> datetime:
@@ -298,7 +298,10 @@ def _told_at(record: Record) -> datetime:
 def _results(facts: Sequence[str], written: WriteResult) -> list[dict[str, str | None]]:
     if written.pending:
         return [{"memory": fact, "event": "PENDING"} for fact in facts]
-    return [{"id": one.id, "memory": one.text, "event": one.event} for one in written.changes]
+    return [
+        {"id": change.id, "memory": change.text, "event": change.event}
+        for change in written.changes
+    ]
 
 
 def _texts(field: str, values: Any, most: int) -> list[str]:

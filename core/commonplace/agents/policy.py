@@ -307,7 +307,7 @@ def instructions(policy: Policy, prefix: str = "") -> str:
     """
     if not policy.has_tools or not policy.tool_instructions:
         return ""
-    changes = (CHANGE_INSTRUCTIONS[one] for one in policy.tools if one in CHANGE_INSTRUCTIONS)
+    changes = (CHANGE_INSTRUCTIONS[tool] for tool in policy.tools if tool in CHANGE_INSTRUCTIONS)
     text = " ".join([policy.tool_instructions, *changes])
     return _PREFIXED.sub(lambda one: prefix + one[0], text)
 

@@ -137,12 +137,16 @@ def find_instructions(text: str) -> tuple[str, ...]:
     if len(text) > _MAX_MESSAGE:
         return ()
     found = []
-    for one in sentences(_QUOTED.sub(" \n ", text)):
-        if len(one) > _MAX_INSTRUCTION or _QUESTION.search(one) or needs_no_memory(one):
+    for sentence in sentences(_QUOTED.sub(" \n ", text)):
+        if (
+            len(sentence) > _MAX_INSTRUCTION
+            or _QUESTION.search(sentence)
+            or needs_no_memory(sentence)
+        ):
             continue
-        forms = _CHINESE if _CHINESE_LETTER.search(one) else _ENGLISH
-        if any(form.search(one) for form in forms):
-            found.append(one)
+        forms = _CHINESE if _CHINESE_LETTER.search(sentence) else _ENGLISH
+        if any(form.search(sentence) for form in forms):
+            found.append(sentence)
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
 
 
@@ -236,7 +240,7 @@ def _meanings(text: str) -> list[str]:
     plain = force.sub("", text)
     if _CASE.search(text):
         # In order: "when I write in German, answer in English" is not "when in English, in German".
-        return [" ".join(one for one in tokens(plain) if not _POLARITY.search(one)) or text]
+        return [" ".join(token for token in tokens(plain) if not _POLARITY.search(token)) or text]
     for name, form in _SUBJECTS.items():
         found = form.search(plain)
         if found and found.lastindex:
@@ -249,8 +253,8 @@ def _meanings(text: str) -> list[str]:
 def instruction_facts(messages: Sequence[Message]) -> list[Fact]:
     """Make a preference of each standing instruction in the turns that users said."""
     return [
-        Fact(text=one, kind="preference", at=message.at, metadata={MARK: True})
+        Fact(text=instruction, kind="preference", at=message.at, metadata={MARK: True})
         for message in messages
         if message.role == "user"
-        for one in find_instructions(message.text)
+        for instruction in find_instructions(message.text)
     ]

@@ -240,13 +240,13 @@ def _verify_index(written: Sequence[Record], graph: GraphStore, index: VectorInd
             by_owner.setdefault(one.scope if user is None else Scope(user_id=user), []).append(one)
         changed: list[Record] = []
         for owner, records in by_owner.items():
-            found = graph.get(owner, [one.id for one in records], include_expired=True)
+            found = graph.get(owner, [record.id for record in records], include_expired=True)
             stored = {one.id: one for one in found}
-            for one in records:
-                current = stored.get(one.id)
+            for record in records:
+                current = stored.get(record.id)
                 if current is None:
-                    index.delete(owner, [one.id], one.version)
-                elif current != one and current.version == one.version:
+                    index.delete(owner, [record.id], record.version)
+                elif current != record and current.version == record.version:
                     changed.append(current)
         index.amend(changed)
         written = changed

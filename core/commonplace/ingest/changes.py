@@ -36,7 +36,7 @@ def fact_put(
     relations = dated_relations(fact, at, is_single, identity_hash(held, identity))
     begins = _begins(fact)
     key = fact.text.strip()
-    if begins and any(one.single_valued for one in relations):
+    if begins and any(relation.single_valued for relation in relations):
         # The same value again at a later time is news: it may have changed in between.
         key = json.dumps([key, begins.astimezone(UTC).isoformat()])
     record = Record(
@@ -71,16 +71,16 @@ def dated_relations(
     """
     since = _begins(fact) or at
     dated = []
-    for one in fact.relations:
-        single = is_single(one)
-        begins, ends = one.valid_from, one.valid_to
+    for relation in fact.relations:
+        single = is_single(relation)
+        begins, ends = relation.valid_from, relation.valid_to
         if fact.expires_at and (ends is None or ends > fact.expires_at):
             ends = fact.expires_at  # a relation must not hold longer than its record is shown
         if single and begins is None and (ends is None or ends > since):
             begins = since
         dated.append(
             replace(
-                one,
+                relation,
                 single_valued=single,
                 valid_from=begins,
                 valid_to=ends,
@@ -92,7 +92,7 @@ def dated_relations(
 
 def _begins(fact: Fact) -> datetime | None:
     return fact.at or min(
-        (one.valid_from for one in fact.relations if one.valid_from), default=None
+        (relation.valid_from for relation in fact.relations if relation.valid_from), default=None
     )
 
 
@@ -139,7 +139,7 @@ def speaker_origin(messages: Sequence[Message], origin: Origin) -> Origin:
     Args:
         origin: as the caller gives it; `user` leaves it to the roles. A tool's text is a tool's.
     """
-    roles = {one.role for one in messages}
+    roles = {message.role for message in messages}
     if "tool" in roles or origin != "user":
         return "tool" if "tool" in roles else origin
     if "user" in roles or not roles:

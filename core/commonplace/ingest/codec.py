@@ -112,7 +112,7 @@ def encode_body(body: WriteBody | DeleteBody) -> str:
         body = replace(
             body,
             puts=tuple(map(_in_whole_minutes, body.puts)),
-            messages=tuple(_zoned(one, ("at",)) for one in body.messages),
+            messages=tuple(_zoned(message, ("at",)) for message in body.messages),
             extraction=how and _zoned(how, ("expires_at",)),
         )
     return _json.encode(body).decode()
@@ -171,7 +171,9 @@ def encode_plan(puts: Sequence[Put]) -> bytes:
 
 def _in_whole_minutes(put: Put) -> Put:
     record = _zoned(put.record, _RECORD_TIMES)
-    relations = put.relations and tuple(_zoned(one, _RELATION_TIMES) for one in put.relations)
+    relations = put.relations and tuple(
+        _zoned(relation, _RELATION_TIMES) for relation in put.relations
+    )
     return replace(put, record=record, relations=relations)
 
 

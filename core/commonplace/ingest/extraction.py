@@ -105,13 +105,15 @@ def lookup_text(messages: Sequence[Message]) -> str:
 
     Of a long conversation the beginning and the end.
     """
-    said = [one.text for one in messages if one.role == "user"] or [one.text for one in messages]
+    said = [message.text for message in messages if message.role == "user"] or [
+        message.text for message in messages
+    ]
     return _without_middle("\n".join(said), _MAX_LOOKUP, "\n")
 
 
 def told_at(messages: Sequence[Message], at: datetime) -> datetime:
     """Find the moment of a conversation: of its first message that has one, else `at`."""
-    return next((one.at for one in messages if one.at), None) or at
+    return next((message.at for message in messages if message.at), None) or at
 
 
 def extract(
@@ -140,7 +142,10 @@ def extract(
             *(["Known:", *lines] if lines else []),
             *_vocabulary(known.relations),
             "Conversation:",
-            *(f"- {_one_line(one.name or one.role)}: {_shown(one.text)}" for one in messages),
+            *(
+                f"- {_one_line(message.name or message.role)}: {_shown(message.text)}"
+                for message in messages
+            ),
         ]
     )
     system = f"{_SYSTEM}\n\nFor this application:\n{instructions}" if instructions else _SYSTEM
@@ -172,8 +177,8 @@ def _known_lines(records: Sequence[Record]) -> Iterator[str]:
 
 def _vocabulary(relations: Sequence[Relation]) -> Iterator[str]:
     """Write the names and the predicates of relations as a line each, as many as fit."""
-    names = (name for one in relations for name in (one.subject, one.object))
-    predicates = (one.predicate for one in relations)
+    names = (name for relation in relations for name in (relation.subject, relation.object))
+    predicates = (relation.predicate for relation in relations)
     for title, words in (("Names", names), ("Predicates", predicates)):
         chosen: list[str] = []
         left = _MAX_NAMES
@@ -256,11 +261,11 @@ def _linked(
     by_text = {one.text.strip(): one for one in reversed(known)}  # the nearest one
     told: set[str] = set()  # ids of known facts and texts of new ones
     replaced: set[str] = set()
-    for one in facts:
-        text = one.fact.text.strip()
-        same, replaces = one.same_as, one.replaces
+    for fact in facts:
+        text = fact.fact.text.strip()
+        same, replaces = fact.same_as, fact.replaces
         equal = by_text.get(text)
-        if equal is not None and (one.fact.at or when) >= equal.occurred_at:
+        if equal is not None and (fact.fact.at or when) >= equal.occurred_at:
             same = equal
         if same is not None and same.id in replaced:
             same = None
@@ -271,7 +276,7 @@ def _linked(
             replaces = None
         if replaces is not None:
             replaced.add(replaces.id)
-        yield ExtractedFact(fact=one.fact, same_as=same, replaces=replaces)
+        yield ExtractedFact(fact=fact.fact, same_as=same, replaces=replaces)
 
 
 def _fact(row: object, when: datetime) -> Fact | None:

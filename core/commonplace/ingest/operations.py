@@ -203,9 +203,9 @@ class Operations:
     def deletions(self, records: Sequence[Record], scope: Scope) -> list[Write]:
         """Make the deletions of those of these records that are still there, unless pinned."""
         found = []
-        for one in records:
+        for record in records:
             with contextlib.suppress(RecordNotFoundError):  # somebody else was quicker
-                found.append(self.delete(one.id, scope, spare_pinned=True))
+                found.append(self.delete(record.id, scope, spare_pinned=True))
         return found
 
     def commands(self, commands: Sequence[Command]) -> list[Write]:
@@ -214,12 +214,12 @@ class Operations:
             raise InvalidRecordError(
                 field="commands", value=commands, reason="must be a list of commands"
             )
-        return [self._command(one) for one in commands]
+        return [self._command(command) for command in commands]
 
     def _command(self, command: Command) -> Write:
         if isinstance(command, Upsert):
             facts: object = command.facts
-            if not isinstance(facts, Sequence) or not all(isinstance(one, Fact) for one in facts):
+            if not isinstance(facts, Sequence) or not all(isinstance(fact, Fact) for fact in facts):
                 raise InvalidRecordError(
                     field="facts", value=facts, reason="must be a list of Facts"
                 )

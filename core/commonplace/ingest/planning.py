@@ -331,7 +331,9 @@ class KnownFactsLookup:
             return KnownFacts()
         ranks = {one.id: rank for rank, one in enumerate(records)}
         relations = self._engines.graph.relations(scope, records=list(ranks))
-        relations.sort(key=lambda one: min(ranks.get(id_, MAX_KNOWN) for id_ in one.supports))
+        relations.sort(
+            key=lambda relation: min(ranks.get(id_, MAX_KNOWN) for id_ in relation.supports)
+        )
         return KnownFacts(records=tuple(records), relations=tuple(relations))
 
 

@@ -179,7 +179,7 @@ class DirectWriter:
         def work(bound: Engines) -> list[WriteResult] | None:
             if any(bound.journal.pending(one, limit=1) for one in partitions):
                 return None
-            ops = bound.journal.stamp([one.operation for one in writes])
+            ops = bound.journal.stamp([write.operation for write in writes])
             return apply_to(bound, list(zip(ops, planned, strict=True)), describe)
 
         return engines.transact(work)

@@ -245,7 +245,7 @@ class IngestWorker:
         Raises:
             BackpressureError: too many operations are pending; nothing was accepted.
         """
-        ops = [one.encoded() for one in writes]
+        ops = [write.encoded() for write in writes]
         for op in ops:
             erases = op.scope if op.kind == "forget" else None
             self._waiting[op.id] = _Waiter(Future(), op.scope.partition, erases)

@@ -12,7 +12,7 @@ _MARKS = re.compile(r'["<>&#`\\|\[\]{}()]')
 
 def as_text(relations: Sequence[Relation]) -> str:
     """Write a line for each relation, in their order, with its dates; empty text for none."""
-    return "\n".join(_line(one) for one in relations)
+    return "\n".join(_line(relation) for relation in relations)
 
 
 def as_mermaid(relations: Sequence[Relation]) -> str:
@@ -22,16 +22,18 @@ def as_mermaid(relations: Sequence[Relation]) -> str:
     """
     nodes: dict[str, str] = {}
     lines = ["flowchart LR"]
-    for one in relations:
-        for name in (one.subject, one.object):
+    for relation in relations:
+        for name in (relation.subject, relation.object):
             if fold(name) not in nodes:
                 nodes[fold(name)] = f"n{len(nodes)}"
                 lines.append(f'  {nodes[fold(name)]}["{_label(name)}"]')
-    for one in relations:
-        is_over = one.valid_to is not None or one.expired_at is not None
+    for relation in relations:
+        is_over = relation.valid_to is not None or relation.expired_at is not None
         arrow = "-.->" if is_over else "-->"
-        label = _label(" ".join([one.predicate, *_dates(one)]))
-        lines.append(f'  {nodes[fold(one.subject)]} {arrow}|"{label}"| {nodes[fold(one.object)]}')
+        label = _label(" ".join([relation.predicate, *_dates(relation)]))
+        lines.append(
+            f'  {nodes[fold(relation.subject)]} {arrow}|"{label}"| {nodes[fold(relation.object)]}'
+        )
     return "\n".join(lines)
 
 

@@ -92,7 +92,7 @@ def records_over_limits(
     while True:
         page = graph.page(scope, kinds=kinds, limit=1000, cursor=cursor, include_expired=True)
         records += page.records
-        accesses |= access_log.get(scope, [one.id for one in page.records])
+        accesses |= access_log.get(scope, [record.id for record in page.records])
         cursor = page.cursor
         if cursor is None:
             return over_limits(records, accesses, limits, now(), half_life)

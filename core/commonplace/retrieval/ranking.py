@@ -175,7 +175,7 @@ def rank(
     examined = order[:_EXAMINED]
     best = max(_coverage(words, every[i]) for i in examined)
     scale = _confidence(best, every, weights) / max(total[order[0]], EPSILON)
-    graph_weights = {one.id: one.weight for one in expansions}
+    graph_weights = {expansion.id: expansion.weight for expansion in expansions}
     judge = judge or Calibration().judge(question)
     matches = []
     for i in order[:limit]:
@@ -531,16 +531,16 @@ def graph_scores(
         return [0.0] * len(hits)
     scores = {hit.record.id: value for hit, value in zip(hits, alone, strict=True)}
     top = max(*alone, EPSILON)
-    heaviest = max(*(one.weight for one in expansions), EPSILON)
+    heaviest = max(*(expansion.weight for expansion in expansions), EPSILON)
     found: dict[str, float] = {}
-    for one in sorted(expansions, key=lambda one: one.hops):
-        share, own = one.weight / heaviest, scores.get(one.id, 0.0)
-        if not one.via:
-            found[one.id] = weights.graph * share
+    for expansion in sorted(expansions, key=lambda expansion: expansion.hops):
+        share, own = expansion.weight / heaviest, scores.get(expansion.id, 0.0)
+        if not expansion.via:
+            found[expansion.id] = weights.graph * share
             continue
-        first, gain = max((scores.get(id_, 0.0), found.get(id_, 0.0)) for id_ in one.via)
+        first, gain = max((scores.get(id_, 0.0), found.get(id_, 0.0)) for id_ in expansion.via)
         carried = share * (weights.graph * first / top + weights.carried * first)
-        found[one.id] = max(0.0, min(carried, weights.behind * (first + gain) - own))
+        found[expansion.id] = max(0.0, min(carried, weights.behind * (first + gain) - own))
     return [found.get(hit.record.id, 0.0) for hit in hits]
 
 

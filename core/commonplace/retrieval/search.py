@@ -208,7 +208,7 @@ class Search:
         )
         if by_cosine:
             matches = _nearest(request, query, self._engines.index, self._calibration)
-            return [_with_copied_metadata(one) for one in matches]
+            return [_with_copied_metadata(match) for match in matches]
         decays = self._settings.decay if request.decay is None else request.decay
         # Both signals together find more than that; decay reorders them once more.
         needed = 2 * request.top_k if decays else request.top_k
@@ -229,7 +229,7 @@ class Search:
             now=None if request.include_expired else at,
             limit=None if request.threshold else limit,
         )
-        matches = [one for one in matches if one.relevance >= request.threshold][:limit]
+        matches = [match for match in matches if match.relevance >= request.threshold][:limit]
         if decays:
             matches = _decayed(matches, request, self._access_log, self._settings)
         return [_with_copied_metadata(one) for one in matches]
@@ -309,7 +309,7 @@ def _decayed(
     """Multiply scores by what age and use make of them, and log the access."""
     accesses: dict[str, list[datetime]] = {}
     for scope in request.scopes:
-        ids = [one.record.id for one in matches if scope.covers(one.record.scope)]
+        ids = [match.record.id for match in matches if scope.covers(match.record.scope)]
         accesses |= access_log.get(scope, ids)
     found = decayed(matches, accesses, now(), settings.half_life)[: request.top_k]
     for scope in request.scopes:

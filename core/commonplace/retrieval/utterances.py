@@ -146,7 +146,9 @@ def needs_no_memory(text: str) -> bool:
 
 def asks_to_forget(text: str) -> bool:
     """Return whether a text asks that something be forgotten."""
-    return any(_FORGET.search(one) and not _MARK.search(one) for one in sentences(text))
+    return any(
+        _FORGET.search(sentence) and not _MARK.search(sentence) for sentence in sentences(text)
+    )
 
 
 def sentences(text: str) -> list[str]:
@@ -169,7 +171,7 @@ def _statements(text: str) -> tuple[str, ...]:
             continue
         if _asks(sentence):
             clauses = _CLAUSES.split(sentence)[:-1]
-            found += [one for one in clauses if _is_long(one) and not _asks(one)]
+            found += [clause for clause in clauses if _is_long(clause) and not _asks(clause)]
         else:
             found.append(sentence)
     return tuple(found)

@@ -213,8 +213,8 @@ class Points:
         values: dict[str, Any] = {
             "change": change,
             "until": [_NEVER if one is None else one for one in until],
-            "agent": [self._codes.setdefault(one, len(self._codes)) for one in agents],
-            "session": [self._codes.setdefault(one, len(self._codes)) for one in sessions],
+            "agent": [self._codes.setdefault(agent, len(self._codes)) for agent in agents],
+            "session": [self._codes.setdefault(session, len(self._codes)) for session in sessions],
             "words": words,
             "alive": True,
             **self._add_tokens(tokens),

@@ -39,9 +39,9 @@ def at_once(number: int, work: Callable[[int], object]) -> None:
             failures.append(error)
 
     threads = [threading.Thread(target=run, args=(one,)) for one in range(number)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     if failures:
         raise failures[0]

@@ -61,7 +61,7 @@ class PolicyContract:
 
         assert [text in shown[name] for name in "xy" for text in told] == [True] * 4
         instructions = {name: _instruction(memory, name) for name in "xy"}
-        assert [one.times_told for one in instructions.values()] == [2, 1]
+        assert [instruction.times_told for instruction in instructions.values()] == [2, 1]
 
         changed = instructions["x"]
         memory.update(changed.id, "Always answer in Dutch.", changed.scope)

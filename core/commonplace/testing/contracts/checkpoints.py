@@ -60,7 +60,7 @@ def ids_of(store: Checkpoints, thread: str = "t", namespace: str | None = None) 
 def written(store: Checkpoints, name: str, thread: str = "t", namespace: str = "") -> list[str]:
     """Read the writes beside a checkpoint, in their order."""
     state = store.read(thread, namespace, name)
-    return [] if state is None else [one.value.data.decode() for one in state.writes]
+    return [] if state is None else [write.value.data.decode() for write in state.writes]
 
 
 def put_all(store: Checkpoints, steps: Iterable[Checkpoint], values: Values | None = None) -> None:
@@ -87,7 +87,7 @@ def put_changes(store: Checkpoints, thread: str = "t") -> None:
 def replay(store: Checkpoints, thread: str = "t", at: str = "5") -> list[str]:
     """Read what the channel `log` is made of, oldest first."""
     steps = store.steps(Address(thread=thread, namespace="", id=at), ["log"])
-    found = [one.value.data.decode() for each in reversed(steps) for one in each.writes]
+    found = [write.value.data.decode() for each in reversed(steps) for write in each.writes]
     return [one.values["log"].data.decode() for one in steps if one.values] + found
 
 
@@ -177,8 +177,8 @@ class CheckpointsContract:
         checkpoints.put(step("3", versions={"c": "2"}), {("c", "2"): blob("two")}, ALICE)
 
         assert [
-            one.values["c"].data
-            for one in checkpoints.states(
+            state.values["c"].data
+            for state in checkpoints.states(
                 [Address(thread="t", namespace="", id=name) for name in "123"]
             )
         ] == [b"one", b"one", b"two"]
@@ -190,8 +190,8 @@ class CheckpointsContract:
         checkpoints.put(step("1", versions={"c": "1"}), {("c", "1"): None}, None)
 
         assert [
-            one.values
-            for one in checkpoints.states(
+            state.values
+            for state in checkpoints.states(
                 [Address(thread="t", namespace="", id=name) for name in "12"]
             )
         ] == [{}, {}]
@@ -220,7 +220,7 @@ class CheckpointsContract:
             assert found.address == Address(thread=name, namespace=name, id=name)
             assert state is not None
             assert state.values == {name: blob(name)}
-            assert [one.channel for one in state.writes] == [name]
+            assert [write.channel for write in state.writes] == [name]
 
     def test_calls_for_what_is_missing_leave_nothing_behind(self, checkpoints: Checkpoints) -> None:
         nowhere = Address(thread="t", namespace="", id="1")
@@ -404,7 +404,7 @@ class CheckpointsContract:
         put_all(checkpoints, [step(name) for name in "123"])
         addresses = [Address(thread="t", namespace="", id=name) for name in "2x31"]
 
-        assert [one.checkpoint.address.id for one in checkpoints.states(addresses)] == [
+        assert [state.checkpoint.address.id for state in checkpoints.states(addresses)] == [
             "2",
             "3",
             "1",
@@ -451,7 +451,7 @@ class CheckpointsContract:
         steps = checkpoints.steps(Address(thread="t", namespace="", id="229"), ["c"])
 
         assert len(steps) == 229
-        assert [one.value.data for one in steps[-1].writes] == [b"first"]
+        assert [write.value.data for write in steps[-1].writes] == [b"first"]
 
 
 class RetentionContract:

@@ -91,11 +91,11 @@ def lives(who: str, where: str, **given: Any) -> Relation:
 
 
 def _texts(graph: GraphStore, scope: Scope = ALICE) -> list[str]:
-    return [one.text for one in graph.page(scope).records]
+    return [record.text for record in graph.page(scope).records]
 
 
 def _events(outcomes: Sequence[Outcome]) -> list[str]:
-    return [one.change.event for one in outcomes]
+    return [outcome.change.event for outcome in outcomes]
 
 
 class GraphStoreContract:
@@ -146,9 +146,14 @@ class GraphStoreContract:
         )
 
         assert _events(outcomes) == ["ADD", "UPDATE", "DELETE", "ADD"]
-        assert [one.change.previous for one in outcomes] == [None, "text of a", "new", None]
-        assert [one.change.text for one in outcomes] == ["text of a", "new", None, "text of b"]
-        assert [one.record is None for one in outcomes] == [False, False, True, False]
+        assert [outcome.change.previous for outcome in outcomes] == [None, "text of a", "new", None]
+        assert [outcome.change.text for outcome in outcomes] == [
+            "text of a",
+            "new",
+            None,
+            "text of b",
+        ]
+        assert [outcome.record is None for outcome in outcomes] == [False, False, True, False]
         assert graph.apply([]) == []
 
     def test_adding_what_is_live_changes_nothing(self, graph: GraphStore) -> None:
@@ -233,7 +238,7 @@ class GraphStoreContract:
         outcomes = graph.apply([update("a", 4, text="late"), remove("a", 3)])
 
         assert _events(outcomes) == ["NONE", "NONE"]
-        assert [one.record.version for one in outcomes if one.record] == [5, 5]
+        assert [outcome.record.version for outcome in outcomes if outcome.record] == [5, 5]
         assert _texts(graph) == ["text of a"]
 
     def test_an_older_write_does_not_resurrect(self, graph: GraphStore) -> None:
@@ -264,7 +269,7 @@ class GraphStoreContract:
     def test_the_same_change_again_has_the_same_outcome(
         self, graph: GraphStore, changes: list[Put | Remove]
     ) -> None:
-        first = [graph.apply([one])[0] for one in changes]
+        first = [graph.apply([change])[0] for change in changes]
         scope = changes[0].record.scope if isinstance(changes[0], Put) else ALICE
         rows = graph.count(scope)
         again = graph.apply(changes[-1:])
@@ -310,9 +315,9 @@ class GraphStoreContract:
             ]
         )
 
-        assert [(one.change.event, one.change.text, one.record) for one in outcomes] == [
-            ("NONE", None, None)
-        ] * 2
+        assert [
+            (outcome.change.event, outcome.change.text, outcome.record) for outcome in outcomes
+        ] == [("NONE", None, None)] * 2
         assert _texts(graph) == ["text of a"]
 
     def test_a_deleted_record_leaves_no_text_but_its_history(self, graph: GraphStore) -> None:
@@ -386,7 +391,11 @@ class GraphStoreContract:
         graph.apply([put("new", 10), remove("k6", 11), remove("k5", 12), remove("k3", 13)])
 
         rest = graph.page(ALICE, limit=10, cursor=page.cursor)
-        assert [one.text for one in rest.records] == ["text of k4", "text of k2", "text of k1"]
+        assert [record.text for record in rest.records] == [
+            "text of k4",
+            "text of k2",
+            "text of k1",
+        ]
 
     @pytest.mark.parametrize("limit", [0, -1, 1001, True, "10", 2.0, None])
     def test_a_page_size_out_of_bounds_is_refused(self, graph: GraphStore, limit: Any) -> None:
@@ -439,7 +448,7 @@ class GraphStoreContract:
         cursor = None
         for _ in range(6):
             page = graph.page(ALICE, where=parse_filter(where), limit=1, cursor=cursor)
-            found += [one.metadata["n"] for one in page.records]
+            found += [record.metadata["n"] for record in page.records]
             cursor = page.cursor
             if cursor is None:
                 break
@@ -547,7 +556,7 @@ class GraphStoreContract:
             cursor = None
             while True:
                 page = graph.page(scope, where=parse_filter(where), limit=2, cursor=cursor, **given)
-                found += [one.text.removeprefix("text of ") for one in page.records]
+                found += [record.text.removeprefix("text of ") for record in page.records]
                 cursor = page.cursor
                 if cursor is None:
                     return found
@@ -575,7 +584,7 @@ class GraphStoreContract:
         page = graph.page(ALICE, kinds=["profile"])
         both = graph.page(ALICE, kinds=["profile", "fact"], limit=1)
 
-        assert [one.text for one in page.records] == ["text of profile"]
+        assert [record.text for record in page.records] == ["text of profile"]
         assert both.cursor is not None
         assert len(graph.page(ALICE, kinds=["profile", "fact"], cursor=both.cursor).records) == 1
 
@@ -584,7 +593,7 @@ class GraphStoreContract:
     ) -> None:
         session = Scope(user_id="alice", session_id="s")
         outcomes = graph.apply([put("a", 1), put("b", 2, session), put("c", 3)])
-        a, b, c = (one.change.id for one in outcomes)
+        a, b, c = (outcome.change.id for outcome in outcomes)
         for n in range(25):
             graph.log_access(ALICE, [a, b, "unknown"], START + timedelta(seconds=n))
         graph.log_access(Scope(user_id="bob"), [c], START)
@@ -620,7 +629,7 @@ class GraphStoreContract:
             for n, one in enumerate(scopes)
         ]
         graph.apply(changes)
-        ids = [one.record.id for one in changes]
+        ids = [change.record.id for change in changes]
         for n, one in enumerate(scopes):
             assert _texts(graph, one) == [f"canary {n}"]
             assert [found.text for found in graph.get(one, ids)] == [f"canary {n}"]
@@ -630,7 +639,9 @@ class GraphStoreContract:
             assert list(graph.versions(one)) == [(ids[n], 1)]
             assert graph.count(one) == {"records": 1, "versions": 1, "relations": 1, "entities": 2}
         graph.erase(scopes[0], 9)
-        assert [_texts(graph, one) == [] for one in scopes] == [True] + [False] * (len(scopes) - 1)
+        assert [_texts(graph, scope) == [] for scope in scopes] == [True] + [False] * (
+            len(scopes) - 1
+        )
 
     def test_agents_and_sessions_of_one_user_read_only_what_they_cover(
         self, graph: GraphStore
@@ -644,7 +655,7 @@ class GraphStoreContract:
             put("k", 1, one, relations=[likes(f"friend {n}", "tea")]) for n, one in enumerate(held)
         ]
         graph.apply(changes)
-        ids = [one.record.id for one in changes]
+        ids = [change.record.id for change in changes]
         for one in held:
             graph.log_access(one, ids, START)
 
@@ -676,7 +687,7 @@ class GraphStoreContract:
         graph.apply([put("a", 5, relations=[likes("Ann", "tea")])])
         graph.apply([put("a", 6), update("a", 4, relations=[likes("Ann", "rum")]), remove("a", 3)])
 
-        assert [one.object for one in graph.relations(ALICE)] == ["tea"]
+        assert [relation.object for relation in graph.relations(ALICE)] == ["tea"]
 
     def test_erasure_removes_everything_and_counts_it(self, graph: GraphStore) -> None:
         session = Scope(user_id="alice", agent_id="g", session_id="s")
@@ -714,7 +725,7 @@ class GraphStoreContract:
 
         assert removed == {"records": 1, "versions": 1, "relations": 0, "entities": 0}
         assert graph.count(ALICE) == {"records": 2, "versions": 2, "relations": 1, "entities": 2}
-        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "tea"]
+        assert [entity.name for entity in graph.entities(ALICE)] == ["Ann", "tea"]
 
     def test_what_came_after_the_erasure_was_accepted_stays(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1), put("b", 6, relations=[likes("Ann", "tea")])])
@@ -774,8 +785,8 @@ class GraphStoreContract:
             "entities": 11,
         }
         records = graph.page(scope, limit=1000).records
-        assert sorted(one.position or 0 for one in records) == list(range(80))
-        assert [len(one.supports) for one in graph.relations(scope)] == [8] * 10
+        assert sorted(record.position or 0 for record in records) == list(range(80))
+        assert [len(relation.supports) for relation in graph.relations(scope)] == [8] * 10
 
     def test_an_id_has_a_scope_also_when_it_was_deleted(self, graph: GraphStore) -> None:
         here = Scope(user_id="alice", agent_id="bot", session_id="s1")

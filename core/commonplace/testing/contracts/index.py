@@ -80,7 +80,7 @@ def make_query(
 
 def make_tokens(*vectors: tuple[float, ...]) -> bytes:
     """Make token vectors that begin with these numbers, whose squares sum to 1."""
-    padded = [[*one, *[0.0] * TOKEN_DIMENSIONS][:TOKEN_DIMENSIONS] for one in vectors]
+    padded = [[*vector, *[0.0] * TOKEN_DIMENSIONS][:TOKEN_DIMENSIONS] for vector in vectors]
     return bytes(round(127 * part) % 256 for one in padded for part in one)
 
 
@@ -124,10 +124,10 @@ class VectorIndexContract:
         points += [make_point(f"small {n}") for n in range(3)]
 
         index.upsert(points)
-        index.amend([replace(one.record, version=2) for one in points])
+        index.amend([replace(point.record, version=2) for point in points])
         found = {hit.record.id: hit.record for hit in index.search(make_query(), 10)}
 
-        assert {one.record.id: replace(one.record, version=2) for one in points} == found
+        assert {point.record.id: replace(point.record, version=2) for point in points} == found
 
     def test_a_namespace_is_one_of_its_scope_and_time(self, index: VectorIndex) -> None:
         soon = NOW + timedelta(hours=1)
@@ -223,7 +223,7 @@ class VectorIndexContract:
 
     def test_a_scope_sees_what_it_covers_and_nothing_else(self, index: VectorIndex) -> None:
         ids = ["a", "ab", "A", "a ", "á", "\uff41", "%", "a*", "None", "日本"]
-        names = [one for one in ids if one == one.strip()]
+        names = [id_ for id_ in ids if id_ == id_.strip()]
         owners = [
             Scope(user_id=user, agent_id=agent, session_id=session)
             for user in [None, *names]
@@ -353,7 +353,7 @@ class VectorIndexContract:
         self, index: VectorIndex, given: dict[str, Any]
     ) -> None:
         points = [make_point(f"p{n}", terms={1: 1.0}, metadata={"n": n}) for n in range(700)]
-        yes = [replace(one, record=replace(one.record, name="yes")) for one in points[301:]]
+        yes = [replace(point, record=replace(point.record, name="yes")) for point in points[301:]]
         index.upsert([*points[:301], *yes])
         where = parse_filter(given)
 
@@ -495,7 +495,7 @@ class VectorIndexContract:
     def test_delete_without_a_scope_removes_any_record(self, index: VectorIndex) -> None:
         points = [make_point("hers"), make_point("his", BEN), make_point("hers too")]
         index.upsert(points)
-        index.delete(None, [one.record.id for one in points[:2]])
+        index.delete(None, [point.record.id for point in points[:2]])
 
         assert list(index.versions(None)) == [(points[2].record.id, 1)]
 
@@ -506,14 +506,14 @@ class VectorIndexContract:
         ]
         index.upsert(points)
         changed = replace(points[3].record, text="another", version=2)
-        asked = [changed, *(one.record for one in points[4:]), make_point("unknown").record]
+        asked = [changed, *(point.record for point in points[4:]), make_point("unknown").record]
         found = index.vectors(asked)
 
-        assert found.keys() == {one.record.id for one in points[4:]}
-        for one in points[4:]:
-            length = sum(part**2 for part in one.vector) ** 0.5
-            wanted = [part / length for part in one.vector]
-            assert found[one.record.id].vector == pytest.approx(wanted, abs=1e-6)
+        assert found.keys() == {point.record.id for point in points[4:]}
+        for point in points[4:]:
+            length = sum(part**2 for part in point.vector) ** 0.5
+            wanted = [part / length for part in point.vector]
+            assert found[point.record.id].vector == pytest.approx(wanted, abs=1e-6)
         assert index.vectors([]) == {}
 
     def test_tokens_are_compared_one_by_one(self, token_index: VectorIndex) -> None:
@@ -548,8 +548,8 @@ class VectorIndexContract:
         found = [hit.late for hit in token_index.search(query_of(make_tokens((1, 0))), 50)]
 
         assert sorted(found) == [()] * 20 + [(1.0,)] * 20
-        kept = token_index.vectors([one.record for one in points])
-        assert [kept[one.record.id].tokens for one in points] == [make_tokens((1, 0)), b""] * 20
+        kept = token_index.vectors([point.record for point in points])
+        assert [kept[point.record.id].tokens for point in points] == [make_tokens((1, 0)), b""] * 20
 
     def test_an_index_without_tokens_ignores_them(self, index: VectorIndex) -> None:
         point = make_point("x", tokens=make_tokens((1, 0)))

@@ -340,9 +340,9 @@ class JournalContract:
         at_once(8, work)
         rows = journal.pending()
 
-        assert len(rows) == len({one.id for one in rows}) == 8 * 20 + 20
-        assert sorted({one.seq for one in accepted}) == [one.seq for one in rows]
-        assert [one.version for one in rows] == sorted({one.version for one in rows})
+        assert len(rows) == len({row.id for row in rows}) == 8 * 20 + 20
+        assert sorted({one.seq for one in accepted}) == [row.seq for row in rows]
+        assert [row.version for row in rows] == sorted({row.version for row in rows})
 
     def test_threads_never_pass_the_limit_together(self, journal: Journal) -> None:
         refused: list[int] = []

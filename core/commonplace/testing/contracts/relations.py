@@ -27,18 +27,18 @@ def moved(where: str, day: int, version: int, scope: Scope = ALICE, *, who: str 
 
 def homes(graph: GraphStore, scope: Scope = ALICE, **given: Any) -> list[str]:
     """Read where people live, by name."""
-    return sorted(one.object for one in graph.relations(scope, **given))
+    return sorted(relation.object for relation in graph.relations(scope, **given))
 
 
 def live(graph: GraphStore, scope: Scope = ALICE, **given: Any) -> list[str]:
     """Read the texts of records that are true."""
     page = graph.page(scope, limit=1000, **{"include_superseded": False, **given})
-    return sorted(one.text for one in page.records)
+    return sorted(record.text for record in page.records)
 
 
 def ends(records: Sequence[Record]) -> list[tuple[str, datetime | None]]:
     """Read until when records are true, by text."""
-    return sorted((one.text, one.valid_to) for one in records)
+    return sorted((record.text, record.valid_to) for record in records)
 
 
 class RelationContract:
@@ -66,7 +66,7 @@ class RelationContract:
             replace(first, **asserted, supports=tuple(sorted((a, b)))),
             replace(second, **asserted, supports=(a,)),
         ]
-        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "Bob", "tea"]
+        assert [entity.name for entity in graph.entities(ALICE)] == ["Ann", "Bob", "tea"]
 
     def test_relations_of_one_entity_are_found_by_either_end(self, graph: GraphStore) -> None:
         asserted = [likes("Ann", "tea"), likes("Bob", "Ann"), likes("Bob", "tea")]
@@ -98,21 +98,23 @@ class RelationContract:
         asserted = [likes("Ann", "tea"), likes("Ann", "tea", valid_from=START)]
         graph.apply([put("a", 1, relations=[*asserted, *asserted])])
 
-        assert [one.valid_from for one in graph.relations(ALICE)] == [None, START]
+        assert [relation.valid_from for relation in graph.relations(ALICE)] == [None, START]
 
     def test_saying_when_a_relation_ended_ends_it(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea")])])
         graph.apply([update("a", 2, relations=[likes("Ann", "tea", valid_to=START)])])
 
         assert graph.relations(ALICE) == []
-        assert [one.valid_to for one in graph.relations(ALICE, include_superseded=True)] == [START]
+        assert [
+            relation.valid_to for relation in graph.relations(ALICE, include_superseded=True)
+        ] == [START]
 
     def test_an_update_replaces_what_the_record_supports(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "milk")])])
         graph.apply([update("a", 2, relations=[likes("Ann", "milk"), likes("Ann", "rum")])])
 
-        assert [one.object for one in graph.relations(ALICE)] == ["milk", "rum"]
-        assert [one.name for one in graph.entities(ALICE)] == ["Ann", "milk", "rum"]
+        assert [relation.object for relation in graph.relations(ALICE)] == ["milk", "rum"]
+        assert [entity.name for entity in graph.entities(ALICE)] == ["Ann", "milk", "rum"]
 
     def test_no_orphan_outlives_its_last_support(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, relations=[likes("Ann", "tea"), likes("Ann", "Ann")])])
@@ -182,7 +184,9 @@ class RelationContract:
         for day in range(0, 101, 9):
             at = START + day * DAY
             known = {who: [d for d in days if d <= day] for who, days in wanted.items()}
-            found = {one.subject: one.object for one in graph.relations(ALICE, as_of=at)}
+            found = {
+                relation.subject: relation.object for relation in graph.relations(ALICE, as_of=at)
+            }
             assert found == {who: f"home {days[-1]}" for who, days in known.items() if days}
             assert live(graph, as_of=at) == sorted(
                 f"text of {who} home {days[-1]} {days[-1]}" for who, days in known.items() if days
@@ -191,11 +195,11 @@ class RelationContract:
 
     def test_values_from_the_same_moment_contradict_each_other(self, graph: GraphStore) -> None:
         [rome, oslo] = graph.apply([moved("Rome", 1, 1), moved("Oslo", 1, 2)])
-        records = {one.text: one for one in graph.page(ALICE).records}
+        records = {record.text: record for record in graph.page(ALICE).records}
         relations = graph.relations(ALICE)
         graph.apply([moved("Lyon", 2, 3)])
 
-        assert [one.conflict for one in relations] == [True, True]
+        assert [relation.conflict for relation in relations] == [True, True]
         assert records["text of Ann Rome 1"].conflicts == (oslo.change.id,)
         assert records["text of Ann Oslo 1"].conflicts == (rome.change.id,)
         assert [one.conflicts for one in oslo.touched] == [(oslo.change.id,)]
@@ -224,7 +228,9 @@ class RelationContract:
 
         assert ends(outcome.touched) == [("text of Ann Rome 1", START + 3 * DAY)]
         assert homes(graph) == ["Bonn"]
-        assert [one.object for one in graph.relations(ALICE, include_superseded=True)] == [
+        assert [
+            relation.object for relation in graph.relations(ALICE, include_superseded=True)
+        ] == [
             "Rome",
             "Oslo",
             "Bonn",
@@ -285,8 +291,13 @@ class RelationContract:
         ):
             asserted = lives("Ann", where, identity=identity, **given)
             graph.apply([put(f"{where} {identity}", version, relations=[asserted])])
-        shown = {(one.object, one.identity): one.conflict for one in graph.relations(ALICE)}
-        supports = [one.supports for one in graph.relations(ALICE, include_superseded=True)]
+        shown = {
+            (relation.object, relation.identity): relation.conflict
+            for relation in graph.relations(ALICE)
+        }
+        supports = [
+            relation.supports for relation in graph.relations(ALICE, include_superseded=True)
+        ]
 
         assert shown == {
             ("Rome", "x"): True,
@@ -294,7 +305,7 @@ class RelationContract:
             ("Oslo", "y"): False,
             ("Bonn", "x"): True,
         }
-        assert [len(one) for one in supports] == [1] * 5
+        assert [len(support) for support in supports] == [1] * 5
         assert live(graph) == [f"text of {one}" for one in ("Bonn x", "Oslo y", "Rome ", "Rome x")]
         [outcome] = graph.apply([remove("Oslo y", 6)])
         assert ends(outcome.touched) == [("text of Rome y", None)]
@@ -352,7 +363,7 @@ class RelationContract:
         same = Relation(subject="Robert", predicate="also_known_as", object="Bob")
         graph.apply([put("a", 1, relations=[same, likes("Robert", "tea")])])
 
-        assert "tea" in [one.object for one in graph.relations(ALICE, "bob")]
+        assert "tea" in [relation.object for relation in graph.relations(ALICE, "bob")]
         assert ALICE.record_id("fact", "a") in [
             one.id for one in graph.expand(ALICE, ["bob"], START)
         ]
@@ -362,7 +373,7 @@ class RelationContract:
         graph.apply([put("b", 2, relations=[likes("Ann", "Rex", object_type="dog")])])
         graph.apply([put("c", 3, relations=[likes("Ann", "Rex", object_type="cat")])])
 
-        assert [(one.name, one.type) for one in graph.entities(ALICE)] == [
+        assert [(entity.name, entity.type) for entity in graph.entities(ALICE)] == [
             ("Ann", "thing"),
             ("Rex", "dog"),
         ]

@@ -64,7 +64,7 @@ def read_all(graph: GraphStore) -> list[Any]:
     seen: list[Any] = []
     for scope in SCOPES:
         page = graph.page(scope, limit=1000, include_expired=True)
-        ids = [one.id for one in page.records]
+        ids = [record.id for record in page.records]
         gone = ALICE.record_id("fact", "gone")
         seen += [page, graph.get(scope, ids), graph.access_log(scope, ids), graph.count(scope)]
         seen += [graph.history(scope, one) for one in [*ids, gone]]
@@ -205,7 +205,7 @@ class SnapshotContract:
         other.apply([put("a", 1), remove("a", 3), put("b", 2), update("b", 4, text="newer")])
         _copy(list(graph.dump()), other)
 
-        assert [one.text for one in other.page(ALICE).records] == ["newer"]
+        assert [record.text for record in other.page(ALICE).records] == ["newer"]
         assert other.relations(ALICE) == []
 
     def test_what_was_erased_here_does_not_come_back(
@@ -215,7 +215,10 @@ class SnapshotContract:
         other.erase(Scope(user_id="alice", agent_id="a"), 5)
         _copy(list(graph.dump()), other)
 
-        assert sorted(one.text for one in other.page(ALICE).records) == ["text of b", "text of c"]
+        assert sorted(record.text for record in other.page(ALICE).records) == [
+            "text of b",
+            "text of c",
+        ]
         assert other.history(ALICE, TALK.record_id("fact", "a")) == []
 
     def test_an_id_of_another_owner_stays_his(self, graph: GraphStore, other: GraphStore) -> None:
@@ -266,7 +269,7 @@ class SnapshotContract:
         graph.apply([update("a", 2, relations=[asserted[0]])])
         [kept] = [one for one in graph.dump() if isinstance(one, RecordRow)]
 
-        assert [_as_asserted(one) for one in kept.states] == [
+        assert [_as_asserted(state) for state in kept.states] == [
             (asserted[0], None),
             (asserted[1], START + timedelta(seconds=2)),
         ]

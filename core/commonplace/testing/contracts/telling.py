@@ -29,11 +29,11 @@ def end(key: str, version: int, until: datetime, scope: Scope = ALICE) -> Put:
 
 def told(graph: GraphStore, *changes: Put) -> tuple[list[str], Record]:
     """Apply changes one by one; return their events, and the record that the last one left."""
-    outcomes = [graph.apply([one])[0] for one in changes]
+    outcomes = [graph.apply([change])[0] for change in changes]
     record = outcomes[-1].record
     assert record is not None
     assert graph.get(record.scope, [record.id]) == [record]
-    return [one.change.event for one in outcomes], record
+    return [outcome.change.event for outcome in outcomes], record
 
 
 def repeats(graph: GraphStore, change: Put) -> Outcome:
@@ -157,10 +157,12 @@ class TellingContract:
             ]
         )
 
-        assert [one.change.event for one in outcomes] == ["NONE"] * 3
+        assert [outcome.change.event for outcome in outcomes] == ["NONE"] * 3
         assert outcomes[2].record is None
         records = graph.page(ALICE).records
-        assert {(one.times_told, one.version, one.pinned) for one in records} == {(1, 1, False)}
+        assert {(record.times_told, record.version, record.pinned) for record in records} == {
+            (1, 1, False)
+        }
 
     def test_what_has_ended_is_not_told_again_from_then_on(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1), end("a", 2, second(4))])
@@ -176,8 +178,8 @@ class TellingContract:
         outcomes = graph.apply([put("a", 5), put("b", 5)])
 
         assert [(one.times_told, one.last_told_at) for one in kept] == [(1, None)]
-        assert [one.change.event for one in outcomes] == ["ADD", "ADD"]
-        assert [one.record for one in outcomes] == [put("a", 5).record, put("b", 5).record]
+        assert [outcome.change.event for outcome in outcomes] == ["ADD", "ADD"]
+        assert [outcome.record for outcome in outcomes] == [put("a", 5).record, put("b", 5).record]
 
     def test_a_fact_that_is_told_again_moves_to_the_new_namespace(self, graph: GraphStore) -> None:
         graph.apply([put("a", 1, namespace=("old",)), put("a", 2, namespace=("new", "x"))])
@@ -205,7 +207,7 @@ class TellingContract:
             ("tea", None, None),
             ("jam", None, None),
         ]
-        assert [len(one.supports) for one in graph.relations(ALICE)] == [1, 1]
+        assert [len(relation.supports) for relation in graph.relations(ALICE)] == [1, 1]
 
     def test_a_telling_without_relations_keeps_them(self, graph: GraphStore) -> None:
         graph.apply([moved("Rome", 1, 1), put("Ann Rome 1", 2, pinned=True, occurred_at=START)])
@@ -324,7 +326,7 @@ class TellingContract:
         graph.apply([put("b", 5, relations=[single]), moved("Oslo", 3, 6)])
         graph.apply([remove("b", 7), remove("Ann Oslo 3", 8), moved("Bern", 0, 9)])
         graph.apply([put("a", 10, occurred_at=START)])
-        ends = {one.text: one.valid_to for one in graph.page(ALICE).records}
+        ends = {record.text: record.valid_to for record in graph.page(ALICE).records}
 
         assert ends["text of a"] == ends["text of Ann Rome 1"] == START + 5 * DAY
         assert (homes(graph), live(graph)) == ([], [])
@@ -346,5 +348,5 @@ class TellingContract:
         graph.apply([put("a", 5), put("b", 1), remove("b", 2)])
         outcomes = graph.apply([end(key, 4, START + DAY) for key in "abc"])
 
-        assert [one.change.event for one in outcomes] == ["NONE"] * 3
+        assert [outcome.change.event for outcome in outcomes] == ["NONE"] * 3
         assert live(graph) == ["text of a"]
