@@ -61,7 +61,9 @@ PORTS = {
 # Methods of `Memory` (each with its twin) and of an agent's memory that take none, and why.
 PUBLIC = {
     "AgentMemory.counters": NO_ROWS,
+    "AgentMemory.aclose": NO_ROWS,
     "AgentMemory.raise_misconfiguration": NO_ROWS,
+    "AgentMemory.reopen_misconfigured": NO_ROWS,
     "AgentMemory.wait_for_writes": NO_ROWS,
     "Memory.close": NO_ROWS,
     "MemoryAdmin.list_namespaces": PORTS["GraphStore.list_namespaces"],
