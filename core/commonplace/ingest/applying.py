@@ -207,7 +207,7 @@ class _IndexBatch:
                 tokens=embedding.tokens,
             )
         elif put.replace or record.kind != "episode":
-            # Its text is of another change, the rest of this one: it may have been told again.
+            # Its text is of another change, the rest of this one: it may be a repetition.
             self.amended[record.id] = record
 
     def write(self, index: VectorIndex) -> None:
