@@ -65,9 +65,9 @@ class Policy:
         kinds: of what is recalled and found; all when empty. What is written has its own: turns are
             episodes, and what a tool adds are facts.
         where: a filter (`commonplace.filters`) for what is recalled and found; None for none.
-        metadata: of all that is written, also of facts that are extracted from turns. It belongs to
-            what makes two tellings the same: what agents with other metadata tell is another
-            record, and stays as it is here.
+        metadata: of all that is written, including facts that are extracted from turns. They take
+            part in recognising a repetition: what agents with other metadata tell is a separate
+            record, which stays as it is here.
         scope_search_by_agent: False also recalls what the user's other agents wrote.
         await_write: True returns from a turn when its memory is searchable, after 10 seconds at
             most; False when it is accepted, which is safe too, after 2 seconds at most. What takes
@@ -151,7 +151,7 @@ class Policy:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """Keys of the metadata whose values belong to what makes two tellings the same: all."""
+        """Metadata keys that take part in recognising a repetition: all of them."""
         return tuple(self.metadata)
 
     @property

@@ -30,7 +30,7 @@ def fact_put(
 
     Args:
         metadata: of a fact that has none.
-        identity: keys of the metadata whose values belong to what makes two tellings the same.
+        identity: metadata keys that take part in recognising a repetition.
     """
     held = dict(fact.metadata or metadata or {})
     relations = dated_relations(fact, at, is_single, identity_hash(held, identity))
