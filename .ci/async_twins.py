@@ -71,7 +71,9 @@ TWINS = (
         target="core/commonplace/memory.py",
         blocking="BlockingMemory",
         header="@hinting_methods\nclass Memory(BlockingMemory):",
-        module_docstring="`Memory`, with the async versions of its blocking methods.",
+        module_docstring=(
+            "`Memory`: the async versions of the methods in `blocking_memory.py`, which is the one to read."
+        ),
         class_docstring="",
         imports=(
             "from .blocking_memory import BlockingMemory\nfrom .validation import hinting_methods"

@@ -22,7 +22,7 @@ PUBLIC = ("commonplace", *(f"commonplace.{one}" for one in _PUBLIC))
 # One word for one job in all adapters, and what only one of them has.
 EVERYWHERE = "convert scope models middleware tools turn store checkpoints sessions testing".split()
 OWN = {
-    "agentscope": "errors shared_models runtime_service turn_owner v1",
+    "agentscope": "required_release shared_models runtime_service turn_owner v1",
     "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints "
     "turn_owner",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "

@@ -11,7 +11,7 @@ from commonplace import Memory, Message, Policy, Scope
 from commonplace.agents import clean, find_instructions, is_small_talk, is_visible, render, to_query
 from commonplace.retrieval.dates import asked_times
 from commonplace.retrieval.lexical import entity_mentions, query_terms, tokens
-from commonplace.retrieval.utterances import asks_to_forget, knows_nothing, statements
+from commonplace.retrieval.utterance_kinds import asks_to_forget, knows_nothing, statements
 
 SIZE = 32 * 1024
 LONGEST = 0.5  # seconds of CPU; a pattern that tries a text in every way takes many times as much

@@ -42,7 +42,7 @@ from commonplace.agents import (
     to_scope,
 )
 
-from .errors import importing
+from .required_release import importing
 
 with importing("agentscope-runtime>=1.0.5,<1.1"):
     from agentscope_runtime.engine.schemas.agent_schemas import Message, TextContent

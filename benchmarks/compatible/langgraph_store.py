@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore, GetOp, ListNamespacesOp, PutOp, Sear
 from langgraph.store.memory import InMemoryStore
 
 from commonplace_langgraph import CommonplaceStore
-from commonplace_langgraph.testing.store import DIMENSIONS, WordEmbeddings
+from commonplace_langgraph.testing.store_contract import DIMENSIONS, WordEmbeddings
 
 from . import Awaited, Case, Section, public, tried
 

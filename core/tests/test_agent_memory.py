@@ -412,7 +412,7 @@ def test_a_pool_shares_by_key_and_closes_what_was_idle_longest(tmp_path):
 
 
 async def test_a_pool_closes_no_memory_that_is_written_to(tmp_path, monkeypatch):
-    monkeypatch.setattr("commonplace.agents.lazy.MAX_IDLE", 1)
+    monkeypatch.setattr("commonplace.agents.lazy_memory.MAX_IDLE", 1)
     monkeypatch.setattr("commonplace.agents.agent_memory.WRITE_PATIENCE", 0.01)
     pool, go, real = MemoryPool(), asyncio.Event(), Memory.aadd
 

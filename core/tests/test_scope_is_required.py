@@ -167,7 +167,7 @@ def sources() -> Iterator[Path]:
 
 def asks_without_scope(call: ast.Call) -> bool:
     """Tell whether a call is one that may answer about every owner."""
-    if isinstance(call.func, ast.Name) and call.func.id == "call":  # of `plans`
+    if isinstance(call.func, ast.Name) and call.func.id == "call":  # of `sans_io`
         name = ast.literal_eval(call.args[0]) if isinstance(call.args[0], ast.Constant) else ""
         name = name.removeprefix("admin.")
         return name in UNSCOPED or (name in OPTIONAL and not call.args[1:] and not call.keywords)

@@ -935,8 +935,8 @@ async def test_a_folder_stays_open_while_another_middleware_uses_it(tmp_path):
 
 async def test_openings_that_nobody_uses_are_few(tmp_path, monkeypatch):
     pool = MemoryPool()
-    monkeypatch.setattr("commonplace.agents.lazy._pool", pool)
-    monkeypatch.setattr("commonplace.agents.lazy.MAX_IDLE", 2)
+    monkeypatch.setattr("commonplace.agents.lazy_memory._pool", pool)
+    monkeypatch.setattr("commonplace.agents.lazy_memory.MAX_IDLE", 2)
     closed = threading.Semaphore(0)
     close = Memory.close
     monkeypatch.setattr(Memory, "close", lambda self, *rest: (close(self, *rest), closed.release()))

@@ -32,7 +32,7 @@ from commonplace.backends.shared.rows import to_record
 from commonplace.retrieval.calibration import PROBES
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_langgraph import CommonplaceStore
-from commonplace_langgraph.testing.store import WordEmbeddings
+from commonplace_langgraph.testing.store_contract import WordEmbeddings
 
 ALICE = Scope(user_id="alice")
 HERS = ("memories", "alice")

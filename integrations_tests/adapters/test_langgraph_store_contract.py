@@ -10,8 +10,8 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from commonplace_langgraph import CommonplaceStore
-from commonplace_langgraph.testing.stock import StockStoreContract
-from commonplace_langgraph.testing.store import BAD_OPS, DIMENSIONS, Make, WordEmbeddings
+from commonplace_langgraph.testing.stock_store_contract import StockStoreContract
+from commonplace_langgraph.testing.store_contract import BAD_OPS, DIMENSIONS, Make, WordEmbeddings
 
 UNCHECKED = (
     "a label with a period", "an empty label", "a label that is no text", "no label at all",

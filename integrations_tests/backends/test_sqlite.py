@@ -40,8 +40,8 @@ from commonplace.testing.contracts.graph import (
     update,
 )
 from commonplace.testing.contracts.relations import DAY, RelationContract
+from commonplace.testing.contracts.repeated_facts import TellingContract, end
 from commonplace.testing.contracts.snapshot import SnapshotContract
-from commonplace.testing.contracts.telling import TellingContract, end
 from commonplace.types import Scope
 
 from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of

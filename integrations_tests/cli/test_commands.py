@@ -22,7 +22,7 @@ from commonplace.cli import app as importers
 from commonplace.cli import arguments, operators
 from commonplace.errors import InvalidRecordError
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, TaskWrite
-from commonplace.ports.snapshot import RecordRow
+from commonplace.ports.snapshot_rows import RecordRow
 from commonplace.ports.stores import Put
 from commonplace.testing.contracts.graph import put
 

@@ -159,7 +159,7 @@ FAULTS = (
     Fault(
         name="fence-dropped",
         what="A write that was accepted before an erasure comes back after it",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="if not is_wanted or is_erased(connection, fence_scope, record.version):",
         new="if not is_wanted:",
         tests=(_GRAPH, "-k", "erasure"),
@@ -167,7 +167,7 @@ FAULTS = (
     Fault(
         name="fence-lowered",
         what="An older erasure lowers the fence of a later one",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="max(version, excluded.version)",
         new="excluded.version",
         tests=(_GRAPH, "-k", "erasure or fence or erased or refused"),
@@ -175,7 +175,7 @@ FAULTS = (
     Fault(
         name="no-tombstone",
         what="A deletion leaves no tombstone, so that an older write brings the record back",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))",
         new='connection.execute("DELETE FROM record WHERE id = ?", (change.id,))',
         tests=(_GRAPH, "-k", "resurrect or delete"),
@@ -183,7 +183,7 @@ FAULTS = (
     Fault(
         name="text-in-tombstone",
         what="A tombstone keeps the text of its record",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="UPDATE record SET live = 0, text = '', metadata",
         new="UPDATE record SET live = 0, metadata",
         tests=(_GRAPH, "-k", "leaves_no_text"),
@@ -191,7 +191,7 @@ FAULTS = (
     Fault(
         name="late-delete",
         what="A deletion that is older than what is stored takes effect",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="if row.version >= change.version or (change.spare_pinned and stored.pinned):",
         new="if change.spare_pinned and stored.pinned:",
         tests=(_GRAPH, "-k", "older"),
@@ -199,7 +199,7 @@ FAULTS = (
     Fault(
         name="pinned-pruned",
         what="A deletion that spares what is pinned takes it",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="if row.version >= change.version or (change.spare_pinned and stored.pinned):",
         new="if row.version >= change.version:",
         tests=(_GRAPH, "-k", "spares_what_is_pinned"),
@@ -207,7 +207,7 @@ FAULTS = (
     Fault(
         name="late-update",
         what="A change that is older than what is stored takes effect",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="if row is not None and row.version >= record.version:",
         new="if row is not None and row.version == record.version:",
         tests=(_GRAPH, "-k", "older or late"),
@@ -215,7 +215,7 @@ FAULTS = (
     Fault(
         name="foreign-record-written",
         what="A write to the id of another owner's record changes it",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="if row is not None and not record.scope.covers(rows.scope_of(row)):",
         new="if row is None and record.version < 0:",
         tests=(_GRAPH, "-k", "another_owner"),
@@ -223,7 +223,7 @@ FAULTS = (
     Fault(
         name="foreign-record-deleted",
         what="A deletion from a scope that does not cover the record takes it",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old="if row is None or not change.scope.covers(rows.scope_of(row)):",
         new="if row is None:",
         tests=(_GRAPH, "-k", "does_not_cover"),
@@ -231,7 +231,7 @@ FAULTS = (
     Fault(
         name="erase-keeps-history",
         what="An erasure leaves the earlier texts of records",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old='f"DELETE FROM version WHERE version <= ? AND record IN (SELECT id FROM {source})"',
         new='f"DELETE FROM version WHERE version > ? AND record IN (SELECT id FROM {source})"',
         tests=(_GRAPH, "-k", "erasure"),
@@ -239,7 +239,7 @@ FAULTS = (
     Fault(
         name="erase-keeps-accesses",
         what="An erasure leaves the times of access",
-        file=f"{SQLITE}/records.py",
+        file=f"{SQLITE}/record_changes.py",
         old='f"DELETE FROM recall WHERE record IN ({erased})", (*values, version)',
         new='f"DELETE FROM recall WHERE record IN ({erased}) AND 0", (*values, version)',
         tests=(_GRAPH, "-k", "do_not_come_back"),
@@ -322,7 +322,7 @@ FAULTS = (
     Fault(
         name="search-across-agents",
         what="A search finds what other agents of the user know",
-        file=f"{SQLITE}/points.py",
+        file=f"{SQLITE}/point_cache.py",
         old='for column, name in (("agent", scope.agent_id), ("session", scope.session_id)):',
         new='for column, name in (("session", scope.session_id),):',
         tests=(_INDEX, "-k", "covers"),
@@ -330,7 +330,7 @@ FAULTS = (
     Fault(
         name="wrong-owners-matrix",
         what="Owners whose keys begin alike share the vectors in memory",
-        file=f"{SQLITE}/points.py",
+        file=f"{SQLITE}/point_cache.py",
         old="            found = self._partitions.pop(key, None) or",
         new="            key = next((one for one in self._partitions"
         " if one[:1] == key[:1]), key)\n"
@@ -340,7 +340,7 @@ FAULTS = (
     Fault(
         name="cache-not-invalidated",
         what="A search does not see what was written since the first",
-        file=f"{SQLITE}/points.py",
+        file=f"{SQLITE}/point_cache.py",
         old="elif (written, removed) == (partition.written, partition.removed):",
         new="elif removed == partition.removed:",
         tests=(_INDEX, "-k", "replaces or cache"),
@@ -348,7 +348,7 @@ FAULTS = (
     Fault(
         name="removal-not-noticed",
         what="A search still finds what was removed from the file",
-        file=f"{SQLITE}/points.py",
+        file=f"{SQLITE}/point_cache.py",
         old="if former is not None and removed > partition.removed:",
         new="if former is not None and removed > partition.removed + 1:",
         tests=(_INDEX, "-k", "delete or erase or remov"),
@@ -356,7 +356,7 @@ FAULTS = (
     Fault(
         name="stale-delta",
         what="Of what changed since the last search the first change is not loaded",
-        file=f"{SQLITE}/points.py",
+        file=f"{SQLITE}/point_cache.py",
         old="cursor = connection.execute(self._load, (key, since))",
         new="cursor = connection.execute(self._load, (key, since + (1 if since else 0)))",
         tests=(_INDEX, "-k", "replaces or amended or cache"),
@@ -364,7 +364,7 @@ FAULTS = (
     Fault(
         name="older-snapshot-cached",
         what="Points of an earlier state than the one in memory are taken for it",
-        file=f"{SQLITE}/points.py",
+        file=f"{SQLITE}/point_cache.py",
         old="elif written < partition.written or removed < partition.removed:",
         new="elif written < 0:",
         tests=(_INDEX,),
@@ -454,7 +454,7 @@ FAULTS = (
     Fault(
         name="copy-skips-versions",
         what="A copy has the last version of each record and no earlier ones",
-        file=f"{SQLITE}/snapshot.py",
+        file=f"{SQLITE}/graph_snapshot.py",
         old="            versions=tuple(versions(connection, record.id)),",
         new="            versions=tuple(versions(connection, record.id))[-1:],",
         tests=(_GRAPH, f"{_TESTS}/cli/test_commands.py", "-k", "copy or dump or Snapshot"),
@@ -462,8 +462,8 @@ FAULTS = (
     Fault(
         name="copy-skips-fences",
         what="What was erased in the source can be written into the copy",
-        file=f"{SQLITE}/snapshot.py",
-        old="                records.fence(connection, key, version)\n",
+        file=f"{SQLITE}/graph_snapshot.py",
+        old="                record_changes.fence(connection, key, version)\n",
         new="                pass\n",
         tests=(f"{_TESTS}/cli/test_commands.py", "-k", "forgotten"),
     ),

@@ -36,7 +36,7 @@ FAULTS = (
     Fault(
         name="index-tie-order",
         what="Points of equal cosine come in the order in which they were written",
-        file="core/commonplace/backends/sqlite/points.py",
+        file="core/commonplace/backends/sqlite/point_cache.py",
         old="ordered = sorted(zip((-scores[best]).tolist(), ids, best.tolist(), strict=True))",
         new="ordered = sorted(zip((-scores[best]).tolist(), best.tolist(), best.tolist(),"
         " strict=True))",
@@ -45,7 +45,7 @@ FAULTS = (
     Fault(
         name="rarity-of-others",
         what="How rare a word is, is counted over all that the partition holds",
-        file="core/commonplace/backends/sqlite/points.py",
+        file="core/commonplace/backends/sqlite/point_cache.py",
         old="            inside = found.terms[covered[found.places]]\n",
         new="            inside = found.terms\n",
         tests=(f"{_TESTS}/backends/test_sqlite_index.py", "-k", "rarity_is_that_of_its_agent"),

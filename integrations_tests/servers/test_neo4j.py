@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from commonplace import Fact, Memory
-from commonplace.backends.neo4j import queries, transactions
+from commonplace.backends.neo4j import graph_writes, queries
 from commonplace.backends.neo4j.driver import SCHEMA, check_server
 from commonplace.backends.neo4j.graph import Neo4jGraph
 from commonplace.backends.sqlite.connection import SqliteConnection
@@ -37,8 +37,8 @@ from commonplace.testing.contracts.graph import (
     update,
 )
 from commonplace.testing.contracts.relations import MONDAY, TUESDAY, RelationContract, moved
+from commonplace.testing.contracts.repeated_facts import TellingContract
 from commonplace.testing.contracts.snapshot import SnapshotContract, fill, read_all
-from commonplace.testing.contracts.telling import TellingContract
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.types import Relation, Scope
 
@@ -140,7 +140,7 @@ def test_changes_of_one_owner_wait_for_each_other(connect, monkeypatch):
     # Making its partition, or looking for a fence that is not there, would lock something too.
     stores[0].erase(ALICE, 1)
     stores[0].apply([put("first", 2)])
-    save, at_work, most = transactions._save, [], []
+    save, at_work, most = graph_writes._save, [], []
 
     def slowly(run, parameters):
         at_work.append(run)
@@ -149,7 +149,7 @@ def test_changes_of_one_owner_wait_for_each_other(connect, monkeypatch):
         at_work.remove(run)
         return save(run, parameters)
 
-    monkeypatch.setattr(transactions, "_save", slowly)
+    monkeypatch.setattr(graph_writes, "_save", slowly)
     at_once(3, lambda thread: stores[thread].apply([put(f"of {thread}", 3)]))
 
     assert most == [1, 1, 1]
@@ -310,7 +310,7 @@ def test_a_scope_of_many_records_is_erased_whole(graph: Neo4jGraph):
 @pytest.fixture
 def moves(graph: Neo4jGraph, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Three who moved, asserted on two days; an erasure takes two records in a transaction."""
-    monkeypatch.setattr(transactions, "BATCH", 2)
+    monkeypatch.setattr(graph_writes, "BATCH", 2)
     names = ["Ann", "Bob", "Cem"]
     graph.apply([moved("Rome", 1, n, MONDAY, who=who) for n, who in enumerate(names, 1)])
     graph.apply([moved("Oslo", 5, n, TUESDAY, who=who) for n, who in enumerate(names, 4)])

@@ -13,5 +13,6 @@ with contextlib.suppress(ImportError):  # the model is for examples, too
     import pytest
 
     pytest.register_assert_rewrite(
-        "commonplace_langgraph.testing.stock", "commonplace_langgraph.testing.store"
+        "commonplace_langgraph.testing.stock_store_contract",
+        "commonplace_langgraph.testing.store_contract",
     )

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ..model_calls import embed
 from ..ports.models import Embedder, TokenEmbedder
-from ..ports.snapshot import RecordRow, SnapshotRow
+from ..ports.snapshot_rows import RecordRow, SnapshotRow
 from ..ports.stores import GraphStore, Point, VectorIndex
 from ..retrieval.lexical import count_words, document_terms
 from ..types import Record, TokenEmbedding

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ..errors import CannotMoveError
 from ..memory import Memory
 from ..ports.checkpoints import Address, Blob, Checkpoints, Selection, State
-from ..ports.snapshot import SnapshotRow
+from ..ports.snapshot_rows import SnapshotRow
 from ..ports.stores import GraphStore
 from .backfill import (
     BackfillReport,

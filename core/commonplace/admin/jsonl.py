@@ -16,7 +16,7 @@ import msgspec
 
 from ..errors import CannotMoveError, InvalidRecordError
 from ..memory import Memory
-from ..ports.snapshot import SnapshotRow
+from ..ports.snapshot_rows import SnapshotRow
 from .backfill import Progress, count_records, is_indexed
 from .copy import BATCH, CopyReport, copy_rows, finish_writes
 from .database_files import drafted

@@ -4,7 +4,14 @@ import msgspec
 
 from ..errors import InvalidRecordError
 from ..ingest.codec import to_plain
-from ..ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
+from ..ports.snapshot_rows import (
+    EntityRow,
+    FenceRow,
+    RecordRow,
+    RelationRow,
+    SessionRow,
+    SnapshotRow,
+)
 
 
 class _Line(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):

@@ -6,8 +6,8 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import short_repr
-from ..plans import Call, Plan, aon, arun_plan, call, on, run_plan
-from ..retrieval.utterances import is_small_talk
+from ..retrieval.utterance_kinds import is_small_talk
+from ..sans_io import Call, Plan, aon, arun_plan, call, on, run_plan
 from ..settings import to_folder
 from ..types import check_kinds, check_scope
 from ..validation import (
@@ -21,8 +21,7 @@ from ..validation import (
     hinting_init,
     is_sound,
 )
-from .agent_memory import AgentMemory
-from .arguments import (
+from .adapter_arguments import (
     UNSET,
     Unset,
     check_function,
@@ -33,6 +32,7 @@ from .arguments import (
     check_prefix,
     given_once,
 )
+from .agent_memory import AgentMemory
 from .call_stack import StackFrame, StackRule, UnknownCallerError, read_stack
 from .framework_values import (
     clean,
@@ -45,7 +45,7 @@ from .framework_values import (
     to_time,
 )
 from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
-from .lazy import (
+from .lazy_memory import (
     LazyMemory,
     MemoryPool,
     MemorySource,

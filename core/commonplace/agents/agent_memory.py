@@ -23,10 +23,10 @@ from ..errors import (
     MemoryTimeoutError,
     RecordNotFoundError,
 )
-from ..plans import Plan, aon, arun_plan, on, run_plan
-from ..retrieval.utterances import asks_to_forget
+from ..retrieval.utterance_kinds import asks_to_forget
+from ..sans_io import Plan, aon, arun_plan, on, run_plan
 from ..types import Extraction, Fact, Match, Message, Scope, WriteResult
-from .arguments import check_function
+from .adapter_arguments import check_function
 from .health import (
     MISCONFIGURED,
     EventName,
@@ -36,7 +36,7 @@ from .health import (
     OnEvent,
     WarnOnce,
 )
-from .lazy import LazyMemory, MemorySource, acquire_memory
+from .lazy_memory import LazyMemory, MemorySource, acquire_memory
 from .note import Conversation, ShownRecords
 from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy, check_policy

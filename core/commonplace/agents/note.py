@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..retrieval.lexical import vocabulary
-from ..retrieval.utterances import (
+from ..retrieval.utterance_kinds import (
     asks_to_forget,
     contains,
     knows_nothing,

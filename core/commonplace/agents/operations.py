@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from ..errors import InvalidRecordError, MemoryTimeoutError, RecordNotFoundError
-from ..plans import Call, Plan, call
-from ..retrieval.utterances import normalize
+from ..retrieval.utterance_kinds import normalize
+from ..sans_io import Call, Plan, call
 from ..types import Kind, Match, Page, Record, Scope, WriteResult
 from .framework_values import is_visible
 from .note import Conversation, ShownRecords, bullets, choose, without_held

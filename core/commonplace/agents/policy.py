@@ -17,7 +17,7 @@ from ..validation import (
     hinting_init,
     is_sound,
 )
-from .arguments import UNSET, check_list
+from .adapter_arguments import UNSET, check_list
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]

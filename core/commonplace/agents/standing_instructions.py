@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ..retrieval.lexical import tokens, vocabulary
-from ..retrieval.utterances import needs_no_memory, normalize, sentences
+from ..retrieval.utterance_kinds import needs_no_memory, normalize, sentences
 from ..types import Fact, Message, Record
 
 MARK = "standing_instruction"

@@ -25,7 +25,6 @@ from ..model_calls import (
     is_async,
     model_name,
 )
-from ..plans import Plan, arun_plan, run_plan
 from ..ports.models import ChatModel, Embedder
 from ..ports.stores import (
     AskChat,
@@ -40,6 +39,7 @@ from ..ports.stores import (
     Remove,
     Terms,
 )
+from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings
 from ..types import KINDS, Extraction, Scope, TokenEmbedding, now
 from .changes import IsSingle, ending, fact_put, speaker_origin, told_again

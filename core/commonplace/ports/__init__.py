@@ -4,7 +4,7 @@ from ..types import TokenEmbedding
 from .checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, State, Step, TaskWrite
 from .engines import GraphEngine, IndexEngine, IndexSpec, check_meta
 from .models import ChatModel, Embedder, TokenEmbedder
-from .snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
+from .snapshot_rows import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from .stores import (
     AskChat,
     AskKnown,

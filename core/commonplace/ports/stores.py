@@ -29,7 +29,7 @@ from ..types import (
     Version,
 )
 from .checkpoints import Checkpoints
-from .snapshot import SnapshotRow
+from .snapshot_rows import SnapshotRow
 
 T = TypeVar("T")
 OperationKind = Literal["add", "update", "delete", "forget"]

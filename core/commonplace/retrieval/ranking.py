@@ -26,7 +26,7 @@ from .calibration import Calibration, Judge
 from .dates import asked_times, time_fit
 from .lexical import CJK, has_cjk, term_weight, tokens, vocabulary
 from .repeats import distinct, newer_first, session_losses
-from .utterances import statements
+from .utterance_kinds import statements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from ..types import Record, Scope
 from .lexical import vocabulary
-from .utterances import statements
+from .utterance_kinds import statements
 
 _EXAMINED = 10  # candidates among which newer ones go first
 _TIE = 0.95  # least score of a newer statement, as a share of the older one's, to stand before it

@@ -10,9 +10,9 @@ from typing import Any, get_args
 from ..errors import InvalidRecordError, LoopRequiredError, ModelFailedError
 from ..filters import Filter, parse_filter
 from ..model_calls import Purpose, RunInThread, aembed, embed, is_async
-from ..plans import Plan, arun_plan, run_plan
 from ..ports.models import Embedder
 from ..ports.stores import Engines, Expansion, Hit, Query, Terms, VectorIndex
+from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings
 from ..types import (
     Kind,

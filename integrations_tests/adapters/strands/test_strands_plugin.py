@@ -826,7 +826,7 @@ class TestHazards:
             return await await_within(10 if loads else 0.01, call, work)
 
         monkeypatch.setattr(memory, "search", load)
-        monkeypatch.setattr("commonplace.agents.lazy.await_within", wait)
+        monkeypatch.setattr("commonplace.agents.lazy_memory.await_within", wait)
         memory.add([Message(text="My cat is called Miso.")], Scope(user_id="alice"))
         plugin = MemoryPlugin(memory)
         for _ in range(2):

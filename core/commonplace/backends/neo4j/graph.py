@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from ...filters import Filter, Within
-from ...ports.snapshot import SnapshotRow
+from ...ports.snapshot_rows import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ...types import Entity, Kind, Namespace, Page, Record, Relation, Scope, Version, now
 from ..shared import rows
-from . import overlay, queries, relations, snapshot, transactions
+from . import graph_snapshot, graph_writes, overlay, queries, relation_reads
 from .driver import Neo4jDriver, RunQuery
 
 _TABLES = ("records", "versions", "relations", "entities")
@@ -55,7 +55,7 @@ class Neo4jGraph:
         """Apply changes in one transaction, in order; one outcome each."""
         if not changes:
             return []
-        return self.driver.write(lambda run: transactions.apply(run, changes))
+        return self.driver.write(lambda run: graph_writes.apply(run, changes))
 
     def get(
         self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
@@ -130,16 +130,18 @@ class Neo4jGraph:
         moment = queries.moment(include_superseded=include_superseded, as_of=as_of)
         if records is not None:
             ids = _valid(records)
-            return self.driver.read(lambda run: relations.read_asserted(run, scope, ids, moment))
-        return self.driver.read(lambda run: relations.read(run, scope, entity, hops, moment))
+            return self.driver.read(
+                lambda run: relation_reads.read_asserted(run, scope, ids, moment)
+            )
+        return self.driver.read(lambda run: relation_reads.read(run, scope, entity, hops, moment))
 
     def expand(self, scope: Scope, names: Sequence[str], at: datetime) -> list[Expansion]:
         """Find records by the entities that these names may mean, over at most two relations."""
-        return self.driver.read(lambda run: relations.expand(run, scope, names, at))
+        return self.driver.read(lambda run: relation_reads.expand(run, scope, names, at))
 
     def entities(self, scope: Scope) -> list[Entity]:
         """Read the entities that those relations name, by name."""
-        return self.driver.read(lambda run: relations.entities(run, scope))
+        return self.driver.read(lambda run: relation_reads.entities(run, scope))
 
     def namespaces(self, scope: Scope) -> list[Namespace]:
         """List the namespaces of live records, each once, in no order; reads every record."""
@@ -194,17 +196,17 @@ class Neo4jGraph:
         touched: dict[str, Record] = {}
         repeated = False
         for turn in itertools.count():
-            step = self.driver.write(lambda run, n=turn: transactions.erase(run, scope, version, n))  # type: ignore[misc]  # bound for the loop
+            step = self.driver.write(lambda run, n=turn: graph_writes.erase(run, scope, version, n))  # type: ignore[misc]  # bound for the loop
             removed.update(step.removed)
             touched |= {record.id: record for record in step.touched}
             for id_ in step.ids:
                 touched.pop(id_, None)
             repeated = repeated or step.repeated
-            if len(step.ids) < transactions.BATCH:
+            if len(step.ids) < graph_writes.BATCH:
                 break
         if repeated or not removed["records"]:
             # The index may not have what an earlier run reopened.
-            asserting = self.driver.read(lambda run: transactions.asserting_records(run, scope))
+            asserting = self.driver.read(lambda run: graph_writes.asserting_records(run, scope))
             touched |= {record.id: record for record in asserting}
         return Erased(removed=dict(removed), touched=tuple(touched.values()))
 
@@ -224,19 +226,19 @@ class Neo4jGraph:
     def versions(self, scope: Scope | None) -> Iterator[tuple[str, int]]:
         """Iterate over (id, version) of what the index should have of the scope, in no order."""
         if scope is None:
-            return snapshot.versions(self.driver.read)
+            return graph_snapshot.versions(self.driver.read)
         found = self._scan(queries.scan(scope), scope, (-(2**63), ""), _BATCH)
         records = (row["record"] for row in found)
         return ((node["id"], node["version"]) for node in records if node["indexed"])
 
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read everything, page by page: fences, then partition by partition from `since` on."""
-        return snapshot.dump(self.driver.read, since)
+        return graph_snapshot.dump(self.driver.read, since)
 
     def load(self, rows: Sequence[SnapshotRow]) -> None:
         """Load the snapshot of another store in one transaction; what is newer here stays."""
         if rows:
-            self.driver.write(lambda run: snapshot.load(run, rows))
+            self.driver.write(lambda run: graph_snapshot.load(run, rows))
 
     def get_meta(self, key: str) -> str | None:
         """Read a value that describes the whole store; None if it was never set."""

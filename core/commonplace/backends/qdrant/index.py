@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
 from ..shared.payload import payload_of, read_row, uuids
-from ..shared.vectors import FIELD, asked_tokens, checked, from_field, to_field
+from ..shared.token_vectors import FIELD, asked_tokens, checked, from_field, to_field
 from .client import connect
 from .client import models as m
 from .collection import CollectionLayout, open_collection

@@ -12,7 +12,7 @@ from ...filters import TIMES
 from ...ports.stores import Hit, Query
 from ...types import Record, Scope
 from ..shared.payload import FilterCompiler, focus, read_row, tags_of, to_hits
-from ..shared.vectors import Tokens, best_of_each, from_field
+from ..shared.token_vectors import Tokens, best_of_each, from_field
 from .client import models as m
 
 StoredRecord = tuple[Record, int]  # with its length in words

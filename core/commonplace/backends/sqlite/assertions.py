@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...types import Record, Relation, Scope, fold
 from ..shared import rows
-from ..shared.names import pairs_of
+from ..shared.entity_names import pairs_of
 from ..shared.supersession import Assertion, resolve
 
 SCHEMA = """

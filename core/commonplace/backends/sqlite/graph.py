@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...dedup_key import split_key
 from ...filters import Filter, required_namespace
-from ...ports.snapshot import SnapshotRow
+from ...ports.snapshot_rows import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ...types import (
     Entity,
@@ -28,9 +28,9 @@ from ...types import (
     now,
 )
 from ..shared import graph_expansion, rows
+from ..shared.entity_names import distinct, nearest, pairs_of, spellable
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
-from ..shared.names import distinct, nearest, pairs_of, spellable
-from . import assertions, namespaces, records, snapshot
+from . import assertions, graph_snapshot, namespaces, record_changes
 from .connection import (
     ConnectionHandle,
     SqliteConnection,
@@ -41,7 +41,7 @@ from .connection import (
 from .filters import Condition, compile_filter
 
 SCHEMA = (
-    records.SCHEMA
+    record_changes.SCHEMA
     + """
 CREATE TABLE IF NOT EXISTS recall (
   record TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, at)
@@ -92,14 +92,14 @@ class SqliteGraph:
         """Apply changes in one transaction, in order; one outcome each."""
         if not changes:
             return []
-        return self._handle.write(lambda c: [records.apply(c, change) for change in changes])
+        return self._handle.write(lambda c: [record_changes.apply(c, change) for change in changes])
 
     def get(
         self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False
     ) -> list[Record]:
         """Read live records that the scope covers, in the order of `ids`, leaving out others."""
         with self._handle.read() as connection:
-            found = records.read_many(connection, ids)
+            found = record_changes.read_many(connection, ids)
             live = (rows.to_record(row) for row in found if row.live)
             return list(rows.visible(scope, live, include_expired=include_expired))
 
@@ -138,15 +138,15 @@ class SqliteGraph:
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
         with self._handle.read() as connection:
-            row = records.read(connection, record_id)
+            row = record_changes.read(connection, record_id)
             if row is None or not scope.covers(rows.scope_of(row)):
                 return []
-            return snapshot.versions(connection, record_id)
+            return graph_snapshot.versions(connection, record_id)
 
     def scope_of(self, record_id: str) -> Scope | None:
         """Read the scope of a record, live or deleted; None if there never was one."""
         with self._handle.read() as connection:
-            row = records.read(connection, record_id)
+            row = record_changes.read(connection, record_id)
             return None if row is None else rows.scope_of(row)
 
     def list_scopes(self) -> list[Scope]:
@@ -222,7 +222,7 @@ class SqliteGraph:
 
         def write(connection: Connection) -> None:
             for id_ in ids:
-                row = records.read(connection, id_)
+                row = record_changes.read(connection, id_)
                 if row and row.live and scope.covers(rows.scope_of(row)):
                     connection.execute("INSERT OR IGNORE INTO recall VALUES (?, ?)", (id_, moment))
                     connection.execute(_KEEP_LAST_20, (id_, id_))
@@ -245,7 +245,7 @@ class SqliteGraph:
 
     def erase(self, scope: Scope, version: int) -> Erased:
         """Remove all that the scope covers up to `version`, tombstones and history too."""
-        erased = self._handle.write(lambda c: records.erase(c, scope, version))
+        erased = self._handle.write(lambda c: record_changes.erase(c, scope, version))
         if any(erased.removed.values()):
             self._handle.truncate_log()
         return erased
@@ -294,11 +294,11 @@ class SqliteGraph:
     def dump(self, since: str = "") -> Iterator[SnapshotRow]:
         """Read everything as it is now: fences, then partition by partition from `since` on."""
         with self._handle.read() as connection:
-            yield from snapshot.dump(connection, since)
+            yield from graph_snapshot.dump(connection, since)
 
     def load(self, rows: Sequence[SnapshotRow]) -> None:
         """Load the snapshot of another store in one transaction; what is newer here stays."""
-        self._handle.write(lambda c: snapshot.load(c, rows))
+        self._handle.write(lambda c: graph_snapshot.load(c, rows))
 
     def get_meta(self, key: str) -> str | None:
         """Read a value that describes the whole store; None when it was never set."""

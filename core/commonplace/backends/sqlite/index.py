@@ -21,7 +21,7 @@ from ...ports.engines import check_meta, has_tokens
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
 from ..shared import rows
-from ..shared.vectors import (
+from ..shared.token_vectors import (
     Tokens,
     asked_tokens,
     best_of_each,
@@ -29,10 +29,10 @@ from ..shared.vectors import (
     to_table,
     to_tokens,
 )
-from . import namespaces, records
+from . import namespaces, record_changes
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 from .filters import compile_filter
-from .points import Floats, PointCache, Reading, Scores, Wanted
+from .point_cache import Floats, PointCache, Reading, Scores, Wanted
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS {point} (
@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS {point}_change (
 """
 _MOST_READ = 1024  # records at once
 _IDS = "SELECT value FROM json_each(?)"
-_READ = f"SELECT {records.COLUMNS} FROM record WHERE id IN ({_IDS}) AND live = 1"
+_READ = f"SELECT {record_changes.COLUMNS} FROM record WHERE id IN ({_IDS}) AND live = 1"
 _CACHE_BYTES = 256 * 2**20
 _PAGE = 1000
 _MOST_DIMENSIONS = 2**20
@@ -308,7 +308,7 @@ class SqliteIndex:
     def _put_records(self, connection: Connection, written: Sequence[Record]) -> None:
         if self._keeps_records:
             for record in written:
-                records.write(connection, record)
+                record_changes.write(connection, record)
 
     def _remove(
         self, source: str, given: Sequence[Any], scope: Scope | None, version: int | None
@@ -566,7 +566,7 @@ def _create(
         made = stored[1]
         check_meta(made, wanted)
     if keeps_records:
-        create_tables(connection, records.SCHEMA)
+        create_tables(connection, record_changes.SCHEMA)
     return made
 
 

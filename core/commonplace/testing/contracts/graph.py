@@ -9,7 +9,7 @@ import pytest
 
 from ...errors import InvalidRecordError, MemoryClosedError
 from ...filters import parse_filter
-from ...ports.snapshot import RecordRow
+from ...ports.snapshot_rows import RecordRow
 from ...ports.stores import GraphStore, Outcome, Put, Remove
 from ...types import Kind, Record, Relation, Scope
 from . import at_once

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ...ports.snapshot import FenceRow, RecordRow, SnapshotRow
+from ...ports.snapshot_rows import FenceRow, RecordRow, SnapshotRow
 from ...ports.stores import GraphStore, Put, Remove
 from ...types import Relation, Scope
 from .graph import ALICE, START, likes, lives, put, remove, update

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from langgraph.store.base import BaseStore, PutOp
 
-from .store import DOCS, Make, StoreContract, WordEmbeddings, fill, keys
+from .store_contract import DOCS, Make, StoreContract, WordEmbeddings, fill, keys
 
 __all__ = ["StockStoreContract"]
 

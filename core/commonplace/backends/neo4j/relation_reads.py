@@ -13,8 +13,8 @@ from ...dedup_key import split_key
 from ...ports.stores import Expansion
 from ...types import Entity, Relation, Scope, fold
 from ..shared import graph_expansion, rows
+from ..shared.entity_names import distinct, nearest, spellable
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
-from ..shared.names import distinct, nearest, spellable
 from . import overlay, queries
 from .driver import RunQuery
 

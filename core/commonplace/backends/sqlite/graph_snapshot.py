@@ -4,10 +4,17 @@ from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 from typing import Any
 
-from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
+from ...ports.snapshot_rows import (
+    EntityRow,
+    FenceRow,
+    RecordRow,
+    RelationRow,
+    SessionRow,
+    SnapshotRow,
+)
 from ...types import Entity, Relation, Scope, Version
 from ..shared import rows
-from . import assertions, records
+from . import assertions, record_changes
 
 _USERS = "SELECT DISTINCT user_id FROM record UNION SELECT DISTINCT user_id FROM session"
 _SESSIONS = (
@@ -25,7 +32,7 @@ _RELATIONS = (
     f" FROM relation r INDEXED BY relation_by_user {_ENDS} WHERE r.user_id IS ? ORDER BY r.id"
 )
 _RECORDS = (
-    f"SELECT {records.COLUMNS} FROM record INDEXED BY record_by_user WHERE user_id IS ?"
+    f"SELECT {record_changes.COLUMNS} FROM record INDEXED BY record_by_user WHERE user_id IS ?"
     " ORDER BY live, created_at, id"
 )
 _VERSIONS = (
@@ -109,7 +116,7 @@ def load(connection: Connection, snapshot: Sequence[SnapshotRow]) -> None:
     for row in snapshot:
         match row:
             case FenceRow(key=key, version=version):
-                records.fence(connection, key, version)
+                record_changes.fence(connection, key, version)
             case SessionRow(scope=scope):
                 sql = (
                     "INSERT INTO session VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
@@ -143,15 +150,15 @@ def _load_relation(connection: Connection, owner: Scope, relation: Relation) -> 
 
 def _load_record(connection: Connection, row: RecordRow) -> None:
     record = row.record
-    held = records.read(connection, record.id)
+    held = record_changes.read(connection, record.id)
     if held and record.scope != rows.scope_of(held):
         return
     if held and (held.version, held.times_told) > (record.version, record.times_told):
         return
-    if records.is_erased(connection, record.scope, record.version):
+    if record_changes.is_erased(connection, record.scope, record.version):
         return
     before = rows.to_record(held) if held and held.live else None
-    records.put(connection, before, record, live=row.live)
+    record_changes.put(connection, before, record, live=row.live)
     connection.executemany(
         "INSERT OR IGNORE INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
         [

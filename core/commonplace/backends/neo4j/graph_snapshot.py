@@ -6,7 +6,14 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from ...ports.snapshot import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
+from ...ports.snapshot_rows import (
+    EntityRow,
+    FenceRow,
+    RecordRow,
+    RelationRow,
+    SessionRow,
+    SnapshotRow,
+)
 from ...types import Entity, Record, Relation, Scope, Version, fold
 from ..shared import rows
 from . import overlay, queries

@@ -24,7 +24,7 @@ from ...errors import InvalidVectorError, MemoryClosedError
 from ...ports.stores import Query, Terms
 from ...types import Record
 from ..shared import rows as row_values
-from ..shared.vectors import Tokens, best_cosines, to_tokens
+from ..shared.token_vectors import Tokens, best_cosines, to_tokens
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]

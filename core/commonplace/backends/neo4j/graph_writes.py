@@ -10,7 +10,7 @@ from typing import Any
 from ...ports.stores import Outcome, Put, Remove
 from ...types import Record, Scope
 from ..shared import rows
-from ..sqlite import assertions, records
+from ..sqlite import assertions, record_changes
 from . import overlay, queries
 from .driver import RunQuery
 from .overlay import Overlay
@@ -52,7 +52,7 @@ def apply(run: RunQuery, changes: Sequence[Put | Remove]) -> list[Outcome]:
         if asserting or asserted["relations"]:
             [assertions] = run(queries.ASSERTIONS, ids=sorted(asserting), **asserted)
             overlay.load_assertions(copy, assertions)
-        outcomes = [records.apply(copy.connection, change) for change in changes]
+        outcomes = [record_changes.apply(copy.connection, change) for change in changes]
         _save(run, overlay.save_parameters(copy, found["partitions"]))
     return outcomes
 

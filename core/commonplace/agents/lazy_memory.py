@@ -14,7 +14,7 @@ from ..concurrency import await_within
 from ..errors import WrongTypeError
 from ..settings import Settings, to_folder
 from ..types import Scope
-from .arguments import check_memory
+from .adapter_arguments import check_memory
 from .health import MemoryHealth
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
