@@ -72,7 +72,7 @@ TWINS = (
         blocking="BlockingMemory",
         header="@hinting_methods\nclass Memory(BlockingMemory):",
         module_docstring=(
-            "`Memory`: the async versions of the methods in `blocking_memory.py`, which is the one to read."
+            "`Memory`: async versions of the methods in `blocking_memory.py`, the one to read."
         ),
         class_docstring="",
         imports=(

@@ -1,4 +1,4 @@
-"""Default embedder with token vectors of a MiniLM, offline, in onnxruntime; the extra is `late`.
+"""Token vectors of a MiniLM for the default embedder, offline, in onnxruntime; extra `late`.
 
 An encoder that reads a whole text distinguishes the uses of a word better than the default
 embedder, whose token vectors see five pieces of words at most. It knows English only, so the
