@@ -206,6 +206,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             if note is None:
                 held = self._read(Conversation(), to_conversation, request.messages)
                 found = yield call("recall", current.scope, turn_query(current.turn), held)
+                self._memory.raise_misconfiguration()
                 known.shown.add(shown(found, self.policy))
                 note = render(found, self.policy)
             known.note, known.said = note, current.turn["said"]

@@ -49,7 +49,7 @@ def mem0_store(folder, stack):
 
 
 def our_store(folder, stack):
-    return CommonplaceMemoryStore(memory_in(folder, stack), scope=ALICE, name="notes")
+    return CommonplaceMemoryStore(memory_in(folder, stack), user_id="alice", name="notes")
 
 
 def said(text, role="user"):
@@ -69,7 +69,7 @@ def found(entries):
 def added_messages(s):
     s.add_messages([said("My cat is Miso"), said("Noted.", "assistant")])
     if isinstance(s._of, CommonplaceMemoryStore):
-        s._of._memory.flush()
+        s._of._memory.get().flush()
     return len(s.search("Miso")) > 0
 
 

@@ -133,3 +133,17 @@ def test_a_memory_that_is_not_one_file_is_refused_with_the_ways_to_move_it(
     assert "`commonplace copy`" in done.stderr
     assert "`commonplace export`" in done.stderr
     assert not Path("all.db").exists()
+
+
+@pytest.mark.parametrize("name", ["memory.db", "memory.db-wal", "journal.db"])
+def test_no_file_of_a_memory_is_replaced(run, lived: Path, tmp_path: Path, name: str):
+    other = tmp_path / "other" / name
+    other.parent.mkdir()
+    other.write_bytes(b"of another memory")
+
+    for words in (("backup", lived, other, "--replace"), ("export", lived, other)):
+        done = run(*words)
+
+        assert done.exit_code == 1
+        assert "is a file of a memory, and is not replaced" in " ".join(done.stderr.split())
+        assert other.read_bytes() == b"of another memory"

@@ -24,6 +24,22 @@ class AgentCalls(Calls):
         self.ask_agent("write", scope, [self._message(scope)], scope)
         self._note(scope)
 
+    def do_agent_add(self) -> None:
+        """Remember a turn without an event."""
+        scope = self._owner()
+        self.ask_agent("add", scope, [self._message(scope)], scope, True)
+        self._note(scope)
+
+    def do_agent_reopen_misconfigured(self) -> None:
+        """Do nothing, as the memory is open."""
+        self._sightings.operations["agent_reopen_misconfigured"] += 1
+        self._await(self._agent.reopen_misconfigured())
+
+    def do_agent_aclose(self) -> None:
+        """Wait for writes; a memory that was given open stays open."""
+        self._sightings.operations["agent_aclose"] += 1
+        self._await(self._agent.aclose(self, 30))
+
     def do_agent_write_later(self) -> None:
         """Remember a turn in the background."""
         scope = self._owner()

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from ..ports.stores import crash_point
 from ..settings import Location, is_url
 
 DATABASE = "memory.db"
+_OF_A_MEMORY = re.compile(r"(memory|journal|vectors(-\d+)?)\.db(-wal|-shm)?")
 
 
 def require_memory(location: Location) -> None:
@@ -68,8 +70,15 @@ def drafted(file: Path) -> Iterator[Path]:
     It is readable for its owner only. One of an earlier attempt is replaced.
 
     Raises:
-        CannotMoveError: there is a folder of that name, or no folder for it.
+        CannotMoveError: there is a folder of that name, or no folder for it, or the file is a part
+            of a memory.
     """
+    if file.exists() and _OF_A_MEMORY.fullmatch(file.name):
+        raise CannotMoveError(
+            store=str(file),
+            reason="is a file of a memory, and is not replaced",
+            hint="Give the name of a new file.",
+        )
     if file.is_dir():
         raise CannotMoveError(
             store=str(file), reason="is a folder", hint="Give the name of a file."

@@ -38,7 +38,7 @@ _URI = re.compile(r"(neo4j|bolt)(\+s|\+ssc)?://[^/]")
 _PREFIX = re.compile(r"[A-Z][A-Za-z0-9]{0,31}")
 _OLDEST = (5, 23)  # the first that supports the texts of `queries`
 _SCHEMA_ATTEMPTS = 3  # a process loses few races to make the same constraint
-_INDEX_TIMEOUT, _INDEX_PAUSE = 20.0, 0.05  # seconds until all indexes are populated, between looks
+_INDEX_TIMEOUT, _INDEX_PAUSE = 60.0, 0.05  # seconds until all indexes are populated, between looks
 _TRANSACTION_TIMEOUT = 30.0  # seconds, including the wait for locks
 # An agent waits for the result, so everything times out sooner than with the driver's defaults.
 _OPTIONS: Mapping[str, Any] = {
@@ -183,7 +183,7 @@ class Neo4jDriver:
         constraint that another process is about to make, which waits for this transaction.
 
         Raises:
-            StoreUnavailableError: they are not online after 20 seconds.
+            StoreUnavailableError: they are not online after a minute.
         """
         deadline = time.monotonic() + _INDEX_TIMEOUT
         while late := [name for name in names if states.get(name) != "ONLINE"]:

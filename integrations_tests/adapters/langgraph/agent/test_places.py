@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from langchain_core.messages import HumanMessage
 
-from commonplace import Memory, Scope
+from commonplace import Memory, SchemaMismatchError, Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_langgraph import (
     CommonplaceSaver,
@@ -118,3 +118,15 @@ def test_objects_that_are_made_for_each_turn_share_the_memory_of_a_path(
     memories = {middleware._memory.lazy.get() for middleware in middlewares}
     assert len(memories) == 1
     assert [middleware.counters().written for middleware in middlewares] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_memory_that_cannot_be_opened_as_configured_fails_the_run(
+    tmp_path, make, model, hashed, is_async
+):
+    with Memory.open(str(tmp_path), embedder=HashEmbedder(dimensions=32)):
+        pass
+    agent = make(model(), MemoryMiddleware(tmp_path, user_id="alice"))
+
+    with pytest.raises(SchemaMismatchError):
+        await agent.ainvoke(TOLD) if is_async else agent.invoke(TOLD)
