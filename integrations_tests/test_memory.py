@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import commonplace.runtime
 from commonplace import (
     BackpressureError,
     Extraction,
@@ -799,3 +800,32 @@ async def test_an_opening_that_fails_raises_where_it_is_entered(tmp_path: Path) 
     with pytest.raises(InvalidRecordError, match="is a file and not a folder"):
         async with Memory.aopen(str(tmp_path / "file")):
             pass
+
+
+async def test_a_memory_whose_opening_is_cancelled_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, go, open_engines = threading.Event(), threading.Event(), commonplace.runtime.open_engines
+
+    def open_slowly(*given: Any) -> Any:
+        began.set()
+        go.wait(10)
+        return open_engines(*given)
+
+    def is_open() -> bool:
+        return any(str(tmp_path) in str(location) for location in commonplace.runtime._open)
+
+    monkeypatch.setattr(commonplace.runtime, "open_engines", open_slowly)
+    opening = asyncio.create_task(Memory.aopen(str(tmp_path), embedder=HashEmbedder()))
+    await asyncio.to_thread(began.wait, 10)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    go.set()
+    await asyncio.sleep(0.2)
+    for _ in range(100):
+        if not is_open():
+            break
+        await asyncio.sleep(0.05)
+
+    assert not is_open()

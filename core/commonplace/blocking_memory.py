@@ -7,11 +7,13 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
+from .concurrency import start_call
 from .errors import (
     InvalidRecordError,
     MemoryClosedError,
@@ -65,6 +67,21 @@ T = TypeVar("T")
 MAX_HOPS = 3
 _PRUNE_SECONDS = 30.0
 _reopening = threading.Lock()
+
+
+async def _open_on_thread(call: Callable[[], T]) -> T:
+    """Open a memory on a thread; close it once it is open if its caller was cancelled."""
+    opening = start_call("open", call)
+    try:
+        return await asyncio.shield(asyncio.wrap_future(opening))
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_opened)
+        raise
+
+
+def _close_opened(opening: "Future[Any]") -> None:
+    if not opening.exception():
+        opening.result().close()
 
 
 class Opening(Coroutine[Any, Any, T]):
@@ -217,12 +234,10 @@ class BlockingMemory:
 
         Await it, or use it as `async with Memory.aopen(...) as memory:`.
         """
-        return Opening(
-            asyncio.to_thread(
-                cls.open, path, vectors=vectors, graph=graph, journal=journal, embedder=embedder,
-                chat=chat, settings=settings, redact=redact,
-            )
-        )  # fmt: skip
+        return Opening(_open_on_thread(partial(
+            cls.open, path, vectors=vectors, graph=graph, journal=journal, embedder=embedder,
+            chat=chat, settings=settings, redact=redact,
+        )))  # fmt: skip
 
     @classmethod
     def from_env(cls) -> Self:
@@ -235,7 +250,7 @@ class BlockingMemory:
     @classmethod
     def afrom_env(cls) -> "Opening[Self]":
         """Open a memory as `from_env`, on a thread; await it, or use it with `async with`."""
-        return Opening(asyncio.to_thread(cls.from_env))
+        return Opening(_open_on_thread(cls.from_env))
 
     def close(self, timeout: float = 10.0) -> None:
         """Wait for accepted writes to be applied, then close; closing again does nothing.
