@@ -20,14 +20,15 @@ _PUBLIC = ("agents", "ports", "filters", "admin", "models.openai")
 PUBLIC = ("commonplace", *(f"commonplace.{one}" for one in _PUBLIC))
 
 # One word for one job in all adapters, and what only one of them has.
-EVERYWHERE = "convert scope models middleware tools turn store checkpoints sessions testing".split()
+EVERYWHERE = (
+    "convert turn_owner models middleware tools turn store checkpoints sessions testing".split()
+)
 OWN = {
-    "agentscope": "required_release shared_models runtime_service turn_owner v1",
-    "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints "
-    "turn_owner",
+    "agentscope": "required_release shared_models runtime_service v1",
+    "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "
     "migrate cli_import scope_ids",
-    "strands": "plugin extraction mem0_memory multiagent byte_storage turn_owner",
+    "strands": "plugin extraction mem0_memory multiagent byte_storage",
 }
 
 LINT = "from importlinter.cli import lint_imports_command; lint_imports_command()"

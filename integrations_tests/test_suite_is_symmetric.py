@@ -24,10 +24,12 @@ def test_an_adapter_is_in_every_place_its_word_belongs(adapter: str):
     fenced = next(
         one["source_modules"] for one in LINTER["contracts"] if one["name"].startswith("a driver ")
     )
+    neutral = next(one for one in LINTER["contracts"] if one["name"].startswith("the core "))
     readme = (ROOT / "README.md").read_text("utf-8")
 
     assert adapter in EXTRAS
     assert package in LINTER["root_packages"]
+    assert adapter in neutral["forbidden_modules"]
     assert package in layers[0].split(" | ")
     assert package in fenced
     tests = ROOT / "integrations_tests" / "adapters"
