@@ -745,7 +745,7 @@ print(sorted(one for one in sys.modules if one.startswith("commonplace_agentscop
         [
             f"commonplace_agentscope.{name}"
             for name in (
-                "errors",
+                "required_release",
                 "shared_models",
                 "v1",
                 "v1.convert",
