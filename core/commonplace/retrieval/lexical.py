@@ -85,6 +85,11 @@ def query_terms(text: str) -> Terms:
     return _terms({word: float(count) for word, count in Counter(tokens(text)).items()})
 
 
+def query_words(text: str) -> dict[str, tuple[int, ...]]:
+    """Map each distinct word of a question to the indices, in `Terms`, of its forms."""
+    return {word: (_index(word),) for word in tokens(text)}
+
+
 def describe(text: str) -> tuple[Terms, int]:
     """Return the terms of a stored text and its length in words."""
     return document_terms(text), count_words(text)
@@ -100,12 +105,16 @@ def count_words(text: str) -> int:
 def _terms(weights: dict[str, float]) -> Terms:
     hashed: dict[int, float] = {}
     for word, weight in weights.items():
-        index = zlib.crc32(word.encode())
+        index = _index(word)
         hashed[index] = hashed.get(index, 0.0) + weight
     pairs = sorted(hashed.items())
     return Terms(
         indices=tuple(index for index, _ in pairs), weights=tuple(weight for _, weight in pairs)
     )
+
+
+def _index(word: str) -> int:
+    return zlib.crc32(word.encode())
 
 
 def _stem(word: str) -> str:

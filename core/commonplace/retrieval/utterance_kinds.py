@@ -179,6 +179,8 @@ def _statements(text: str) -> tuple[str, ...]:
 
 def knows_nothing(text: str) -> bool:
     """Return whether an assistant's answer says that it does not know, and nothing else."""
+    if not _IGNORANCE.search(text):
+        return False
     told = statements(text)
     return bool(told) and all(map(_IGNORANCE.search, told))
 
