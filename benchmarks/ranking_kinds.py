@@ -7,6 +7,8 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from itertools import count
+from typing import Any
 
 from ranking_cases import (
     Block,
@@ -23,6 +25,7 @@ from ranking_cases import (
 )
 
 Group = tuple[Case, ...]
+FORMS = ("facts", "mixed", "turns")
 ASKED = 10  # questions of a memory that has answers for more
 MENTIONS_NOW = re.compile(
     r"\b(now(adays)?|current(ly)?|today|these days|at the moment|at present|still|latest"
@@ -105,9 +108,7 @@ def ordinary(kind: str, form: str, most: int) -> Callable[[Source], Iterator[Gro
 
     def groups(source: Source) -> Iterator[Group]:
         draw = source.draw(kind)
-        number = 0
-        while True:
-            number += 1
+        for number in count():
             told = source.some(draw, 5, most)
             store = telling(source, draw, told, form).store(source.user(kind, number))
             for one in draw.sample(told, min(ASKED, len(told))):
@@ -160,3 +161,243 @@ def changed(source: Source) -> Iterator[Group]:
                 for text in change.get("first", ()):
                     store.ask("first", text, "step 0")
                 yield (store.case(kind, source.language),)
+
+
+def added(source: Source, draw: random.Random, plan: Plan, every: Sequence[Told]) -> Plan:
+    """Tell more, as the memory is told the rest."""
+    for one in every:
+        if plan.facts and (not plan.talks or draw.random() < 0.5):
+            plan = plan.with_facts(stated(draw, [one], plan.asked_at))
+        else:
+            block = source.said(draw, Line(one.turn, one.label))
+            plan = plan.with_block(draw.randrange(len(plan.talks)), block, draw)
+    return plan
+
+
+def rounds(draw: random.Random, every: Sequence[Any], least: int, most: int) -> Iterator[list[Any]]:
+    """Draw some of a list again and again, all of it before any a second time."""
+    left: list[Any] = []
+    while every:
+        if not left:
+            left = draw.sample(every, len(every))
+        number = draw.randint(least, most)
+        yield left[:number]
+        left = left[number:]
+
+
+def asked_before(source: Source) -> Iterator[Group]:
+    """Make memories in which the same was asked before, in vain or not, and was not.
+
+    The question then was the same or another for the same thing.
+    """
+    kind = "asked before"
+    draw = source.draw(kind)
+    for number in count():
+        told = source.some(draw, 4, 30)
+        plan = telling(source, draw, told, FORMS[1 + number % 2])
+        asked = draw.sample(told, min(6, len(told)))
+        now = [draw.choice(one.asks) for one in asked]
+        then = [
+            text if draw.random() < 0.5 else _other(draw, text, one.asks)
+            for text, one in zip(now, asked, strict=True)
+        ]
+        foreign = draw.sample(source.read["foreign"], 2)
+        places = draw.random()
+        yield tuple(
+            _asked_arm(source, arm, f"{number}", plan, asked, now, then, foreign, places)
+            for arm in ("never asked", "asked in vain", "asked with an answer")
+        )
+
+
+def _other(draw: random.Random, text: str, asks: Sequence[str]) -> str:
+    others = [one for one in asks if one != text]
+    return draw.choice(others) if others else text
+
+
+def _asked_arm(
+    source: Source,
+    arm: str,
+    number: str,
+    plan: Plan,
+    asked: Sequence[Told],
+    now: Sequence[str],
+    then: Sequence[str],
+    foreign: Sequence[str],
+    places: float,
+) -> Case:
+    draw = random.Random(places)
+    unknown = source.read["unknown"]
+    for place, (one, text) in enumerate(zip(asked, then, strict=True)):
+        where = draw.randrange(len(plan.talks))
+        reply = Line(draw.choice(unknown), role="assistant")
+        if arm == "asked with an answer":
+            reply = Line(one.fact, f"answer {place}", "assistant")
+        if arm != "never asked":
+            plan = plan.with_block(where, (Line(text), reply), draw)
+    if arm == "asked in vain":
+        for text in foreign:
+            reply = Line(draw.choice(unknown), role="assistant")
+            where = draw.randrange(len(plan.talks))
+            plan = plan.with_block(where, (Line(text), reply), draw)
+    store = plan.store(source.user(arm, int(number)))
+    for place, (one, text, before) in enumerate(zip(asked, now, then, strict=True)):
+        answered = [one.label, f"answer {place}"]
+        labels = [label for label in answered if label in store.ids]
+        said = "" if arm == "never asked" or text == before else ", other words"
+        store.ask(f"{arm}{said}", text, *labels)
+    for text in foreign:
+        store.ask_in_vain("foreign asked in vain" if arm == "asked in vain" else "foreign", text)
+    return store.case(arm, source.language, pair=source.user("asked before", int(number)))
+
+
+def lists(source: Source) -> Iterator[Group]:
+    """Make memories that are asked for all things of a kind."""
+    draw = source.draw("lists")
+    for number, (one,) in enumerate(rounds(draw, source.read["list"], 1, 1)):
+        plan = telling(source, draw, source.some(draw, 5, 30), FORMS[number % 3])
+        told = [*plain("thing", one["items"]), *plain("near", one["near"])]
+        plan = added(source, draw, plan, draw.sample(told, len(told)))
+        store = plan.store(source.user("lists", number))
+        labels = [each.label for each in told if each.label.startswith("thing")]
+        for text in one["ask"]:
+            store.ask("lists", text, *labels, things=True)
+        yield (store.case("lists", source.language),)
+
+
+def plain(name: str, texts: Sequence[str]) -> list[Told]:
+    """Tell texts as they are, for which nothing asks."""
+    return [Told(f"{name} {place}", text, text, ()) for place, text in enumerate(texts)]
+
+
+def exact(name: str, kind: str) -> Callable[[Source], Iterator[Group]]:
+    """Make the kind of memory with exact values, or denials, each among some that are alike."""
+
+    def groups(source: Source) -> Iterator[Group]:
+        draw = source.draw(kind)
+        for number, chosen in enumerate(rounds(draw, source.read[name], 2, 4)):
+            plan = telling(source, draw, source.some(draw, 5, 30), FORMS[number % 3])
+            told: list[Told] = []
+            for i, one in enumerate(chosen):
+                told.append(Told(f"{kind} {i}", one["fact"], one["turn"], one["ask"]))
+                told += plain(f"near {kind} {i}", one["near"])
+            plan = added(source, draw, plan, draw.sample(told, len(told)))
+            store = plan.store(source.user(kind, number))
+            for i, one in enumerate(chosen):
+                for text in one["ask"]:
+                    store.ask(kind, text, f"{kind} {i}")
+                for text in one.get("reverse", ()):
+                    store.ask(f"{kind}, reverse", text, f"{kind} {i}")
+            yield (store.case(kind, source.language),)
+
+    return groups
+
+
+codes = exact("code", "codes")
+negation = exact("negation", "negation")
+
+
+def names(source: Source) -> Iterator[Group]:
+    """Make memories that are asked about people by another name than they were told with."""
+    draw = source.draw("names")
+    people = [place for place, one in enumerate(source.read["person"]) if one["also"]]
+    for number, chosen in enumerate(rounds(draw, people, 1, 4)):
+        known = [one for place in chosen for one in _known(source, place)]
+        topics = draw.sample(source.topics, min(draw.randint(0, 20), len(source.topics)))
+        store = telling(source, draw, [*known, *topics], FORMS[number % 3]).store(
+            source.user("names", number)
+        )
+        for one in draw.sample(known, min(ASKED, len(known))):
+            person = source.read["person"][int(one.label.split()[1])]
+            texts = [text for text in one.asks if person["name"] in text]
+            if texts:
+                other = draw.choice(person["also"])
+                store.ask("names", draw.choice(texts).replace(person["name"], other), one.label)
+        yield (store.case("names", source.language),)
+
+
+def _known(source: Source, place: int) -> list[Told]:
+    return [one for one in source.people if one.label.startswith(f"person {place} ")]
+
+
+def people(source: Source) -> Iterator[Group]:
+    """Make memories that are asked about people, also for one thing that was never told."""
+    draw = source.draw("people")
+    places = range(len(source.read["person"]))
+    for number, chosen in enumerate(rounds(draw, places, 1, 3)):
+        told: list[Told] = []
+        untold: list[Told] = []
+        for place in chosen:
+            known = _known(source, place)
+            untold.append(known.pop(draw.randrange(len(known))))
+            told += known
+        topics = draw.sample(source.topics, min(draw.randint(0, 25), len(source.topics)))
+        plan = telling(source, draw, [*told, *topics], FORMS[number % 3])
+        store = plan.store(source.user("people", number))
+        for one in untold:
+            for text in one.asks:
+                store.ask_in_vain("same subject", text, "same subject")
+        for one in draw.sample(told, min(2 * len(chosen), len(told))):
+            store.ask("people", draw.choice(one.asks), one.label)
+        yield (store.case("people", source.language),)
+
+
+def typos(source: Source) -> Iterator[Group]:
+    """Make memories that are asked with typing errors."""
+    draw = source.draw("typos")
+    for number, chosen in enumerate(rounds(draw, source.read["typo"], 3, 6)):
+        wanted = [source.topics[one["topic"]] for one in chosen]
+        others = [one for one in source.some(draw, 5, 40) if one not in wanted]
+        plan = telling(source, draw, [*wanted, *others], FORMS[number % 3])
+        store = plan.store(source.user("typos", number))
+        for typo in chosen:
+            for text in typo["ask"]:
+                store.ask("typos", text, f"topic {typo['topic']}")
+        yield (store.case("typos", source.language),)
+
+
+def pasted(source: Source) -> Iterator[Group]:
+    """Make memories with long texts among short ones, which are asked for as well."""
+    draw = source.draw("pasted")
+    for number, chosen in enumerate(rounds(draw, source.read["pasted"], 1, 2)):
+        told = source.some(draw, 6, 30)
+        plan = telling(source, draw, told, FORMS[number % 3])
+        long = [
+            Told(f"pasted {i}", one["text"].strip(), one["text"].strip(), one["ask"])
+            for i, one in enumerate(chosen)
+        ]
+        store = added(source, draw, plan, long).store(source.user("pasted", number))
+        for one in long:
+            for text in one.asks:
+                store.ask("pasted", text, one.label)
+        for one in draw.sample(told, 2):
+            store.ask("beside pasted", draw.choice(one.asks), one.label)
+        yield (store.case("pasted", source.language),)
+
+
+def relations(source: Source) -> Iterator[Group]:
+    """Make memories of the same facts, of which none, some or all state a relation."""
+    draw = source.draw("relations")
+    for number in count():
+        told = source.some(draw, 40, 40)
+        asked_at = moment(draw)
+        facts = [
+            one._replace(relation=each.relation)
+            for one, each in zip(stated(draw, told, asked_at), told, strict=True)
+        ]
+        places = draw.sample(range(len(told)), min(ASKED, len(told)))
+        texts = [draw.choice(told[place].asks) for place in places]
+        order = draw.sample(range(len(told)), len(told))
+        group = []
+        for many in (0, 1, 5, 20, len(told)):
+            name = f"relations on {'all' if many == len(told) else many}"
+            having = set(order[:many])
+            plan = Plan(asked_at=asked_at).with_facts(
+                one if place in having else one._replace(relation=())
+                for place, one in enumerate(facts)
+            )
+            store = plan.store(source.user(name, number))
+            for place, text in zip(places, texts, strict=True):
+                store.ask(name, text, told[place].label)
+            pair = source.user("relations", number)
+            group.append(store.case(name, source.language, pair=pair))
+        yield tuple(group)

@@ -1,18 +1,20 @@
 """Sets of memories that a ranking is trained and judged on.
 
 `develop` and `apart` compose them from `benchmarks/ranking/`, of all kinds and languages; `locomo`
-and `beam` read those of others from files.
+and `beam` read those of others from files. `union` gives all of them by the names of their sets.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 import ranking_kinds as kinds
 from ranking_cases import FOLDER, LANGUAGES, MIXED, Case, Half, Question, mixed, sentences
+from ranking_days import journals
+from ranking_files import beam, locomo
 from ranking_kinds import Group, Source
 
-__all__ = ["Case", "Question", "apart", "develop"]
+__all__ = ["Case", "Question", "apart", "beam", "develop", "locomo", "union"]
 
 Composed = Callable[[Source], Iterator[Group]]
 
@@ -21,13 +23,29 @@ KINDS: Mapping[Composed, float] = {
     kinds.small_facts: 1,
     kinds.facts_beside_chat: 1,
     kinds.chat_alone: 1,
+    kinds.asked_before: 1,
     kinds.changed: 3,
+    kinds.lists: 0.7,
+    kinds.codes: 1.5,
+    kinds.negation: 1,
+    kinds.names: 1,
+    kinds.people: 1,
+    kinds.typos: 0.6,
+    kinds.pasted: 1.5,
+    kinds.relations: 0.4,
+    journals: 2,
 }
-BOTH: tuple[Composed, ...] = (kinds.small_facts, kinds.facts_beside_chat, kinds.chat_alone)
+BOTH: tuple[Composed, ...] = (
+    kinds.small_facts,
+    kinds.facts_beside_chat,
+    kinds.chat_alone,
+    kinds.asked_before,
+    kinds.codes,
+)
 # Questions of each kind in each language.
 QUESTIONS: Mapping[Half, Mapping[str, int]] = {
-    "develop": {"en": 110, "zh": 80} | dict.fromkeys(("de", "ja", "es", "ar", "mixed"), 50),
-    "apart": {"en": 60, "zh": 45} | dict.fromkeys(("de", "ja", "es", "ar", "mixed"), 30),
+    "develop": {"en": 80, "zh": 60} | dict.fromkeys(("de", "ja", "es", "ar", "mixed"), 36),
+    "apart": {"en": 50, "zh": 36} | dict.fromkeys(("de", "ja", "es", "ar", "mixed"), 22),
 }
 _MOST = 400  # groups of a kind
 
@@ -42,12 +60,30 @@ def apart(seed: int = 0, folder: Path = FOLDER) -> list[Case]:
     return _composed("apart", seed, folder)
 
 
+def union(
+    seed: int = 0,
+    *,
+    halves: Sequence[Half] = ("develop", "apart"),
+    locomo_file: Path | None = None,
+    beam_folder: Path | None = None,
+) -> dict[str, list[Case]]:
+    """Give the cases of every set, by its name; files that are not given are left out."""
+    composed = {"develop": develop, "apart": apart}
+    sets: dict[str, list[Case]] = {half: composed[half](seed) for half in halves}
+    if locomo_file:
+        read = {half: locomo(locomo_file, half) for half in halves}
+        sets |= {f"LoCoMo, {half}": cases for half, cases in read.items() if cases}
+    if beam_folder:
+        sets["BEAM"] = beam(beam_folder)
+    return sets
+
+
 def _composed(half: Half, seed: int, folder: Path) -> list[Case]:
     read = {one: found for one in LANGUAGES if (found := sentences(half, one, folder))}
     wanted = QUESTIONS[half]
     cases: list[Case] = []
-    for language, one in read.items():
-        source = Source(one, f"{half} {seed} {language}")
+    for language, known in read.items():
+        source = Source(known, f"{half} {seed} {language}")
         for kind, share in KINDS.items():
             cases += _taken(kind(source), round(share * wanted[language]))
     pairs = [(one, other) for one, other in MIXED if one in read and other in read]
