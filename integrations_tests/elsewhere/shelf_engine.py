@@ -152,19 +152,18 @@ class ShelfIndex:
             index: weight * math.log1p((total - holders[index]) / (holders[index] + 0.5))
             for index, weight in zip(query.terms.indices, query.terms.weights, strict=True)
         }
-        hits = [
-            Hit(
-                record=point.record,
-                dense=float(np.dot(query.vector, point.vector)),
-                lexical=sum(
-                    asked.get(index, 0.0) * weight
-                    for index, weight in zip(point.terms.indices, point.terms.weights, strict=True)
-                ),
-                words=point.words,
-            )
-            for point in covered
-            if query.matches(point.record) and chosen(point.record)
-        ]
+        hits = []
+        for point in covered:
+            if query.matches(point.record) and chosen(point.record):
+                held = dict(zip(point.terms.indices, point.terms.weights, strict=True))
+                hit = Hit(
+                    record=point.record,
+                    dense=float(np.dot(query.vector, point.vector)),
+                    lexical=sum(asked[index] * held.get(index, 0.0) for index in asked),
+                    words=point.words,
+                    terms=tuple(held.get(index, 0.0) for index in asked),
+                )
+                hits.append(hit)
         return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
     def _check_vector(self, vector: Sequence[float]) -> None:

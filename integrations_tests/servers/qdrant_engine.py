@@ -117,9 +117,16 @@ class Engine:
             limit=asked.limit,
             params=_params(asked.params),
             with_payload=asked.with_payload or False,
+            with_vector=asked.with_vector or False,
         )
         return [
-            models.ScoredPoint(id=str(one.id), version=0, score=one.score, payload=one.payload)
+            models.ScoredPoint(
+                id=str(one.id),
+                version=0,
+                score=one.score,
+                payload=one.payload,
+                vector=_read(one.vector),
+            )
             for one in self._shard.query(request)
         ]
 
@@ -133,6 +140,13 @@ class Engine:
 def _vectors(held):
     terms = held["terms"]
     return {"dense": held["dense"], "terms": qe.SparseVector(terms.indices, terms.values)}
+
+
+def _read(held):
+    terms = (held or {}).get("terms")
+    if terms is None:
+        return held or None
+    return {**held, "terms": models.SparseVector(indices=terms.indices, values=terms.values)}
 
 
 def _query(way):

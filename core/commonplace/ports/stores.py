@@ -115,6 +115,8 @@ class Hit:
     Attributes:
         late: the best cosine of each of the query's tokens among the record's, in the order of the
             query's; empty where either has none.
+        terms: the record's weight of each of the query's terms, in their order; 0 for one that it
+            does not have.
     """
 
     record: Record
@@ -122,6 +124,7 @@ class Hit:
     lexical: float
     words: int
     late: tuple[float, ...] = ()
+    terms: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

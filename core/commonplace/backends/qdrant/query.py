@@ -5,7 +5,7 @@ candidate come back in one request: two queries over the same two lists of candi
 scores their union by vector, one that scores it by terms.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from ...filters import TIMES
@@ -72,9 +72,11 @@ def _requests(
     final_scorers: Sequence[dict[str, Any]], chosen: dict[str, Any], fields: list[str]
 ) -> list[m.QueryRequest]:
     payloads: list[Any] = [fields, *[False] * len(final_scorers)]
+    # The terms come with the records: they are some hundred bytes each.
+    vectors: list[Any] = [["terms"] if len(final_scorers) > 1 else False, False]
     return [
-        m.QueryRequest(**scorer, **chosen, with_payload=payload)
-        for scorer, payload in zip(final_scorers, payloads, strict=False)
+        m.QueryRequest(**scorer, **chosen, with_payload=payload, with_vector=vector)
+        for scorer, payload, vector in zip(final_scorers, payloads, vectors, strict=False)
     ]
 
 
@@ -98,18 +100,20 @@ def best_hits(
         if len(best) < limit and len(listed) == wanted:
             return None
         kept.update(best)
-    return _to_hits(
-        responses, {key: stored for key, stored in matching.items() if key in kept}, asked
-    )
+    found = {key: stored for key, stored in matching.items() if key in kept}
+    return _to_hits(responses, found, query, asked)
 
 
 def matching_hits(responses: Sequence[Any], query: Query, asked: Tokens | None) -> list[Hit]:
     """Convert the responses to `filter_requests` to hits, leaving out what does not match."""
-    return _to_hits(responses, _matching(responses[0], query), asked)
+    return _to_hits(responses, _matching(responses[0], query), query, asked)
 
 
 def _to_hits(
-    responses: Sequence[Any], records: dict[str, StoredRecord], asked: Tokens | None
+    responses: Sequence[Any],
+    records: dict[str, StoredRecord],
+    query: Query,
+    asked: Tokens | None,
 ) -> list[Hit]:
     dense, lexical = (
         {str(point.id): point.score for response in some for point in response.points}
@@ -120,7 +124,21 @@ def _to_hits(
         payloads = {str(point.id): point.payload for point in responses[0].points}
         values = best_of_each(asked, [from_field(payloads[key]) for key in records])
         late = dict(zip(records, values, strict=True))
-    return to_hits(records, dense, lexical, late)
+    terms = _weights(responses[0], records, query.terms.indices)
+    return to_hits(records, dense, lexical, late, terms)
+
+
+def _weights(
+    response: Any, records: Collection[str], indices: Sequence[int]
+) -> dict[str, tuple[float, ...]]:
+    """Read the weight of each term in each of these records."""
+    found: dict[str, tuple[float, ...]] = {}
+    for point in response.points if indices else ():
+        if (key := str(point.id)) in records:
+            vector = (point.vector or {}).get("terms")
+            held = dict(zip(vector.indices, vector.values, strict=True)) if vector else {}
+            found[key] = tuple(held.get(index, 0.0) for index in indices)
+    return found
 
 
 def _matching(response: Any, query: Query) -> dict[str, StoredRecord]:

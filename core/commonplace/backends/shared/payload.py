@@ -220,6 +220,7 @@ def to_hits(
     dense: Mapping[str, float],
     lexical: Mapping[str, float],
     late: Mapping[str, tuple[float, ...]],
+    terms: Mapping[str, tuple[float, ...]],
 ) -> list[Hit]:
     """Join the scores of every record that was read; best dense first, ties by id.
 
@@ -232,6 +233,7 @@ def to_hits(
             lexical=lexical.get(key, 0.0),
             words=words,
             late=late.get(key, ()),
+            terms=terms.get(key, ()),
         )
         for key, (record, words) in found.items()
     ]

@@ -403,8 +403,10 @@ class _HitCollector:
         at = list(self._taken)
         numbers = (self._candidates.dense, self.lexical, self._candidates.words)
         dense, lexical, words = (array[at].tolist() for array in numbers)
-        found = zip(self._taken.values(), dense, lexical, words, self._late(at), strict=True)
-        hits = [Hit(record=r, dense=d, lexical=x, words=n, late=late) for r, d, x, n, late in found]
+        late, terms = self._late(at), self._candidates.weights(at)
+        columns = (self._taken.values(), dense, lexical, words, late, terms)
+        names = ("record", "dense", "lexical", "words", "late", "terms")
+        hits = [Hit(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
         return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
     def _late(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:

@@ -106,6 +106,16 @@ class Candidates:
         scores = np.bincount(places, weights=products, minlength=len(self.rows))
         return np.round(scores, _DECIMALS)
 
+    def weights(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:
+        """List the weight of each term in some candidates, 0 where one does not have it."""
+        numbers = np.full(len(self.rows), -1, np.intp)
+        numbers[chosen] = np.arange(len(chosen))
+        number = numbers[self.occurrences.places]
+        terms, _, weights = self.occurrences.among(number >= 0)
+        table = np.zeros((len(chosen), len(self.frequencies)), np.float32)
+        table[number[number >= 0], terms] = weights
+        return list(map(tuple, table.tolist()))
+
     def best(self, scores: Scores, number: int, *, above: float = -np.inf) -> Iterator[int]:
         """Yield candidates by descending score, ties by id.
 

@@ -251,6 +251,54 @@ class VectorIndexContract:
         assert pytest.approx([hit.dense for hit in found], abs=1e-6) == [1.0, 0.6]
         assert [0.0, 3.0 * rarity] == pytest.approx([hit.lexical for hit in found], rel=1e-4)
 
+    def test_every_hit_has_its_weight_of_each_term(self, index: VectorIndex) -> None:
+        points = [
+            make_point("both", ANNA, 1.0, terms={3: 2.25, 5: 9.0, 7: 1.5}),
+            make_point("one", ANNA, 1.0, 0.5, terms={2**32 - 1: 0.1}),
+            make_point("other", ANNA, 1.0, 1.0, terms={9: 1.0}),
+            make_point("none", ANNA, 1.0, 2.0),
+        ]
+        index.upsert([*points, make_point("his", BEN, terms={3: 1.0})])
+        asked = make_query(terms=(2**32 - 1, 1, 7, 3))  # in the order of numbers
+        wanted = {"both": (0, 2.25, 1.5, 0), "one": (0, 0, 0, 0.1)}
+        wanted |= dict.fromkeys(("other", "none"), (0, 0, 0, 0))
+
+        for found in (
+            index.search(asked, 9),
+            index.score(asked, [], [p.record.id for p in points]),
+        ):
+            assert len(found) == len(points)
+            for hit in found:
+                assert hit.terms == pytest.approx(wanted[hit.record.text], rel=1e-6)
+        for found in (
+            index.search(make_query(), 9),
+            index.score(make_query(), [], [points[0].record.id]),
+        ):
+            assert {hit.terms for hit in found} == {()}
+
+    def test_the_weights_of_terms_are_those_of_the_newest_version(self, index: VectorIndex) -> None:
+        points = [make_point(f"p{n}", terms={1: 1.0, 2: 2.0}) for n in range(40)]
+        index.upsert(points)
+        index.search(make_query(terms=(1, 2)), 50)
+        changed = [
+            replace(
+                point,
+                record=replace(point.record, version=2),
+                terms=Terms(indices=(2, 3), weights=(0.5, n + 1.0)),
+            )
+            for n, point in enumerate(points)
+        ]
+        index.upsert(changed[:30])
+        index.amend([replace(point.record, trust=0.5, version=3) for point in points[:20]])
+        index.delete(ANNA, [point.record.id for point in points[35:]])
+
+        found = index.search(make_query(terms=(1, 2, 3), at=NOW + timedelta(1)), 50)
+
+        terms = {hit.record.id: hit.terms for hit in found}
+        wanted = {point.record.id: (0, 0.5, n + 1) for n, point in enumerate(points[:30])}
+        wanted |= {point.record.id: (1, 2, 0) for point in points[30:35]}
+        assert terms == wanted
+
     def test_rarity_is_counted_inside_the_scope(self, index: VectorIndex) -> None:
         mine = [make_point(f"mine {n}", terms={1: 1.0} if n == 0 else {2: 1.0}) for n in range(6)]
         index.upsert([*mine, *[make_point(f"his {n}", BEN, terms={1: 1.0}) for n in range(40)]])
