@@ -1,9 +1,12 @@
 """What the retrieval benchmarks share: metrics, a cache of vectors, figures of time."""
 
 import math
+import pickle
+import re
 import statistics
 from collections.abc import Collection, Sequence
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +38,17 @@ class Cached:
             self._known.update(zip(new, vectors, strict=True))  # type: ignore[arg-type]  # sync
         return [self._known[text] for text in texts]
 
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote for the same embedder, if anything."""
+        self._known |= _pickled(self._file(folder, "vectors"))
+
+    def save(self, folder: Path) -> None:
+        """Write everything known, for later runs."""
+        self._file(folder, "vectors").write_bytes(pickle.dumps(self._known))
+
+    def _file(self, folder: Path, name: str) -> Path:
+        return folder / f"{re.sub(r'[^A-Za-z0-9.]+', '-', self.id)}.{name}"
+
 
 class CachedTokens(Cached):
     """The same of an embedder that gives tokens."""
@@ -55,6 +69,21 @@ class CachedTokens(Cached):
             made = self._encoder.embed_tokens(new, purpose=purpose)
             self._tokens.update(zip(new, made, strict=True))  # type: ignore[arg-type]  # sync
         return [self._tokens[text] for text in texts]
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote for the same embedder, if anything."""
+        super().load(folder)
+        self._tokens |= _pickled(self._file(folder, "tokens"))
+
+    def save(self, folder: Path) -> None:
+        """Write everything known, for later runs."""
+        super().save(folder)
+        self._file(folder, "tokens").write_bytes(pickle.dumps(self._tokens))
+
+
+def _pickled(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = pickle.loads(file.read_bytes()) if file.exists() else {}
+    return found
 
 
 def cached(inner: Embedder) -> Cached:
