@@ -21,7 +21,7 @@ STOP_WORDS = frozenset(
     "which how why with his her their its it he she they i we you my your that this".split()
 )
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
-_PARTS = re.compile(rf"[a-z0-9']+|[{_CJK}]+")
+_PARTS = re.compile(rf"(?P<cjk>[{_CJK}]+)|(?:(?![{_CJK}])[^\W_]|')+")
 _SUFFIXES = ("ing", "ed", "es", "s")
 _SHORTEST_STEM = 3
 _RANK_CONSTANT = 60
@@ -37,8 +37,9 @@ def tokens(text: str) -> list[str]:
     Runs of Chinese, Japanese and Korean become single characters and overlapping pairs.
     """
     found: list[str] = []
-    for part in _PARTS.findall(text.lower()):
-        if not part[0].isascii():
+    for match in _PARTS.finditer(text.lower()):
+        part = match[0]
+        if match["cjk"]:
             found += [*part, *map("".join, pairwise(part))]
         elif part not in STOP_WORDS:
             found.append(_stem(part))
