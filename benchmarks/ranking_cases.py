@@ -336,16 +336,19 @@ class Store:
         self.ids |= {label: evidence.record_id(scope, one) for label, one in contents if label}
         self.sessions.append(Session(scope=scope, contents=[one for _, one in contents]))
 
-    def ask(self, kind: str, text: str, *labels: str, things: bool = False) -> None:
-        """Ask for what has these labels; `things` if it asks for each of them."""
+    def ask(
+        self, kind: str, text: str, *labels: str, things: bool = False, either: bool = False
+    ) -> None:
+        """Ask for what has these labels: for all of it, each thing of a list, or any one of it."""
         gold = frozenset(self.ids[label] for label in labels)
+        parts = [gold] if either else [frozenset([one]) for one in sorted(gold)]
         self.questions.append(
             Question(
                 kind=kind,
                 text=text,
                 scope=Scope(user_id=self.user),
                 gold=gold,
-                things=tuple(frozenset([one]) for one in sorted(gold)) if things else (),
+                things=tuple(parts) if things or either else (),
                 asked_at=self.plan.asked_at,
             )
         )

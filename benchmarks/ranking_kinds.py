@@ -244,7 +244,7 @@ def _asked_arm(
         answered = [one.label, f"answer {place}"]
         labels = [label for label in answered if label in store.ids]
         said = "" if arm == "never asked" or text == before else ", other words"
-        store.ask(f"{arm}{said}", text, *labels)
+        store.ask(f"{arm}{said}", text, *labels, either=True)
     for text in foreign:
         store.ask_in_vain("foreign asked in vain" if arm == "asked in vain" else "foreign", text)
     return store.case(arm, source.language, pair=source.user("asked before", int(number)))
