@@ -3,15 +3,13 @@
     python benchmarks/locomo.py locomo10.json
     python benchmarks/locomo.py locomo10.json --late-off
     python benchmarks/locomo.py locomo10.json --embedder minilm-tokens
-    python benchmarks/locomo.py locomo10.json --fit
     python benchmarks/locomo.py --long
     python benchmarks/locomo.py --chinese
     python benchmarks/locomo.py --lists
 
 Each prints the product, by its public calls, beside cosine and BM25 alone and three ways to fuse
 them, over the same vectors. A file is read in LoCoMo's format (get it from its authors; its licence
-is CC BY-NC 4.0, evaluation only). `--late-off` leaves the token vectors out. `--fit` shows what
-other weights would bring to a conversation that they were not chosen on. `--long` makes up
+is CC BY-NC 4.0, evaluation only). `--late-off` leaves the token vectors out. `--long` makes up
 conversations of long messages, where leaning on neighbouring turns could hurt, and fails if the
 product is below a way to fuse; `--chinese` makes up Chinese facts and conversations, and fails if a
 question that shares their words is answered first too seldom; `--lists` asks for all things of a
@@ -30,7 +28,6 @@ from typing import Annotated, Any
 
 import chinesetalk
 import evidence
-import fitting
 import listtalk
 import longtalk
 import scoring
@@ -42,7 +39,6 @@ from tables import TablesFile, save
 from commonplace import Fact, Memory, Message, Scope
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
-ARMS = "product's arms alone"
 FUSIONS = ("plain fusion", "mem0's rule")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CHINESE = 0.95  # R@1 of questions that share the words of what answers them
@@ -220,7 +216,6 @@ def main(
     in_chinese: Annotated[bool, typer.Option("--chinese", help="Generated Chinese.")] = False,
     in_lists: Annotated[bool, typer.Option("--lists", help="Questions for several.")] = False,
     late_off: Annotated[bool, typer.Option("--late-off", help="Without token vectors.")] = False,
-    fit: Annotated[bool, typer.Option("--fit", help="Other weights, leaving one out.")] = False,
     file: TablesFile = None,
 ) -> None:
     """Measure how well the memory finds evidence."""
@@ -242,10 +237,6 @@ def main(
         systems["product"], seconds = evidence.measure(product, questions)
         for name, system in evidence.others(sessions, model).items():
             systems[name], _ = evidence.measure(system, questions)
-        if long:
-            with longtalk.plain_fusion():
-                systems[ARMS], _ = evidence.measure(product, questions)
-        recorded = fitting.record(memory, questions) if fit else None
     late = model.token_space if isinstance(model, scoring.CachedTokens) else "none"
     table = evidence.table(f"{model.id}, token vectors: {late}", systems)
     console.print(table)
@@ -256,10 +247,7 @@ def main(
         f"{turns} records written in {written:.1f} s. A search without embedding: p50 {middle:.2f} "
         f"ms, p95 {high:.2f} ms; embedding a question in a batch: {embedding * 1e3:.2f} ms."
     )
-    if recorded:
-        for table in fitting.report(recorded):
-            console.print(table)
-    rivals = [*(FUSIONS if long or in_lists else ()), *(one for one in systems if one == ARMS)]
+    rivals = FUSIONS if long or in_lists else ()
     lines, is_met = verdicts(systems, rivals)
     for line in lines:
         console.print(line)

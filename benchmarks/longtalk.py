@@ -6,12 +6,7 @@ topics come back in other messages with other details, so that topic alone does 
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-
-import commonplace.retrieval.search
-from commonplace.retrieval.ranking import Weights, rank
 
 TOPICS = {
     "garden": (
@@ -164,14 +159,3 @@ def conversations(
             for text, names_it in ((named, True), (OTHER_WORDS[thing], False)):
                 asked.append(Asked(text=text, names_it=names_it, gold=frozenset(places)))
         yield f"user {user}", held, asked
-
-
-@contextmanager
-def plain_fusion() -> Iterator[None]:
-    """Rank by vectors and words alone while the context lasts."""
-    alone = Weights(lexical=1.0, short=-1.0, long=0.0, length=0.0)
-    commonplace.retrieval.search.rank = partial(rank, weights=alone)
-    try:
-        yield
-    finally:
-        commonplace.retrieval.search.rank = rank

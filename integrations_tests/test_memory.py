@@ -649,18 +649,18 @@ async def test_an_open_memory_keeps_few_threads_however_it_is_used(tmp_path: Pat
     assert during - before <= 8
 
 
-def test_a_threshold_is_compared_with_the_relevance_of_all_that_is_found(tmp_path: Path) -> None:
+def test_a_threshold_is_compared_with_the_score_of_all_that_is_found(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         memory.add([f"Tea number {n} is green." for n in range(20)], ALICE)
         memory.add("The ferry leaves at nine.", ALICE)
 
         every = memory.search("When does the ferry leave?", ALICE, top_k=30)
-        least = sorted(one.relevance for one in every)[-3]
+        least = sorted(one.score for one in every)[-3]
         found = memory.search("When does the ferry leave?", ALICE, top_k=30, threshold=least)
         best = memory.search("When does the ferry leave?", ALICE, top_k=1, threshold=least)
 
     assert 21 == len(every)
-    assert [one for one in every if one.relevance >= least] == list(found)
+    assert [one for one in every if one.score >= least] == list(found)
     assert list(found[:1]) == list(best)
     assert found[0].record.text == "The ferry leaves at nine."
 

@@ -189,7 +189,7 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
         Args:
             user_id: whose.
             messages: the text of the last one is searched for.
-            filters: `top_k`, messages at most, 1 to 1,000; `score`, the least relevance, 0..1. The
+            filters: `top_k`, messages at most, 1 to 1,000; `score`, the least score, 0..1. The
                 policy's when missing; others are ignored.
 
         Returns:

@@ -98,7 +98,7 @@ class CommonplaceStore(BaseStore):
         agent_id: of what is put and found under the template, when that does not name it.
         ranking: `calibrated`, or `similarity` for order and score by the cosine alone, -1..1, as
             the framework's stores give them.
-        threshold: leave out what a query finds with a lower relevance, 0..1; by similarity, with a
+        threshold: leave out what a query finds with a lower score, 0..1; by similarity, with a
             lower score.
 
     Raises:

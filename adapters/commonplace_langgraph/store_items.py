@@ -176,7 +176,7 @@ class StoreOptions:
 
     Attributes:
         fields: paths of a value that are embedded by default.
-        threshold: least relevance of what a query finds, or least score by similarity; None
+        threshold: least score of what a query finds; None
             keeps all.
         refreshes: reading an item extends its time to live by default.
         redact: redacts the texts of a value; None leaves them.

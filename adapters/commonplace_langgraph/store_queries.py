@@ -4,7 +4,7 @@ A filter is a mapping from outside; it becomes a predicate of an item's value, o
 AND-ed; where a value has no such key, dots lead to nested ones. `{"a": 1}` equals,
 `{"a": {"b": 1}}` is part of, `{"a": {"$gt": 1}}` compares; besides the framework's `$eq $ne $gt
 $gte $lt $lte` there are `$in`, `$nin` and `$exists`, and at the top `$or` with a list of filters
-and `$threshold` for the least relevance.
+and `$threshold` for the least score.
 """
 
 import math
@@ -266,19 +266,17 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
     }
     found: ScoredItems = []
     seen: set[tuple[Namespace, str]] = set()
-    lowest = 1.0
-    # By cosine alone the order is the same whatever is asked for.
-    steps = (op.end, *(step for step in _STEPS if step > op.end)) if by_cosine else _STEPS
+    steps = (op.end, *(step for step in _STEPS if step > op.end))
     for step in (step for step in steps if step <= _STEPS[-1]):
         matches = yield call("search", op.query, scopes, top_k=step, **asking)
-        scored = [(match, match.score if by_cosine else match.relevance) for match in matches]
+        scored = [(match, match.score) for match in matches]
         for item, score in (yield from _resolve_parts(scored, op, template)):
             if (item.namespace, item.key) not in seen:
                 seen.add((item.namespace, item.key))
-                lowest = min(lowest, score)
-                found.append((item, lowest))
+                found.append((item, score))
         if len(found) >= op.end or len(matches) < step:
             least = op.threshold if by_cosine and op.threshold is not None else -1.0
+            found.sort(key=lambda pair: -(pair[1] or 0.0))  # more candidates may score others more
             return [(item, score) for item, score in found if (score or 0.0) >= least]
     raise InvalidRecordError(
         field="limit",

@@ -35,8 +35,8 @@ logger: logging.Logger = logging.getLogger("commonplace_mem0")
 Compat = Literal["auto", "v1", "v2"]
 Era = Literal["v1", "v2"]
 LIMITS: Mapping[Era, int] = {"v1": 100, "v2": 20}
-# In place of 2.x's 0.1 of a cosine: our scores are relevances, and what answers a vague question,
-# such as "What do you know about me?", has one of 0.005. So at least what mem0 finds is found.
+# In place of 2.x's 0.1 of a cosine: our scores are probabilities, and what answers a vague
+# question, such as "What do you know about me?", has a small one. So what mem0 finds is found.
 THRESHOLD = 0.002
 PROCEDURAL = "procedural_memory"
 _SEARCH_ARGUMENTS = (

@@ -23,6 +23,7 @@ never decides who owns a memory. What cannot be used raises a `ValidationError`.
 
 import hashlib
 import logging
+import math
 import re
 import uuid
 from collections.abc import Collection, Mapping, Sequence
@@ -180,21 +181,21 @@ def to_item(record: Record, score: object = NO_SCORE) -> dict[str, Any]:
 
 
 def to_search_item(match: Match, *, threshold: float, explain: bool) -> dict[str, Any]:
-    """Convert a match; its score is its relevance, which no other record changes.
+    """Convert a match.
 
-    The explanation has mem0's keys: what cosine, words and relations add to the core's score, which
-    decides the order; that score, and all its parts.
+    The explanation has mem0's keys: what cosine, words and relations add to the logit of the score,
+    that logit, and all its parts.
     """
-    item = to_item(match.record, match.relevance)
+    item = to_item(match.record, match.score)
     if explain:
         parts = {name: value for name, value in match.score_details.items() if value}
         item["score_details"] = {
-            "semantic_score": parts.get("dense", 0.0),
-            "bm25_score": parts.get("lexical", 0.0),
-            "entity_boost": parts.get("graph", 0.0),
-            "raw_score": match.score,
+            "semantic_score": sum(parts.get(name, 0.0) for name in ("cosine", "cosine_squared")),
+            "bm25_score": sum(parts.get(name, 0.0) for name in ("lexical", "coverage", "codes")),
+            "entity_boost": sum(parts.get(name, 0.0) for name in ("relation", "two_relations")),
+            "raw_score": math.fsum(parts.values()),
             "max_possible_score": 1.0,
-            "final_score": match.relevance,
+            "final_score": match.score,
             "threshold": threshold,
             "parts": parts,
         }

@@ -276,7 +276,7 @@ def search(
     ]
     matches = list(chain.from_iterable(found))
     if len(found) > 1:
-        matches.sort(key=lambda match: -match.relevance)
+        matches.sort(key=lambda match: -match.score)
     items = [
         to_search_item(match, threshold=request.threshold, explain=explain)
         for match in matches[: request.limit]

@@ -9,7 +9,7 @@
 - `metadata` → dropped; a message marked as a note is dropped whole, and so is the record of a
   direct tool call.
 - `AgentResult.structured_output` → `Message.text`, as JSON, when the answer has no text.
-- `Match.record.text` → `MemoryEntry.content`; its relevance, as `score`, and its id, kind, times
+- `Match.record.text` → `MemoryEntry.content`; its `score`, and its id, kind, times
   and scope → `MemoryEntry.metadata`, over the record's own.
 - recalled `Match`es → a note at the end of a model call's last user message; a tool's
   instructions → the end of its system prompt.
@@ -18,7 +18,6 @@
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 from strands.agent import AgentResult
@@ -121,18 +120,10 @@ def to_entries(matches: Sequence[Match], store: str) -> list[MemoryEntry]:
         MemoryEntry(
             content=match.record.text,
             store_name=store,
-            metadata={**match.record.metadata, **describe(match.record), "score": score},
+            metadata={**match.record.metadata, **describe(match.record), "score": match.score},
         )
-        for match, score in zip(matches, scores_of(matches), strict=True)
+        for match in matches
     ]
-
-
-def scores_of(matches: Sequence[Match]) -> list[float]:
-    """Return the relevance of each match, or of one before it that has less.
-
-    A threshold is compared with the relevance, and readers expect scores to fall.
-    """
-    return list(accumulate((match.relevance for match in matches), min))
 
 
 def changes_of(written: WriteResult) -> list[dict[str, str | None]]:

@@ -30,7 +30,7 @@ from commonplace.agents import (
     to_query,
 )
 
-from .convert import changes_of, scores_of
+from .convert import changes_of
 from .turn_owner import Id, owner_scope
 
 TOOL_SPEC: ToolSpec = {
@@ -243,8 +243,7 @@ def _retrieve(memory: Memory, scope: Scope, arguments: Mapping[str, Any]) -> str
     ids = [match.record.id for match in matches]
     found = memory.relations(scope, records=ids) if ids else ()
     relations = [_relation_item(edge, "destination") for edge in found]
-    scored = zip(matches, scores_of(matches), strict=True)
-    items = [{**_record_item(match.record), "score": score} for match, score in scored]
+    items = [{**_record_item(match.record), "score": match.score} for match in matches]
     return _to_text([*items, *relations])
 
 

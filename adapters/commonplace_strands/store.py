@@ -166,7 +166,7 @@ class CommonplaceMemoryStore:
         """Find what answers a query, best first; an empty list if nothing does.
 
         Each entry's metadata has the record's `id`, `kind` and times, as JSON, and as `score` its
-        relevance, which is never below `threshold`. For a model
+        score, which is never below `threshold`. For a model
         call that has the plugin's note, a store of all that the turn's user has finds nothing. For
         any other it finds what helps to answer, and that the conversation and the call do not hold.
 

@@ -476,7 +476,7 @@ class BlockingMemory:
             scope: whose memory; the records of several scopes are ranked together.
             top_k: maximum number of matches, 1..10,000; applied after the threshold. Equal turns of
                 one speaker are one match, the newest or the one of the day that is asked for.
-            threshold: leave out matches with a lower `relevance`, 0..1; None for no limit.
+            threshold: leave out matches with a lower score, 0..1; None for no limit.
             where: a filter (`commonplace.filters`), AND-ed with the scope.
             predicate: asked about each `Record` that the filter lets through; False leaves it
                 out. It may be called on any thread and must not change the record.

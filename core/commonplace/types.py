@@ -439,17 +439,15 @@ class Match:
     """A record that a search found.
 
     Attributes:
-        score: 0..1, higher is better; 0 when no signal supports it. By similarity, the cosine.
-        score_details: what each signal added to the score; they sum to it.
-        relevance: 0..1, how likely it answers, by itself: from the cosine on the embedder's own
-            scale, shared words and relations. Above .5 it is more likely than not. Unlike the score
-            it does not depend on the other candidates.
+        score: the probability that it helps to answer, 0..1; above .5 it is more likely than not.
+            Matches are in the order of their scores. By similarity, the cosine, -1..1.
+        score_details: what each feature added; they sum to the logit of the score. By similarity,
+            to the score.
     """
 
     record: Record
     score: float
     score_details: Mapping[str, float] = field(default_factory=dict)
-    relevance: float = 0.0
 
     @property
     def text(self) -> str:

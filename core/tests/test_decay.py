@@ -1,5 +1,6 @@
 """Decay never prefers the staler or the less recalled, and stays inside its bounds."""
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -96,11 +97,13 @@ def test_a_score_changes_inside_its_bounds_and_none_is_lost(
     assert {match.record.id for match in found} == former.keys()
     for match in found:
         held = former[match.record.id]
-        assert (
-            min(1.0, MIN_FACTOR * held) - 1e-9 <= match.score <= min(1.0, MAX_FACTOR * held) + 1e-9
-        )
-        assert not match.record.pinned or match.score >= held
-        assert match.score == pytest.approx(sum(match.score_details.values()))
+        odds = match.score * (1 - held)
+        assert odds >= MIN_FACTOR * held * (1 - match.score) - 1e-9
+        assert odds <= MAX_FACTOR * held * (1 - match.score) + 1e-9
+        assert 0 <= match.score <= 1
+        assert not match.record.pinned or match.score >= held - 1e-9
+        factor = math.exp(match.score_details["decay"])
+        assert odds == pytest.approx(factor * held * (1 - match.score))
 
 
 def test_between_equal_scores_the_fresher_comes_first() -> None:

@@ -16,7 +16,7 @@ ALICE = Scope(user_id="alice")
 _numbers = itertools.count()
 
 
-def fact(text: str, relevance: float = 0.6, **more: Any) -> Match:
+def fact(text: str, score: float = 0.6, **more: Any) -> Match:
     record = Record(
         id=more.pop("id", f"id{next(_numbers)}"),
         text=text,
@@ -26,11 +26,11 @@ def fact(text: str, relevance: float = 0.6, **more: Any) -> Match:
         occurred_at=AT,
         **more,
     )
-    return Match(record=record, score=relevance, relevance=relevance)
+    return Match(record=record, score=score)
 
 
-def turn(text: str, relevance: float = 0.6, role: str = "user", **more: Any) -> Match:
-    return fact(text, relevance, kind="episode", role=role, **more)
+def turn(text: str, score: float = 0.6, role: str = "user", **more: Any) -> Match:
+    return fact(text, score, kind="episode", role=role, **more)
 
 
 def note(query: str, *matches: Match, top_k: int = 5, **held: Any) -> list[str]:

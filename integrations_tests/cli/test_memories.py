@@ -1,6 +1,7 @@
 """Commands for the memories of one scope: what they print, for people and for programs."""
 
 import json
+import math
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -236,8 +237,8 @@ def test_standard_input_that_is_no_text_is_bad_usage(run, tmp_path: Path, piped:
 def test_search_prints_the_best_first_for_a_pipe(run, ids):
     found = rows(run("search", "green tea", "--user", "alice"))
 
-    assert found[0] == ["score", "relevance", "id", "kind", "since", "text"]
-    assert found[1][2:] == [ids[0], "preference", "2026-01-05", "Alice likes green tea"]
+    assert found[0] == ["score", "id", "kind", "since", "text"]
+    assert found[1][1:] == [ids[0], "preference", "2026-01-05", "Alice likes green tea"]
     assert float(found[1][0]) > 0
 
 
@@ -245,9 +246,10 @@ def test_search_explains_scores(run, ids):
     explained = rows(run("search", "green tea", "--user", "alice", "--explain"))
     [best, *_] = parsed(run("search", "green tea", "--user", "alice", "--json"))["matches"]
 
-    assert explained[0][5] == "score is made of"
-    assert "lexical +0." in explained[1][5]
-    assert sum(best["score_details"].values()) == pytest.approx(best["score"])
+    assert explained[0][4] == "logit is made of"
+    assert "cosine +" in explained[1][4]
+    logit = math.fsum(best["score_details"].values())
+    assert best["score"] == pytest.approx(1 / (1 + math.exp(-logit)))
     assert best["record"]["scope"] == {"user_id": "alice", "agent_id": None, "session_id": None}
 
 

@@ -31,12 +31,12 @@ MAX_MEMORY = 500
 MAX_NAME = 80
 MAX_NOTE = 4_000
 ENOUGH = 0.05
-"""Least relevance of a note's best line; below it nothing has to do with the question."""
+"""Least score of a note's best line; below it nothing has to do with the question."""
 BESIDE = 0.05
-"""Least relevance of the other lines, as a share of the best one's."""
+"""Least score of the other lines, as a share of the best one's."""
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
-_ANSWERED = 0.2  # least relevance of an assistant's turn, as a share of the best one's
+_ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
 _LABEL = 8  # digits of a random UUID: enough for what one turn shows
 
 # Letters and marks that show nothing: they hide text from people, not from models.
@@ -263,7 +263,7 @@ def choose(
 
     Left out is what the conversation or a better line says already, turns that only ask, that say
     that they know nothing or that ask to forget something, and what is below the floors of
-    relevance. A fact stands before the turn that it was drawn from, which is shown only where there
+    the score. A fact stands before the turn that it was drawn from, which is shown only where there
     is room. Nothing is chosen for small talk, or for a text to transform.
 
     Args:
@@ -290,7 +290,7 @@ def choose(
             told.append(match)
         if len(told) == _EXAMINED * top_k:
             break
-    best = max((one.relevance for one in told), default=0.0)
+    best = told[0].score if told else 0.0
     if best < ENOUGH:
         return []
     return _facts_first(_without_sources([one for one in told if _is_near(one, best)], top_k))
@@ -321,7 +321,7 @@ def _tells(turn: Record) -> bool:
 
 def _is_near(match: Match, best: float) -> bool:
     is_answer = match.record.role == "assistant"
-    return match.relevance >= best * (_ANSWERED if is_answer else BESIDE)
+    return match.score >= best * (_ANSWERED if is_answer else BESIDE)
 
 
 def _is_drawn_from(fact: Record, turn: Record) -> bool:

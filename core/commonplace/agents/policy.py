@@ -61,7 +61,7 @@ class Policy:
         mode: `static_control` recalls before a turn and writes after it; `agent_control` leaves
             both to the agent's tools; `both` does both.
         top_k: memories recalled for a turn, and the search tool's default; 1 to 100.
-        threshold: least relevance of a recalled memory, 0..1; None keeps all.
+        threshold: least score of a recalled memory, 0..1; None keeps all.
         kinds: of what is recalled and found; all when empty. What is written has its own: turns are
             episodes, and what a tool adds are facts.
         where: a filter (`commonplace.filters`) for what is recalled and found; None for none.

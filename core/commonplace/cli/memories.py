@@ -168,7 +168,7 @@ def search(
     question: Question,
     top_k: Annotated[int, typer.Option("--top-k", help="Return at most this many matches.")] = 10,
     threshold: Annotated[
-        float | None, typer.Option(help="Leave out matches with a lower relevance, 0 to 1.")
+        float | None, typer.Option(help="Leave out matches with a lower score, 0 to 1.")
     ] = None,
     where: FilterText = None,
     kind: KindNames = None,
@@ -412,9 +412,9 @@ def _show_write(request: Request, done: WriteResult, words: Mapping[str, str]) -
 
 
 def _show_matches(found: Sequence[Match], *, explain: bool) -> None:
-    columns = ["score", "relevance", "id", "kind", "since"]
+    columns = ["score", "id", "kind", "since"]
     rows = [
-        [f"{match.score:.2f}", f"{match.relevance:.2f}", short_id(match.record.id),
+        [f"{match.score:.2f}", short_id(match.record.id),
          match.record.kind, day(match.record.occurred_at), match.text]
         for match in found
     ]  # fmt: skip
@@ -424,7 +424,7 @@ def _show_matches(found: Sequence[Match], *, explain: bool) -> None:
     for row, match in zip(rows, found, strict=True):
         parts = {name: share for name, share in match.score_details.items() if round(share, 2)}
         row.insert(-1, " ".join(f"{name} {share:+.2f}" for name, share in parts.items()))
-    table((*columns, "score is made of", "text"), rows)
+    table((*columns, "logit is made of", "text"), rows)
 
 
 def _show_records(found: Sequence[Record], *, superseded: bool) -> None:

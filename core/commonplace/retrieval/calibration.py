@@ -1,27 +1,21 @@
-"""Calibration of relevance: from a cosine and shared words to a share in 0..1.
+"""Calibration of cosines: the scale of each embedder and script.
 
 A cosine means something else with each embedder and in each script. It is put on a scale between
-two points, that of texts without relation and that of a question and its answer; a logistic curve
-with constants for each script turns it, with what else the record and the question tell, into a
-relevance that is above .5 for one question in ten without an answer. Nothing depends on other
-records. `benchmarks/calibration.py` measures all constants.
+two points, that of texts without relation and that of a question and its answer.
 """
 
 import logging
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..ports.stores import Hit
-from .lexical import has_cjk, vocabulary
+from .lexical import has_cjk
 
 _log = logging.getLogger("commonplace")
 Script = Literal["latin", "cjk"]
-Judge = Callable[[Hit, float], float]
-"""Computes the relevance of a record, given also its weight by relations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,39 +25,12 @@ class Scale:
     unrelated: float
     related: float
 
-    def place(self, cosine: float) -> float:
-        """Place a cosine between the two, 0 and 1; 0 if the embedder does not tell them apart."""
+    def place(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Place cosines between the two, 0 and 1; 0 if the embedder does not tell them apart."""
         width = self.related - self.unrelated
-        return (cosine - self.unrelated) / width if width > _LEAST_WIDTH else 0.0
+        return (cosines - self.unrelated) / width if width > _LEAST_WIDTH else 0.0 * cosines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """Constants of the logistic curve of a script: what each adds to the exponent.
-
-    Attributes:
-        base: always.
-        cosine: per unit of `Scale`.
-        words: of the square of the share of the question's words that the record has.
-        length: per unit of the logarithm of the record's number of words, up to 20.
-        turn: of a turn of a conversation.
-        asking: of a turn that ends with a question.
-        graph: of the nearest record by relations.
-    """
-
-    base: float
-    cosine: float
-    words: float
-    length: float
-    turn: float
-    asking: float
-    graph: float = 1.8  # about what halves the distance to 1
-
-
-CURVES: Mapping[Script, Curve] = {
-    "latin": Curve(base=-6.33, cosine=9.73, words=3.11, length=1.35, turn=-1.54, asking=-3.75),
-    "cjk": Curve(base=-7.03, cosine=9.02, words=3.89, length=1.90, turn=-2.11, asking=-3.11),
-}
 DEFAULT = "use-multilingual-3/"
 SHIPPED: Mapping[str, Mapping[Script, Scale]] = {
     DEFAULT: {"latin": Scale(0.046, 0.568), "cjk": Scale(0.071, 0.650)},
@@ -71,11 +38,6 @@ SHIPPED: Mapping[str, Mapping[Script, Scale]] = {
 """Scales by how the embedder's id begins."""
 
 _LEAST_WIDTH = 0.05
-_MOST_WORDS = 20
-# Characters that Chinese questions are full of, whatever they ask for.
-_PARTICLES = frozenset(
-    "的了是在我你他她它们这那有和与就都也很不要会能什么怎样哪谁多少几吗呢吧啊为个得着给从对"
-)
 _PAIRS: Mapping[Script, Sequence[tuple[str, str]]] = {
     "latin": (
         ("Where does the cat sleep at night?", "The cat sleeps on the grey sofa at night."),
@@ -139,61 +101,20 @@ class Calibration:
         self._scales[_script(question)] = measured_scale(vectors)
 
     def miss(self, error: Exception) -> None:
-        """Go on without: a search must not fail by what only its relevance needs."""
+        """Go on without: a search must not fail by what only its scores need."""
         if not self._is_warned:
             self._is_warned = True
             _log.warning(
-                "The relevance of what is found is not calibrated for %r, as it could not embed %d "
+                "The scores of what is found are not calibrated for %r, as it could not embed %d "
                 "short texts at once: %s",
                 self._embedder_id, len(PROBES["latin"]), error,
             )  # fmt: skip
 
-    def judge(self, question: str) -> Judge:
-        """Make the function that computes how relevant a record is to a question."""
+    def scale(self, question: str) -> Scale:
+        """Return the scale for a question's script; the default embedder's if none was measured."""
         script = _script(question)
-        scale = self._scales.get(script) or SHIPPED[DEFAULT][script]
-        curve = CURVES[script]
-        words = question_words(question)
-
-        def relevance(hit: Hit, graph_weight: float) -> float:
-            shared, length, is_turn, asks = features(words, hit)
-            exponent = (
-                curve.base
-                + curve.cosine * scale.place(hit.dense)
-                + curve.words * shared
-                + curve.length * length
-                + curve.turn * is_turn
-                + curve.asking * asks
-                + curve.graph * graph_weight
-            )
-            return 1 / (1 + math.exp(-max(-_MOST, min(_MOST, exponent))))
-
-        return relevance
+        return self._scales.get(script) or SHIPPED[DEFAULT][script]
 
 
 def _script(question: str) -> Script:
     return "cjk" if has_cjk(question) else "latin"
-
-
-_MOST = 30.0  # an exponent beyond which nothing changes
-
-
-def question_words(question: str) -> frozenset[str]:
-    """Read the words of a question that tell what it is about."""
-    return frozenset(word for word in vocabulary(question) if _PARTICLES.isdisjoint(word))
-
-
-def features(words: frozenset[str], hit: Hit) -> tuple[float, float, float, float]:
-    """Compute what `Curve` weighs beside cosine and graph: words, length, turn, asking.
-
-    Args:
-        words: of the question, as `question_words` reads them.
-    """
-    shared = words & vocabulary(hit.record.indexed_text)
-    is_turn = hit.record.kind == "episode"
-    return (
-        (len(shared) / len(words)) ** 2 if words else 0.0,
-        math.log(max(1, min(_MOST_WORDS, hit.words))),
-        float(is_turn),
-        float(is_turn and hit.record.text.rstrip().endswith(("?", "？"))),
-    )

@@ -5,8 +5,8 @@ that it is still remembered. The strength is the chance that at least one is:
 
     strength = 1 - product over the uses of (1 - 2 ** (-age / half-life))
 
-The half-life grows with importance. As a factor on a score it stays in 0.3..1.5, the bounds that
-mem0 publishes for its own.
+The half-life grows with importance. As a factor on the odds of a score it stays in 0.3..1.5, the
+bounds that mem0 publishes for its own.
 """
 
 import math
@@ -42,9 +42,10 @@ def decayed(
     now: datetime,
     half_life: float,
 ) -> list[Match]:
-    """Multiply each score by 0.3..1.5 for the strength of its record; best first, ties by id.
+    """Multiply the odds of each score by 0.3..1.5 for the strength of its record; ties by id.
 
-    A pinned record loses nothing. `Match.score_details` gets the difference as `decay`.
+    Best first. A pinned record loses nothing. `Match.score_details` gets the logarithm of the
+    factor as `decay`.
     """
     weighed = []
     for match in matches:
@@ -52,11 +53,11 @@ def decayed(
         factor = MIN_FACTOR + (MAX_FACTOR - MIN_FACTOR) * remembered
         if match.record.pinned:
             factor = max(1.0, factor)
-        weighed.append((match.score * factor, match))
-    weighed.sort(key=lambda one: (-one[0], one[1].record.id))
-    return [_rescored(match, min(1.0, score)) for score, match in weighed]
+        weighed.append(_rescored(match, factor))
+    return sorted(weighed, key=lambda one: (-one.score, one.record.id))
 
 
-def _rescored(match: Match, score: float) -> Match:
-    details = {**match.score_details, "decay": score - match.score}
+def _rescored(match: Match, factor: float) -> Match:
+    details = {**match.score_details, "decay": math.log(factor)}
+    score = match.score * factor / (1 - match.score + match.score * factor)
     return replace(match, score=score, score_details=details)

@@ -88,8 +88,8 @@ def search_request(
         raise InvalidRecordError(
             field="top_k", value=top_k, reason=f"must be an integer in 1..{MAX_TOP_K}"
         )
-    lowest = 0.0 if threshold is None else threshold
-    check_share("threshold", lowest)
+    if threshold is not None:
+        check_share("threshold", threshold)
     check_time("as_of", as_of)
     check_kinds(kinds)
     check_flag("include_superseded", include_superseded)
@@ -101,7 +101,7 @@ def search_request(
         text=text,
         scopes=scopes,
         top_k=top_k,
-        threshold=lowest,
+        threshold=-1.0 if threshold is None else threshold,
         where=None if where is None and predicate is None else parse_filter(where, predicate),
         kinds=tuple(kinds),
         include_superseded=include_superseded,
@@ -118,7 +118,7 @@ class Search:
     Args:
         embedder: embeds the question.
         access_log: of the searches with decay.
-        calibration: of the embedder, which relevance comes from.
+        calibration: of the embedder's cosines.
         beside: threads on which the graph store is asked while the index is; None asks them one
             after the other, which is quicker where nothing is sent over a network.
     """
@@ -207,7 +207,7 @@ class Search:
             as_of=request.as_of,
         )
         if by_cosine:
-            matches = _nearest(request, query, self._engines.index, self._calibration)
+            matches = _nearest(request, query, self._engines.index)
             return [_with_copied_metadata(match) for match in matches]
         decays = self._settings.decay if request.decay is None else request.decay
         # Both signals together find more than that; decay reorders them once more.
@@ -225,11 +225,12 @@ class Search:
             hits,
             [hit for one in found for hit in one.beside],
             [related for one in found for related in one.related],
-            judge=self._calibration.judge(request.text),
+            at=at,
+            scale=self._calibration.scale(request.text),
             now=None if request.include_expired else at,
-            limit=None if request.threshold else limit,
+            limit=limit,
+            threshold=request.threshold,
         )
-        matches = [match for match in matches if match.relevance >= request.threshold][:limit]
         if decays:
             matches = _decayed(matches, request, self._access_log, self._settings)
         return [_with_copied_metadata(one) for one in matches]
@@ -281,11 +282,8 @@ def _best(hits: list[Hit], number: int, scopes: int) -> list[Hit]:
     return list({hit.record.id: hit for hit in (*dense, *lexical)}.values())
 
 
-def _nearest(
-    request: SearchRequest, query: Query, index: VectorIndex, calibration: Calibration
-) -> list[Match]:
+def _nearest(request: SearchRequest, query: Query, index: VectorIndex) -> list[Match]:
     """Find the records with the greatest cosines, which are their scores; ties by id."""
-    judge = calibration.judge(request.text)
     limit = request.top_k
     hits = [
         hit for scope in request.scopes for hit in index.search(replace(query, scope=scope), limit)
@@ -296,11 +294,10 @@ def _nearest(
             record=hit.record,
             score=max(-1.0, min(1.0, hit.dense)),
             score_details={"dense": hit.dense},
-            relevance=judge(hit, 0.0),
         )
         for hit in hits[:limit]
     )
-    return [one for one in matches if one.relevance >= request.threshold]
+    return [one for one in matches if one.score >= request.threshold]
 
 
 def _decayed(

@@ -167,7 +167,7 @@ class TestActions:
         (best, *_) = memory.search("Which cat is Miso?", ALICE)
 
         assert found[0]["memory"] == "Miso is a cat."
-        assert found[0]["score"] == best.relevance
+        assert found[0]["score"] == best.score
         assert [one["score"] for one in found] == sorted(
             (one["score"] for one in found), reverse=True
         )

@@ -172,7 +172,7 @@ class TestSearchAndAdd:
             await everything.add(text)
         query = "Which cat is Miso?"
         every = [one.metadata["score"] for one in await everything.search(query)]
-        best = [one.relevance for one in memory.search(query, ALICE)]
+        best = [one.score for one in memory.search(query, ALICE)]
         store = CommonplaceMemoryStore(memory, user_id="alice", policy=Policy(threshold=every[1]))
         scores = [one.metadata["score"] for one in await store.search(query)]
 

@@ -1,0 +1,527 @@
+"""Features of the candidates of one search: what the score of each is a weighted sum of.
+
+Every feature is one array operation over all candidates, in `FEATURES`; `Candidates` has the
+arrays that they are made of. How much a feature weighs, in which kind of memory, is nothing that
+this module knows: `benchmarks/train_ranking.py` measures it and writes `weights.json`.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ports.stores import Expansion, Hit
+from ..types import Scope
+from .answer_types import asked_type, fits
+from .calibration import Scale
+from .dates import asked_times, time_fit
+from .lexical import has_cjk, query_words
+from .utterance_kinds import knows_nothing, statements
+
+Floats = NDArray[np.floating[Any]]
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.intp]
+
+IMAGINED = 30  # candidates without any of the question's words, so that few are not all common
+_EPSILON = 1e-9
+_STEPS = (-2, -1, 1, 2)  # places of the turns that count as around one
+_PLACES = 32  # bits of a place, in a number that has the session's in front
+_CACHED_CHARACTERS = 2_000
+_BRIEF = 8  # words up to which a turn may state nothing without asking
+_QUESTION_MARK = re.compile(r"[?？؟]\W*$")
+_ASKING = 60  # last characters of a turn in which it asks
+_LETTERS = re.compile(r"[^\W_]+")
+_YOU = re.compile(r"\b(?:you|your|yours|du|dein|tu|vous)\b|你|您", re.IGNORECASE)
+_CHANGED = re.compile(
+    r"\b(?:now|nowadays|these days|currently|new|newly|instead|no longer|any ?more|from now on"
+    r"|as of|correction|gave up"
+    r"|(?:has|have|had|just|we|i) (?:changed|moved|switched|swapped|replaced|sold))\b"
+    r"|现在|如今|目前|新|改|换|不再|更正|搬|从今|变了|\w起，?",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used? to)\b|\bbefore\W*$"
+    r"|(?:^|[我咱]们?)(?:以前|之前|原来|从前|最初|曾经)",
+    re.IGNORECASE,
+)
+_NOW = re.compile(
+    r"\b(?:now|nowadays|currently|these days|at the moment|today|still)\b|现在|如今|目前|还",
+    re.IGNORECASE,
+)
+# Characters that Chinese questions are full of, whatever they ask for.
+_PARTICLES = frozenset(
+    "的了是在我你他她它们这那有和与就都也很不要会能什么怎样哪谁多少几吗呢吧啊为个得着给从对"
+)
+
+
+class Candidates:
+    """The candidates of one search, as arrays with a row each.
+
+    Args:
+        question: the text of the search.
+        hits: the candidates, each once; at least one.
+        expansions: of the relationship graph, for some of them.
+        scale: of the embedder's cosines, for the script of the question.
+        at: the moment of the question.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        hits: Sequence[Hit],
+        expansions: Sequence[Expansion],
+        scale: Scale,
+        at: datetime,
+    ) -> None:
+        self._question = question
+        self._hits = hits
+        self._expansions = {one.id: one for one in expansions}
+        self._at = at
+        self.records = [hit.record for hit in hits]
+        self.cosine: Floats = scale.place(np.array([hit.dense for hit in hits]))
+        self.lexical = _share_of_best(np.array([hit.lexical for hit in hits]))
+        self.words = np.array([hit.words for hit in hits], float)
+        self.is_turn: Mask = np.array([one.kind == "episode" for one in self.records])
+
+    # -- of the whole result ---------------------------------------------------------------------
+
+    @cached_property
+    def company(self) -> float:
+        """How much turns gain by those around them, in 0..1: short ones all, long ones nothing."""
+        if not self.is_turn.any():
+            return 0.0
+        mean = float(self.words[self.is_turn].mean())
+        return min(1.0, max(0.0, (38 - mean) / 8))
+
+    @cached_property
+    def long(self) -> float:
+        """How much the turns are long messages, in 0..1; 0 without turns."""
+        return 1 - self.company if self.is_turn.any() else 0.0
+
+    @cached_property
+    def many(self) -> float:
+        """How much this is a long conversation: in a short one each turn is near a good one."""
+        return self.company * min(1.0, max(0.0, (float(self.is_turn.sum()) - 20) / 40))
+
+    @cached_property
+    def is_cjk(self) -> float:
+        """1 for a question in Chinese, Japanese or Korean, whose words are pairs of characters."""
+        return float(has_cjk(self._question))
+
+    # -- words of the question -------------------------------------------------------------------
+
+    @cached_property
+    def _words(self) -> dict[str, tuple[int, ...]]:
+        """The distinct words of the question, and which columns of a hit's terms each has."""
+        forms = query_words(self._question)
+        indices = sorted({index for one in forms.values() for index in one})
+        places = {index: place for place, index in enumerate(indices)}
+        return {word: tuple(places[index] for index in one) for word, one in forms.items()}
+
+    @cached_property
+    def _terms(self) -> Floats:
+        """Which of the question's words each candidate has: a column for each word, 0 or 1."""
+        size = max(len(hit.terms) for hit in self._hits)
+        if not size:
+            return np.zeros((len(self._hits), len(self._words)))
+        none = (0.0,) * size
+        held = np.array([hit.terms or none for hit in self._hits]) > 0
+        columns = [held[:, list(forms)].any(axis=1) for forms in self._words.values()]
+        return np.stack(columns, axis=1).astype(float)
+
+    @cached_property
+    def _rarity(self) -> Floats:
+        """The weight of each word, in sum 1: the fewer candidates have it, the more it weighs."""
+        content = set(query_words(self._question))
+        counted = [word in content and _PARTICLES.isdisjoint(word) for word in self._words]
+        return _rarity(self._terms.sum(axis=0), len(self._hits), np.array(counted, float))
+
+    @cached_property
+    def coverage(self) -> Floats:
+        """Share of the question's words that the candidate has, rare ones above all."""
+        return self._terms @ self._rarity
+
+    @cached_property
+    def codes(self) -> Floats:
+        """The same of the question's numbers and codes alone."""
+        are_codes = [any(map(str.isdigit, word)) for word in self._words]
+        weights = self._rarity * np.array(are_codes, float)
+        total = weights.sum()
+        return self._terms @ (weights / total) if total else np.zeros(len(self._hits))
+
+    # -- tokens of the question ------------------------------------------------------------------
+
+    @cached_property
+    def _best(self) -> Floats | None:
+        """The best cosine of each of the question's tokens in each candidate; None without any."""
+        lates = [hit.late for hit in self._hits]
+        size = max(map(len, lates))
+        if not size:
+            return None
+        missing = (np.nan,) * size
+        return np.array([late or missing for late in lates])
+
+    @cached_property
+    def late(self) -> Floats:
+        """How near the question's tokens are to some of the candidate's; a guess without tokens."""
+        guess = 0.20 + 0.17 * self.cosine + 0.70 * self.coverage
+        if self._best is None:
+            return guess
+        found = self._best @ _token_rarity(self._best)
+        return np.where(np.isnan(found), guess, found)
+
+    @cached_property
+    def own(self) -> Floats:
+        """What a candidate says by itself; about 0 for one without relation."""
+        return 0.4 * self.cosine + 0.3 * self.coverage + 0.5 * (self.late - 0.3)
+
+    # -- turns around ----------------------------------------------------------------------------
+
+    @cached_property
+    def _sessions(self) -> NDArray[np.int64]:
+        """Number of the session of each turn; -1 for what is in none."""
+        numbers: dict[Scope, int] = {}
+        return np.array(
+            [
+                -1 if one.position is None else numbers.setdefault(one.scope, len(numbers))
+                for one in self.records
+            ],
+            np.int64,
+        )
+
+    @cached_property
+    def _near(self) -> dict[int, Numbers]:
+        """By step, the row of the turn so many places away; the row behind the last if missing."""
+        missing = len(self.records)
+        places = np.array([one.position or 0 for one in self.records], np.int64) + len(_STEPS)
+        keys = np.where(self._sessions < 0, -1, self._sessions << _PLACES | places)
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        found = {}
+        for step in _STEPS:
+            wanted = np.where(keys < 0, -2, keys + step)
+            at = np.minimum(np.searchsorted(ordered, wanted), missing - 1)
+            found[step] = np.where(ordered[at] == wanted, order[at], missing)
+        return found
+
+    def _at_step(self, values: Floats, step: int, missing: float = 0.0) -> Floats:
+        """Values of the turns so many places away."""
+        padding = np.full((1, *values.shape[1:]), missing)
+        found: Floats = np.concatenate([values, padding])[self._near[step]]
+        return found
+
+    @cached_property
+    def asks(self) -> Mask:
+        """Turns that end with a question."""
+        return np.array(
+            [
+                one.kind == "episode" and _QUESTION_MARK.search(one.text[-_ASKING:]) is not None
+                for one in self.records
+            ]
+        )
+
+    @cached_property
+    def is_empty(self) -> Mask:
+        """Turns that state nothing: they only ask or agree, or say that they know nothing."""
+        flags = zip(self.is_turn, self.asks, self.words, self.records, strict=True)
+        return np.array(
+            [
+                bool(is_turn) and states_nothing(one.text, bool(asks) or words <= _BRIEF)
+                for is_turn, asks, words, one in flags
+            ]
+        )
+
+    @cached_property
+    def _is_mute(self) -> Mask:
+        """Turns that give nothing to those around: those that know nothing, and what asked them."""
+        knows_not = self.is_empty & ~self.asks
+        return knows_not | (self.is_empty & self.asks & (self._at_step(knows_not, 1) > 0))
+
+    @cached_property
+    def _given(self) -> Floats:
+        """What each turn gives to those around it."""
+        return np.where(self._is_mute, 0.0, self.own)
+
+    @cached_property
+    def turn_share(self) -> Floats:
+        """How much each candidate gains by the turns around it: brief turns less, facts nothing."""
+        return self.company * self.is_turn * np.minimum(1.0, self.words / 6)
+
+    @cached_property
+    def late_gain(self) -> Floats:
+        """What `late` grows by where each token is looked for in the turns around, too."""
+        if self._best is None:
+            return np.zeros(len(self.records))
+        best = np.where(np.isnan(self._best), -1.0, self._best)
+        given = np.where(self._is_mute[:, None], -1.0, best)
+        around = best
+        for step in _STEPS:
+            around = np.maximum(around, self._at_step(given, step, -1.0))
+        return np.maximum(0.0, (around - best) @ _token_rarity(self._best))
+
+    @cached_property
+    def coverage_gain(self) -> Floats:
+        """What `coverage` grows by where each word is looked for in the turns around, too."""
+        given = np.where(self._is_mute[:, None], 0.0, self._terms)
+        around = self._terms
+        for step in _STEPS:
+            around = np.maximum(around, self._at_step(given, step))
+        return (around - self._terms) @ self._rarity
+
+    @cached_property
+    def beside(self) -> Floats:
+        """Mean of what the turns before and after say."""
+        return (self._at_step(self._given, -1) + self._at_step(self._given, 1)) / 2
+
+    @cached_property
+    def session_gain(self) -> Floats:
+        """By how much the session's best turn, with those around it, says more."""
+        given = self._given
+        whole = given + 0.3 * (self._at_step(given, -1) + self._at_step(given, 1))
+        whole = whole + 0.1 * (self._at_step(given, -2) + self._at_step(given, 2))
+        whole = np.where(self.asks, whole / 2, whole)
+        found = np.zeros(len(self.records))
+        in_one = self._sessions >= 0
+        best = np.full(int(self._sessions.max()) + 1 if in_one.any() else 0, -np.inf)
+        np.maximum.at(best, self._sessions[in_one], whole[in_one])
+        found[in_one] = best[self._sessions[in_one]] - self.own[in_one]
+        return found
+
+    @cached_property
+    def answered(self) -> Floats:
+        """What the turn before says, if it asks."""
+        asked = np.where(self.asks, self._given, 0.0)
+        return self._at_step(asked, -1)
+
+    # -- who, when, what kind --------------------------------------------------------------------
+
+    @cached_property
+    def _named(self) -> set[str]:
+        """Speakers whom the question names."""
+        spoken = set(_LETTERS.findall(self._question.casefold()))
+        names = {one.name for one in self.records if one.name}
+        return {name for name in names if _is_named(name, spoken)}
+
+    @cached_property
+    def is_speaker(self) -> Mask:
+        """Turns of the one speaker whom the question names; none if it names several."""
+        return np.array([len(self._named) == 1 and one.name in self._named for one in self.records])
+
+    @cached_property
+    def addresses(self) -> Mask:
+        """Turns in which another speaker says "you", where the question names one."""
+        if len(self._named) != 1:
+            return np.zeros(len(self.records), bool)
+        return np.array(
+            [
+                one.name is not None and one.name not in self._named and bool(_YOU.search(one.text))
+                for one in self.records
+            ]
+        )
+
+    @cached_property
+    def dated(self) -> Floats:
+        """How well the moment of each candidate fits the time that the question names."""
+        asked = asked_times(self._question, self._at)
+        if not asked:
+            return np.zeros(len(self.records))
+        return np.array([time_fit(asked, one.occurred_at) for one in self.records])
+
+    @cached_property
+    def type_fit(self) -> Floats:
+        """Whether each has an answer of the kind that is asked for: 1 yes, -1 no, 0 unknown."""
+        asked = asked_type(self._question)
+        if asked is None:
+            return np.zeros(len(self.records))
+        return np.array([fits(one.text, asked) for one in self.records])
+
+    @cached_property
+    def direction(self) -> float:
+        """1 where the question asks for what holds now, -1 for what was before, else 0."""
+        if _BEFORE.search(self._question):
+            return -1.0
+        return 1.0 if _NOW.search(self._question) else 0.0
+
+    @cached_property
+    def changes(self) -> Mask:
+        """Candidates that say themselves that something has changed."""
+        return np.array([_CHANGED.search(one.text) is not None for one in self.records])
+
+    @cached_property
+    def newer(self) -> Floats:
+        """Place in time among those that fit about as well, from -1 for the oldest to 1."""
+        found = np.zeros(len(self.records))
+        best = float(self.own.max())
+        rows = np.flatnonzero((self.own >= 0.6 * best) & ~self.is_empty)
+        if best <= 0 or len(rows) < 2:
+            return found
+        times = [(self.records[i].occurred_at, self.records[i].position or 0) for i in rows]
+        places = {time: place for place, time in enumerate(sorted(set(times)))}
+        if len(places) > 1:
+            found[rows] = [2 * places[time] / (len(places) - 1) - 1 for time in times]
+        return found
+
+    # -- relations -------------------------------------------------------------------------------
+
+    @cached_property
+    def related(self) -> Floats:
+        """Weight of the relation of a named entity that the candidate states."""
+        return np.array([self._relation(one.id, 1) for one in self.records])
+
+    @cached_property
+    def led_to(self) -> Floats:
+        """Weight of a path of two relations to it, times what the first one's record says."""
+        if not self._expansions:
+            return np.zeros(len(self.records))
+        own = {one.id: value for one, value in zip(self.records, self.own, strict=True)}
+        found = []
+        for one in self.records:
+            weight = self._relation(one.id, 2)
+            first = max((own.get(id_, 0.0) for id_ in self._via(one.id)), default=0.0)
+            found.append(weight * max(0.0, first))
+        return np.array(found)
+
+    def _relation(self, id_: str, hops: int) -> float:
+        expansion = self._expansions.get(id_)
+        return expansion.weight if expansion is not None and expansion.hops == hops else 0.0
+
+    def _via(self, id_: str) -> tuple[str, ...]:
+        expansion = self._expansions.get(id_)
+        return expansion.via if expansion is not None else ()
+
+    @cached_property
+    def length(self) -> Floats:
+        """Logarithm of the number of words, up to 400, less that of a usual turn."""
+        return np.minimum(np.log(np.maximum(1.0, self.words)), 6.0) - 3.0
+
+
+Feature = Callable[[Candidates], Floats]
+
+FEATURES: Mapping[str, Feature] = {
+    # What the text is near to, on the embedder's own scale; its square bounds it.
+    "cosine": lambda c: c.cosine,
+    "cosine_squared": lambda c: np.maximum(c.cosine, 0.0) ** 2,
+    # By how much it is nearer than others: in a long conversation everything is a little alike.
+    "standing_out": lambda c: (c.cosine - c.cosine.mean()) / (c.cosine.std() + 0.05),
+    # MaxSim (ColBERT, arXiv 2004.12832) over word vectors, each word weighed by its rarity here.
+    "late": lambda c: c.late,
+    # BM25, and the share of the question's words, of its numbers and codes alone too.
+    "lexical": lambda c: c.lexical,
+    "coverage": lambda c: c.coverage,
+    "coverage_squared": lambda c: c.coverage**2,
+    "codes": lambda c: c.codes,
+    # A long text says more, and so it fits by chance more often.
+    "length_fact": lambda c: c.length * ~c.is_turn,
+    "length_turn": lambda c: c.length * c.is_turn,
+    "turn": lambda c: c.is_turn * 1.0,
+    # The turns around: the same measures over a window, the session's best, the question before.
+    "late_around": lambda c: c.turn_share * c.late_gain,
+    "coverage_around": lambda c: c.turn_share * c.coverage_gain,
+    "beside": lambda c: c.turn_share * c.beside,
+    "session": lambda c: c.turn_share * c.session_gain,
+    "answered": lambda c: c.turn_share * c.answered,
+    # A turn that only asks or agrees answers nothing.
+    "asks": lambda c: c.asks * 1.0,
+    "empty": lambda c: c.is_empty * 1.0,
+    # Who says it.
+    "speaker": lambda c: c.is_speaker * 1.0,
+    "addresses": lambda c: c.addresses * 1.0,
+    # When it was told, and what kind of answer it has.
+    "date": lambda c: c.dated,
+    "type": lambda c: c.type_fit,
+    # What holds now, or was before.
+    "change": lambda c: c.direction * c.changes * np.clip(c.own, 0.0, 1.0),
+    "newer": lambda c: c.newer,
+    "newer_asked": lambda c: c.direction * c.newer,
+    # Relations of the entities that the question names.
+    "relation": lambda c: c.related,
+    "two_relations": lambda c: c.led_to,
+}
+"""The features, by name, in the order in which they are added up."""
+
+
+def matrix(candidates: Candidates) -> Floats:
+    """Compute all features: a row for each candidate, a column for each of `FEATURES`."""
+    return np.stack([compute(candidates) for compute in FEATURES.values()], axis=1)
+
+
+KINDS: Mapping[str, Callable[[Candidates], float]] = {
+    "always": lambda _: 1.0,
+    "long": lambda c: c.long,
+    "many": lambda c: c.many,
+    "cjk": lambda c: c.is_cjk,
+}
+"""Kinds of memory and question, each in 0..1; every weight has a part for each."""
+
+BACKGROUND: Mapping[str, Callable[[Candidates], float]] = {
+    "company": lambda c: c.company,
+    # A question about nothing that is here is a little like everything, or like nothing at all.
+    "best_cosine": lambda c: float(c.cosine.max()),
+    "mean_cosine": lambda c: float(c.cosine.mean()),
+    "number": lambda c: float(np.log(len(c.records))),
+}
+"""What the slope and the constant of the logit depend on beside the kind; no order does."""
+
+
+def kind_of(candidates: Candidates) -> Floats:
+    """Compute the kind of the memory and question, in the order of `KINDS`."""
+    return np.array([compute(candidates) for compute in KINDS.values()])
+
+
+def background_of(candidates: Candidates) -> Floats:
+    """Compute what slope and constant depend on: `KINDS`, then `BACKGROUND`."""
+    more = [compute(candidates) for compute in BACKGROUND.values()]
+    return np.concatenate([kind_of(candidates), more])
+
+
+def states_nothing(text: str, is_doubtful: bool) -> bool:
+    """Return whether a turn tells nothing, or says that it knows nothing.
+
+    Args:
+        is_doubtful: False for a turn that is too long to state nothing unless it knows nothing.
+    """
+    look = _cached_emptiness if len(text) <= _CACHED_CHARACTERS else _emptiness
+    return look(text, is_doubtful)
+
+
+def _emptiness(text: str, is_doubtful: bool) -> bool:
+    return (is_doubtful and not statements(text)) or knows_nothing(text)
+
+
+_cached_emptiness = lru_cache(maxsize=4_096)(_emptiness)
+
+
+def _rarity(counts: Floats, number: int, weights: Floats) -> Floats:
+    """Weigh words by how few of the candidates have them, in sum 1; all 0 if none counts.
+
+    Args:
+        counts: of the candidates that have each.
+        weights: 0 for a word that does not count, else 1.
+    """
+    every = number + IMAGINED
+    found = np.log1p((every - counts + 0.5) / (counts + 0.5)) * weights
+    total = found.sum()
+    scaled: Floats = found / total if total > 0 else found
+    return scaled
+
+
+def _token_rarity(best: Floats) -> Floats:
+    """Weigh tokens by how few come near each: from a cosine of .5 on one counts, at 1 in full."""
+    there = best[~np.isnan(best[:, 0])]
+    counts = np.minimum(np.maximum(2 * there - 1, 0), 1).sum(axis=0)  # quicker than np.clip
+    return _rarity(counts, len(there), np.ones(best.shape[1]))
+
+
+def _share_of_best(values: Floats) -> Floats:
+    best = values.max()
+    return values / best if best > _EPSILON else np.zeros(len(values))
+
+
+def _is_named(name: str, spoken: set[str]) -> bool:
+    """Tell whether a question has somebody's first name, or what is left of it when shortened."""
+    first = _LETTERS.match(name.casefold())
+    return first is not None and (first[0] in spoken or first[0][:3] in spoken)
