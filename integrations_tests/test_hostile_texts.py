@@ -9,8 +9,8 @@ import pytest
 
 from commonplace import Memory, Message, Policy, Scope
 from commonplace.agents import clean, find_instructions, is_small_talk, is_visible, render, to_query
-from commonplace.retrieval.dates import asked_times
 from commonplace.retrieval.lexical import entity_mentions, query_terms, tokens
+from commonplace.retrieval.times import asked_times
 from commonplace.retrieval.utterance_kinds import asks_to_forget, knows_nothing, statements
 
 SIZE = 32 * 1024

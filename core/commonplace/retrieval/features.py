@@ -18,8 +18,8 @@ from ..ports.stores import Expansion, Hit
 from ..types import Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .dates import asked_times, time_fit
 from .lexical import has_cjk, query_words
+from .times import asked_times, time_fit
 from .utterance_kinds import knows_nothing, statements
 
 Floats = NDArray[np.floating[Any]]

@@ -1,0 +1,219 @@
+"""The words with which six languages tell times, as tables for `times`.
+
+Each word has a sign, which patterns are made of, and a value: `D` a day counted from today, `N` a
+number, `A` an article that counts as one, `Y` a year, `d w n y k` the units day, week, month, year
+and weekend, `W` a weekday, `M` a month, `m` a month that is also another word or a name, `S` a
+season, `L T X` last, this and next, `p` "past", `G` "ago" after a number and `V` before one, `I`
+"in", `P` other prepositions before a month, `F` words that mean nothing there, `E` the beginning,
+middle or end of something, `B` before, `R` after, `Z` every, `O` the end of an ordinal number.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Words = Mapping[str, tuple[str, Any]]
+_UNITS = "dwnyk"
+
+
+def _words(
+    groups: Mapping[str, str],
+    values: Mapping[str, Mapping[str, int]],
+    lists: Mapping[str, Iterable[str]],
+) -> Words:
+    """Put a language's words together, each also without its accents, as people type them.
+
+    Args:
+        groups: words without a value, by their sign.
+        values: words with their values, by their sign.
+        lists: words by their sign; what stands for the same number is joined by a slash.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    for sign, words in groups.items():
+        found |= dict.fromkeys(words.split(), (sign, 1))
+    for sign, numbered in values.items():
+        found |= {word: (sign, value) for word, value in numbered.items()}
+    for sign, rows in lists.items():
+        first = 0 if sign == "W" else 1
+        for number, row in enumerate(rows, first):
+            found |= {word: (sign, number) for word in row.split("/") if word != "-"}
+    plain = {_without_accents(word): entry for word, entry in found.items()}
+    umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+    return {**plain, **{word.translate(umlauts): entry for word, entry in found.items()}, **found}
+
+
+def _without_accents(word: str) -> str:
+    parts = unicodedata.normalize("NFD", word)
+    return "".join(part for part in parts if not unicodedata.combining(part))
+
+
+ENGLISH = _words(
+    {
+        "A": "a an", "G": "ago", "I": "in", "P": "since by until till during of on for",
+        "F": "the of", "B": "before", "R": "after", "Z": "every each", "O": "st nd rd th",
+        "p": "past", "d": "day days", "w": "week weeks", "n": "month months", "y": "year years",
+        "k": "weekend weekends",
+    },
+    {
+        "D": {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1, "yday": -1, "tmrw": 1},
+        "L": {"last": -1, "previous": -1}, "T": {"this": 0, "current": 0},
+        "X": {"next": 1, "coming": 1, "following": 1},
+        "E": {
+            "early": 0, "beginning": 0, "start": 0, "mid": 1, "middle": 1, "late": 2, "end": 2,
+        },
+        "S": {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12},
+        "m": {
+            "jan": 1, "mar": 3, "march": 3, "apr": 4, "april": 4, "may": 5, "june": 6, "jun": 6,
+            "jul": 7, "august": 8, "aug": 8, "dec": 12,
+        },
+        "N": {"couple": 2, "few": 3},
+    },
+    {
+        "M": (
+            "january february/feb - - - - july - september/sept/sep october/oct november/nov "
+            "december"
+        ).split(),
+        "W": "monday tuesday/tue/tues wednesday thursday/thu/thurs friday/fri saturday sunday"
+        .split(),
+        "N": "one two three four five six seven eight nine ten eleven twelve".split(),
+    },
+)  # fmt: skip
+GERMAN = _words(
+    {
+        "A": "ein eine einem einen einer", "V": "vor", "I": "in",
+        "P": "im am seit bis vom zum gegen ab", "F": "der die das den dem des von",
+        "Z": "jeden jede jedes",
+        "d": "tag tage tagen tages", "w": "woche wochen", "n": "monat monate monaten monats",
+        "y": "jahr jahre jahren jahres", "k": "wochenende wochenenden wochenendes",
+    },
+    {
+        "D": {"gestern": -1, "vorgestern": -2, "vorvorgestern": -3, "heute": 0, "übermorgen": 2},
+        "g": {"morgen": 1},
+        "L": {
+            **{f"letzte{end}": -1 for end in ("", "n", "r", "s", "m")},
+            **{f"vergangene{end}": -1 for end in ("", "n", "r", "s", "m")},
+            **{f"vorige{end}": -1 for end in ("", "n", "r", "s", "m")},
+            **{f"vorletzte{end}": -2 for end in ("", "n", "r", "s", "m")},
+        },
+        "T": {f"diese{end}": 0 for end in ("", "n", "r", "s", "m")},
+        "X": {
+            **{f"nächste{end}": 1 for end in ("", "n", "r", "s", "m")},
+            **{f"kommende{end}": 1 for end in ("", "n", "r", "s", "m")},
+            **{f"übernächste{end}": 2 for end in ("", "n", "r", "s", "m")},
+        },
+        "E": {"anfang": 0, "mitte": 1, "ende": 2},
+        "S": {"frühling": 3, "frühjahr": 3, "sommer": 6, "herbst": 9, "winter": 12},
+        "m": {"mai": 5, "august": 8, "juni": 6, "april": 4},
+        "N": {"paar": 3},
+    },
+    {
+        "M": "januar/jänner februar/feber märz - - - juli - september oktober november dezember"
+        .split(),
+        "W": "montag dienstag mittwoch donnerstag freitag samstag/sonnabend sonntag".split(),
+        "N": "- zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split(),
+    },
+)  # fmt: skip
+SPANISH = _words(
+    {
+        "A": "un una", "V": "hace", "I": "dentro", "P": "en desde hasta para durante",
+        "F": "el la las lo de del", "B": "antes", "Z": "cada todos todas los", "q": "que",
+        "d": "día días", "w": "semana semanas", "n": "mes meses", "y": "año años",
+    },
+    {
+        "D": {"ayer": -1, "anteayer": -2, "antier": -2, "anoche": -1, "hoy": 0},
+        "g": {"mañana": 1},
+        "L": {
+            **dict.fromkeys("pasado pasada pasados pasadas último última".split(), -1),
+            **dict.fromkeys("últimos últimas".split(), -1), "antepasado": -2, "antepasada": -2,
+        },
+        "T": {"este": 0, "esta": 0, "estos": 0, "estas": 0},
+        "X": {"próximo": 1, "próxima": 1, "siguiente": 1, "viene": 1},
+        "E": {
+            "principios": 0, "principio": 0, "inicios": 0, "comienzos": 0, "mediados": 1,
+            "finales": 2, "fines": 2, "final": 2,
+        },
+        "S": {"primavera": 3, "verano": 6, "otoño": 9, "invierno": 12},
+        "m": {"enero": 1, "abril": 4, "marzo": 3, "mayo": 5, "julio": 7, "junio": 6, "agosto": 8},
+    },
+    {
+        "M": "- febrero - - - - - - septiembre/setiembre octubre noviembre diciembre".split(),
+        "W": "lunes martes miércoles jueves viernes sábado domingo".split(),
+        "N": "- dos tres cuatro cinco seis siete ocho nueve diez once doce".split(),
+    },
+)  # fmt: skip
+FRENCH = _words(
+    {
+        "A": "a un une", "j": "y", "I": "dans", "P": "en depuis pour jusqu durant pendant",
+        "F": "le la l de du d au", "B": "avant", "R": "après", "Z": "chaque tous toutes",
+        "d": "jour jours", "w": "semaine semaines", "n": "mois", "y": "an ans année années",
+        "O": "er",
+    },
+    {
+        "D": {"hier": -1, "aujourd'hui": 0, "demain": 1},
+        "L": dict.fromkeys("dernier dernière derniers dernières passé passée".split(), -1),
+        "T": {"ce": 0, "cet": 0, "cette": 0, "ces": 0},
+        "X": dict.fromkeys("prochain prochaine prochains prochaines".split(), 1),
+        "E": {"début": 0, "mi": 1, "milieu": 1, "fin": 2},
+        "S": {"printemps": 3, "été": 6, "automne": 9, "hiver": 12},
+        "m": {"mars": 3, "avril": 4, "mai": 5, "juin": 6, "août": 8},
+    },
+    {
+        "M": "janvier février - - - - juillet - septembre octobre novembre décembre".split(),
+        "W": "lundi mardi mercredi jeudi vendredi samedi dimanche".split(),
+        "N": "- deux trois quatre cinq six sept huit neuf dix onze douze".split(),
+    },
+)  # fmt: skip
+# A word of these tells that a text is French, so that its "hier" is not the German one.
+FRENCH_CUES = frozenset(
+    "ai est que qu où je j nous le les la quoi qui fait avec as tu vous".split()
+)
+EASTERN = _words(
+    {
+        "w": "周 星期 礼拜 个星期 个礼拜 周间", "n": "月 月份", "c": "个月 ヶ月 か月 カ月 ケ月",
+        "y": "年 年间", "d": "天 日间", "h": "日 号", "k": "周末 个周末",
+        "p": "最近 过去 近 近来 ここ",
+        "F": "的 の 时 那 刚", "G": "前 以前 之前", "R": "后 以后 之后",
+        "Z": "每 毎 每个",
+        "H": "半",
+    },
+    {
+        "D": {
+            "昨天": -1, "昨日": -1, "昨晚": -1, "昨夜": -1, "きのう": -1, "前天": -2, "前晚": -2,
+            "一昨日": -2, "おととい": -2, "前日": -2, "大前天": -3, "今天": 0, "今日": 0, "今晚": 0,
+            "今早": 0, "今朝": 0, "今夜": 0, "きょう": 0, "明天": 1, "明日": 1, "明晚": 1,
+            "明早": 1, "あした": 1, "后天": 2, "明后日": 2, "あさって": 2, "大后天": 3,
+            "しあさって": 3,
+        },
+        "L": {
+            "上": -1, "上个": -1, "先": -1, "上上": -2, "上上个": -2, "先々": -2, "上一个": -1,
+            "上一": -1,
+        },
+        "T": {"这": 0, "这个": 0, "本": 0, "今": 0, "この": 0, "当": 0},
+        "X": {"下": 1, "下个": 1, "来": 1, "下一个": 1, "下下": 2, "下下个": 2, "再来": 2},
+        "r": {
+            "去年": -1, "昨年": -1, "今年": 0, "明年": 1, "来年": 1, "前年": -2, "一昨年": -2,
+            "大前年": -3, "后年": 2,
+        },
+        "E": {"初": 0, "上旬": 0, "中旬": 1, "底": 2, "末": 2, "下旬": 2, "初め": 0},
+        "S": {
+            "春": 3, "春天": 3, "夏": 6, "夏天": 6, "秋": 9, "秋天": 9, "冬": 12, "冬天": 12,
+            "春季": 3, "夏季": 6, "秋季": 9, "冬季": 12,
+        },
+    },
+    {
+        "W": "月曜日/月曜 火曜日/火曜 水曜日/水曜 木曜日/木曜 金曜日/金曜 土曜日/土曜 日曜日/日曜"
+        .split(),
+    },
+)  # fmt: skip
+# Traditional and Japanese characters, and wide digits, as the ones that the table has.
+FOLDED = str.maketrans(
+    "週個後號來這兩間時過裡０１２３４５６７８９", "周个后号来这两间时过里0123456789"
+)
+# What tells a time without naming one.
+TIME_WORDS = (
+    "before now first currently previously formerly earlier recently today nowadays "
+    "vorher früher jetzt derzeit zuerst aktuell momentan damals "
+    "antes ahora actualmente primero anteriormente recientemente "
+    "avant maintenant actuellement auparavant récemment"
+).split()
+EASTERN_TIME_WORDS = "以前 之前 现在 現在 目前 当前 最初 曾经 从前 刚才 今は 前に 最近".split()

@@ -1,0 +1,509 @@
+"""Time expressions of questions, as intervals, in six languages.
+
+People ask for the day, week, month, season or year in which something happened, and tell what
+happened in it then or in the days after. A text is split into words, each word becomes one sign by
+the tables in `time_words`, and patterns are looked for in the signs, so that the languages share
+them. All of this takes time in proportion to the text.
+"""
+
+import re
+from calendar import monthrange
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from typing import Any, Literal
+
+from .time_words import (
+    EASTERN,
+    EASTERN_TIME_WORDS,
+    ENGLISH,
+    FOLDED,
+    FRENCH,
+    FRENCH_CUES,
+    GERMAN,
+    SPANISH,
+    TIME_WORDS,
+    Words,
+)
+
+Grain = Literal["day", "week", "month", "season", "year"]
+Span = tuple[int, int]
+_MAX_CHARACTERS = 8 * 1024
+_MOST_WORDS = 3_000
+_MOST = 50  # times of one kind or language that are read from a text
+_DAYS = 10  # around a day that is asked for; and after a month, in which people still tell of it
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTime:
+    """A time that a question names, from its first to its last day."""
+
+    start: date
+    end: date
+    grain: Grain
+
+
+def asked_times(question: str, at: datetime) -> list[AskedTime]:
+    """Read the times that a question names; empty list if there are none.
+
+    A date without a year is the nearest one that is not after the moment of the question.
+
+    Args:
+        at: when it is asked, in the zone whose days are meant.
+    """
+    return list(dict.fromkeys(found for _, found in resolved_days(question, at)))
+
+
+def resolved_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
+    """Read the times that a text names, each with its place, in their order.
+
+    Args:
+        at: when it is said.
+    """
+    found = [*_numeric(text[:_MAX_CHARACTERS])]
+    for span, rule, values in _readings(text):
+        try:
+            read = rule(values, at.date())
+        except (ValueError, OverflowError):  # there is no such day
+            continue
+        if read is not None:
+            found.append((span, read))
+    found.sort(key=lambda one: (one[0][0], -one[0][1]))
+    kept: list[tuple[Span, AskedTime]] = []
+    for span, read in found:
+        if not kept or span[0] >= kept[-1][0][1]:
+            kept.append((span, read))
+    return kept
+
+
+def without_time_words(question: str) -> str:
+    """Leave out what a question says about time: times, and words such as "before" and "now"."""
+    spans = [span for span, _ in resolved_days(question, datetime(2000, 1, 1, tzinfo=UTC))]
+    spans += [one.span() for one in _TIME_WORD.finditer(question)]
+    rest, end = [], 0
+    for first, last in sorted(spans):
+        if first >= end:
+            rest.append(question[end:first].rstrip())
+            end = last
+    if not spans:
+        return question
+    return " ".join(part for part in (*rest, question[end:].strip()) if part)
+
+
+def time_fit(asked: Sequence[AskedTime], moment: datetime) -> float:
+    """Compute how well a moment fits one of these times, in 0..1.
+
+    Within it 1. Around a day or a week it falls by a tenth for each day between; in the ten days
+    after a month or a season it is a half.
+    """
+    return max((_fit(one, moment.date()) for one in asked), default=0.0)
+
+
+def _fit(asked: AskedTime, day: date) -> float:
+    after = (day - asked.end).days
+    away = max(after, (asked.start - day).days, 0)
+    if away == 0:
+        return 1.0
+    if asked.grain in ("day", "week"):
+        return max(0.0, 1 - away / _DAYS)
+    return 0.5 if asked.grain != "year" and 0 < after <= _DAYS else 0.0
+
+
+# -- dates in digits ---------------------------------------------------------------------------
+
+# Years first, or the day before the month with dots. In "5/6/2026" the order is anyone's guess.
+_ISO = re.compile(
+    r"(?<![\d/-])(?P<year>(?:19|20)\d\d)(?P<sign>[-/])(?P<month>1[0-2]|0?[1-9])(?P=sign)"
+    r"(?P<day>3[01]|[12]\d|0?[1-9])(?![/-]?\d)"
+)
+_DOTTED = re.compile(
+    r"(?<![\d.])(?P<day>3[01]|[12]\d|0?[1-9])\.(?P<month>1[0-2]|0?[1-9])\."
+    r"(?P<year>(?:19|20)\d\d)(?!\.?\d)"
+)
+_SLASHED = re.compile(
+    r"(?<![\d/])(?P<first>\d\d?)/(?P<second>\d\d?)/(?P<year>(?:19|20)\d\d)(?!/?\d)"
+)
+
+
+def _numeric(text: str) -> Iterator[tuple[Span, AskedTime]]:
+    for pattern in (_ISO, _DOTTED, _SLASHED):
+        for one in islice(pattern.finditer(text), _MOST):
+            parts = one.groupdict()
+            if "first" in parts:
+                low, high = sorted((int(parts["first"]), int(parts["second"])))
+                if high <= 12 and low != high:
+                    continue
+                parts |= {"month": low, "day": high}
+            try:
+                day = date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
+            except ValueError:
+                continue
+            yield one.span(), AskedTime(day, day, "day")
+
+
+# -- intervals ---------------------------------------------------------------------------------
+
+
+def _days(start: date, end: date | None = None, grain: Grain = "day") -> AskedTime:
+    return AskedTime(start, end or start, grain)
+
+
+def _month(year: int, month: int, part: int | None = None) -> AskedTime:
+    """Make a month, or a third of it; months above 12 and below 1 are of the years around."""
+    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
+    last = monthrange(year, month)[1]
+    if part is None:
+        return AskedTime(date(year, month, 1), date(year, month, last), "month")
+    first = 1 + 10 * part
+    return AskedTime(
+        date(year, month, first), date(year, month, last if part == 2 else first + 9), "week"
+    )
+
+
+def _season(year: int, first: int) -> AskedTime:
+    return AskedTime(_month(year, first).start, _month(year, first + 2).end, "season")
+
+
+def _unit(unit: str, steps: int, today: date, part: int | None = None) -> AskedTime:
+    """Make the week, weekend, month or year that is some steps away from that of today."""
+    monday = today - timedelta(days=today.weekday())
+    if unit == "w":
+        first = monday + timedelta(weeks=steps)
+        return _days(first, first + timedelta(days=6), "week")
+    if unit == "k":
+        first = monday + timedelta(weeks=steps, days=5)
+        return _days(first, first + timedelta(days=1), "week")
+    if unit in "nc":
+        return _month(today.year, today.month + steps, part)
+    year = today.year + steps
+    if part is not None:
+        return AskedTime(_month(year, 4 * part + 1).start, _month(year, 4 * part + 4).end, "season")
+    return AskedTime(date(year, 1, 1), date(year, 12, 31), "year")
+
+
+def _away(unit: str, number: int, today: date) -> AskedTime:
+    """Make the time that is a number of units away: days and weeks are counted in days."""
+    if unit in "dhw":
+        day = today + timedelta(days=number * (7 if unit == "w" else 1))
+        return _days(day, grain="week" if unit == "w" else "day")
+    return _unit(unit, number, today)
+
+
+def _lasting(unit: str, number: int, today: date) -> AskedTime:
+    """Make the last number of units, up to today."""
+    if unit in "ncy":
+        first = _month(today.year, today.month - number * (12 if unit == "y" else 1)).start
+        day = min(today.day, monthrange(first.year, first.month)[1])
+        return _days(first.replace(day=day), today, "month")
+    days = number * (7 if unit in "wk" else 1)
+    return _days(today - timedelta(days=days), today, "week" if unit in "wk" else "day")
+
+
+def _weekday(weekday: int, steps: int | None, today: date) -> AskedTime:
+    """Make the weekday before today, or the next one after it; that of this week at 0."""
+    if steps == 0:
+        return _days(today - timedelta(days=today.weekday() - weekday))
+    if steps is None or steps < 0:
+        return _days(today - timedelta(days=(today.weekday() - weekday - 1) % 7 + 1))
+    return _days(today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1))
+
+
+def _latest(today: date, make: Callable[[int], AskedTime]) -> AskedTime:
+    """Make a time in the latest year in which it has begun."""
+    read = make(today.year)
+    return read if read.start <= today else make(today.year - 1)
+
+
+# -- what patterns mean ------------------------------------------------------------------------
+
+
+class _Values(dict[str, list[Any]]):
+    """The values of an expression's signs, by sign, in their order."""
+
+    def one(self, signs: str) -> Any:
+        """Return the first value of these signs; None if there is none."""
+        return next((self[sign][0] for sign in signs if sign in self), None)
+
+    def unit(self, units: str = "dwnykch") -> str:
+        """Return the first unit of an expression."""
+        return next(sign for sign in self if sign in units)
+
+
+Rule = Callable[[_Values, date], AskedTime | None]
+
+
+def _year_of(values: _Values, today: date) -> int | None:
+    if "Y" in values:
+        return int(values["Y"][0])
+    if "r" in values:
+        return today.year + int(values["r"][0])
+    steps = values.one("LTX") if "y" in values else None
+    return None if steps is None else today.year + int(steps)
+
+
+def _read_date(values: _Values, today: date) -> AskedTime | None:
+    # In Chinese and Japanese the month is a number as well.
+    month, day = values.one("Mm") or values["N"][0], values["N"][-1]
+    year = _year_of(values, today)
+    if not 1 <= month <= 12 or not 1 <= day <= 31:
+        return None
+    if year is not None:
+        return _days(date(year, month, day))
+    return _latest(today, lambda year: _days(date(year, month, day)))
+
+
+def _read_month(values: _Values, today: date) -> AskedTime | None:
+    month, year, part = values.one("MmN"), _year_of(values, today), values.one("E")
+    if not 1 <= month <= 12:
+        return None
+    steps = values.one("LTX")
+    if year is None and steps is not None and steps >= 0:
+        year = today.year + (steps > 0 and month <= today.month)
+    if year is None:
+        latest = today.replace(day=1) - timedelta(days=1) if steps else today
+        return _latest(latest, lambda year: _month(year, month, part))
+    return _month(year, month, part)
+
+
+def _read_season(values: _Values, today: date) -> AskedTime | None:
+    first, year, steps = values["S"][0], _year_of(values, today), values.one("LTX")
+    if year is not None:
+        return _season(year, first)
+    nearest = _latest(today, lambda year: _season(year, first))
+    if steps < 0 and nearest.end >= today:
+        return _season(nearest.start.year - 1, first)
+    if steps > 0 or (steps == 0 and nearest.end < today):
+        return _season(nearest.start.year + 1, first)
+    return nearest
+
+
+def _read_day(values: _Values, today: date) -> AskedTime | None:
+    steps = values.one("Dg")
+    if "B" in values:
+        steps -= 1
+    elif "R" in values or "L" in values:  # "day after tomorrow", "pasado mañana"
+        steps += 1
+    elif "T" in values:  # "esta mañana"
+        steps = 0
+    return _days(today + timedelta(days=steps))
+
+
+def _read_ago(values: _Values, today: date) -> AskedTime | None:
+    if "H" in values:
+        return _unit("n", -6, today)
+    number = values.one("N") or 1
+    return _away(values.unit(), -number, today)
+
+
+def _read_ahead(values: _Values, today: date) -> AskedTime | None:
+    return _away(values.unit(), values.one("N") or 1, today)
+
+
+def _read_lasting(values: _Values, today: date) -> AskedTime | None:
+    number = values.one("N") or 1
+    if "T" in values:
+        number -= 1
+    return _lasting(values.unit(), number, today)
+
+
+def _read_unit(values: _Values, today: date) -> AskedTime | None:
+    steps = values.one("LTX")
+    if "B" in values:
+        steps -= 1
+    return _unit(values.unit("wnykc"), steps or 0, today, values.one("E"))
+
+
+def _read_weekday(values: _Values, today: date) -> AskedTime | None:
+    return _weekday(values["W"][0], values.one("LTX"), today)
+
+
+def _read_weekday_of_week(values: _Values, today: date) -> AskedTime | None:
+    weekday = values.one("W")
+    if weekday is None:  # the seventh has no number
+        weekday = values["N"][-1] - 1 if "N" in values else 6
+    if not 0 <= weekday <= 6:
+        return None
+    steps = values.one("LTX")
+    if steps is None:
+        return _weekday(weekday, None, today)
+    return _days(_unit("w", steps, today).start + timedelta(days=weekday))
+
+
+def _read_weekend(values: _Values, today: date) -> AskedTime | None:
+    return _unit("k", 0 if today.weekday() >= 5 else -1, today)
+
+
+def _read_year(values: _Values, today: date) -> AskedTime | None:
+    year = _year_of(values, today)
+    return None if year is None else AskedTime(date(year, 1, 1), date(year, 12, 31), "year")
+
+
+# -- patterns ----------------------------------------------------------------------------------
+
+_OF_YEAR = "(?:[,.]?F{0,2}(?:Y|[LTX]y|yq?[LTX]))"
+_WESTERN: Sequence[tuple[str, Rule]] = (
+    ("ZF?[WdwnykSMm]", lambda values, today: None),
+    (rf"NO?[.]?F{{0,2}}[Mm][.]?{_OF_YEAR}?", _read_date),
+    (rf"(?:EF?-?F{{0,2}})[LTX]?[Mm][.]?{_OF_YEAR}?", _read_month),
+    (rf"[Mm][.]?{_OF_YEAR}", _read_month),
+    ("[LTX][Mm]|[Mm]q?[LX]", _read_month),
+    ("(?<=[IP])F?m|M", _read_month),
+    (r"[LTX]S|Sq?[LTX]|S(?:F{0,2}(?:Y|[LTX]y|yq?[LTX]))", _read_season),
+    ("BF?-?F?D|-?dBD|dRD|R-?D|Lg|Tg", _read_day),
+    ("Dg|DD", _read_day),
+    ("D?(?:V|jA)[NA][dwny]", _read_ago),
+    ("[NA]F?[dwny]G", _read_ago),
+    ("IF?N[dwny]", _read_ahead),
+    ("LNF?[dwnyk]|pN?F?[dwny]|NL[dwny]|LF?N[dwny]", _read_lasting),
+    ("[wnyk]BL", _read_unit),
+    ("WF{0,3}(?:[LTX]w|wq?[LTX])", _read_weekday_of_week),
+    ("E-?F{0,2}(?:[LTX][wny]|[wny]q?[LTX])", _read_unit),
+    ("[LTX][wnyk]|[wnyk]q?[LTX]", _read_unit),
+    ("[LTX]W|Wq?[LTX]|W", _read_weekday),
+    ("(?<=[IPF])k", _read_weekend),
+    ("[IP]y?Y(?![-/.:]N)", _read_year),
+)
+_LANGUAGES: Mapping[str, tuple[Words, Sequence[tuple[str, Rule]]]] = {
+    "en": (
+        ENGLISH,
+        ((r"(?<!I)[Mm][.]?F?NO?(?![:.]?N)(?:,?Y)?", _read_date), *_WESTERN, ("D", _read_day)),
+    ),
+    "de": (GERMAN, (*_WESTERN, ("IA[dwny]", _read_ahead), ("D|(?<!F)g", _read_day))),
+    "es": (SPANISH, (*_WESTERN, ("IF?A[dwny]", _read_ahead), ("[Dg]", _read_day))),
+    "fr": (FRENCH, (*_WESTERN, ("IA[dwny]", _read_ahead), ("D", _read_day))),
+}
+_EASTERN: Sequence[tuple[str, Rule]] = (
+    ("ZN?[wncydhW]", lambda values, today: None),
+    ("(?:YyF?|rF?)?NnF?Nh", _read_date),
+    ("N[dwcyh]间?G|HyG", _read_ago),
+    ("N[dwcyh]R", _read_ahead),
+    ("(?:YyF?|rF?)?NnE?", _read_month),
+    ("(?:YyF?|rF?|[LTX])S", _read_season),
+    ("[LTX]wF?W|(?:[LTX]|(?<![NZ]))w[Nhd]", _read_weekday_of_week),
+    ("pF?N[dwcyh]|TN[dwcyh]", _read_lasting),
+    ("[LTX]k", _read_unit),
+    ("[LTX]cE?|[LTX]nE?|[LTX]w|[LTX]yE?", _read_unit),
+    ("LW|TW|XW|W", _read_weekday),
+    ("k", _read_weekend),
+    ("Yy|r", _read_year),
+    ("D", _read_day),
+)
+
+
+class _Patterns:
+    """The patterns of a language as one, with what each means."""
+
+    def __init__(self, rows: Sequence[tuple[str, Rule]]) -> None:
+        self._rules = [rule for _, rule in rows]
+        self._pattern = re.compile(
+            "(?![x.,:/O])(?:"
+            + "|".join(f"(?P<r{number}>{row})" for number, (row, _) in enumerate(rows))
+            + ")"
+        )
+
+    def read(
+        self, words: Sequence[str], spans: Sequence[Span], entries: Words
+    ) -> Iterator[tuple[Span, Rule, _Values]]:
+        """Find the first expressions of a text, from left to right.
+
+        Args:
+            words: in their order, each with its place in `spans`.
+            entries: sign and value of each distinct word.
+        """
+        signs = "".join([entries[word][0] for word in words])
+        for one in islice(self._pattern.finditer(signs), _MOST):
+            values = _Values()
+            for word in words[one.start() : one.end()]:
+                sign, value = entries[word]
+                values.setdefault(sign, []).append(value)
+            span = (spans[one.start()][0], spans[one.end() - 1][1])
+            yield span, self._rules[int(str(one.lastgroup)[1:])], values
+
+
+_WORD = re.compile(
+    r"aujourd['’]hui|week-?end|fin de semana|la mañana|[^\W\d_]+|\d+|[^\w\s'’]+", re.IGNORECASE
+)
+_PATTERNS = {name: _Patterns(rows) for name, (_, rows) in _LANGUAGES.items()}
+_EASTERN_PATTERNS = _Patterns(_EASTERN)
+_WEEKENDS = frozenset(("weekend", "week-end", "fin de semana"))
+_TRIGGERS = {
+    name: _WEEKENDS.union(word for word, (sign, _) in words.items() if sign in "DgdwnykWMmS")
+    for name, (words, _) in _LANGUAGES.items()
+}
+_YEAR_TRIGGERS = {
+    name: _TRIGGERS[name].union(word for word, (sign, _) in words.items() if sign in "IP")
+    for name, (words, _) in _LANGUAGES.items()
+}
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_IDEOGRAPH = re.compile("[年月日周週星礼禮号號天初底春夏秋冬曜昨明今あきお]")
+_NUMERALS = "〇零一二三四五六七八九十两"
+_EASTERN_WORD = re.compile(
+    "|".join(sorted(EASTERN, key=len, reverse=True)) + rf"|\d+|[{_NUMERALS}]+|\S"
+)
+_TIME_WORD = re.compile(
+    rf"\b(?:{'|'.join(TIME_WORDS)})\b|{'|'.join(EASTERN_TIME_WORDS)}", re.IGNORECASE
+)
+
+
+def _readings(text: str) -> Iterator[tuple[Span, Rule, _Values]]:
+    """Find the time expressions of a text in every language that it has words of."""
+    text = text[:_MAX_CHARACTERS]
+    if _IDEOGRAPH.search(text):
+        folded = text.translate(FOLDED)
+        spans = [one.span() for one in islice(_EASTERN_WORD.finditer(folded), _MOST_WORDS)]
+        words = [folded[first:last] for first, last in spans]
+        entries = {word: EASTERN.get(word) or _eastern_entry(word) for word in set(words)}
+        yield from _EASTERN_PATTERNS.read(words, spans, entries)
+    distinct = set(map(_plain, _WORD.findall(text)))
+    triggers = _YEAR_TRIGGERS if _YEAR.search(text) else _TRIGGERS
+    spoken = [name for name, known in triggers.items() if not known.isdisjoint(distinct)]
+    if not spoken:
+        return
+    spans = [one.span() for one in islice(_WORD.finditer(text), _MOST_WORDS)]
+    words = [_plain(text[first:last]) for first, last in spans]
+    others = {word: _other_entry(word) for word in distinct}
+    for name in spoken:
+        table = _LANGUAGES[name][0]
+        entries = others | {word: table[word] for word in distinct & table.keys()}
+        if "hier" in entries and FRENCH_CUES.isdisjoint(distinct):
+            entries["hier"] = ("x", 0)
+        yield from _PATTERNS[name].read(words, spans, entries)
+
+
+def _plain(word: str) -> str:
+    # The noun, as in "am Morgen", is another word than "morgen".
+    return word if word == "Morgen" else word.lower().replace("’", "'")
+
+
+def _other_entry(word: str) -> tuple[str, Any]:
+    if word.isdecimal():
+        if len(word) == 4 and _YEAR.fullmatch(word):
+            return "Y", int(word)
+        return ("N", int(word)) if len(word) <= 2 else ("x", 0)
+    if word in _WEEKENDS:
+        return "k", 1
+    return (word if word in ".,-:/" else "x"), 0
+
+
+def _eastern_entry(word: str) -> tuple[str, Any]:
+    if not word.isdecimal() and word[0] not in _NUMERALS:
+        return "x", 0
+    number = _number(word)
+    return ("Y" if 1900 <= number < 2100 else "N" if 0 < number < 100 else "x"), number
+
+
+def _number(text: str) -> int:
+    """Read a number in digits or Chinese characters: below 100, or a year digit by digit."""
+    if text.isdecimal():
+        return int(text) if len(text) <= 4 else 0
+    digits = [_DIGITS[one] for one in text]
+    if 10 not in digits:
+        return int("".join(map(str, digits))) if len(digits) in (1, 2, 4) else 0
+    if len(text) > 3:
+        return 0
+    tens, _, ones = text.partition("十")
+    return 10 * (_DIGITS[tens[-1]] if tens else 1) + (_DIGITS[ones[0]] if ones else 0)
+
+
+_DIGITS = {**{one: number for number, one in enumerate("〇一二三四五六七八九十")}, "零": 0, "两": 2}
