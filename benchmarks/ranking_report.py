@@ -223,14 +223,12 @@ def main(
         beam_folder=beam,
     )
     cases = [case for each in sets.values() for case in each]
-    model = scoring.cached(scoring.embedder(embedder))
-    with tempfile.TemporaryDirectory() as folder:
-        kept = cache or Path(folder) / "vectors"
-        kept.mkdir(parents=True, exist_ok=True)
-        model.load(kept)
+    with (
+        ranking_sets.cached_embedder(cache, embedder) as model,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         embed(model, cases)
-        model.save(kept)
-        with Memory.open(f"{folder}/memory", embedder=model) as memory:
+        with Memory.open(folder, embedder=model) as memory:
             written = evidence.ingest(memory, [one for case in cases for one in case.sessions])
             every = answers(memory, model, sets)
     tables = [ranking_table(every), threshold_table(every), pair_table(every)]

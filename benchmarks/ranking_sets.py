@@ -5,16 +5,18 @@ and `beam` read those of others from files. `union` gives all of them by the nam
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
 import ranking_kinds as kinds
+import scoring
 from ranking_cases import FOLDER, LANGUAGES, MIXED, Case, Half, Question, mixed, sentences
 from ranking_days import journals
 from ranking_files import beam, locomo
 from ranking_kinds import Group, Source
 
-__all__ = ["Case", "Question", "apart", "beam", "develop", "locomo", "union"]
+__all__ = ["Case", "Question", "apart", "beam", "cached_embedder", "develop", "locomo", "union"]
 
 Composed = Callable[[Source], Iterator[Group]]
 
@@ -76,6 +78,18 @@ def union(
     if beam_folder:
         sets["BEAM"] = beam(beam_folder)
     return sets
+
+
+@contextmanager
+def cached_embedder(folder: Path | None, name: str = "default") -> Iterator[scoring.Cached]:
+    """Make an embedder that embeds a text once, and keeps vectors for the next run in a folder."""
+    model = scoring.cached(scoring.embedder(name))
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        model.load(folder)
+    yield model
+    if folder:
+        model.save(folder)
 
 
 def _composed(half: Half, seed: int, folder: Path) -> list[Case]:
