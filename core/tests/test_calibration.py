@@ -1,41 +1,36 @@
-"""The scales of an embedder, and how relevant a record is by itself."""
+"""The scales of an embedder: where they place its cosines, and how they are measured."""
 
-from dataclasses import replace
-from datetime import UTC, datetime
+import logging
 
+import numpy as np
 import pytest
 
-from commonplace import Record, Scope
-from commonplace.ports.stores import Hit
+from commonplace.errors import ModelFailedError
 from commonplace.retrieval.calibration import (
+    DEFAULT,
     PROBES,
     SHIPPED,
     Calibration,
     Scale,
+    Script,
     measured_scale,
 )
 from commonplace.testing.fakes import HashEmbedder
 
-AT = datetime(2025, 1, 1, tzinfo=UTC)
-SHIPPED_ID = "use-multilingual-3/1.0"
+QUESTIONS: dict[Script, str] = {"latin": "When does the ferry leave?", "cjk": "渡船什么时候开？"}
+SCRIPTS: tuple[Script, ...] = ("latin", "cjk")
+SHIPPED_ID = f"{DEFAULT}1.0"
 
 
-def hit(text: str, dense: float, *, is_turn: bool = False, words: int = 8) -> Hit:
-    record = Record(
-        id="a", text=text, kind="episode" if is_turn else "fact", scope=Scope(user_id="u"),
-        created_at=AT, updated_at=AT, occurred_at=AT,
-    )  # fmt: skip
-    return Hit(record=record, dense=dense, lexical=0.0, words=words)
+def test_a_scale_places_cosines_between_its_two_points() -> None:
+    placed = Scale(0.2, 0.6).place(np.array([0.0, 0.2, 0.4, 0.6, 0.8]))
+
+    assert placed.tolist() == pytest.approx([-0.5, 0.0, 0.5, 1.0, 1.5])
 
 
-def test_a_scale_places_a_cosine_between_its_two_points() -> None:
-    assert pytest.approx((-0.5, 0.0, 0.5, 1.0)) == tuple(
-        Scale(0.2, 0.6).place(cosine) for cosine in (0.0, 0.2, 0.4, 0.6)
-    )
-
-
-def test_an_embedder_that_tells_nothing_apart_adds_nothing() -> None:
-    assert [0.0, 0.0] == [Scale(0.3, 0.32).place(cosine) for cosine in (0.1, 0.9)]
+@pytest.mark.parametrize("related", [0.32, 0.3, 0.1])
+def test_an_embedder_that_tells_nothing_apart_adds_nothing(related: float) -> None:
+    assert [0.0, 0.0] == Scale(0.3, related).place(np.array([0.1, 0.9])).tolist()
 
 
 def test_scales_are_measured_over_pairs_and_all_others() -> None:
@@ -47,62 +42,56 @@ def test_scales_are_measured_over_pairs_and_all_others() -> None:
     assert scale.unrelated == pytest.approx((24 + 32 * 0.6) / 56)
 
 
-def test_only_an_embedder_that_does_not_ship_is_measured_and_once() -> None:
-    english, chinese = "When does the ferry leave?", "渡船什么时候开？"
-    assert Calibration(SHIPPED_ID).probes(english) == ()
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_scales_that_ship_tell_answers_from_other_texts(script: Script) -> None:
+    scale = SHIPPED[DEFAULT][script]
+
+    assert -1 < scale.unrelated < scale.related < 1
+    assert scale == Calibration(SHIPPED_ID).scale(QUESTIONS[script])
+    assert scale == Calibration().scale(QUESTIONS[script])
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_probes_are_pairs_of_a_question_and_its_answer(script: Script) -> None:
+    probes = PROBES[script]
+
+    assert len(set(probes)) == len(probes) == 16
+    assert all(one.endswith(("?", "？")) for one in probes[::2])
+    assert not any(one.endswith(("?", "？")) for one in probes[1::2])
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_an_embedder_that_ships_is_not_measured(script: Script) -> None:
+    assert Calibration(SHIPPED_ID).probes(QUESTIONS[script]) == ()
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_another_embedder_is_measured_once_for_each_script(script: Script) -> None:
+    [other] = {*SCRIPTS} - {script}
     embedder = HashEmbedder(256)
     calibration = Calibration(embedder.id)
-    assert calibration.probes(english) == PROBES["latin"]
+    assert calibration.probes(QUESTIONS[script]) == PROBES[script]
+    assert calibration.scale(QUESTIONS[script]) == SHIPPED[DEFAULT][script]
+    vectors = embedder.embed(PROBES[script], purpose="document")
 
-    calibration.learn(english, embedder.embed(PROBES["latin"], purpose="query"))
-    assert calibration.probes(english) == ()
-    assert calibration.probes(chinese) == PROBES["cjk"]
+    calibration.learn(QUESTIONS[script], vectors)
 
-
-@pytest.mark.parametrize("script", ["latin", "cjk"])
-def test_the_same_place_on_another_scale_is_as_relevant(script: str) -> None:
-    question = "When does the ferry leave?" if script == "latin" else "渡船什么时候开？"
-    shipped = SHIPPED["use-multilingual-3/"][script]  # type: ignore[index]
-    other = Calibration("another")
-    vectors = HashEmbedder(256).embed(PROBES[script], purpose="query")  # type: ignore[index]
-    other.learn(question, vectors)
-    scale = measured_scale(vectors)
-
-    for place in (0.0, 0.5, 1.0):
-        cosines = [
-            one.unrelated + place * (one.related - one.unrelated) for one in (shipped, scale)
-        ]
-        found = [
-            calibration.judge(question)(hit("Rex fears thunder.", cosine), 0.0)
-            for calibration, cosine in zip((Calibration(SHIPPED_ID), other), cosines, strict=True)
-        ]
-        assert found[0] == pytest.approx(found[1])
+    assert calibration.scale(QUESTIONS[script]) == measured_scale(vectors)
+    assert calibration.probes("Who rows?" if script == "latin" else "谁划船？") == ()
+    assert calibration.probes(QUESTIONS[other]) == PROBES[other]
+    assert calibration.scale(QUESTIONS[other]) == SHIPPED[DEFAULT][other]
 
 
-def test_cosine_words_and_relations_raise_the_relevance() -> None:
-    judge = Calibration().judge("Who feeds the grey cat?")
-    plain = hit("Nothing about that.", 0.2)
+def test_what_cannot_be_measured_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    calibration = Calibration("another")
+    error = ModelFailedError(model="another", reason="it is down")
 
-    assert judge(plain, 0.0) < judge(replace(plain, dense=0.4), 0.0) < 1
-    assert judge(plain, 0.0) < judge(hit("A grey cat.", 0.2), 0.0)
-    assert judge(plain, 0.0) < judge(plain, 0.5) < judge(plain, 1.0) < 1
+    with caplog.at_level(logging.WARNING, "commonplace"):
+        calibration.miss(error)
+        calibration.miss(error)
 
-
-def test_a_turn_that_asks_answers_less_than_one_that_tells() -> None:
-    judge = Calibration().judge("Where is the spare key?")
-    asks, tells = (hit(f"The spare key is here{end}", 0.5, is_turn=True) for end in "?.")
-
-    assert judge(asks, 0.0) < judge(tells, 0.0)
-
-
-def test_particles_of_a_chinese_question_are_no_shared_words() -> None:
-    judge = Calibration().judge("我的护照什么时候到期？")
-
-    assert judge(hit("这是什么时候的？", 0.2), 0.0) < judge(hit("护照明年到期。", 0.2), 0.0)
-
-
-def test_a_long_text_gains_no_more_than_one_of_twenty_words() -> None:
-    judge = Calibration().judge("Where is the spare key?")
-    short, medium, long = (judge(hit("?", 0.3, words=words), 0.0) for words in (5, 20, 900))
-
-    assert short < medium == long
+    [told] = caplog.messages
+    assert "another" in told
+    assert "it is down" in told
+    assert calibration.probes(QUESTIONS["latin"]) == PROBES["latin"]
+    assert calibration.scale(QUESTIONS["latin"]) == SHIPPED[DEFAULT]["latin"]
