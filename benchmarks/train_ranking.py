@@ -43,9 +43,11 @@ from commonplace.retrieval.features import (
     BACKGROUND,
     FEATURES,
     KINDS,
+    LEADS,
     Candidates,
     background_of,
     kind_of,
+    leads_of,
     matrix,
 )
 
@@ -101,6 +103,11 @@ class Recorded:
         """The weighted sum of each row."""
         found: Array = ((self.rows @ order) * self.kinds[self.searches]).sum(axis=1)
         return found
+
+    def whole_backgrounds(self, scores: Array) -> Array:
+        """What slope and constant of each search depend on, given the weighted sums."""
+        leads = [leads_of(some) for some in np.split(scores, self.starts[1:])]
+        return np.concatenate([self.backgrounds, leads], axis=1)
 
     def part(self, chosen: Array) -> "Recorded":
         """Keep only some of the searches."""
@@ -245,12 +252,13 @@ def _shares(recorded: Recorded) -> Array:
 def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     """Find slope and constant, by kind of memory, that separate answers from what is none."""
     scores = recorded.scores(order)
+    backgrounds = recorded.whole_backgrounds(scores)
     top = np.maximum.reduceat(scores, recorded.starts)
     best = np.maximum.reduceat(np.where(recorded.gold, scores, -np.inf), recorded.starts)
     is_answer = (recorded.expects == "answer") & np.isfinite(best)
     is_foreign = recorded.expects != "answer"
     values = np.concatenate([best[is_answer], top[is_foreign]])
-    kinds = np.concatenate([recorded.backgrounds[is_answer], recorded.backgrounds[is_foreign]])
+    kinds = np.concatenate([backgrounds[is_answer], backgrounds[is_foreign]])
     wanted = np.repeat([1.0, 0.0], [is_answer.sum(), is_foreign.sum()])
     shares = np.concatenate(
         [
@@ -312,11 +320,12 @@ Row = tuple[float, float, float, float, float, float]
 def judged(recorded: Recorded, weights: Weights) -> Array:
     """Compute R@1, R@3, R@10, nDCG@10, the score of the best answer, that of the best record."""
     scores = recorded.scores(weights.order)
+    backgrounds = recorded.whole_backgrounds(scores)
     found = []
     for search, (start, size) in enumerate(zip(recorded.starts, recorded.sizes, strict=True)):
         some = slice(start, start + size)
-        slope = recorded.backgrounds[search] @ weights.slope
-        offset = recorded.backgrounds[search] @ weights.offset
+        slope = backgrounds[search] @ weights.slope
+        offset = backgrounds[search] @ weights.offset
         order = np.argsort(-np.round(scores[some], 9), kind="stable")
         found.append(_figures(recorded, search, some, order, scores[some] * slope + offset))
     return np.array(found)
@@ -396,8 +405,8 @@ def written(weights: Weights) -> dict[str, Any]:
         "features": {
             name: _named(KINDS, row) for name, row in zip(FEATURES, weights.order, strict=True)
         },
-        "slope": _named([*KINDS, *BACKGROUND], weights.slope),
-        "offset": _named([*KINDS, *BACKGROUND], weights.offset),
+        "slope": _named([*KINDS, *BACKGROUND, *LEADS], weights.slope),
+        "offset": _named([*KINDS, *BACKGROUND, *LEADS], weights.offset),
     }
 
 

@@ -19,7 +19,7 @@ from ..types import Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
 from .lexical import has_cjk, query_words
-from .times import asked_times, time_fit
+from .times import asked_times, time_fit, without_time_words
 from .utterance_kinds import knows_nothing, statements
 
 Floats = NDArray[np.floating[Any]]
@@ -94,7 +94,8 @@ class Candidates:
         """How much turns gain by those around them, in 0..1: short ones all, long ones nothing."""
         if not self.is_turn.any():
             return 0.0
-        mean = float(self.words[self.is_turn].mean())
+        # What somebody pasted once does not make the others long.
+        mean = float(np.minimum(self.words[self.is_turn], 100).mean())
         return min(1.0, max(0.0, (38 - mean) / 8))
 
     @cached_property
@@ -136,7 +137,7 @@ class Candidates:
     @cached_property
     def _rarity(self) -> Floats:
         """The weight of each word, in sum 1: the fewer candidates have it, the more it weighs."""
-        content = set(query_words(self._question))
+        content = set(query_words(without_time_words(self._question)))
         counted = [word in content and _PARTICLES.isdisjoint(word) for word in self._words]
         return _rarity(self._terms.sum(axis=0), len(self._hits), np.array(counted, float))
 
@@ -462,9 +463,18 @@ BACKGROUND: Mapping[str, Callable[[Candidates], float]] = {
     # A question about nothing that is here is a little like everything, or like nothing at all.
     "best_cosine": lambda c: float(c.cosine.max()),
     "mean_cosine": lambda c: float(c.cosine.mean()),
+    "best_late": lambda c: float(c.late.max()),
+    "best_coverage": lambda c: float(c.coverage.max()),
     "number": lambda c: float(np.log(len(c.records))),
 }
 """What the slope and the constant of the logit depend on beside the kind; no order does."""
+
+LEADS: Mapping[str, Callable[[Floats], float]] = {
+    # Of several that say as much, none is likely to be the answer.
+    "lead": lambda sums: min(3.0, float(sums.max() - max([0.0, *_second(sums)]))),
+    "above_mean": lambda sums: float(sums.max() - sums.mean()),
+}
+"""The same of the weighted sums of all candidates."""
 
 
 def kind_of(candidates: Candidates) -> Floats:
@@ -476,6 +486,11 @@ def background_of(candidates: Candidates) -> Floats:
     """Compute what slope and constant depend on: `KINDS`, then `BACKGROUND`."""
     more = [compute(candidates) for compute in BACKGROUND.values()]
     return np.concatenate([kind_of(candidates), more])
+
+
+def leads_of(sums: Floats) -> Floats:
+    """Compute what slope and constant depend on last: `LEADS`."""
+    return np.array([compute(sums) for compute in LEADS.values()])
 
 
 def states_nothing(text: str, is_doubtful: bool) -> bool:
@@ -514,6 +529,11 @@ def _token_rarity(best: Floats) -> Floats:
     there = best[~np.isnan(best[:, 0])]
     counts = np.minimum(np.maximum(2 * there - 1, 0), 1).sum(axis=0)  # quicker than np.clip
     return _rarity(counts, len(there), np.ones(best.shape[1]))
+
+
+def _second(sums: Floats) -> list[float]:
+    """Return the second greatest of some sums; none if there is only one."""
+    return [] if len(sums) < 2 else [float(np.partition(sums, -2)[-2])]
 
 
 def _share_of_best(values: Floats) -> Floats:

@@ -21,10 +21,12 @@ from .features import (
     BACKGROUND,
     FEATURES,
     KINDS,
+    LEADS,
     Candidates,
     Floats,
     background_of,
     kind_of,
+    leads_of,
     matrix,
 )
 from .repeats import distinct
@@ -38,7 +40,7 @@ class Weights:
 
     Attributes:
         features: of `FEATURES`, a row each with a part for each of `KINDS`.
-        slope, offset: of the logit: a part for each of `KINDS`, then of `BACKGROUND`.
+        slope, offset: of the logit: a part for each of `KINDS`, `BACKGROUND` and `LEADS`.
     """
 
     features: Floats
@@ -50,7 +52,7 @@ class Weights:
 def shipped_weights() -> Weights:
     """Read the weights that the package brings."""
     made = json.loads(files(__package__).joinpath("weights.json").read_text("utf-8"))
-    background = [*KINDS, *BACKGROUND]
+    background = [*KINDS, *BACKGROUND, *LEADS]
     return Weights(
         features=np.array([[made["features"][row][one] for one in KINDS] for row in FEATURES]),
         slope=np.array([made["slope"][one] for one in background]),
@@ -118,9 +120,10 @@ def rank(
         return []
     weights = weights or shipped_weights()
     found = Candidates(question, every, expansions, scale or Calibration().scale(question), at)
-    background = background_of(found)
+    parts = matrix(found) * (weights.features @ kind_of(found))
+    background = np.concatenate([background_of(found), leads_of(parts.sum(axis=1))])
     slope, offset = float(weights.slope @ background), float(weights.offset @ background)
-    parts = matrix(found) * (weights.features @ kind_of(found)) * slope
+    parts *= slope
     # Rounded, so that equal candidates are equal whatever stands around them in the array.
     logits = np.round(parts.sum(axis=1) + offset, 9)
     scores = (1 / (1 + np.exp(-logits))).tolist()
