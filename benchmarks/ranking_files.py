@@ -1,23 +1,19 @@
 """Memories with known answers from files of others, which are evaluation only: LoCoMo and BEAM."""
 
-import json
-import re
 from collections import defaultdict
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
+import beam as beam_format
 import evidence
 import locomo as locomo_format
 from evidence import Session
 from ranking_cases import Case, Half, Question
 
-from commonplace import Message, Scope
+from commonplace import Message
 
 # Those that weights may be chosen on; the other five only judge.
 DEVELOPING = frozenset({"conv-26", "conv-30", "conv-41", "conv-42", "conv-43"})
-_MARK = re.compile(r"\s*->->\s*[\d,\s]*$")
 
 
 def locomo(path: Path, half: Half = "develop") -> list[Case]:
@@ -56,68 +52,29 @@ def beam(folder: Path) -> list[Case]:
 
     Only what the user said is told. A question counts if it cites any of it, or nothing answers it.
     """
-    return [
-        _conversation(one.parent, f"BEAM {one.parent.name}")
-        for one in sorted(folder.glob("*/chat.json"), key=lambda path: path.parent.name)
-    ]
+    folders = sorted(folder.glob("*/chat.json"), key=lambda path: path.parent.name)
+    return [_case(beam_format.conversation(one.parent)) for one in folders]
 
 
-def _conversation(folder: Path, user: str) -> Case:
-    sessions: list[Session] = []
-    ids: dict[int, str] = {}
-    at = datetime(2024, 1, 1, tzinfo=UTC)
-    for batch in json.loads((folder / "chat.json").read_text("utf-8")):
-        scope = Scope(user_id=user, session_id=f"batch {batch['batch_number']}")
-        messages: list[Message] = []
-        turns = [
-            turn for turn in batch["turns"] for turn in (turn if isinstance(turn, list) else [turn])
-        ]
-        for turn in turns:
-            if turn.get("time_anchor"):
-                at = datetime.strptime(turn["time_anchor"], "%B-%d-%Y").replace(hour=9, tzinfo=UTC)
-            text = _MARK.sub("", turn["content"]).strip()
-            if turn["role"] == "user" and text:
-                said_at = at + timedelta(minutes=len(messages))
-                messages.append(Message(text=text, id=str(turn["id"]), at=said_at))
-                ids[int(turn["id"])] = evidence.record_id(scope, messages[-1])
-        sessions.append(Session(scope=scope, contents=list(messages)))
-    asked = json.loads((folder / "probing_questions.json").read_text("utf-8"))
+def _case(told: beam_format.Conversation) -> Case:
     return Case(
         kind="BEAM",
         language="en",
         form="turns",
-        sessions=tuple(sessions),
-        questions=tuple(_probing(asked, user, ids, _after(sessions))),
+        sessions=told.sessions,
+        questions=tuple(
+            Question(
+                kind=one.category,
+                text=one.text,
+                scope=one.scope,
+                gold=one.gold,
+                asked_at=told.asked_at,
+                expects="foreign" if one.category == beam_format.UNANSWERABLE else "answer",
+            )
+            for one in told.questions
+            if one.gold or one.category == beam_format.UNANSWERABLE
+        ),
     )
-
-
-def _probing(
-    asked: dict[str, list[dict[str, Any]]], user: str, ids: dict[int, str], at: datetime
-) -> Iterator[Question]:
-    for kind, questions in asked.items():
-        for one in questions:
-            cited = _numbers(one.get("source_chat_ids", []))
-            gold = frozenset(ids[number] for number in cited if number in ids)
-            is_foreign = kind == "abstention"
-            if gold or is_foreign:
-                yield Question(
-                    kind=kind.replace("_", " "),
-                    text=one["question"],
-                    scope=Scope(user_id=user),
-                    gold=frozenset() if is_foreign else gold,
-                    asked_at=at,
-                    expects="foreign" if is_foreign else "answer",
-                )
-
-
-def _numbers(given: Any) -> Iterator[int]:
-    if isinstance(given, dict):
-        given = list(given.values())
-    if isinstance(given, list):
-        for one in given:
-            yield from _numbers(one)
-    elif isinstance(given, int) or (isinstance(given, str) and given.isdigit()):
-        yield int(given)
 
 
 def _after(sessions: list[Session]) -> datetime:
