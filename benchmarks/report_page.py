@@ -34,7 +34,7 @@ def _section(text: Mapping[str, Any], tables: Sequence[Mapping[str, Any]]) -> li
     lines += [f"![{says}](images/benchmarks/{plot}.svg)\n" for plot, says in text["plots"]]
     for table in [_recall(tables)] if text["name"] == "recall" else tables:
         if table["title"] not in NOT_SHOWN:
-            lines += _table(table["title"], table["columns"], table["rows"])
+            lines += markdown(table["title"], table["columns"], table["rows"])
             lines += [f"{table['caption']}\n"] if table["caption"] else []
     return lines
 
@@ -111,7 +111,7 @@ def _slower(parts: Mapping[str, Any]) -> list[str]:
         f"{len(rows)} of the {len(found)} comparisons of this page, the worst first.\n",
     ]
     columns = ["call", "beside", "ours", "theirs", "ours takes, times theirs"]
-    lines += [*_table("", columns, rows), TEXTS["slower"]] if rows else []
+    lines += [*markdown("", columns, rows), TEXTS["slower"]] if rows else []
     return [*lines, *_finding_less(parts["recall"]["tables"])] if "recall" in parts else lines
 
 
@@ -127,7 +127,8 @@ def _finding_less(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield ""
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write a table in Markdown, a line each."""
     lines = [f"**{_cell(title)}**\n"] if title else []
     lines.append(f"| {' | '.join(map(_cell, columns))} |")
     lines.append("|---" * len(columns) + "|")
