@@ -88,7 +88,7 @@ FINE: dict[str, set[str]] = {
     "keep": {"zero", "huge"}, "older_than": {"none"}, "unused_for": {"none"}, "dry_run": {"true"},
     "kinds": {"list", "tuple"}, "top_k": set(), "threshold": {"none", "zero"},
     "where": {*MAPPINGS, "set in a dict", "too large"}, "predicate": {"none", "function", "class"},
-    "include_superseded": {"true"}, "include_expired": {"true"}, "as_of": TIMES,
+    "include_superseded": {"true"}, "include_expired": {"true"}, "as_of": TIMES, "asked_at": TIMES,
     "decay": {"none", "true"}, "ranking": set(), "record_id": TEXTS,
     "record_ids": {"list", "words", "tuple", "set"}, "operations": {"list", "words", "tuple", "set"},  # noqa: E501 -- a table
     "limit": set(), "cursor": {"none"}, "entity": NAMES, "hops": set(),

@@ -461,6 +461,7 @@ class BlockingMemory:
         include_superseded: bool = False,
         include_expired: bool = False,
         as_of: datetime | None = None,
+        asked_at: datetime | None = None,
         decay: bool | None = None,
         ranking: Ranking = "calibrated",
     ) -> Sequence[Match]:
@@ -484,6 +485,8 @@ class BlockingMemory:
             include_superseded: also records that are no longer true.
             include_expired: also records that have expired.
             as_of: instead, what was true at this time, which needs a time zone.
+            asked_at: the moment of the question, for replays, which needs a time zone; it is what
+                "yesterday" is told from. Now if None.
             decay: multiply scores by 0.3..1.5, more for what is fresh or was recalled often; after
                 the threshold. `Settings.decay` when None.
             ranking: `calibrated`, or `similarity` for order and score by the cosine alone, -1..1,
@@ -502,7 +505,8 @@ class BlockingMemory:
         return self._search.run(search_request(
             text, scope, top_k=top_k, threshold=threshold, where=where,
             predicate=predicate, kinds=kinds, include_superseded=include_superseded,
-            include_expired=include_expired, as_of=as_of, decay=decay, ranking=ranking,
+            include_expired=include_expired, as_of=as_of, asked_at=asked_at, decay=decay,
+            ranking=ranking,
         ))  # fmt: skip
 
     def get(self, record_id: str, scope: Scope, *, include_expired: bool = False) -> Record | None:

@@ -154,6 +154,7 @@ class Memory(BlockingMemory):
         include_superseded: bool = False,
         include_expired: bool = False,
         as_of: datetime | None = None,
+        asked_at: datetime | None = None,
         decay: bool | None = None,
         ranking: Ranking = "calibrated",
     ) -> Sequence[Match]:
@@ -172,6 +173,7 @@ class Memory(BlockingMemory):
                 include_superseded=include_superseded,
                 include_expired=include_expired,
                 as_of=as_of,
+                asked_at=asked_at,
                 decay=decay,
                 ranking=ranking,
             )

@@ -134,6 +134,7 @@ class MemoryCalls(Calls):
         given |= random.choice(
             ({}, {}, {"decay": True}, {"include_superseded": True}, {"ranking": "similarity"},
              {"as_of": datetime.now(UTC)}, {"kinds": ["fact", "episode"]},
+             {"asked_at": datetime.now(UTC)},
              {"predicate": lambda record: self._sees("predicate", reader, record)})
         )  # fmt: skip
         found = self.ask("search", reader, text, reader, **given)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, time
 from functools import partial
 from typing import Any, get_args
 
 from ..errors import InvalidRecordError, LoopRequiredError, ModelFailedError
-from ..filters import Filter, parse_filter
+from ..filters import Filter, Group, Scalar, Where, parse_filter
 from ..model_calls import Purpose, RunInThread, aembed, embed, is_async
 from ..ports.models import Embedder
 from ..ports.stores import Engines, Expansion, Hit, Query, Terms, VectorIndex
@@ -31,6 +31,7 @@ from .calibration import Calibration
 from .decay import decayed
 from .lexical import entity_mentions, has_cjk, query_terms
 from .ranking import neighbour_turns, rank
+from .times import AskedTime, asked_times
 
 MAX_TOP_K = 10_000
 MAX_QUERY_BYTES = 8 * 1024
@@ -51,6 +52,7 @@ class SearchRequest:
     include_superseded: bool
     include_expired: bool
     as_of: datetime | None
+    asked_at: datetime | None
     decay: bool | None
     ranking: Ranking
 
@@ -67,6 +69,7 @@ def search_request(
     include_superseded: bool,
     include_expired: bool,
     as_of: datetime | None,
+    asked_at: datetime | None,
     decay: bool | None,
     ranking: Ranking,
 ) -> SearchRequest:
@@ -91,6 +94,7 @@ def search_request(
     if threshold is not None:
         check_share("threshold", threshold)
     check_time("as_of", as_of)
+    check_time("asked_at", asked_at)
     check_kinds(kinds)
     check_flag("include_superseded", include_superseded)
     check_flag("include_expired", include_expired)
@@ -107,6 +111,7 @@ def search_request(
         include_superseded=include_superseded,
         include_expired=include_expired,
         as_of=as_of,
+        asked_at=asked_at,
         decay=decay,
         ranking=ranking,
     )
@@ -214,8 +219,18 @@ class Search:
         needed = 2 * request.top_k if decays else request.top_k
         number = max(needed, _CANDIDATES)
         names = entity_mentions(request.text)
+        asked_at = request.asked_at or at
+        dated = _in_times(query, asked_times(request.text, asked_at), asked_at)
         found = [
-            _gather(replace(query, scope=one), self._engines, number, needed, names, self._beside)
+            _gather(
+                replace(query, scope=one),
+                dated and replace(dated, scope=one),
+                self._engines,
+                number,
+                needed,
+                names,
+                self._beside,
+            )
             for one in request.scopes
         ]
         hits = _best([hit for one in found for hit in one.hits], number, len(found))
@@ -225,7 +240,7 @@ class Search:
             hits,
             [hit for one in found for hit in one.beside],
             [related for one in found for related in one.related],
-            at=at,
+            at=asked_at,
             scale=self._calibration.scale(request.text),
             now=None if request.include_expired else at,
             limit=limit,
@@ -253,22 +268,52 @@ class _Gathered:
     related: Sequence[Expansion]
 
 
+def _in_times(query: Query, asked: Sequence[AskedTime], at: datetime) -> Query | None:
+    """Narrow a query by meaning to the times that the question names; None if it names none."""
+    if not asked:
+        return None
+
+    def moment(day: date, of_day: time) -> Scalar:
+        return datetime.combine(day, of_day, tzinfo=at.tzinfo).timestamp()
+
+    ranges = tuple(
+        Group(
+            "AND",
+            (
+                Where("occurred_at", "gte", (moment(one.start, time.min),)),
+                Where("occurred_at", "lte", (moment(one.end, time.max),)),
+            ),
+        )
+        for one in asked
+    )
+    within = ranges[0] if len(ranges) == 1 else Group("OR", ranges)
+    where = within if query.where is None else Group("AND", (query.where, within))
+    return replace(query, tokens=b"", terms=Terms(), where=where)
+
+
 def _gather(
     query: Query,
+    dated: Query | None,
     engines: Engines,
     number: int,
     needed: int,
     names: Sequence[str],
     beside: Executor | None,
 ) -> _Gathered:
-    """Gather candidates in the scope of a query; the graph is asked only for entities' names."""
+    """Gather candidates in the scope of a query; the graph is asked only for entities' names.
+
+    Args:
+        dated: the query narrowed to the times that the question names, if it names any.
+    """
     expand = partial(engines.graph.expand, query.scope, names, query.as_of or query.at)
     expanding = beside.submit(expand) if names and beside else None
     hits = _candidates(query, engines.index, number, needed)
     related = expanding.result() if expanding else expand() if names else []
     turns = neighbour_turns(hits)
     found = {hit.record.id for hit in hits}
-    others = [one.id for one in related if one.id not in found]
+    within = engines.index.search(dated, _CANDIDATES) if dated else []
+    others = [*(one.id for one in related), *(hit.record.id for hit in within)]
+    others = [one for one in dict.fromkeys(others) if one not in found]
     more = engines.index.score(query, turns, others) if turns or others else []
     return _Gathered(hits, more, related)
 
