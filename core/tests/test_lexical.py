@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.ports.stores import Terms
-from commonplace.retrieval.lexical import count_words, document_terms, query_terms, tokens
+from commonplace.retrieval.lexical import (
+    count_words,
+    document_terms,
+    query_terms,
+    query_words,
+    tokens,
+)
 
 
 def test_forms_of_an_english_word_are_one_term() -> None:
@@ -17,6 +23,90 @@ def test_forms_of_an_english_word_are_one_term() -> None:
 
 def test_question_words_are_left_out() -> None:
     assert [] == tokens("What did she do, and why?")
+
+
+PAIRS = [  # a question, a text, and how many words of the question the text has in some form
+    ("Welche Bücher habe ich gelesen?", "Gestern habe ich ein Buch über Vögel gelesen.", 2),
+    ("Wann fahren wir nach Muenchen?", "Die Fahrt nach München ist am Freitag.", 1),
+    ("que reunion tengo manana", "Mañana hay una reunión con el banco.", 2),
+    ("¿Qué comida prefiere mi hermana?", "Mis hermanas prefieren las comidas picantes.", 3),
+    ("À quels médicaments suis-je allergique ?", "Je suis allergique à un medicament.", 2),
+    ("Qual è la canzone preferita di Giulia?", "Giulia canta le sue canzoni preferite.", 3),
+    ("reuniao de amanha", "Amanhã temos uma reunião com o banco.", 2),
+    ("Voor welke medicijnen ben ik allergisch?", "Ik ben allergisch voor een medicijn.", 2),
+    ("Vilka böcker har jag läst?", "Jag har läst en bok och andra böcker om fåglar.", 2),
+    ("Köpeğimin adı ne?", "Köpeğimiz Karabaş çok oyuncu.", 1),
+    ("İstanbul'a ne zaman gidiyoruz?", "Istanbul için bilet aldım.", 1),
+    ("Как зовут мою собаку?", "Наших собак зовут Рекс и Белка.", 2),
+    ("Кто чинил котёл?", "Мастер придёт чинить котел.", 2),
+    ("في أي مدينة يسكن أحمد؟", "احمد يسكن في مدينه صغيرة.", 3),
+    ("ماذا قال الطبيب؟", "قالَ الطّبيب إن أحـــب المشي.", 2),
+    ("ما لون الدراجة؟", "اشتريت درّاجة لونها أحمر.", 2),
+    ("Πού δουλεύει η αδερφή μου;", "Οι αδερφές μου δουλεύουν στο σχολείο.", 2),
+    ("मेरी किताबें कहाँ हैं?", "यह किताब मेज पर है।", 1),
+]
+
+
+@pytest.mark.parametrize(("question", "text", "shared"), PAIRS)
+def test_a_question_shares_words_with_a_text_of_its_language(
+    question: str, text: str, shared: int
+) -> None:
+    held = {*document_terms(text).indices}
+
+    assert shared == sum(1 for forms in query_words(question).values() if held & {*forms})
+    assert held & {*query_terms(question).indices}
+
+
+@pytest.mark.parametrize("word", ["Mañana", "manana"])
+def test_a_text_tells_what_a_single_word_does_not(word: str) -> None:
+    text = "Mañana hay una reunión con el banco."
+
+    assert {*query_terms(word).indices} & {*document_terms(text).indices}
+
+
+def test_an_english_word_in_another_language_keeps_its_english_form() -> None:
+    text = "Wir haben heute drei Meetings mit dem Kunden in Köln."
+
+    assert {*query_terms("meeting").indices} <= {*document_terms(text).indices}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "I flew to Los Angeles, La Paz and Rio de Janeiro",
+            "flew los angel la paz rio de janeiro",
+        ),
+        ("Die Hard and El Mariachi are his favorite movies", "die hard el mariachi favorit movi"),
+        ("We ate crème brûlée at Chez Panisse", "ate crème brûlée chez paniss"),
+        ("Los Angeles", "los angel"),
+        ("Van der Berg", "van der berg"),
+        ("The angle η is 30 degrees", "angl η 30 degre"),
+    ],
+)
+def test_foreign_names_leave_an_english_text_as_it_is(text: str, expected: str) -> None:
+    assert expected.split() == tokens(text)
+    assert [(word,) for word in dict.fromkeys(expected.split())] == [
+        (word,) for word in query_words(text)
+    ]
+    assert all(len(forms) == 1 for forms in query_words(text).values())
+
+
+def test_the_forms_of_a_word_of_a_question_share_its_weight() -> None:
+    question = "¿Qué comida prefieren mis hermanas?"
+    weight = dict(zip(*(query_terms(question).indices, query_terms(question).weights), strict=True))
+
+    for forms in query_words(question).values():
+        assert len(forms) > 1
+        assert pytest.approx(1.0) == sum(weight[form] for form in forms)
+
+
+def test_a_word_of_several_forms_counts_as_one_word_of_a_text() -> None:
+    text = "los perros duermen en la cocina"
+    weights = document_terms(text).weights
+
+    assert len(tokens(text)) == 3 < len(weights)
+    assert {weights[0]} == {*weights}
 
 
 def test_chinese_becomes_characters_and_overlapping_pairs() -> None:

@@ -3,12 +3,15 @@
 Apart because every index must agree on the terms. Words are reduced to stems, so that "hikes" finds
 "hiking"; Chinese, Japanese and Korean runs, which have no spaces, become single characters and
 overlapping pairs.
+
+A word of a text in another language than English has several forms, each of which is a term: its
+stem in that language, without accents, and what English makes of it. A short text may not tell its
+language, and then it has the English form only, which the others have, too.
 """
 
 import functools
 import itertools
 import re
-import threading
 import unicodedata
 import zlib
 from collections import Counter
@@ -16,8 +19,19 @@ from collections import Counter
 from ..models.stop_words import STOP_WORDS
 from ..ports.stores import Terms
 from ..types import fold
+from .languages import (
+    ENGLISH,
+    Languages,
+    is_stop_word,
+    languages_of,
+    plain,
+    script_language,
+    script_stem,
+    stem,
+    without_marks,
+)
 
-VERSION = "words-1"
+VERSION = "words-2"
 # Term weights are stored, so texts are compared with a constant length and not with the mean.
 AVERAGE_LENGTH = 32
 SATURATION = 1.5
@@ -30,9 +44,9 @@ CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U000200
 # A combining mark belongs to its letter, an apostrophe does not.
 _MARKS = "\u0300-\u036f\u0900-\u0dff\u0e00-\u0eff"
 _PARTS = re.compile(rf"[{CJK}]+|(?![{CJK}])[^\W_](?:(?![{CJK}])(?:[^\W_]|[{_MARKS}]))*")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 _CJK_CHARACTER = re.compile(rf"[{CJK}]")
 _SPACES = re.compile(rf"[{CJK}]|\s+")
-_thread = threading.local()
 
 
 def has_cjk(text: str) -> bool:
@@ -45,15 +59,44 @@ def tokens(text: str) -> list[str]:
 
     Empty list for a text of stop words or signs only.
     """
-    found: list[str] = []
+    return [forms[0] for forms in _forms(text)]
+
+
+def _forms(text: str, *, is_question: bool = False) -> list[tuple[str, ...]]:
+    """List the forms of each word of a text; the first is its stem in the text's language."""
     folded = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).lower()
-    for part in _PARTS.findall(folded):
-        if _CJK_CHARACTER.match(part):
-            found.extend(part)
-            found.extend(map("".join, itertools.pairwise(part)))
-        elif part not in STOP_WORDS:
-            found.append(_stem(part[:MAX_WORD]))
-    return found
+    if is_ascii := folded.isascii():
+        words = _ASCII_WORD.findall(folded)
+    else:
+        words = _PARTS.findall(without_marks(folded))
+    languages = languages_of(words, is_ascii=is_ascii)
+    if is_ascii and not languages.names:
+        return [_english(word) for word in words if word not in STOP_WORDS]
+    if not is_question:
+        languages = languages._replace(names=languages.names[:1])
+    return [forms for word in words for forms in _word_forms(word, languages)]
+
+
+def _word_forms(word: str, languages: Languages) -> list[tuple[str, ...]]:
+    if _CJK_CHARACTER.match(word):
+        return [(one,) for one in (*word, *map("".join, itertools.pairwise(word)))]
+    if (script := script_language(word)) is not None:
+        found = script_stem(word[:MAX_WORD], script)
+        return [] if found is None else [(found,)]
+    if is_stop_word(word, languages.names[0] if languages.is_sure else ENGLISH):
+        return []
+    if not languages.names:
+        return [_english(word)]
+    word = word[:MAX_WORD]
+    stems = [plain(stem(word, language)) for language in languages.names]
+    return [tuple(dict.fromkeys([*stems, *_english(word), *_english(plain(word))]))]
+
+
+def _english(word: str) -> tuple[str]:
+    word = word[:MAX_WORD]
+    if not "a" <= word[-1] <= "z":
+        return (word,)  # no English suffix; numbers would drive words from the cache
+    return (stem(word, ENGLISH),)
 
 
 def vocabulary(text: str) -> frozenset[str]:
@@ -69,9 +112,9 @@ def _cached_vocabulary(text: str) -> frozenset[str]:
 
 def document_terms(text: str) -> Terms:
     """Weigh the terms of a stored text: repetition saturates, long texts count a little less."""
-    words = tokens(text)
-    size = len(words)
-    return _terms({word: term_weight(count, size) for word, count in Counter(words).items()})
+    words = _forms(text)
+    counts = Counter(itertools.chain.from_iterable(words))
+    return _terms({form: term_weight(count, len(words)) for form, count in counts.items()})
 
 
 def term_weight(count: int, length: int) -> float:
@@ -81,13 +124,20 @@ def term_weight(count: int, length: int) -> float:
 
 
 def query_terms(text: str) -> Terms:
-    """Weigh the terms of a question by their number of occurrences."""
-    return _terms({word: float(count) for word, count in Counter(tokens(text)).items()})
+    """Weigh the terms of a question by their occurrences, each shared among the word's forms."""
+    weights: dict[str, float] = {}
+    for forms in _forms(text, is_question=True):
+        for form in forms:
+            weights[form] = weights.get(form, 0.0) + 1 / len(forms)
+    return _terms(weights)
 
 
 def query_words(text: str) -> dict[str, tuple[int, ...]]:
     """Map each distinct word of a question to the indices, in `Terms`, of its forms."""
-    return {word: (_index(word),) for word in tokens(text)}
+    found: dict[str, dict[int, None]] = {}
+    for forms in _forms(text, is_question=True):
+        found.setdefault(forms[0], {}).update(dict.fromkeys(map(_index, forms)))
+    return {word: tuple(indices) for word, indices in found.items()}
 
 
 def describe(text: str) -> tuple[Terms, int]:
@@ -115,23 +165,6 @@ def _terms(weights: dict[str, float]) -> Terms:
 
 def _index(word: str) -> int:
     return zlib.crc32(word.encode())
-
-
-def _stem(word: str) -> str:
-    if not "a" <= word[-1] <= "z":
-        return word  # no English suffix; numbers would drive words from the cache
-    return _english_stem(word)
-
-
-@functools.lru_cache(maxsize=32_768)
-def _english_stem(word: str) -> str:
-    # A stemmer is not thread-safe, so each thread has its own.
-    if not hasattr(_thread, "stemmer"):
-        import snowballstemmer  # it brings the stemmers of all languages, which takes long
-
-        _thread.stemmer = snowballstemmer.stemmer("english")
-    stem: str = _thread.stemmer.stemWord(word)
-    return stem
 
 
 _NAME_PARTS = re.compile(rf"[{CJK}]+|(?:(?![{CJK}])[^\W_])+(?:['’.&-](?:(?![{CJK}])[^\W_])+)*")
