@@ -1,0 +1,589 @@
+"""What holds now among statements on one matter, and questions for what holds or held.
+
+A newer statement replaces an older one only if both are of one subject ("I", "my sister", a name)
+and of one matter: a slot of which there is one at a time, words that match but for one value, or
+shared words beside one that says that something changed. What may hold beside the other stays.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .lexical import CJK, vocabulary
+from .slots import CHINESE, ENGLISH, OTHERS, Slot
+from .utterance_kinds import statements
+
+_LEAST_COSINE = 0.35  # of two statements on one matter, by the default embedder
+_LONGEST = 400  # characters; longer texts tell of several matters and are left alone
+_SENTENCES = 4  # of a newer statement, that may replace an older one
+_FEW = 2  # sentences of an older one at most: one of three does not make it obsolete
+_SHORT_VALUE = 5  # words
+_TOLD = 10  # of the words of a newer sentence at most; a longer one tells of several matters
+
+_CHANGE = re.compile(
+    r"\b(?:now|nowadays|these days|currently|anymore|any more|no longer|from now on|instead"
+    r"|after all"
+    r"|new|newly|correction|switch(?:ed|ing)|chang(?:ed|ing)|moved|relocated|replaced|swapped"
+    r"|migrated|renamed|started|joined|became|transferred|promoted|rescheduled|postponed"
+    r"|pushed back|brought forward|cancell?ed|called off|put off|delayed|quit|gave up|given up"
+    r"|stopped|left|retired|resigned|dropped|sold|traded|got rid of|divorced|separated|broke up"
+    r"|as of|again|turned|upgraded|jetzt|gezogen|umgezogen|gewechselt|ahora|mud[eéó]|cambi[eéó])\b"
+    r"|现在|如今|目前|新|改|换|不再|更正|搬|从今|变成|变了|\w起，?|调到|推迟|延期|延[到至]|提前"
+    r"|取消|改签|涨|降"
+    r"|升|转学|跳槽|离职|辞职|入职|退休|离婚|分手|戒|卖了|定居|変更|引っ越し|引越し|転職"
+)
+# That something holds no longer: with a word of the older statement it replaces it.
+_CLOSE = re.compile(
+    r"\b(?:sold|traded|got rid of|gave up|given up|gave away|gave (?:back|my)|quit|stopped"
+    r"|left (?!in\b|over\b|on\b|at\b|behind\b)"
+    r"|cancell?ed|called off|no longer|any ?more|dropped|lost|replaced|instead of|retired"
+    r"|switched from|moved (?:away )?from|broke up|split up|separated|ended|resigned"
+    r"|finished with)\b"
+    r"|卖了|卖掉|戒了?|取消|不再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换"
+)
+# That something goes on in another way: as above, where what is shared is not the day or the taste.
+_NOW = re.compile(
+    r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
+    r"|switched|changed|migrated|renamed|as of|since the|jetzt|ahora)\b"
+    r"|现在|如今|目前|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到|転"
+)
+_MOVED = re.compile(
+    r"\b(?:moved?|postponed|pushed|rescheduled|cancell?ed|brought forward|delayed|changed|shifted"
+    r"|called off|put off|(?:is|starts|takes place|begins) now|now (?:is|starts|at|on|begins|takes)"
+    r"|from now on|these days|(?<!by )now)\b|推迟|延期|延后|延[到至]|提前|改到|改成|改为|改在|改签"
+    r"|取消|调到|换到|调整|変更"
+)
+_EVENT_NOUNS = re.compile(
+    r"\b(deadline|appointment|meeting|wedding|flight|exam|party|class|course|interview|trip|surgery"
+    r"|operation|concert|lesson|call|stand-?up|train|dinner|lunch|delivery|launch|release|game"
+    r"|match|session|checkup|check-up|ceremony|conference|workshop|training|rehearsal|visit|report"
+    r"|dentist|haircut|date|event|retro|review|demo|tour|ferry|bus|webinar|seminar|lecture"
+    r"|picnic)\b"
+    r"|(截止日期|截止|截稿|交稿|预约|周会|例会|会议|会|考试|航班|聚会|课|约会|面试|婚礼|牙医|手术"
+    r"|旅行|比赛|演出|音乐会"
+    r"|火车|飞机|体检|发布|评审|会談|会議)"
+)
+_QUALIFIER = re.compile(r"\b(?:with|for|in|of|about) (?:the |my |our )?([a-z]\w+)")
+_TIME = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)\b"
+    r"|\b\d[\d.,:/-]*\w{0,3}\b|\b(?:noon|midnight|morning|evening|afternoon|night|today|tomorrow)\b"
+)
+_VALUE = re.compile(r"\b\d[\w.,:/-]*|[\w.+-]+@[\w.-]+|(?<!^)\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]*")
+_FIRST = {"I", "I'm", "I’m", "We", "My", "Our", "The", "It", "They"}
+
+_PAST = re.compile(
+    r"\b(?:used to|back then|when (?:i|he|she|we|they) (?:was|were)|years ago|as a (?:child|kid"
+    r"|teen\w*)"
+    r"|before that|previously|formerly|once (?:lived|worked|had)|in my (?:youth|childhood|twenties"
+    r"|teens)|as an? (?:student|intern|trainee|boy|girl)|(?<!have )(?<!has )(?<!['’]ve )lived"
+    r"|in the past|at the time|former|frühe?r|damals|antes|solía)\b"
+    r"|曾经?|小时候|当年|以前|之前|原来|从前|过去|那时|年轻时|以前は|昔"
+)
+_HOPE = re.compile(
+    r"\b(?:want(?:s|ed)? to|would (?:like|love)|['’]d (?:like|love|rather)"
+    r"|(?<!\d )(?<!in )(?<!since )may(?! \d)|might|could|should|plan"
+    r"(?:s|ning)?|think(?:s|ing)? (?:of|about)|hop(?:e|es|ing)|consider(?:s|ing)?|wish|wishes|dream"
+    r"|maybe|perhaps|possibly|if|about to|going to|will|won['’]t|['’]ll|almost|nearly|want|wants"
+    r"|möchte|vielleicht|quiero|quizás?)\b"
+    r"|想|打算|可能|也许|计划|考虑|如果|要不要|希望|准备|或许|差点|たい"
+)
+_NEGATED = re.compile(
+    r"\b(?:not|no longer|never|cannot)\b|n['’]t\b|不|没|\b(?:nicht|kein\w*|no)\b|ない|ません"
+)
+# Something that was once done: no later one of its kind undoes it.
+_ONCE = re.compile(
+    r"^(?:(?:yesterday|today|last \w+|this \w+),? )?(?:i|we|he|she|they|my \w+|[a-z]+)"
+    r"(?: (?:just|also|finally|recently|once))? (?:went|saw|had|bought|met|read|watched|visited"
+    r"|flew"
+    r"|gave|finished|ate|took|made|drank|wrote|ran|won|heard|spent|cooked|attended|celebrated"
+    r"|played"
+    r"|tried|ordered|booked|borrowed|lent|repaired|painted|planted|baked|called|told|talked|spoke"
+    r"|hiked|swam|climbed|learned|fell|broke my|sent|received)\b"
+    r"|^(?:[我咱他她]|用户)?们?(?:陪|帮|参加|不参加|送|带)"
+    r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了"
+    r"|写了|送了|玩了|听了)"
+)
+_PEOPLE = (
+    "mother mom mum father dad parents sister brother siblings twin son daughter kid kids child "
+    "children wife husband partner girlfriend boyfriend fiancé fiancée spouse uncle aunt cousin "
+    "cousins niece nephew grandmother grandfather grandma grandpa granny grandparents "
+    "grandson granddaughter friend friends neighbour neighbor neighbours colleague colleagues "
+    "roommate flatmate boss manager landlord dog cat puppy kitten parrot horse rabbit hamster bird "
+    "tutor teacher doctor company team schwester bruder mutter vater tochter sohn frau mann "
+    "freundin "
+    "freund hermana hermano madre padre hija hijo esposa marido amiga amigo"
+).split()
+_CHINESE_PEOPLE = (
+    r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公"
+    r"|老婆|丈夫|妻子"
+    r"|爷爷|奶奶|外公|外婆|姥姥|姥爷|舅舅|姑姑|叔叔|阿姨|女朋友|男朋友|女友|男友|朋友|闺蜜|同事"
+    r"|室友|邻居|同学"
+    r"|房东|领导|公司|妹|弟|姉|兄|母|父|友達)"
+)
+_SUBJECT = re.compile(
+    rf"\b(?:my|our|meine?|mi|user['’]s) (?:\w+ ){{0,2}}?({'|'.join(_PEOPLE)})\b(?! and (?:i|me)\b)"
+    rf"|\b({'|'.join(_PEOPLE)}) (?:of the user|des nutzers|del usuario)\b"
+    r"|\b(i|we|my|our|me|us|ich|wir|meine?|vivo|trabajo|me|mi)\b"
+    r"|\b(?:the |der |die |el |la )?(user|nutzer|nutzerin|usuario|usuaria)\b"
+    rf"|(?:我|我们|咱|咱们|用户)(?:的|家)?({_CHINESE_PEOPLE})|([我咱])|(用户|ユーザー)"
+    rf"|^({_CHINESE_PEOPLE})(?=[在住的是叫は])"
+)
+_NAME = re.compile(
+    r"^(?!(?:The|We|It|They|This|That|These|There|When|If|Since|Now|After|He|She|You|As|In|On|At"
+    r"|From"
+    r"|Call|Yesterday|Today|Just|Actually|Correction|Our|My|Ich|Mein|Meine|Wir|Vivo|Trabajo|Me|Mi"
+    r"|Ahora|Der|Die|Das|El|La|User|Users)\b)([A-Z]\w+)(?:['’]s\b| (?!and (?:I|me)\b"
+    r"|is (?:now )?my\b)[a-z])"
+)
+_SURNAMES = (
+    "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏"
+    "薛叶阎余潘杜戴"
+    "夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
+)
+_CHINESE_NAME = re.compile(
+    rf"^(?!周[会末一二三四五六日]|马上|方案|金额|高[考铁中]|白天|黄金|钱包|江边|常常|老[家板师是]"
+    rf"|小[猫狗时区学孩])"
+    rf"([小老][^，。我]|[ァ-ヶー]{{2,}}|[^\W\d_a-z]{{1,3}}さん|[A-Z][a-zA-Z]+|[{_SURNAMES}](?:阿姨"
+    rf"|叔叔|老师|先生|女士|医生|[^，。我们的在是]{{1,2}}?))"
+    r"(?=[在是的住搬跳今有叫喜养每做会去把从对换闻主正刚现离辞怕はがの])"
+)
+_RELATION = re.compile(rf"(?:['’]s (?:\w+ ){{0,2}}?({'|'.join(_PEOPLE)})\b|的({_CHINESE_PEOPLE}))")
+_WEAK = frozenset(
+    (
+        "like love hate enjoy learn read watch have has had go went get got eat want know speak "
+        "see buy bought own new now work live use start move moved morning evening day week month "
+        "year time call my mine me people thing lot home as some any more much no not too also "
+        "still just again about today can cannot from by up down since so last will would there "
+        "out over if then than user nutzer nutzerin usuario usuaria don doesn didn isn aren wasn "
+        "won haven hasn couldn half ask asked tell told say said think need never stop started "
+        "stopped because left two three four five six seven eight nine ten both only other "
+        "another first one thing way bit really whole me der die das ein eine einen einem mit und "
+        "hat ist nicht kein keine keinen am im zu zum zur von fur für auf war ich mir mich mein "
+        "meine er sie es bei jeden monat jahr jetzt el la los las un una de del en con por para "
+        "que su mi se es al y no lo fue take took make made every each all these those am s m ve "
+        "d ll re t i'm old good"
+    ).split()
+)
+_WEAK_CHINESE = frozenset(
+    "我的是在了们有个一不现每天上下早晚今明昨这那就也都还很去来到从把被给和跟吧啊家里想要会能可以喜"
+    "欢新换改年月日周点时候最用户没"
+)
+_WORDS = re.compile(r"[\w'’@.+-]*\w")
+_HIRAGANA = re.compile("[\u3040-\u309f]")
+_PIECES = re.compile(rf"[{CJK}]|[^\s{CJK}]+")
+_SINGULAR = frozenset(
+    "sister brother friend son daughter cousin uncle aunt cat dog colleague kid child parrot "
+    "kitten puppy horse katze hund 狗 猫 鸟 兔子 仓鼠".split()
+)
+_SAME = {"boss": "manager", "line manager": "manager", "physician": "doctor", "gp": "doctor",
+         "flatmate": "roommate", "flat": "home", "house": "home", "apartment": "home",
+         "color": "colour", "老板": "领导", "经理": "领导", "主管": "领导"}  # fmt: skip
+# "I drink green tea instead": what is drunk now takes the place of what was.
+_TAKES_UP = re.compile(r"改([喝吃坐骑穿开练])")
+_DOES = re.compile(r"[喝吃坐骑穿开练]")
+_DOTS = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|No)\. |(?<=\w)\.(?=\w)")
+
+_BEFORE = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|ex-\w+|in the past|back then|earlier|no longer"
+    r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|antes|anterior)\b|\bbefore(?:\W*$|,"
+    r"| (?:that|i|we|he|she|it|the|my|our"
+    r"|moving)\b)|(?<!how )\bold (?:job|address|number|place|boss"
+    r"|flat|apartment|house|phone|school|password)\b"
+    r"|以前|之前|原来|原先|原本|原定|本来|从前|曾经|过去|上一[个份任家次部台]|前[女男]友|前夫|前妻"
+    r"|以前は|前[はに]|昔",
+    re.IGNORECASE,
+)
+_FIRST_TIME = re.compile(
+    r"\b(?:first|original(?:ly)?|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
+    r"|start(?:ed)? out|zuerst"
+    r"|ursprünglich|anfangs|al principio|originalmente)\b|最初|一开始|最早|起初|当初|最开始"
+    r"|第一[个次份任]|最初は|初めは",
+    re.IGNORECASE,
+)
+_PAST_TENSE = re.compile(
+    r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatte)\b(?! i (?:tell|say|mention))"
+    r"|当时|那时|上[周个次]|去年|昨[天晚]|过",
+    re.IGNORECASE,
+)
+_STATE_QUESTION = re.compile(
+    r"\b(?:is|are|am|['’]s|do|does|can|has|have|now|current(?:ly)?|these days|nowadays|still|latest"
+    r"|newest|ist|bin|wohnt|arbeitet|jetzt|es|vive|trabaja|ahora)\b|现在|目前|如今|最新"
+    r"|[在是叫住用]",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A text that somebody said or that is known as a fact.
+
+    Attributes:
+        moment: since when it holds, or when it was said.
+        position: order among those of one moment.
+        kind: kind of record; statements of two kinds never replace each other.
+        role: who spoke, None for a fact; as above.
+        name: of the speaker; as above.
+        vector: unit vector of the text, if known.
+    """
+
+    text: str
+    moment: datetime
+    position: int | None = None
+    kind: str = "fact"
+    role: str | None = None
+    name: str | None = None
+    vector: NDArray[np.float32] | None = None
+
+
+def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
+    """Map each statement that a newer one replaces to the newest that does, by their indices."""
+    read = [_read(one.text) for one in statements_]
+    order = sorted(range(len(read)), key=lambda i: _time(statements_[i]))
+    replaced: dict[int, int] = {}
+    for place, i in enumerate(order):
+        newer = statements_[i]
+        if not read[i]:
+            continue
+        for j in order[:place]:
+            older = statements_[j]
+            if not read[j] or len(read[j]) > _FEW or _time(older) == _time(newer):
+                continue
+            if (older.kind, older.role, older.name) != (newer.kind, newer.role, newer.name):
+                continue
+            if _are_near(older, newer) and any(_replaces(n, o) for n in read[i] for o in read[j]):
+                replaced[j] = i
+    return replaced
+
+
+def change_words(text: str) -> bool:
+    """Return whether a text says itself that something changed."""
+    return _CHANGE.search(text[:_LONGEST].lower()) is not None
+
+
+def asks_before(question: str) -> bool:
+    """Return whether a question is for what held before what holds now."""
+    return _BEFORE.search(question[:_LONGEST]) is not None
+
+
+def asks_first(question: str) -> bool:
+    """Return whether a question is for what held at first."""
+    return _FIRST_TIME.search(question[:_LONGEST]) is not None
+
+
+def asks_now(question: str) -> bool:
+    """Return whether a question is for what holds now, and not for what was or happened."""
+    asked = question[:_LONGEST]
+    if _BEFORE.search(asked) or _FIRST_TIME.search(asked) or _PAST_TENSE.search(asked):
+        return False
+    return _STATE_QUESTION.search(asked) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """What a sentence says of whom.
+
+    Attributes:
+        owner: "me", "user", a relation such as "sister", a name, or "" if it names nobody.
+        slots: what it fills, as slot and thing; and whether it says that it changed.
+        shared: words that tell its matter, in stems and in pairs of Chinese characters.
+        values: names, numbers and addresses in it.
+        events: what takes place, and of which kind.
+        words: in small letters, without words of change.
+    """
+
+    owner: str
+    slots: dict[tuple[str, str], bool]
+    renewing: frozenset[tuple[str, str]]
+    shared: frozenset[str]
+    values: frozenset[str]
+    events: frozenset[str]
+    qualifiers: frozenset[str]
+    words: tuple[str, ...]
+    is_past: bool
+    is_hope: bool
+    is_once: bool
+    is_negated: bool
+    closes: bool
+    goes_on: bool
+    moves: bool
+    takes_up: frozenset[str]
+    does: frozenset[str]
+
+
+def _replaces(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether a sentence takes the place of an older one."""
+    if newer.is_past or newer.is_hope or older.is_past or older.is_hope:
+        return False
+    if newer.words == older.words and newer.is_negated == older.is_negated:
+        return False  # it says the same again
+    if _fills_anew(newer, older):
+        return True
+    if older.is_once or newer.is_once or not _is_one(newer.owner, older.owner):
+        return False
+    return bool(
+        newer.takes_up & older.does
+        or _moves_event(newer, older)
+        or _shares_change(newer, older)
+        or _matches(newer, older)
+    )
+
+
+def _fills_anew(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether it fills a slot of the older one with something else."""
+    is_one = _is_one(newer.owner, older.owner)
+    for slot, changes in newer.slots.items():
+        if slot not in older.slots:
+            continue
+        if not is_one and slot[0] not in ("which", "partner"):
+            continue
+        if not is_one and {newer.owner, older.owner} - {*_SELF, slot[1], *_PARTNERS}:
+            continue
+        if changes:
+            if not newer.values or newer.values - older.values or newer.closes:
+                return True
+        elif slot in newer.renewing and _differ(newer, older, slot):
+            return True
+    return False
+
+
+def _is_one(one: str, other: str) -> bool:
+    """Tell whether two subjects are one; a sentence that names nobody is about its speaker."""
+    return one == other or (one in _SELF and other in _SELF)
+
+
+_SELF = frozenset(["", "me", "user"])
+_PARTNERS = frozenset("wife husband partner girlfriend boyfriend fiancé fiancée".split())
+
+
+def _differ(newer: _Sentence, older: _Sentence, slot: tuple[str, str]) -> bool:
+    if slot[0] in ("favourite", "secret", "bedtime"):
+        return True
+    if slot[1] in _SINGULAR:
+        return False
+    if slot[0] in ("vehicle", "mail", "address", "which") and _CJK.match(newer.words[0]):
+        return True
+    return bool(newer.values and older.values and newer.values - older.values)
+
+
+def _moves_event(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether it gives another time or place to what the older one announces."""
+    if not (newer.moves and newer.events & older.events):
+        return False
+    one, other = newer.qualifiers, older.qualifiers
+    return not (one and other and not one & other) or bool(one & older.shared)
+
+
+def _shares_change(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether it says that something changed and shares what the older one is about."""
+    mine, others = (_without(one.shared, one.owner) for one in (newer, older))
+    common = mine & others
+    if not common or len(mine) > _TOLD:
+        return False
+    least = min(len(mine), len(others))
+    if newer.is_negated != older.is_negated and not newer.closes:
+        is_same = len(common) >= 2 and len(common) * 2 > least
+        return is_same or max(len(mine), len(others)) <= 2
+    if newer.closes and not older.closes:
+        return len(common) >= 2 or len(others) <= 2
+    return newer.goes_on and (len(common) >= 2 or len(common) == least)
+
+
+def _without(words: frozenset[str], owner: str) -> frozenset[str]:
+    """Leave out the words of a name: they tell of whom, not of what."""
+    return frozenset(one for one in words if one not in owner)
+
+
+def _matches(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether their words match but for one value of what has one at a time."""
+    frame, mine, others, matching = _difference(newer.words, older.words)
+    if not mine or not others or max(map(_length, (mine, others))) > _SHORT_VALUE:
+        return False
+    is_alike = 2 * matching >= min(len(newer.words), len(older.words))
+    if newer.goes_on and is_alike and (newer.shared & older.shared or _tells_much(frame)):
+        return True
+    if _SINGULAR & set(frame):
+        return False
+    if _are_numbers(mine) and _are_numbers(others):
+        return frame[-1:] not in (("at",), ("on",)) and bool(newer.shared & older.shared)
+    told = ("" if _CJK.search("".join(frame)) else " ").join(frame)
+    if _SINGLE_VERB.search(told):
+        return True
+    return _SINGLE_FRAME.search(told) is not None and bool(
+        newer.values - older.values and older.values - newer.values
+    )
+
+
+_Words = tuple[str, ...]
+
+
+def _difference(one: _Words, other: _Words) -> tuple[_Words, _Words, _Words, int]:
+    """Read the words that begin both, the rest of each, and how many match before and behind."""
+    start, shorter = 0, min(len(one), len(other))
+    while start < shorter and one[start] == other[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and one[-1 - end] == other[-1 - end]:
+        end += 1
+    return one[:start], one[start : len(one) - end], other[start : len(other) - end], start + end
+
+
+def _length(words: tuple[str, ...]) -> float:
+    return sum(0.5 if _CJK.match(word) else 1 for word in words)
+
+
+def _are_numbers(words: tuple[str, ...]) -> bool:
+    return all(word[0].isdigit() or word in _NUMBERS for word in words)
+
+
+_NUMBERS = frozenset(
+    "one two three four five six seven eight nine ten eleven twelve twenty".split()
+)
+_SINGLE_FRAME = re.compile(
+    r"^(?:my|our|the|\w+['’]s)\b.*\b(?:is|are|ist|es|will be|runs|costs?|starts|begins|called"
+    r"|stores \w+"
+    r" in)(?: (?:on|at|in|called|named|due|due on|due by|by|from|with|due at|held at|held in))?$"
+)
+_SINGLE_VERB = re.compile(
+    r"\b(?:reports? to|banks? with|gets? \w+ from|based in|supplied by|(?:wedding|party|meeting"
+    r"|concert|ceremony|dinner|event|conference) (?:will be|is|takes place))$"
+    r"|(?:女朋友|男朋友|女友|男友|老板|经理|领导|房东|密码|电话|号码|邮箱|地址|截止日期|截稿日|日期"
+    r"|时间|地点|生日|宽带|供应商)"
+    r"(?:现在)?(?:是|在|为|叫)$"
+)
+
+
+def _tells_much(frame: tuple[str, ...]) -> bool:
+    """Tell whether Chinese words before a value say of what: "at breakfast I drink"."""
+    return len(frame) >= 4 and _CJK.match(frame[-1]) is not None and frame[-1] not in "欢爱是的"
+
+
+def _are_near(one: Statement, other: Statement) -> bool:
+    if one.vector is None or other.vector is None:
+        return True
+    return float(one.vector @ other.vector) >= _LEAST_COSINE
+
+
+def _time(statement: Statement) -> tuple[datetime, int]:
+    return statement.moment, -1 if statement.position is None else statement.position
+
+
+@lru_cache(maxsize=4_096)
+def _read_short(text: str) -> tuple[_Sentence, ...]:
+    plain = _DOTS.sub(lambda found: f"{found[1]} " if found[1] else "·", text)
+    told = [one.replace("·", ".") for one in statements(plain)]
+    return tuple(_read_sentence(one) for one in told[:_SENTENCES])
+
+
+def _read(text: str) -> tuple[_Sentence, ...]:
+    """Read the sentences of a text that tell something, in order."""
+    return _read_short(text) if len(text) <= _LONGEST else ()
+
+
+def _read_sentence(sentence: str) -> _Sentence:
+    small = sentence.lower()
+    slots, renewing = _slots(small)
+    events = {group for found in _EVENT_NOUNS.finditer(small) for group in found.groups() if group}
+    return _Sentence(
+        owner=_owner(sentence, small),
+        slots=slots,
+        renewing=renewing,
+        shared=_shared(small),
+        values=frozenset(one.lower() for one in _VALUE.findall(sentence) if one not in _FIRST),
+        events=frozenset(events),
+        qualifiers=_qualifiers(small, events),
+        words=_framed(small),
+        is_past=_PAST.search(small) is not None,
+        is_hope=_HOPE.search(small) is not None,
+        is_once=_ONCE.search(small) is not None and not slots,
+        is_negated=_NEGATED.search(small) is not None,
+        closes=_CLOSE.search(small) is not None,
+        goes_on=_NOW.search(small) is not None,
+        moves=_MOVED.search(small) is not None,
+        takes_up=frozenset(_TAKES_UP.findall(small)),
+        does=frozenset(_DOES.findall(small)),
+    )
+
+
+def _slots(small: str) -> tuple[dict[tuple[str, str], bool], frozenset[tuple[str, str]]]:
+    is_cjk = _CJK.search(small) is not None
+    tables: tuple[tuple[Slot, ...], ...] = (CHINESE, OTHERS) if is_cjk else (ENGLISH, OTHERS)
+    now = _NOW.search(small) is not None
+    found: dict[tuple[str, str], bool] = {}
+    renewing = set()
+    for table in tables:
+        for slot in table:
+            stated = slot.states.search(small) if slot.states else None
+            changed = slot.changes.search(small) if slot.changes else None
+            for match in (stated, changed):
+                if match:
+                    key = slot.name, _of(match)
+                    found[key] = found.get(key, False) or match is changed or now
+                    if slot.renews:
+                        renewing.add(key)
+    return found, frozenset(renewing)
+
+
+_CJK = re.compile(f"[{CJK}]")
+
+
+def _of(match: re.Match[str]) -> str:
+    of = next((group for group in match.groups() if group), "")
+    return _SAME.get(of, of)
+
+
+def _owner(sentence: str, small: str) -> str:
+    if name := _NAME.search(sentence) or _CHINESE_NAME.search(sentence):
+        of = _RELATION.match(sentence, name.end(1))
+        return f"{name[1]} {of[1] or of[2]}".lower() if of else name[1].lower()
+    found = _SUBJECT.search(small)
+    if found is None:
+        return ""
+    person, other, self_, user, chinese, chinese_self, chinese_user, bare = found.groups()
+    if self_ or chinese_self:
+        return "me"
+    return "user" if user or chinese_user else person or other or chinese or bare
+
+
+def _shared(small: str) -> frozenset[str]:
+    """Read the words that tell what a sentence is about."""
+    found = set()
+    for word in vocabulary(_TIME.sub(" ", _CHANGE.sub(" ", small.replace("ユーザー", " ")))):
+        if _CJK.match(word):
+            if _HIRAGANA.search(word):
+                continue
+            if len(word) == 2 and not (set(word) & _WEAK_CHINESE):
+                found.add(word)
+        elif word not in _WEAK and not word.isdecimal() and len(word) > 1:
+            found.add(word)
+    return frozenset(found)
+
+
+def _qualifiers(small: str, events: set[str]) -> frozenset[str]:
+    """Read of which kind an event is: what stands before its noun, and with whom or what it is."""
+    found = {one for one in _QUALIFIER.findall(small) if not _TIME.match(one)}
+    for event in events:
+        before, _, _ = small.partition(event)
+        if _CJK.search(event):
+            found.update(re.findall(r"([^\W我们的在把和]{2})的?$", before))
+        else:
+            last = before.split()[-1:]
+            found.update(one for one in last if one not in _NO_KIND)
+    return frozenset(found - events)
+
+
+_NO_KIND = frozenset("the my our a an his her their this that next new moved postponed".split())
+
+
+def _framed(small: str) -> tuple[str, ...]:
+    """Split a sentence into words, without those that say that something changed."""
+    words = _WORDS.findall(_NOW.sub(" ", small))
+    if _CJK.search(small):
+        return tuple(_PIECES.findall(" ".join(words)))
+    return tuple(words)
