@@ -223,8 +223,9 @@ def test_two_relations_lead_to_what_the_question_does_not_name(
         matches = {one.record.text: one for one in memory.search(question, ALICE, top_k=5)}
 
         assert {first, second} <= matches.keys()
-        assert matches[second].score_details["graph"] > 0
-        assert [one.score_details["graph"] for one in memory.search(question, BOB)] == [0.0]
+        assert matches[second].score_details["two_relations"] > 0
+        [others] = memory.search(question, BOB)
+        assert "two_relations" not in others.score_details
 
 
 def test_one_model_call_extracts_facts_and_relations_with_types(tmp_path: Path) -> None:
@@ -390,7 +391,7 @@ def test_a_procedure_is_found_by_its_situation_and_keeps_its_votes(memory: Memor
 
     assert (match.record.text, match.record.outcome) == (how.text, how.outcome)
     assert match.record.votes == 9
-    assert match.score_details["lexical"] > 0
+    assert match.score_details.keys() >= {"lexical", "coverage"}
     assert live(memory, kinds=["procedure"]) == [how.text]
 
 

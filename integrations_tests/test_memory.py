@@ -23,7 +23,6 @@ from commonplace import (
     InvalidScopeError,
     InvalidVectorError,
     LoopRequiredError,
-    Match,
     Memory,
     MemoryClosedError,
     Message,
@@ -34,6 +33,7 @@ from commonplace import (
     Scope,
     Settings,
 )
+from commonplace.ports.stores import Hit
 from commonplace.retrieval.calibration import PROBES
 from commonplace.testing.fakes import (
     AsyncScriptedChat,
@@ -42,6 +42,8 @@ from commonplace.testing.fakes import (
     ScriptedChat,
 )
 from commonplace.types import TokenEmbedding, now
+
+from .found_hits import found_hits
 
 ALICE = Scope(user_id="alice")
 SESSION = Scope(user_id="alice", session_id="s1")
@@ -108,8 +110,9 @@ class FlakyEmbedder(HashEmbedder):
 # -- tokens ----------------------------------------------------------------------------------------
 
 
-def late_of(matches: Sequence[Match]) -> dict[str, bool]:
-    return {one.record.text: one.score_details["late"] > 0 for one in matches}
+def has_train(hits: Sequence[Hit]) -> dict[str, bool]:
+    """Tell of each hit whether it has the one token of "Which train?" that counts."""
+    return {one.record.text: one.late[0] > 0.99 for one in hits}
 
 
 @pytest.mark.parametrize("wait", [True, False])
@@ -120,10 +123,11 @@ def test_tokens_are_stored_and_compared_on_every_way_to_write(tmp_path: Path, wa
         for n, turn in enumerate(turns):
             memory.add([turn], Scope(user_id="alice", session_id=f"{n}"), infer=False, wait=wait)
         memory.flush()
-        found = late_of(memory.search("Which train?", ALICE))
+        with found_hits() as hits:
+            memory.search("Which train?", ALICE)
 
-    assert found["The train was late"]
-    assert not all(found.values())
+    texts = ["warm", *(one.text for one in turns)]
+    assert has_train(hits) == {text: "train" in text for text in texts}
 
 
 async def test_an_asynchronous_embedder_may_give_tokens(tmp_path: Path) -> None:
@@ -131,9 +135,10 @@ async def test_an_asynchronous_embedder_may_give_tokens(tmp_path: Path) -> None:
         for n, text in enumerate(("The train was late", "The bus was blue")):
             scope = Scope(user_id="alice", session_id=f"{n}")
             await memory.aadd([Message(text=text)], scope, infer=False)
-        found = late_of(await memory.asearch("Which train?", ALICE))
+        with found_hits() as hits:
+            await memory.asearch("Which train?", ALICE)
 
-    assert found == {"The train was late": True, "The bus was blue": False}
+    assert has_train(hits) == {"The train was late": True, "The bus was blue": False}
 
 
 @pytest.mark.parametrize(
@@ -665,18 +670,20 @@ def test_a_threshold_is_compared_with_the_score_of_all_that_is_found(tmp_path: P
     assert found[0].record.text == "The ferry leaves at nine."
 
 
-def test_what_a_threshold_leaves_out_takes_no_place_of_what_it_lets_through(tmp_path: Path) -> None:
+def test_a_threshold_and_a_number_keep_the_first_of_what_is_found(tmp_path: Path) -> None:
     question = "When does the ferry leave?"
     said = [Message(text=question, id="1"), Message(text="The ferry leaves at nine.", id="2")]
     with open_memory(tmp_path) as memory:
         memory.add(said, SESSION, infer=False)
         memory.add(["The ferry is old and green.", "At nine the ferry leaves."], ALICE)
-        # The question that was asked before is as relevant as can be, and comes last.
-        every = [one.record.text for one in memory.search(question, ALICE)]
-        found = memory.search(question, ALICE, top_k=3, threshold=0.99)
+        every = memory.search(question, ALICE)
+        for number in range(1, 5):
+            least = every[number - 1].score
+            assert every[:number] == memory.search(question, ALICE, threshold=least)
+            assert every[:number] == memory.search(question, ALICE, top_k=number)
+            assert every[:1] == memory.search(question, ALICE, top_k=1, threshold=least)
 
-    assert every[-2:] == ["The ferry is old and green.", question]
-    assert [one.record.text for one in found] == [*every[:-2], question]
+    assert len({one.score for one in every}) == 4
 
 
 def test_an_unknown_embedder_is_measured_by_the_first_search_alone(tmp_path: Path) -> None:

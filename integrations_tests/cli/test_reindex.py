@@ -18,6 +18,7 @@ from commonplace.models.minilm import MiniLMTokens
 from commonplace.models.sentence_encoder import SentenceEncoder
 from commonplace.testing.fakes import HashEmbedder, HashTokenEmbedder
 
+from ..found_hits import found_hits
 from .populated import SMALL, embedder_of, opened, reads, users
 from .test_commands import ALICE, dead_letter, hold, in_another_process
 
@@ -62,7 +63,9 @@ def test_reindex_gives_tokens_to_a_memory_that_was_made_without(run, tmp_path: P
             for n, text in enumerate(("I row at dawn", "The bus was late")):
                 session = replace(ALICE, session_id=f"{n}")
                 memory.add([Message(text=text)], session, infer=False)
-            return [one.score_details["late"] for one in memory.search("Who rows?", ALICE)]
+            with found_hits() as hits:
+                memory.search("Who rows?", ALICE)
+            return [max(one.late, default=0) for one in hits]
 
     assert late(HashEmbedder()) == [0, 0]
     assert late(HashTokenEmbedder()) == [0, 0]
@@ -82,7 +85,9 @@ def test_reindex_exchanges_the_tokens_of_the_default_embedder(run, tmp_path: Pat
             for n, text in enumerate(("I row at dawn", "The bus was late")):
                 session = replace(ALICE, session_id=f"{n}")
                 memory.add([Message(text=text)], session, infer=False)
-            return [one.score_details["late"] for one in memory.search("Who rows?", ALICE)]
+            with found_hits() as hits:
+                memory.search("Who rows?", ALICE)
+            return [max(one.late, default=0) for one in hits]
 
     assert max(late("sentence-encoder")) > 0
     assert late("minilm-tokens") == [0, 0]

@@ -4,34 +4,65 @@ from .fault import Fault
 
 _SEARCH = "core/commonplace/retrieval/search.py"
 _RANKING = "core/commonplace/retrieval/ranking.py"
+_FEATURES = "core/commonplace/retrieval/features.py"
 _TESTS = "integrations_tests"
 
 FAULTS = (
     Fault(
-        name="threshold-after-top-k",
-        what="The threshold is compared after the best are chosen, so that fewer are found",
+        name="threshold-ignored",
+        what="A search ignores the threshold",
         file=_SEARCH,
-        old="limit=None if request.threshold else limit,",
-        new="limit=limit,",
+        old="            threshold=request.threshold,\n        )\n        if decays:",
+        new="        )\n        if decays:",
         tests=(f"{_TESTS}/test_memory.py", "-k", "threshold"),
     ),
     Fault(
-        name="threshold-ignored",
+        name="cosine-threshold-ignored",
         what="A search by cosine ignores the threshold",
         file=_SEARCH,
-        old="return [one for one in matches if one.relevance >= request.threshold]",
+        old="return [one for one in matches if one.score >= request.threshold]",
         new="return list(matches)",
-        tests=(f"{_TESTS}/test_memory_scopes.py", f"{_TESTS}/test_memory.py",
-               "-k", "below_the_threshold or threshold"),
+        tests=(f"{_TESTS}/test_memory_scopes.py", "-k", "below_the_threshold"),
+    ),
+    Fault(
+        name="threshold-of-logits",
+        what="The threshold is compared with the logit and not with the score",
+        file=_RANKING,
+        old="        if scores[best] < threshold:\n",
+        new="        if logits[best] < threshold:\n",
+        tests=("core/tests/test_ranking.py", "-k", "threshold"),
     ),
     Fault(
         name="tie-order",
         what="Records of equal score come in the order in which they are stored",
         file=_RANKING,
-        old="    order = sorted(range(len(every)), key=lambda i: (-total[i], records[i].id))\n"
-        "    dates",
-        new="    order = sorted(range(len(every)), key=lambda i: -total[i])\n    dates",
+        old="key=lambda i: (-logits[i], records[i].id))",
+        new="key=lambda i: -logits[i])",
         tests=("core/tests/test_ranking.py",),
+    ),
+    Fault(
+        name="details-without-slope",
+        what="What each feature added does not sum to the logit of the score",
+        file=_RANKING,
+        old="        details = dict(zip(FEATURES, parts[best].tolist(), strict=True))\n",
+        new="        details = dict(zip(FEATURES, (parts[best] / slope).tolist(), strict=True))\n",
+        tests=("core/tests/test_ranking.py",),
+    ),
+    Fault(
+        name="ignorance-speaks",
+        what="A turn that says that it knows nothing raises those around it",
+        file=_FEATURES,
+        old="        return np.where(self._is_mute, 0.0, self.own)\n",
+        new="        return self.own\n",
+        tests=("core/tests/test_features.py", "-k", "knows_nothing"),
+    ),
+    Fault(
+        name="sessions-mixed",
+        what="Turns gain by turns of other sessions of the same places",
+        file=_FEATURES,
+        old="numbers.setdefault(one.scope, len(numbers))",
+        new="numbers.setdefault(one.scope.owner, len(numbers))",
+        tests=("core/tests/test_features.py", "-k", "another_session"),
     ),
     Fault(
         name="index-tie-order",
@@ -103,8 +134,8 @@ FAULTS = (
         name="oldest-of-equal-turns",
         what="Of equal turns the oldest is shown and not the newest",
         file=_RANKING,
-        old="        standing.append(best if is_dated else newest)\n",
-        new="        standing.append(best)\n",
-        tests=("core/tests/test_repeats.py", "-k", "equal_turns"),
+        old="        shown = best if found.dated[best] > found.dated[standing] else standing\n",
+        new="        shown = best\n",
+        tests=("core/tests/test_ranking.py", "-k", "repeat"),
     ),
 )  # fmt: skip
