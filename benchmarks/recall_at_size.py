@@ -278,10 +278,10 @@ def main(
             longest = max(told, key=lambda one: (one.is_numbered, one.size))
             if len(told) > 1:
                 runs[name].append(measured([longest], vectors))
+            save(file, [*tables, sizes_table(runs)])
     tables.append(sizes_table(runs))
     console.print(tables[-1])
     console.print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} at the end.")
-    save(file, tables)
     if page is not None:
         write_page(page, tables[-1])
 
