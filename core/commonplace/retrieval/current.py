@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from .lexical import CJK, vocabulary
 from .slots import CHINESE, ENGLISH, OTHERS, Slot
+from .subjects import PEOPLE, subject
 from .utterance_kinds import statements
 
 _LEAST_COSINE = 0.35  # of two statements on one matter, by the default embedder
 _LONGEST = 400  # characters; longer texts tell of several matters and are left alone
 _SENTENCES = 4  # of a newer statement, that may replace an older one
 _FEW = 2  # sentences of an older one at most: one of three does not make it obsolete
-_SHORT_VALUE = 5  # words
+_SHORT_VALUE = 7  # words
 _TOLD = 10  # of the words of a newer sentence at most; a longer one tells of several matters
 
 _CHANGE = re.compile(
@@ -50,7 +51,9 @@ _CLOSE = re.compile(
 _NOW = re.compile(
     r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
     r"|switched|changed|migrated|renamed|as of|since the|jetzt|ahora)\b"
-    r"|现在|如今|目前|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到|転"
+    r"|现在|如今|目前|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
+    r"|転[職校勤]"
+    r"|[り買切]?替え|乗り換え|変わ|早ま"
 )
 _MOVED = re.compile(
     r"\b(?:moved?|postponed|pushed|rescheduled|cancell?ed|brought forward|delayed|changed|shifted"
@@ -64,7 +67,8 @@ _EVENT_NOUNS = re.compile(
     r"|match|session|checkup|check-up|ceremony|conference|workshop|training|rehearsal|visit|report"
     r"|dentist|haircut|date|event|retro|review|demo|tour|ferry|bus|webinar|seminar|lecture"
     r"|picnic)\b"
-    r"|(截止日期|截止|截稿|交稿|预约|周会|例会|会议|会|考试|航班|聚会|课|约会|面试|婚礼|牙医|手术"
+    r"|(截止日期|截止|截稿|交稿|预约|周会|例会|会议|会|考试|航班|聚会|课|约会|面试|婚礼|牙医|晚饭"
+    r"|午饭|饭局|手术"
     r"|旅行|比赛|演出|音乐会"
     r"|火车|飞机|体检|发布|评审|会談|会議)"
 )
@@ -90,9 +94,12 @@ _HOPE = re.compile(
     r"\b(?:want(?:s|ed)? to|would (?:like|love)|['’]d (?:like|love|rather)"
     r"|(?<!\d )(?<!in )(?<!since )may(?! \d)|might|could|should|plan"
     r"(?:s|ning)?|think(?:s|ing)? (?:of|about)|hop(?:e|es|ing)|consider(?:s|ing)?|wish|wishes|dream"
-    r"|maybe|perhaps|possibly|if|about to|going to|will|won['’]t|['’]ll|almost|nearly|want|wants"
+    r"|maybe|perhaps|possibly|if|about to|going to|(?:i|we|he|she|they|user) will|i['’]ll|we['’]ll"
+    r"|almost|nearly|want|wants"
     r"|möchte|vielleicht|quiero|quizás?)\b"
-    r"|想|打算|可能|也许|计划|考虑|如果|要不要|希望|准备|或许|差点|たい"
+    r"|(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要"
+    r"|希望|准备|或许"
+    r"|差点|たい"
 )
 _NEGATED = re.compile(
     r"\b(?:not|no longer|never|cannot)\b|n['’]t\b|不|没|\b(?:nicht|kein\w*|no)\b|ない|ません"
@@ -102,7 +109,8 @@ _ONCE = re.compile(
     r"^(?:(?:yesterday|today|last \w+|this \w+),? )?(?:i|we|he|she|they|my \w+|[a-z]+)"
     r"(?: (?:just|also|finally|recently|once))? (?:went|saw|had|bought|met|read|watched|visited"
     r"|flew"
-    r"|gave|finished|ate|took|made|drank|wrote|ran|won|heard|spent|cooked|attended|celebrated"
+    r"|gave (?!up)|finished|ate|took|made|drank|wrote|ran|won|heard|spent|cooked|attended"
+    r"|celebrated"
     r"|played"
     r"|tried|ordered|booked|borrowed|lent|repaired|painted|planted|baked|called|told|talked|spoke"
     r"|hiked|swam|climbed|learned|fell|broke my|sent|received)\b"
@@ -110,51 +118,6 @@ _ONCE = re.compile(
     r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了"
     r"|写了|送了|玩了|听了)"
 )
-_PEOPLE = (
-    "mother mom mum father dad parents sister brother siblings twin son daughter kid kids child "
-    "children wife husband partner girlfriend boyfriend fiancé fiancée spouse uncle aunt cousin "
-    "cousins niece nephew grandmother grandfather grandma grandpa granny grandparents "
-    "grandson granddaughter friend friends neighbour neighbor neighbours colleague colleagues "
-    "roommate flatmate boss manager landlord dog cat puppy kitten parrot horse rabbit hamster bird "
-    "tutor teacher doctor company team schwester bruder mutter vater tochter sohn frau mann "
-    "freundin "
-    "freund hermana hermano madre padre hija hijo esposa marido amiga amigo"
-).split()
-_CHINESE_PEOPLE = (
-    r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公"
-    r"|老婆|丈夫|妻子"
-    r"|爷爷|奶奶|外公|外婆|姥姥|姥爷|舅舅|姑姑|叔叔|阿姨|女朋友|男朋友|女友|男友|朋友|闺蜜|同事"
-    r"|室友|邻居|同学"
-    r"|房东|领导|公司|妹|弟|姉|兄|母|父|友達)"
-)
-_SUBJECT = re.compile(
-    rf"\b(?:my|our|meine?|mi|user['’]s) (?:\w+ ){{0,2}}?({'|'.join(_PEOPLE)})\b(?! and (?:i|me)\b)"
-    rf"|\b({'|'.join(_PEOPLE)}) (?:of the user|des nutzers|del usuario)\b"
-    r"|\b(i|we|my|our|me|us|ich|wir|meine?|vivo|trabajo|me|mi)\b"
-    r"|\b(?:the |der |die |el |la )?(user|nutzer|nutzerin|usuario|usuaria)\b"
-    rf"|(?:我|我们|咱|咱们|用户)(?:的|家)?({_CHINESE_PEOPLE})|([我咱])|(用户|ユーザー)"
-    rf"|^({_CHINESE_PEOPLE})(?=[在住的是叫は])"
-)
-_NAME = re.compile(
-    r"^(?!(?:The|We|It|They|This|That|These|There|When|If|Since|Now|After|He|She|You|As|In|On|At"
-    r"|From"
-    r"|Call|Yesterday|Today|Just|Actually|Correction|Our|My|Ich|Mein|Meine|Wir|Vivo|Trabajo|Me|Mi"
-    r"|Ahora|Der|Die|Das|El|La|User|Users)\b)([A-Z]\w+)(?:['’]s\b| (?!and (?:I|me)\b"
-    r"|is (?:now )?my\b)[a-z])"
-)
-_SURNAMES = (
-    "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏"
-    "薛叶阎余潘杜戴"
-    "夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
-)
-_CHINESE_NAME = re.compile(
-    rf"^(?!周[会末一二三四五六日]|马上|方案|金额|高[考铁中]|白天|黄金|钱包|江边|常常|老[家板师是]"
-    rf"|小[猫狗时区学孩])"
-    rf"([小老][^，。我]|[ァ-ヶー]{{2,}}|[^\W\d_a-z]{{1,3}}さん|[A-Z][a-zA-Z]+|[{_SURNAMES}](?:阿姨"
-    rf"|叔叔|老师|先生|女士|医生|[^，。我们的在是]{{1,2}}?))"
-    r"(?=[在是的住搬跳今有叫喜养每做会去把从对换闻主正刚现离辞怕はがの])"
-)
-_RELATION = re.compile(rf"(?:['’]s (?:\w+ ){{0,2}}?({'|'.join(_PEOPLE)})\b|的({_CHINESE_PEOPLE}))")
 _WEAK = frozenset(
     (
         "like love hate enjoy learn read watch have has had go went get got eat want know speak "
@@ -168,7 +131,8 @@ _WEAK = frozenset(
         "hat ist nicht kein keine keinen am im zu zum zur von fur für auf war ich mir mich mein "
         "meine er sie es bei jeden monat jahr jetzt el la los las un una de del en con por para "
         "que su mi se es al y no lo fue take took make made every each all these those am s m ve "
-        "d ll re t i'm old good"
+        "d ll re t i'm old good "
+        "becaus befor onli everi realli peopl after"
     ).split()
 )
 _WEAK_CHINESE = frozenset(
@@ -176,15 +140,23 @@ _WEAK_CHINESE = frozenset(
     "欢新换改年月日周点时候最用户没"
 )
 _WORDS = re.compile(r"[\w'’@.+-]*\w")
+_USERS = re.compile(r"ユーザー|\b(?:user|nutzer(?:in)?s?|usuari[oa])\b")
 _HIRAGANA = re.compile("[\u3040-\u309f]")
 _PIECES = re.compile(rf"[{CJK}]|[^\s{CJK}]+")
 _SINGULAR = frozenset(
     "sister brother friend son daughter cousin uncle aunt cat dog colleague kid child parrot "
     "kitten puppy horse katze hund 狗 猫 鸟 兔子 仓鼠".split()
 )
+_ROLES = frozenset("boss manager landlord tutor teacher doctor company team".split())
+_KIN = frozenset(PEOPLE) - _ROLES
 _SAME = {"boss": "manager", "line manager": "manager", "physician": "doctor", "gp": "doctor",
          "flatmate": "roommate", "flat": "home", "house": "home", "apartment": "home",
          "color": "colour", "老板": "领导", "经理": "领导", "主管": "领导"}  # fmt: skip
+# What holds at times only leaves room for another.
+_PARTIAL = re.compile(
+    r"\b(?:when|sometimes|often|usually|if|on \w+days?|occasionally|either|or)\b|有时|偶尔|下雨"
+    r"|周[一二三四五六日]"
+)
 # "I drink green tea instead": what is drunk now takes the place of what was.
 _TAKES_UP = re.compile(r"改([喝吃坐骑穿开练])")
 _DOES = re.compile(r"[喝吃坐骑穿开练]")
@@ -244,20 +216,19 @@ class Statement:
 
 def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
     """Map each statement that a newer one replaces to the newest that does, by their indices."""
-    read = [_read(one.text) for one in statements_]
-    order = sorted(range(len(read)), key=lambda i: _time(statements_[i]))
+    order = sorted(range(len(statements_)), key=lambda i: _time(statements_[i]))
     replaced: dict[int, int] = {}
     for place, i in enumerate(order):
         newer = statements_[i]
-        if not read[i]:
+        if len(newer.text) > _LONGEST:
             continue
         for j in order[:place]:
             older = statements_[j]
-            if not read[j] or len(read[j]) > _FEW or _time(older) == _time(newer):
+            if len(older.text) > _LONGEST or _time(older) == _time(newer):
                 continue
             if (older.kind, older.role, older.name) != (newer.kind, newer.role, newer.name):
                 continue
-            if _are_near(older, newer) and any(_replaces(n, o) for n in read[i] for o in read[j]):
+            if _are_near(older, newer) and _text_replaces(newer.text, older.text):
                 replaced[j] = i
     return replaced
 
@@ -283,6 +254,13 @@ def asks_now(question: str) -> bool:
     if _BEFORE.search(asked) or _FIRST_TIME.search(asked) or _PAST_TENSE.search(asked):
         return False
     return _STATE_QUESTION.search(asked) is not None
+
+
+@lru_cache(maxsize=16_384)
+def _text_replaces(newer: str, older: str) -> bool:
+    """Tell whether a short text replaces another one, by any of their sentences."""
+    others = _read(older)
+    return len(others) <= _FEW and any(_replaces(one, o) for one in _read(newer) for o in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +291,7 @@ class _Sentence:
     closes: bool
     goes_on: bool
     moves: bool
+    is_partial: bool
     takes_up: frozenset[str]
     does: frozenset[str]
 
@@ -365,7 +344,11 @@ _PARTNERS = frozenset("wife husband partner girlfriend boyfriend fiancé fiancé
 def _differ(newer: _Sentence, older: _Sentence, slot: tuple[str, str]) -> bool:
     if slot[0] in ("favourite", "secret", "bedtime"):
         return True
-    if slot[1] in _SINGULAR:
+    if slot[0] == "commute":
+        return not (newer.is_partial or older.is_partial)
+    if slot[1] in _SINGULAR or (slot[0] == "which" and slot[1] in _PARTNERS):
+        return False
+    if _describes(newer.words) or _describes(older.words):
         return False
     if slot[0] in ("vehicle", "mail", "address", "which") and _CJK.match(newer.words[0]):
         return True
@@ -406,9 +389,15 @@ def _matches(newer: _Sentence, older: _Sentence) -> bool:
     if not mine or not others or max(map(_length, (mine, others))) > _SHORT_VALUE:
         return False
     is_alike = 2 * matching >= min(len(newer.words), len(older.words))
-    if newer.goes_on and is_alike and (newer.shared & older.shared or _tells_much(frame)):
+    if (
+        newer.goes_on
+        and not older.goes_on
+        and is_alike
+        and (newer.shared & older.shared or _tells_much(frame))
+    ):
         return True
-    if _SINGULAR & set(frame):
+    may_both_hold = _describes(mine) or _describes(others) or (_SINGULAR | _KIN) & set(frame)
+    if may_both_hold or newer.is_negated != older.is_negated:
         return False
     if _are_numbers(mine) and _are_numbers(others):
         return frame[-1:] not in (("at",), ("on",)) and bool(newer.shared & older.shared)
@@ -434,6 +423,11 @@ def _difference(one: _Words, other: _Words) -> tuple[_Words, _Words, _Words, int
     return one[:start], one[start : len(one) - end], other[start : len(other) - end], start + end
 
 
+def _describes(words: _Words) -> bool:
+    """Tell whether Chinese words say what somebody is, which leaves room for more of it."""
+    return words[-1] in "人师生员工的岁家长"
+
+
 def _length(words: tuple[str, ...]) -> float:
     return sum(0.5 if _CJK.match(word) else 1 for word in words)
 
@@ -446,7 +440,8 @@ _NUMBERS = frozenset(
     "one two three four five six seven eight nine ten eleven twelve twenty".split()
 )
 _SINGLE_FRAME = re.compile(
-    r"^(?:my|our|the|\w+['’]s)\b.*\b(?:is|are|ist|es|will be|runs|costs?|starts|begins|called"
+    r"^(?!the user (?:is|will be)$)(?:my|our|the|\w+['’]s)\b.*\b(?:is|are|ist|es|will be|runs"
+    r"|costs?|starts|begins|called"
     r"|stores \w+"
     r" in)(?: (?:on|at|in|called|named|due|due on|due by|by|from|with|due at|held at|held in))?$"
 )
@@ -456,6 +451,7 @@ _SINGLE_VERB = re.compile(
     r"|(?:女朋友|男朋友|女友|男友|老板|经理|领导|房东|密码|电话|号码|邮箱|地址|截止日期|截稿日|日期"
     r"|时间|地点|生日|宽带|供应商)"
     r"(?:现在)?(?:是|在|为|叫)$"
+    r"|(?:恋人|彼女|彼氏|上司|会社|番号|締切|住所|予定|担当|先生)は$|\bbezieht \w+ von$"
 )
 
 
@@ -475,15 +471,11 @@ def _time(statement: Statement) -> tuple[datetime, int]:
 
 
 @lru_cache(maxsize=4_096)
-def _read_short(text: str) -> tuple[_Sentence, ...]:
+def _read(text: str) -> tuple[_Sentence, ...]:
+    """Read the sentences of a short text that tell something, in order."""
     plain = _DOTS.sub(lambda found: f"{found[1]} " if found[1] else "·", text)
     told = [one.replace("·", ".") for one in statements(plain)]
     return tuple(_read_sentence(one) for one in told[:_SENTENCES])
-
-
-def _read(text: str) -> tuple[_Sentence, ...]:
-    """Read the sentences of a text that tell something, in order."""
-    return _read_short(text) if len(text) <= _LONGEST else ()
 
 
 def _read_sentence(sentence: str) -> _Sentence:
@@ -491,7 +483,7 @@ def _read_sentence(sentence: str) -> _Sentence:
     slots, renewing = _slots(small)
     events = {group for found in _EVENT_NOUNS.finditer(small) for group in found.groups() if group}
     return _Sentence(
-        owner=_owner(sentence, small),
+        owner=subject(sentence, small),
         slots=slots,
         renewing=renewing,
         shared=_shared(small),
@@ -506,6 +498,7 @@ def _read_sentence(sentence: str) -> _Sentence:
         closes=_CLOSE.search(small) is not None,
         goes_on=_NOW.search(small) is not None,
         moves=_MOVED.search(small) is not None,
+        is_partial=_PARTIAL.search(small) is not None,
         takes_up=frozenset(_TAKES_UP.findall(small)),
         does=frozenset(_DOES.findall(small)),
     )
@@ -538,23 +531,10 @@ def _of(match: re.Match[str]) -> str:
     return _SAME.get(of, of)
 
 
-def _owner(sentence: str, small: str) -> str:
-    if name := _NAME.search(sentence) or _CHINESE_NAME.search(sentence):
-        of = _RELATION.match(sentence, name.end(1))
-        return f"{name[1]} {of[1] or of[2]}".lower() if of else name[1].lower()
-    found = _SUBJECT.search(small)
-    if found is None:
-        return ""
-    person, other, self_, user, chinese, chinese_self, chinese_user, bare = found.groups()
-    if self_ or chinese_self:
-        return "me"
-    return "user" if user or chinese_user else person or other or chinese or bare
-
-
 def _shared(small: str) -> frozenset[str]:
     """Read the words that tell what a sentence is about."""
     found = set()
-    for word in vocabulary(_TIME.sub(" ", _CHANGE.sub(" ", small.replace("ユーザー", " ")))):
+    for word in vocabulary(_TIME.sub(" ", _CHANGE.sub(" ", _USERS.sub(" ", small)))):
         if _CJK.match(word):
             if _HIRAGANA.search(word):
                 continue

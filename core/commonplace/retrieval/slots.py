@@ -84,12 +84,13 @@ ENGLISH = (
     _slot(
         "home",
         r"\b(?:live|lives|lived|living|reside|resides|based|settled) (?:\w+ )?(?:in|at|on|with)\b"
-        r"|\bstay(?:s|ing) (?:with|at)\b"
+        r"|\bstay(?:s|ing) (?:with|at)\b|\brents? an? (?:\w+ )?(?:room|flat|house|apartment) in\b"
         r"|\b(?:home|apartment|flat|house|place) is (?:in|on|at)\b",
         r"\b(?:moved|relocated|settled)(?: (?:back|over|down|house|out|in|away|again|together"
         r"|here))?"
         rf"(?: with \w+)? (?:to|into|in)\b{_NOT_A_HOME}"
-        r"|\bmoved (?:in|house|out)\b|\b(?:new|own) (?:home|flat|apartment|house|place)\b"
+        r"|\bmoved (?:in|house|out)\b|\bmoved out of\b|\b(?:new|own) (?:home|flat|apartment|house"
+        r"|place)\b"
         r"|\b(?:live|lives|living) \w+ now\b",
     ),
     _slot("town_of_work", r"\bworks? in (?!the\b|an?\b|my\b)"),
@@ -104,7 +105,8 @@ ENGLISH = (
         r"|position)\b|\bhired (?:at|by)\b|\bnew job\b|\b(?:changed|switched) (?:jobs?"
         r"|employers?)\b"
         r"|\b(?:quit|left|lost|resigned from) (?:my|his|her|the|their) (?:job|position)\b"
-        r"|\b(?:retired|resigned|unemployed|laid off|got fired|(?:was|been|got) sacked)\b"
+        r"|\b(?:retired|resigned|unemployed|laid off|made redundant|got fired|(?:was|been"
+        r"|got) sacked)\b"
         r"|\bhanded in (?:my|his|her) notice\b",
     ),
     _slot(
@@ -178,8 +180,8 @@ ENGLISH = (
         "commute",
         r"\b(?:take|takes|cycle|cycles|walk|walks|drive|drives|ride|rides|bike|bikes|commute"
         r"|commutes"
-        r"|go|goes|get|run|runs) (?:[\w-]+ ){0,3}?to (?:the |my )?(?:work|office|school|campus)\b",
-        renews=False,
+        r"|go|goes|get|run|runs) (?:[\w-]+ ){0,3}?to (?:the |my )?(?:work|office|campus)\b"
+        r"|\bcommutes? (?:on|by|with)\b|\blift to (?:work|the office)\b",
     ),
     _slot("vehicle", r"\b(?:drives?) an? "),
     _slot(
@@ -314,7 +316,7 @@ CHINESE = (
         r"([^，。的把我]{1,4})的?密码(?:改|换|变|现在)|改了([^，。的把我]{1,4})的?密码",
     ),
     _slot("favourite", r"最(?:喜欢|爱)的(\w{1,6}?)是"),
-    _slot("commute", r"(?:坐|骑|开|走|搭|步行|打)\S{0,5}(?:上班|上学|去公司|去学校)", renews=False),
+    _slot("commute", r"(?:坐|骑|开|走|搭|步行|打)\S{0,5}(?:上班|去公司)"),
     _slot("vehicle", r"开(?:的是)?(?:一)?(?:辆|台)|开的是"),
     _slot("diet", r"吃素|素食|纯素|不吃肉|吃肉", r"(?:开始|又|改|恢复)(?:开始)?吃[肉素]"
         r"|不(?:再)?吃[肉素]了|不吃素", renews=False),
@@ -325,7 +327,8 @@ CHINESE = (
     _slot("salary", r"(?:工资|月薪|年薪|薪水)(?:是|有)?\w*[\d一二三四五六七八九十百千]", r"(?:工资"
         r"|月薪|年薪|薪水)\w{0,3}(?:涨|降)|加薪"),
     _slot("weight", r"体重(?:是)?\w*\d|重\d+", r"[瘦胖减]到|体重(?:降|升|涨|变)"),
-    _slot("age", r"今?年?[\d一二三四五六七八九十]+岁\W*$", r"满?[\d一二三四五六七八九十]+岁了"),
+    _slot("age", r"(?:^|我|用户)(?:今年)?[\d一二三四五六七八九十]{1,3}岁\W*$",
+        r"(?:^|我|用户)(?:今年|刚)?满?[\d一二三四五六七八九十]{1,3}岁了"),
     _slot("school", r"上[^，。]{1,8}(?:小学|中学|大学|学校|幼儿园)|在\S{1,10}(?:小学|中学|大学|学校"
         r"|幼儿园)(?:上学|读书|念书)?", r"转学|换了?学校|考上|(?:进了?|转到|转去"
         r"|升入)[^，。]{1,8}(?:小学|中学|大学|学校|幼儿园)"),
@@ -340,7 +343,9 @@ OTHERS = (
         r"|\bneuen job\b"),
     _slot("phone", r"\bnummer ist\b.{0,6}\d", r"\bneue (?:telefon|handy)?nummer\b"),
     _slot("which", r"\b(\w+) hei(?:ß|ss)t\b", r"\b(\w+) hei(?:ß|ss)t jetzt\b"),
-    _slot("home", r"\bviv(?:o|e|imos|en) en\b", r"\bmud(?:é|o|amos|ado|aron)\b"),
+    _slot("vehicle", r"\bf(?:ä|ae)hrt? eine?n? |\bconduc(?:e|o) un")
+    ,_slot("partner", r"\b(?:ist|bin) mit \w+ zusammen\b|\bs(?:ale|algo) con \w+")
+    ,_slot("home", r"\bviv(?:o|e|imos|en) en\b", r"\bmud(?:é|ó|o|ada|amos|ado|aron)\b"),
     _slot("employer", r"\btrabaj(?:o|a|amos|an) (?:en|para)\b", r"\brenunci\w+|\bnuevo trabajo\b"),
     _slot("phone", r"\b(?:teléfono|número) es\b.{0,6}\d", r"\bnuevo número\b"),
     _slot("home", r"に住んで", r"引っ越し(?:まし)?た|引越し(?:まし)?た"),

@@ -1,0 +1,72 @@
+"""Subjects of sentences: the speaker, somebody of his, or a name.
+
+In English and Chinese, with the plainest words of German, Spanish and Japanese.
+"""
+
+import re
+
+PEOPLE = (
+    "mother mom mum father dad parents sister brother siblings twin son daughter kid kids child "
+    "children wife husband partner girlfriend boyfriend fiancé fiancée spouse uncle aunt cousin "
+    "cousins niece nephew grandmother grandfather grandma grandpa granny grandparents "
+    "grandson granddaughter friend friends neighbour neighbor neighbours colleague colleagues "
+    "roommate flatmate boss manager landlord dog cat puppy kitten parrot horse rabbit hamster bird "
+    "tutor teacher doctor company team schwester bruder mutter vater tochter sohn frau mann "
+    "freundin "
+    "freund hermana hermano madre padre hija hijo esposa marido amiga amigo"
+).split()
+_CHINESE_PEOPLE = (
+    r"(?:妈妈?|爸爸?|母亲|父亲|父母|爸妈|[表堂]?(?:姐姐?|妹妹?|哥哥?|弟弟?)|儿子|女儿|孩子|老公"
+    r"|老婆|丈夫|妻子"
+    r"|爷爷|奶奶|外公|外婆|姥姥|姥爷|舅舅|姑姑|叔叔|阿姨|女朋友|男朋友|女友|男友|朋友|闺蜜|同事"
+    r"|室友|邻居|同学"
+    r"|房东|领导|公司|妹|弟|姉|兄|母|父|友達)"
+)
+_SUBJECT = re.compile(
+    rf"\b(?:my|our|meine?|mi|user['’]s) (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b(?! and (?:i|me)\b)"
+    rf"|\b({'|'.join(PEOPLE)}) (?:of the user|des nutzers|del usuario)\b"
+    r"|\b(i|we|my|our|me|us|ich|wir|meine?|vivo|trabajo|me|mi)\b"
+    r"|\b(?:the |der |die |el |la )?(user|nutzer|nutzerin|usuario|usuaria)\b"
+    rf"|(?:我|我们|咱|咱们|用户)(?:的|家)?({_CHINESE_PEOPLE})|([我咱])|(用户|ユーザー)"
+    rf"|^({_CHINESE_PEOPLE})(?=[在住的是叫は])"
+)
+_NAME = re.compile(
+    r"^(?!(?:The|We|It|They|This|That|These|There|When|If|Since|Now|After|He|She|You|As|In|On|At"
+    r"|From"
+    r"|Call|Yesterday|Today|Just|Actually|Correction|Our|My|Ich|Mein|Meine|Wir|Vivo|Trabajo|Me|Mi"
+    r"|Ahora|Der|Die|Das|El|La|User|Users)\b)([A-Z]\w+)(?:['’]s\b| (?!and (?:I|me)\b"
+    r"|is (?:now )?my\b)[a-z])"
+)
+_SURNAMES = (
+    "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏"
+    "薛叶阎余潘杜戴"
+    "夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
+)
+_CHINESE_NAME = re.compile(
+    rf"^(?!周[会末一二三四五六日]|马上|方案|金额|高[考铁中]|白天|黄金|钱包|江边|常常|老[家板师是]"
+    rf"|小[猫狗时区学孩])"
+    rf"([小老][^，。我]|[ァ-ヶー]{{2,}}|[^\W\d_a-z]{{1,3}}さん|[A-Z][a-zA-Z]+|[{_SURNAMES}](?:阿姨"
+    rf"|叔叔|老师|先生|女士|医生|[^，。我们的在是]{{1,2}}?))"
+    r"(?=[在是的住搬跳今有叫喜养每做会去把从对换闻主正刚现离辞怕はがの])"
+)
+_RELATION = re.compile(rf"(?:['’]s (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b|的({_CHINESE_PEOPLE}))")
+
+
+def subject(sentence: str, small: str) -> str:
+    """Read of whom a sentence tells, "" if it names nobody.
+
+    "me" for its speaker, "user" for the user of a fact, else a relation such as "sister" or a name.
+
+    Args:
+        small: the sentence in small letters.
+    """
+    if name := _NAME.search(sentence) or _CHINESE_NAME.search(sentence):
+        of = _RELATION.match(sentence, name.end(1))
+        return f"{name[1]} {of[1] or of[2]}".lower() if of else name[1].lower()
+    found = _SUBJECT.search(small)
+    if found is None:
+        return ""
+    person, other, self_, user, chinese, chinese_self, chinese_user, bare = found.groups()
+    if self_ or chinese_self:
+        return "me"
+    return "user" if user or chinese_user else person or other or chinese or bare
