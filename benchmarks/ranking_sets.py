@@ -14,6 +14,7 @@ import scoring
 from ranking_cases import FOLDER, LANGUAGES, MIXED, Case, Half, Question, mixed, sentences
 from ranking_days import journals
 from ranking_files import beam, locomo
+from ranking_hops import hops
 from ranking_kinds import Group, Source
 
 __all__ = ["Case", "Question", "apart", "beam", "cached_embedder", "develop", "locomo", "union"]
@@ -36,6 +37,7 @@ KINDS: Mapping[Composed, float] = {
     kinds.pasted: 1.5,
     kinds.relations: 0.4,
     journals: 2,
+    hops: 1.5,
 }
 BOTH: tuple[Composed, ...] = (
     kinds.small_facts,

@@ -415,21 +415,50 @@ def test_nothing_is_newer(hits: tuple[Hit, ...]) -> None:
 # -- relations ----------------------------------------------------------------------------------
 
 
-def test_relations_count_by_their_weight() -> None:
+def test_a_relation_counts_that_the_question_names() -> None:
+    hits = [fact("a"), fact("b"), fact("c")]
+    related = [
+        Expansion(id="a", hops=1, weight=1.0, named=(1.0,), relations=1),
+        Expansion(id="b", hops=1, weight=1.0, named=(0.0,), relations=1),
+        Expansion(id="c", hops=2, weight=1.0, named=(1.0, 1.0), relations=1),
+    ]
+
+    assert [1.0, 0.0, 0.0] == values("relation", "?", *hits, related=related)
+    assert [0.0, 0.0, 0.0] == values("relation", "?", *hits)
+
+
+def test_a_relation_counts_by_how_few_its_entity_has() -> None:
+    hits = [fact(name) for name in "abcd"]
+    related = [
+        Expansion(id=name, hops=1, weight=1.0, named=(1.0,), relations=count)
+        for name, count in (("a", 2), ("b", 4), ("c", 900))
+    ]
+    once = rarity(1, 4)
+
+    assert [rarity(2, 4) / once, rarity(4, 4) / once, rarity(4, 4) / once, 0.0] == values(
+        "relation", "?", *hits, related=related
+    )
+
+
+def test_two_relations_count_by_the_first() -> None:
     related = [
         Expansion(id="a", hops=1, weight=0.5),
-        Expansion(id="b", hops=2, weight=0.8, via=("a", "c", "unknown")),
+        Expansion(id="b", hops=1, weight=0.5),
+        Expansion(id="named", hops=2, weight=0.8, via=("b", "unknown"), named=(1.0, 0.0)),
+        Expansion(id="said", hops=2, weight=0.6, via=("a", "b"), named=(0.0, 1.0)),
+        Expansion(id="less", hops=2, weight=0.6, via=("b",), named=(0.0, 1.0)),
         Expansion(id="unknown", hops=1, weight=1.0),
     ]
-    hits = [fact("a", 0.3), fact("b", 0.1), fact("c", 0.6)]
+    hits = [fact(one, cosine) for one, cosine in (("a", 0.6), ("b", 0.5))]
+    hits += [fact("named"), fact("said"), fact("less"), fact("other", 0.9)]
+    less = 0.6 * (said(0.5) / said(0.6)) ** 8 / 2
 
-    assert [0.5, 0.0, 0.0] == values("relation", "?", *hits, related=related)
-    assert [0.0, 0.8 * said(0.6), 0.0] == values("two_relations", "?", *hits, related=related)
-    assert [0.0, 0.0, 0.0] == values("two_relations", "?", *hits)
+    assert [0.0, 0.0, 0.8, 0.3, less, 0.0] == values("two_relations", "?", *hits, related=related)
+    assert [0.0] * 6 == values("two_relations", "?", *hits)
 
 
 def test_two_relations_take_nothing_by_a_first_one_that_says_nothing() -> None:
-    related = [Expansion(id="b", hops=2, weight=0.8, via=("a",))]
+    related = [Expansion(id="b", hops=2, weight=0.8, via=("a",), named=(0.0, 1.0))]
 
     assert [0.0, 0.0] == values("two_relations", "?", fact("a", -0.9), fact("b"), related=related)
 

@@ -230,7 +230,10 @@ def test_random_changes_have_the_outcomes_that_they_have_in_sqlite(
                 assert graph.relations(scope, name, hops=2, **shown) == expected
         for words in (["ann"], ["lives", "oslo"], ["kathrina"]):
             found = [
-                {(one.id, one.hops, round(one.weight, 9)) for one in store.expand(scope, words, at)}
+                {
+                    (one.id, one.hops, round(one.weight, 9), one.named, one.relations)
+                    for one in store.expand(scope, words, at)
+                }
                 for store in (graph, embedded)
             ]
             assert found[0] == found[1]

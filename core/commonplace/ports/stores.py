@@ -235,12 +235,18 @@ class Expansion:
         hops: 1 if the relation is one of a named entity, 2 if of an entity next to it.
         weight: 0..1; the lower, the more relations the entities on the path have.
         via: ids of the records that assert the first relation of the path; empty for one hop.
+        named: for each relation of the path, 0..1, how well the names fit it: its type, or both of
+            its ends. 0 for one of which they name a single end.
+        relations: number of relations that the named entity has now; of one that everything is
+            told of, they say little.
     """
 
     id: str
     hops: int
     weight: float
     via: tuple[str, ...] = ()
+    named: tuple[float, ...] = ()
+    relations: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

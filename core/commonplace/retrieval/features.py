@@ -31,6 +31,7 @@ _EPSILON = 1e-9
 _STEPS = (-2, -1, 1, 2)  # places of the turns that count as around one
 _PLACES = 32  # bits of a place, in a number that has the session's in front
 _CACHED_CHARACTERS = 2_000
+_FIRST_POWER = 8  # by which a first relation that says less than another leads on less
 _BRIEF = 8  # words up to which a turn may state nothing without asking
 _QUESTION_MARK = re.compile(r"[?？؟]\W*$")
 _ASKING = 60  # last characters of a turn in which it asks
@@ -370,29 +371,44 @@ class Candidates:
 
     @cached_property
     def related(self) -> Floats:
-        """Weight of the relation of a named entity that the candidate states."""
-        return np.array([self._relation(one.id, 1) for one in self.records])
+        """How well the question fits the relation of a named entity that the candidate states.
+
+        The entity alone is no evidence, and one of which much is told is little.
+        """
+        paths = self._paths(1)
+        named = np.array([one.named[0] if one and one.named else 0.0 for one in paths])
+        counts = np.array([one.relations if one else 0 for one in paths], float)
+        number = len(self.records)
+        counts = np.clip(counts, 1.0, number)
+        found: Floats = named * _surprise(counts, number) / _surprise(np.ones(1), number)
+        return found
 
     @cached_property
     def led_to(self) -> Floats:
-        """Weight of a path of two relations to it, times what the first one's record says."""
+        """Weight of a path of two relations to it, times how well the question fits the first.
+
+        The first one fits that the question names, and by half the one whose record says most.
+        """
         if not self._expansions:
             return np.zeros(len(self.records))
+        paths = self._paths(2)
+        weights = np.array([one.weight if one else 0.0 for one in paths])
+        named = np.array([one.named[0] if one and one.named else 0.0 for one in paths])
         own = {one.id: value for one, value in zip(self.records, self.own, strict=True)}
-        found = []
-        for one in self.records:
-            weight = self._relation(one.id, 2)
-            first = max((own.get(id_, 0.0) for id_ in self._via(one.id)), default=0.0)
-            found.append(weight * max(0.0, first))
-        return np.array(found)
+        said = [
+            max((own.get(id_, 0.0) for id_ in one.via), default=0.0) if one else 0.0
+            for one in paths
+        ]
+        firsts = self.own[[one is not None for one in self._paths(1)]]
+        most = max(float(firsts.max(initial=0.0)), *said, _EPSILON)
+        share = np.clip(np.array(said) / most, 0.0, 1.0) ** _FIRST_POWER
+        found: Floats = weights * np.maximum(named, share / 2)
+        return found
 
-    def _relation(self, id_: str, hops: int) -> float:
-        expansion = self._expansions.get(id_)
-        return expansion.weight if expansion is not None and expansion.hops == hops else 0.0
-
-    def _via(self, id_: str) -> tuple[str, ...]:
-        expansion = self._expansions.get(id_)
-        return expansion.via if expansion is not None else ()
+    def _paths(self, hops: int) -> list[Expansion | None]:
+        """The path of so many relations that leads to each candidate, if one does."""
+        found = [self._expansions.get(one.id) for one in self.records]
+        return [one if one is not None and one.hops == hops else None for one in found]
 
     @cached_property
     def length(self) -> Floats:
@@ -517,11 +533,16 @@ def _rarity(counts: Floats, number: int, weights: Floats) -> Floats:
         counts: of the candidates that have each.
         weights: 0 for a word that does not count, else 1.
     """
-    every = number + IMAGINED
-    found = np.log1p((every - counts + 0.5) / (counts + 0.5)) * weights
+    found = _surprise(counts, number) * weights
     total = found.sum()
     scaled: Floats = found / total if total > 0 else found
     return scaled
+
+
+def _surprise(counts: Floats, number: int) -> Floats:
+    """How much it says to be one of so many of the candidates."""
+    found: Floats = np.log1p((number + IMAGINED - counts + 0.5) / (counts + 0.5))
+    return found
 
 
 def _token_rarity(best: Floats) -> Floats:

@@ -7,8 +7,8 @@ the user, does not dominate the results; a relation whose type the query names c
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 from ...ports.stores import Expansion
 
@@ -51,30 +51,57 @@ def expand(
     """
     words = {name for name in names if len(name) > 1}
     found: dict[str, Expansion] = {}
-    neighbours: dict[int | str, tuple[float, Edge]] = {}
-    for edge, _, other, weight in _weighted(edges_of(named), set(named), words, _FIRST_UNNAMED):
-        _keep_heaviest(found, edge.records, 1, weight, ())
-        if other not in named and (other not in neighbours or weight > neighbours[other][0]):
-            neighbours[other] = weight, edge
-    heaviest = sorted(neighbours, key=lambda entity: (-neighbours[entity][0], str(entity)))
+    neighbours: dict[int | str, _Step] = {}
+    firsts = list(_steps(edges_of(named), set(named), words, _FIRST_UNNAMED))
+    relations = Counter(step.entity for step in firsts)
+    for step in firsts:
+        is_within = step.other in named
+        # Names of one entity say no more than either of them alone.
+        fit = 1.0 if is_within and step.edge.key not in ALIAS_PREDICATES else step.named
+        path = Expansion(
+            id="", hops=1, weight=step.weight, named=(fit,), relations=relations[step.entity]
+        )
+        _keep_heaviest(found, step.edge.records, path)
+        known = neighbours.get(step.other)
+        if not is_within and (known is None or step.weight > known.weight):
+            neighbours[step.other] = step
+    heaviest = sorted(neighbours, key=lambda entity: (-neighbours[entity].weight, str(entity)))
     best = heaviest[:_MAX_NEIGHBOURS]
     if best:
-        crossed = {entity: neighbours[entity][1] for entity in best}
+        crossed = {entity: neighbours[entity].edge for entity in best}
         second = edges_of(best)  # type: ignore[arg-type]  # they came from `edges_of`
-        for edge, entity, _, weight in _weighted(second, crossed, words, _SECOND_UNNAMED):
-            first_weight, via = neighbours[entity]
-            _keep_heaviest(found, edge.records, 2, first_weight * weight * _SECOND, via.records)
+        for step in _steps(second, crossed, words, _SECOND_UNNAMED):
+            first = neighbours[step.entity]
+            path = Expansion(
+                id="",
+                hops=2,
+                weight=first.weight * step.weight * _SECOND,
+                via=first.edge.records,
+                named=(first.named, step.named),
+                relations=relations[first.entity],
+            )
+            _keep_heaviest(found, step.edge.records, path)
     order = sorted(found.values(), key=lambda record: (-record.weight, record.id))
     return order[:MAX_EXPANSIONS]
 
 
-def _weighted(
+class _Step(NamedTuple):
+    """A relation crossed from an entity to another: its weight, and how well the query names it."""
+
+    edge: Edge
+    entity: int | str
+    other: int | str
+    weight: float
+    named: float
+
+
+def _steps(
     edges: Sequence[Edge],
     entities: Collection[int | str] | Mapping[int | str, Edge],
     words: Collection[str],
     unnamed: float,
-) -> Iterable[tuple[Edge, int | str, int | str, float]]:
-    """Yield each edge from each of its ends in `entities`, the other end, and its weight.
+) -> Iterable[_Step]:
+    """Cross each edge from each of its ends in `entities`.
 
     Args:
         entities: with the relation that led to each, if one did. Its type, named once, is not
@@ -100,7 +127,7 @@ def _weighted(
         first = crossed.get(a)
         if first and first.key == edge.key and (first.object == a) == (edge.object == a):
             weight *= _SHARED_VALUE
-        yield edge, a, b, weight
+        yield _Step(edge, a, b, weight, float(is_named))
 
 
 def _is_named(key: str, words: Collection[str]) -> bool:
@@ -112,14 +139,13 @@ def _is_named(key: str, words: Collection[str]) -> bool:
     )
 
 
-def _keep_heaviest(
-    found: dict[str, Expansion],
-    records: Sequence[str],
-    hops: int,
-    weight: float,
-    via: tuple[str, ...],
-) -> None:
+def _keep_heaviest(found: dict[str, Expansion], records: Sequence[str], path: Expansion) -> None:
     for record in records:
         held = found.get(record)
-        if held is None or held.weight < weight:
-            found[record] = Expansion(id=record, hops=hops, weight=weight, via=via)
+        if held is None or _rank(held) < _rank(path):
+            found[record] = replace(path, id=record)
+
+
+def _rank(path: Expansion) -> tuple[float, tuple[float, ...], int]:
+    """Make what paths are compared by, so that the order in which edges are read is nothing."""
+    return path.weight, path.named, -path.relations

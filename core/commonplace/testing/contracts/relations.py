@@ -388,6 +388,8 @@ class RelationContract:
         assert (second.id, second.hops) == (ALICE.record_id("fact", "Mei Lyon 1"), 2)
         assert second.via == (first.id,)
         assert 1 >= first.weight > second.weight > 0
+        assert (first.named, first.relations) == ((1.0,), 1)
+        assert (second.named, second.relations) == ((1.0, 0.0), 1)
         assert graph.expand(ALICE, ["nobody at all"], START) == []
         assert graph.expand(Scope(user_id="bob"), ["alice"], START) == []
 
