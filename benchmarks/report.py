@@ -75,7 +75,6 @@ PARTS = {
         ("locomo.py --long", "locomo.py --lists", "locomo.py --chinese", "locomo.py {file}"),
         ("", "", "", "--limit 100"),
     ),
-    "calibration": Part((15, 15), ("calibration.py",), ("",)),
     "agent_day": Part((150, 60), ("agent_day.py --users 5",), ("--quick --users 1",)),
 }
 

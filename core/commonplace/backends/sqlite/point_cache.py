@@ -77,7 +77,7 @@ class Occurrences(NamedTuple):
 
 
 @dataclass(slots=True)
-class Candidates:
+class CandidatePoints:
     """Points that a query may show, in no order, and what is needed to score them.
 
     Attributes:
@@ -147,10 +147,10 @@ def _between(scores: Scores, above: float, below: float) -> Scores:
 class PointSelection(NamedTuple):
     """Rows of loaded points that a query may show; scoring them needs no lock."""
 
-    candidates: Candidates
+    candidates: CandidatePoints
     vectors: Floats
 
-    def score(self, vector: Floats) -> Candidates:
+    def score(self, vector: Floats) -> CandidatePoints:
         """Add the cosine of each candidate with a vector of unit length."""
         rows = self.candidates.rows
         is_most = 2 * len(rows) >= len(self.vectors)
@@ -163,14 +163,14 @@ class PointSelection(NamedTuple):
         return self.candidates
 
 
-def join(parts: Sequence[Candidates], terms: Terms) -> Candidates:
+def join(parts: Sequence[CandidatePoints], terms: Terms) -> CandidatePoints:
     """Join candidates of several blocks of points; their rows get new numbers."""
     starts = np.cumsum([0, *(len(part.rows) for part in parts)])
     found = [
         part.occurrences._replace(places=part.occurrences.places + start)
         for part, start in zip(parts, starts, strict=False)
     ]
-    return Candidates(
+    return CandidatePoints(
         ids=[part.ids[row] for part in parts for row in part.rows.tolist()],
         rows=np.arange(starts[-1]),
         words=_joined([part.words for part in parts], "i4"),
@@ -316,7 +316,7 @@ class Points:
             frequencies = np.bincount(inside, minlength=len(frequencies))
             found = found.among(visible[found.places])
             found = found._replace(places=(np.cumsum(visible) - 1)[found.places])
-        candidates = Candidates(
+        candidates = CandidatePoints(
             ids=self._ids,
             rows=chosen,
             words=self._column("words")[chosen],
@@ -484,7 +484,7 @@ class Reading(NamedTuple):
     """
 
     connection: Connection
-    candidates: Candidates
+    candidates: CandidatePoints
     points: Points | None
 
     @property
