@@ -18,9 +18,11 @@ from commonplace.retrieval.features import (
     FEATURES,
     IMAGINED,
     KINDS,
+    LEADS,
     Candidates,
     background_of,
     kind_of,
+    leads_of,
     matrix,
 )
 from commonplace.retrieval.lexical import document_terms, query_terms
@@ -485,16 +487,33 @@ def test_many_turns_are_a_long_conversation(number: int, many: float) -> None:
 
 
 def test_the_background_of_a_score() -> None:
-    found = candidates("?", [fact("a", 0.2), turn(1, 0.6, words=34)])
+    found = candidates("tea", [fact("tea", 0.2), turn(1, 0.6, words=34)])
 
     background = dict(zip([*KINDS, *BACKGROUND], background_of(found).tolist(), strict=True))
 
     assert background == pytest.approx(
         {
-            "always": 1, "long": 0.5, "many": 0, "cjk": 0,
-            "company": 0.5, "best_cosine": 0.6, "mean_cosine": 0.4, "number": log(2),
+            "always": 1, "long": 0.5, "many": 0, "cjk": 0, "company": 0.5,
+            "best_cosine": 0.6, "mean_cosine": 0.4, "best_late": 0.20 + 0.17 * 0.2 + 0.70,
+            "best_coverage": 1, "number": log(2),
         }
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("sums", "lead", "above_mean"),
+    [
+        ([1.0, 3.0, -1.0], 2.0, 2.0),
+        ([2.0, 2.0], 0.0, 0.0),
+        ([2.0], 2.0, 0.0),
+        ([1.0, -4.0], 1.0, 2.5),
+        ([9.0, 1.0], 3.0, 4.0),
+    ],
+)
+def test_the_lead_of_the_best(sums: list[float], lead: float, above_mean: float) -> None:
+    found = dict(zip(LEADS, leads_of(np.array(sums)).tolist(), strict=True))
+
+    assert found == pytest.approx({"lead": lead, "above_mean": above_mean})
 
 
 # -- all together -------------------------------------------------------------------------------

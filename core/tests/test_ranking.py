@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from commonplace.ports.stores import Expansion, Hit
 from commonplace.retrieval import ranking
-from commonplace.retrieval.features import BACKGROUND, FEATURES, KINDS
+from commonplace.retrieval.features import BACKGROUND, FEATURES, KINDS, LEADS
 from commonplace.retrieval.ranking import Weights, neighbour_turns, rank, shipped_weights
 from commonplace.types import Match, Record, Scope, turn_key
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
 MONDAY = Scope(user_id="alice", session_id="monday")
+AROUND = [*KINDS, *BACKGROUND, *LEADS]
 
 
 def fact(
@@ -58,7 +59,7 @@ def weighing(offset: float = 0.0, slope: float = 1.0, **features: float) -> Weig
     rows = np.zeros((len(FEATURES), len(KINDS)))
     for name, weight in features.items():
         rows[[*FEATURES].index(name), 0] = weight
-    constant = np.zeros(len(KINDS) + len(BACKGROUND))
+    constant = np.zeros(len(AROUND))
     constant[0] = 1.0
     return Weights(features=rows, slope=slope * constant, offset=offset * constant)
 
@@ -113,17 +114,17 @@ def test_a_weight_has_a_part_for_each_kind_of_memory() -> None:
 
 def test_slope_and_constant_depend_on_what_was_searched() -> None:
     weights = weighing(cosine=1.0)
-    names = [*KINDS, *BACKGROUND]
-    weights.slope[names.index("number")] = 0.5
-    weights.offset[names.index("best_cosine")] = -1.0
+    weights.slope[AROUND.index("number")] = 0.5
+    weights.offset[AROUND.index("best_cosine")] = -1.0
+    weights.offset[AROUND.index("lead")] = 2.0
     scale = ranking.Scale(0.0, 1.0)
 
     hits = [fact("a", 0.4), fact("b", 0.8)]
     first, second = rank("?", hits, at=NOW, weights=weights, scale=scale)
 
-    slope = 1 + 0.5 * math.log(2)
-    assert first.score_details == pytest.approx({"cosine": 0.8 * slope, "offset": -0.8})
-    assert second.score_details == pytest.approx({"cosine": 0.4 * slope, "offset": -0.8})
+    slope, offset = 1 + 0.5 * math.log(2), 2 * (0.8 - 0.4) - 0.8
+    assert first.score_details == pytest.approx({"cosine": 0.8 * slope, "offset": offset})
+    assert second.score_details == pytest.approx({"cosine": 0.4 * slope, "offset": offset})
 
 
 def test_ties_are_broken_by_id() -> None:
@@ -153,13 +154,13 @@ def test_what_has_expired_gives_nothing_to_those_around() -> None:
 
 
 def test_neighbours_and_what_relations_lead_to_are_ranked_too() -> None:
-    related = [Expansion(id="b", hops=1, weight=0.5)]
-    weights = weighing(cosine=4.0, relation=6.0)
+    related = [Expansion(id="b", hops=2, weight=0.5, via=("turn 3",))]
+    weights = weighing(cosine=4.0, two_relations=20.0)
 
     found = rank("?", [turn(3, 0.8)], [turn(4, 0.1), fact("b")], related, at=NOW, weights=weights)
 
     assert ["turn 3", "b", "turn 4"] == ids(found)
-    assert found[1].score_details["relation"] == pytest.approx(3.0)
+    assert found[1].score_details["two_relations"] == pytest.approx(20 * 0.5 / 2)
 
 
 def test_a_repeat_stands_where_its_best_would_with_the_score_of_that() -> None:
@@ -191,15 +192,14 @@ def test_a_repeat_of_the_day_that_is_asked_for_stands_for_later_ones() -> None:
 
 def test_the_weights_that_ship_are_those_of_the_features_and_kinds() -> None:
     made = json.loads(files(ranking.__package__).joinpath("weights.json").read_text("utf-8"))
-    background = [*KINDS, *BACKGROUND]
 
     assert {"made", "features", "slope", "offset"} == set(made)
     assert list(FEATURES) == list(made["features"])
     assert all(list(KINDS) == list(row) for row in made["features"].values())
-    assert background == list(made["slope"]) == list(made["offset"])
+    assert AROUND == list(made["slope"]) == list(made["offset"])
     weights = shipped_weights()
     assert weights.features.shape == (len(FEATURES), len(KINDS))
-    assert weights.slope.shape == weights.offset.shape == (len(background),)
+    assert weights.slope.shape == weights.offset.shape == (len(AROUND),)
     for one in (weights.features, weights.slope, weights.offset):
         assert np.isfinite(one).all()
 
@@ -209,6 +209,20 @@ def test_the_only_record_scores_by_what_it_says() -> None:
     [other] = rank("tax rates in Norway", [fact("a", 0.02, text="Rex fears thunder")], at=NOW)
 
     assert exact.score > other.score
+
+
+@pytest.mark.parametrize("words", [8, 34, 36, 60])
+@pytest.mark.parametrize("number", [1, 3, 50])
+@pytest.mark.parametrize("question", ["Where is the red tea now?", "红茶在哪里？"])
+def test_the_weights_that_ship_never_turn_the_order_round(
+    question: str, number: int, words: int
+) -> None:
+    hits = [turn(9 * place, 0.1 + 0.5 * place / number, words=words) for place in range(number)]
+    turned = replace(shipped_weights(), slope=weighing().slope)
+
+    matches = rank(question, hits, at=NOW)
+
+    assert ids(matches) == ids(rank(question, hits, at=NOW, weights=turned))
 
 
 # -- turns around the hits -----------------------------------------------------------------------
@@ -270,10 +284,10 @@ def some_hits(chance: random.Random, number: int) -> list[Hit]:
 def some_weights(chance: random.Random) -> Weights:
     """Make weights as they could have been trained."""
     numbers = np.random.default_rng(chance.randrange(2**32))
-    size = len(KINDS) + len(BACKGROUND)
+    size = len(AROUND)
     return Weights(
         features=numbers.normal(size=(len(FEATURES), len(KINDS))),
-        slope=np.append(1.0, numbers.normal(scale=0.1, size=size - 1)),
+        slope=np.append(1.0, numbers.uniform(0, 0.1, size=size - 1)),
         offset=numbers.normal(size=size),
     )
 

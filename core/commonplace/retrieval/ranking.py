@@ -32,6 +32,7 @@ from .features import (
 from .repeats import distinct
 
 _EXPANDED = 12  # candidates whose neighbours are read
+_LEAST_SLOPE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,9 @@ def rank(
     found = Candidates(question, every, expansions, scale or Calibration().scale(question), at)
     parts = matrix(found) * (weights.features @ kind_of(found))
     background = np.concatenate([background_of(found), leads_of(parts.sum(axis=1))])
-    slope, offset = float(weights.slope @ background), float(weights.offset @ background)
+    # Never below 0, which would turn the order round.
+    slope = max(_LEAST_SLOPE, float(weights.slope @ background))
+    offset = float(weights.offset @ background)
     parts *= slope
     # Rounded, so that equal candidates are equal whatever stands around them in the array.
     logits = np.round(parts.sum(axis=1) + offset, 9)
