@@ -5,9 +5,11 @@ number, `A` an article that counts as one, `Y` a year, `d w n y k` the units day
 and weekend, `W` a weekday, `M` a month, `m` a month that is also another word or a name, `S` a
 season, `L T X` last, this and next, `p` "past", `G` "ago" after a number and `V` before one, `I`
 "in", `P` other prepositions before a month, `F` words that mean nothing there, `E` the beginning,
-middle or end of something, `B` before, `R` after, `Z` every, `O` the end of an ordinal number.
+middle or end of something, `t` a part of the day, `H` half, `B` before, `R` after,
+`Z` every, `O` the end of an ordinal number.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -52,7 +54,7 @@ ENGLISH = _words(
         "A": "a an", "G": "ago", "I": "in", "P": "since by until till during of on for",
         "F": "the of", "B": "before", "R": "after", "Z": "every each", "O": "st nd rd th",
         "p": "past", "d": "day days", "w": "week weeks", "n": "month months", "y": "year years",
-        "k": "weekend weekends",
+        "k": "weekend weekends", "t": "night morning afternoon evening", "H": "half",
     },
     {
         "D": {"yesterday": -1, "today": 0, "tonight": 0, "tomorrow": 1, "yday": -1, "tmrw": 1},
@@ -84,7 +86,7 @@ GERMAN = _words(
         "P": "im am seit bis vom zum gegen ab", "F": "der die das den dem des von",
         "Z": "jeden jede jedes",
         "d": "tag tage tagen tages", "w": "woche wochen", "n": "monat monate monaten monats",
-        "y": "jahr jahre jahren jahres", "k": "wochenende wochenenden wochenendes",
+        "y": "jahr jahre jahren jahres", "t": "nacht", "k": "wochenende wochenenden wochenendes",
     },
     {
         "D": {"gestern": -1, "vorgestern": -2, "vorvorgestern": -3, "heute": 0, "übermorgen": 2},
@@ -109,7 +111,15 @@ GERMAN = _words(
     {
         "M": "januar/jänner februar/feber märz - - - juli - september oktober november dezember"
         .split(),
-        "W": "montag dienstag mittwoch donnerstag freitag samstag/sonnabend sonntag".split(),
+        "W": [
+            "/".join(
+                name + part
+                for name in names.split("/")
+                for part in ("", "morgen", "früh", "vormittag", "mittag", "nachmittag", "abend")
+            )
+            for names in "montag dienstag mittwoch donnerstag freitag samstag/sonnabend sonntag"
+            .split()
+        ],
         "N": "- zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split(),
     },
 )  # fmt: skip
@@ -118,6 +128,7 @@ SPANISH = _words(
         "A": "un una", "V": "hace", "I": "dentro", "P": "en desde hasta para durante",
         "F": "el la las lo de del", "B": "antes", "Z": "cada todos todas los", "q": "que",
         "d": "día días", "w": "semana semanas", "n": "mes meses", "y": "año años",
+        "t": "noche tarde madrugada", "H": "medio",
     },
     {
         "D": {"ayer": -1, "anteayer": -2, "antier": -2, "anoche": -1, "hoy": 0},
@@ -146,6 +157,7 @@ FRENCH = _words(
         "A": "a un une", "j": "y", "I": "dans", "P": "en depuis pour jusqu durant pendant",
         "F": "le la l de du d au", "B": "avant", "R": "après", "Z": "chaque tous toutes",
         "d": "jour jours", "w": "semaine semaines", "n": "mois", "y": "an ans année années",
+        "t": "nuit matin soir soirée matinée",
         "O": "er",
     },
     {
@@ -167,6 +179,8 @@ FRENCH = _words(
 FRENCH_CUES = frozenset(
     "ai est que qu où je j nous le les la quoi qui fait avec as tu vous".split()
 )
+# With one of these a year alone tells when: "Wo habe ich 2019 gewohnt?"
+GERMAN_CUES = frozenset("ich wir habe haben war waren wurde hatte bin hat er sie".split())
 EASTERN = _words(
     {
         "w": "周 星期 礼拜 个星期 个礼拜 周间", "n": "月 月份", "c": "个月 ヶ月 か月 カ月 ケ月",
@@ -175,10 +189,13 @@ EASTERN = _words(
         "F": "的 の 时 那 刚", "G": "前 以前 之前", "R": "后 以后 之后",
         "Z": "每 毎 每个",
         "H": "半",
+        # Longer words that begin with one of the others.
+        "x": "前往 前面 前台 前端 前任 前妻 前夫 前男友 前女友 今日子 明日香 明日葉",
     },
     {
         "D": {
-            "昨天": -1, "昨日": -1, "昨晚": -1, "昨夜": -1, "きのう": -1, "前天": -2, "前晚": -2,
+            "昨天": -1, "昨日": -1, "昨晚": -1, "昨夜": -1, "昨晩": -1, "ゆうべ": -1,
+            "きのう": -1, "前天": -2, "前晚": -2,
             "一昨日": -2, "おととい": -2, "前日": -2, "大前天": -3, "今天": 0, "今日": 0, "今晚": 0,
             "今早": 0, "今朝": 0, "今夜": 0, "きょう": 0, "明天": 1, "明日": 1, "明晚": 1,
             "明早": 1, "あした": 1, "后天": 2, "明后日": 2, "あさって": 2, "大后天": 3,
@@ -188,7 +205,7 @@ EASTERN = _words(
             "上": -1, "上个": -1, "先": -1, "上上": -2, "上上个": -2, "先々": -2, "上一个": -1,
             "上一": -1,
         },
-        "T": {"这": 0, "这个": 0, "本": 0, "今": 0, "この": 0, "当": 0},
+        "T": {"这": 0, "这个": 0, "本": 0, "今": 0, "この": 0},
         "X": {"下": 1, "下个": 1, "来": 1, "下一个": 1, "下下": 2, "下下个": 2, "再来": 2},
         "r": {
             "去年": -1, "昨年": -1, "今年": 0, "明年": 1, "来年": 1, "前年": -2, "一昨年": -2,
@@ -209,11 +226,32 @@ EASTERN = _words(
 FOLDED = str.maketrans(
     "週個後號來這兩間時過裡０１２３４５６７８９", "周个后号来这两间时过里0123456789"
 )
-# What tells a time without naming one.
-TIME_WORDS = (
-    "before now first currently previously formerly earlier recently today nowadays "
-    "vorher früher jetzt derzeit zuerst aktuell momentan damals "
-    "antes ahora actualmente primero anteriormente recientemente "
-    "avant maintenant actuellement auparavant récemment"
-).split()
-EASTERN_TIME_WORDS = "以前 之前 现在 現在 目前 当前 最初 曾经 从前 刚才 今は 前に 最近".split()
+# What tells a time without naming one. "Before" and its like count where nothing comes after
+# them that they are before of, "first" where it is no adjective.
+_CLAUSE_END = r"(?=\s*(?:$|[?!.,;:…]|now\b|that\b|this\b))"
+TIME_WORD = re.compile(
+    r"\b(?:now|currently|previously|formerly|recently|today|nowadays|earlier|vorher|früher|jetzt"
+    r"|derzeit|zuerst|aktuell|momentan|damals|ahora|actualmente|anteriormente|recientemente"
+    r"|maintenant|actuellement|auparavant|récemment)\b"
+    rf"|\b(?:before|first|antes|primero|avant|d'abord){_CLAUSE_END}"
+    r"|(?<=\bI )first\b|(?<=\b(?:we|he) )first\b|(?<=\b(?:you|she) )first\b"
+    r"|(?<=\bthey )first\b|(?:(?<=[我你您他她们們])|^|(?<=[，。,]))(?:以前|之前)"
+    r"|现在|現在|目前|当前|當前|最初|曾经|曾經|从前|從前|刚才|剛才|今は|最近"
+    r"|(?:^|(?<=[はも、]))(?:以前|前に)",
+    re.IGNORECASE,
+)
+NUMERALS = "〇零一二三四五六七八九十两"
+_DIGITS = {**{one: number for number, one in enumerate("〇一二三四五六七八九十")}, "零": 0, "两": 2}
+
+
+def eastern_number(text: str) -> int:
+    """Read a number in digits or Chinese characters: below 100, or a year digit by digit."""
+    if text.isdecimal():
+        return int(text) if len(text) <= 4 else 0
+    digits = [_DIGITS[one] for one in text]
+    if 10 not in digits:
+        return int("".join(map(str, digits))) if len(digits) in (1, 2, 4) else 0
+    if len(text) > 3:
+        return 0
+    tens, _, ones = text.partition("十")
+    return 10 * (_DIGITS[tens[-1]] if tens else 1) + (_DIGITS[ones[0]] if ones else 0)

@@ -11,26 +11,30 @@ from calendar import monthrange
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
+from .time_context import is_ahead, is_time
 from .time_words import (
     EASTERN,
-    EASTERN_TIME_WORDS,
     ENGLISH,
     FOLDED,
     FRENCH,
     FRENCH_CUES,
     GERMAN,
+    GERMAN_CUES,
+    NUMERALS,
     SPANISH,
-    TIME_WORDS,
+    TIME_WORD,
     Words,
+    eastern_number,
 )
 
 Grain = Literal["day", "week", "month", "season", "year"]
 Span = tuple[int, int]
 _MAX_CHARACTERS = 8 * 1024
-_MOST_WORDS = 3_000
+_MOST_WORDS = 1_000
 _MOST = 50  # times of one kind or language that are read from a text
 _DAYS = 10  # around a day that is asked for; and after a month, in which people still tell of it
 
@@ -56,15 +60,34 @@ def asked_times(question: str, at: datetime) -> list[AskedTime]:
 
 
 def resolved_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
-    """Read the times that a text names, each with its place, in their order.
+    """Read the times that a question names, each with its place, in their order.
+
+    Args:
+        at: when it is asked.
+    """
+    return _resolved(text, at.date(), stated=False)
+
+
+def stated_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
+    """Read the times that a statement names, each with its place, in their order.
+
+    A weekday, or a date without a year, is the next one in a sentence about the future and else
+    the last one.
 
     Args:
         at: when it is said.
     """
-    found = [*_numeric(text[:_MAX_CHARACTERS])]
+    return _resolved(text, at.date(), stated=True)
+
+
+def _resolved(text: str, today: date, *, stated: bool) -> list[tuple[Span, AskedTime]]:
+    text = text[:_MAX_CHARACTERS]
+    found = [*_numeric(text, today)] if _DIGIT.search(text) else []
     for span, rule, values in _readings(text):
         try:
-            read = rule(values, at.date())
+            read = rule(values, today)
+            if stated and rule in _OPEN and is_ahead(text, *span):
+                read = _next(rule, values, today)
         except (ValueError, OverflowError):  # there is no such day
             continue
         if read is not None:
@@ -78,9 +101,12 @@ def resolved_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
 
 
 def without_time_words(question: str) -> str:
-    """Leave out what a question says about time: times, and words such as "before" and "now"."""
+    """Leave out what a question says about time: times, and adverbs such as "before" and "now".
+
+    "Before" stays where it begins something ("before bed"), and "first" in "first language".
+    """
     spans = [span for span, _ in resolved_days(question, datetime(2000, 1, 1, tzinfo=UTC))]
-    spans += [one.span() for one in _TIME_WORD.finditer(question)]
+    spans += [one.span() for one in TIME_WORD.finditer(question)]
     rest, end = [], 0
     for first, last in sorted(spans):
         if first >= end:
@@ -126,7 +152,25 @@ _SLASHED = re.compile(
 )
 
 
-def _numeric(text: str) -> Iterator[tuple[Span, AskedTime]]:
+# A day of the month alone: "on the 15th", "am 15.", "el día 15", "le 15", 15号, 15日に.
+_DAY_OF_MONTH = re.compile(
+    r"\b(?:on\sthe\s|am\s|el\s(?:d[ií]a\s)?|le\s)(?P<west>3[01]|[12]\d|[1-9])"
+    r"(?:st|nd|rd|th|er)?(?=\s?(?:$|[?!,;]|\.(?:$|[\s?])))"
+    r"|(?<![\d第月年/.-])(?P<east>3[01]|[12]\d|[1-9])[号號日]"
+    r"(?=$|[我你他她咱那早晚上下に、はの，？?。])",
+    re.IGNORECASE,
+)
+
+
+def _numeric(text: str, today: date) -> Iterator[tuple[Span, AskedTime]]:
+    for one in islice(_DAY_OF_MONTH.finditer(text), _MOST):
+        number = int(one["west"] or one["east"])
+        for first in (today.replace(day=1), _month(today.year, today.month - 1).start):
+            if number <= monthrange(first.year, first.month)[1]:
+                day = first.replace(day=number)
+                if day <= today:
+                    yield one.span("west" if one["west"] else "east"), _days(day)
+                    break
     for pattern in (_ISO, _DOTTED, _SLASHED):
         for one in islice(pattern.finditer(text), _MOST):
             parts = one.groupdict()
@@ -183,10 +227,12 @@ def _unit(unit: str, steps: int, today: date, part: int | None = None) -> AskedT
 
 
 def _away(unit: str, number: int, today: date) -> AskedTime:
-    """Make the time that is a number of units away: days and weeks are counted in days."""
-    if unit in "dhw":
-        day = today + timedelta(days=number * (7 if unit == "w" else 1))
-        return _days(day, grain="week" if unit == "w" else "day")
+    """Make the time that is a number of units away; who counts weeks is a few days off."""
+    if unit in "dh":
+        return _days(today + timedelta(days=number))
+    if unit == "w":
+        day, around = today + timedelta(weeks=number), timedelta(days=3)
+        return _days(day - around, day + around, "week")
     return _unit(unit, number, today)
 
 
@@ -292,12 +338,22 @@ def _read_day(values: _Values, today: date) -> AskedTime | None:
 def _read_ago(values: _Values, today: date) -> AskedTime | None:
     if "H" in values:
         return _unit("n", -6, today)
-    number = values.one("N") or 1
-    return _away(values.unit(), -number, today)
+    unit = values.unit()
+    return _away(unit, -(values.one("N") or 1) * values[unit][0], today)
 
 
 def _read_ahead(values: _Values, today: date) -> AskedTime | None:
     return _away(values.unit(), values.one("N") or 1, today)
+
+
+def _read_part_of_day(values: _Values, today: date) -> AskedTime | None:
+    return _days(today + timedelta(days=values.one("LT")))
+
+
+def _read_past(values: _Values, today: date) -> AskedTime | None:
+    if "k" in values:
+        return _unit("k", -1, today)
+    return _weekday(values["W"][0], None, today)
 
 
 def _read_lasting(values: _Values, today: date) -> AskedTime | None:
@@ -339,11 +395,34 @@ def _read_year(values: _Values, today: date) -> AskedTime | None:
     return None if year is None else AskedTime(date(year, 1, 1), date(year, 12, 31), "year")
 
 
+# What does not tell its year or its week.
+_OPEN = {_read_date, _read_month, _read_season, _read_weekday, _read_weekday_of_week, _read_weekend}
+
+
+def _next(rule: Rule, values: _Values, today: date) -> AskedTime | None:
+    """Read what does not tell its year or its week as the next one."""
+    if values.one("LTX") is not None or _year_of(values, today) is not None:
+        return rule(values, today)
+    read = rule(values, today)
+    if read is None:
+        return None
+    if rule in (_read_weekday, _read_weekday_of_week):
+        away = (read.start - today).days % 7 or 7
+        return _days(today + timedelta(days=away))
+    if rule is _read_weekend:
+        return _unit("k", 0, today)
+    for year in (today.year, today.year + 1):
+        read = rule(_Values({**values, "Y": [year]}), today)
+        if read is not None and read.end >= today:
+            break
+    return read
+
+
 # -- patterns ----------------------------------------------------------------------------------
 
 _OF_YEAR = "(?:[,.]?F{0,2}(?:Y|[LTX]y|yq?[LTX]))"
 _WESTERN: Sequence[tuple[str, Rule]] = (
-    ("ZF?[WdwnykSMm]", lambda values, today: None),
+    ("ZF?[WdwnykSMmgt]", lambda values, today: None),
     (rf"NO?[.]?F{{0,2}}[Mm][.]?{_OF_YEAR}?", _read_date),
     (rf"(?:EF?-?F{{0,2}})[LTX]?[Mm][.]?{_OF_YEAR}?", _read_month),
     (rf"[Mm][.]?{_OF_YEAR}", _read_month),
@@ -353,7 +432,10 @@ _WESTERN: Sequence[tuple[str, Rule]] = (
     ("BF?-?F?D|-?dBD|dRD|R-?D|Lg|Tg", _read_day),
     ("Dg|DD", _read_day),
     ("D?(?:V|jA)[NA][dwny]", _read_ago),
+    ("VHy|HyG", _read_ago),
     ("[NA]F?[dwny]G", _read_ago),
+    ("T?p[kW]", _read_past),
+    ("(?<!F)Lt|(?<=F)tq?L|Tt", _read_part_of_day),
     ("IF?N[dwny]", _read_ahead),
     ("LNF?[dwnyk]|pN?F?[dwny]|NL[dwny]|LF?N[dwny]", _read_lasting),
     ("[wnyk]BL", _read_unit),
@@ -369,12 +451,23 @@ _LANGUAGES: Mapping[str, tuple[Words, Sequence[tuple[str, Rule]]]] = {
         ENGLISH,
         ((r"(?<!I)[Mm][.]?F?NO?(?![:.]?N)(?:,?Y)?", _read_date), *_WESTERN, ("D", _read_day)),
     ),
-    "de": (GERMAN, (*_WESTERN, ("IA[dwny]", _read_ahead), ("D|(?<!F)g", _read_day))),
+    "de": (
+        GERMAN,
+        (
+            *_WESTERN,
+            ("IA[dwny]", _read_ahead),
+            ("D|(?<!F)g", _read_day),
+            ("(?<![-/.:N])Y(?![-/.:]?N)", _read_year),
+        ),
+    ),
     "es": (SPANISH, (*_WESTERN, ("IF?A[dwny]", _read_ahead), ("[Dg]", _read_day))),
     "fr": (FRENCH, (*_WESTERN, ("IA[dwny]", _read_ahead), ("D", _read_day))),
 }
 _EASTERN: Sequence[tuple[str, Rule]] = (
-    ("ZN?[wncydhW]", lambda values, today: None),
+    (
+        "ZN?(?:w[Nhd]|[wncydhkW])(?:F?(?:Nn(?:F?Nh)?|[SWk]|N[hd]))?",
+        lambda values, today: None,
+    ),
     ("(?:YyF?|rF?)?NnF?Nh", _read_date),
     ("N[dwcyh]间?G|HyG", _read_ago),
     ("N[dwcyh]R", _read_ahead),
@@ -394,7 +487,8 @@ _EASTERN: Sequence[tuple[str, Rule]] = (
 class _Patterns:
     """The patterns of a language as one, with what each means."""
 
-    def __init__(self, rows: Sequence[tuple[str, Rule]]) -> None:
+    def __init__(self, rows: Sequence[tuple[str, Rule]], language: str = "") -> None:
+        self._language = language
         self._rules = [rule for _, rule in rows]
         self._pattern = re.compile(
             "(?![x.,:/O])(?:"
@@ -403,7 +497,7 @@ class _Patterns:
         )
 
     def read(
-        self, words: Sequence[str], spans: Sequence[Span], entries: Words
+        self, text: str, words: Sequence[str], spans: Sequence[Span], entries: Words
     ) -> Iterator[tuple[Span, Rule, _Values]]:
         """Find the first expressions of a text, from left to right.
 
@@ -417,58 +511,71 @@ class _Patterns:
             for word in words[one.start() : one.end()]:
                 sign, value = entries[word]
                 values.setdefault(sign, []).append(value)
-            span = (spans[one.start()][0], spans[one.end() - 1][1])
-            yield span, self._rules[int(str(one.lastgroup)[1:])], values
+            first, last = spans[one.start()][0], spans[one.end() - 1][1]
+            if is_time(text, first, last, one.group(), self._language):
+                yield (first, last), self._rules[int(str(one.lastgroup)[1:])], values
 
 
 _WORD = re.compile(
-    r"aujourd['’]hui|week-?end|fin de semana|la mañana|[^\W\d_]+|\d+|[^\w\s'’]+", re.IGNORECASE
+    r"[^\W\d_](?:(?<=[Aa])ujourd['’]hui|(?<=[Ww])eek-?end|(?<=[Ff])in de semana|(?<=[Ll])a mañana"
+    r"|[^\W\d_]*)|\d+|[^\w\s'’]+"
 )
-_PATTERNS = {name: _Patterns(rows) for name, (_, rows) in _LANGUAGES.items()}
+_PATTERNS = {name: _Patterns(rows, name) for name, (_, rows) in _LANGUAGES.items()}
 _EASTERN_PATTERNS = _Patterns(_EASTERN)
 _WEEKENDS = frozenset(("weekend", "week-end", "fin de semana"))
 _TRIGGERS = {
-    name: _WEEKENDS.union(word for word, (sign, _) in words.items() if sign in "DgdwnykWMmS")
+    name: _WEEKENDS.union(word for word, (sign, _) in words.items() if sign in "DgdwnykWMmSt")
     for name, (words, _) in _LANGUAGES.items()
 }
 _YEAR_TRIGGERS = {
     name: _TRIGGERS[name].union(word for word, (sign, _) in words.items() if sign in "IP")
     for name, (words, _) in _LANGUAGES.items()
 }
+_YEAR_TRIGGERS["de"] |= GERMAN_CUES
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_DIGIT = re.compile(r"\d")
 _IDEOGRAPH = re.compile("[年月日周週星礼禮号號天初底春夏秋冬曜昨明今あきお]")
-_NUMERALS = "〇零一二三四五六七八九十两"
 _EASTERN_WORD = re.compile(
-    "|".join(sorted(EASTERN, key=len, reverse=True)) + rf"|\d+|[{_NUMERALS}]+|\S"
-)
-_TIME_WORD = re.compile(
-    rf"\b(?:{'|'.join(TIME_WORDS)})\b|{'|'.join(EASTERN_TIME_WORDS)}", re.IGNORECASE
+    "|".join(sorted(EASTERN, key=len, reverse=True)) + rf"|\d+|[{NUMERALS}]+|\S"
 )
 
 
-def _readings(text: str) -> Iterator[tuple[Span, Rule, _Values]]:
-    """Find the time expressions of a text in every language that it has words of."""
-    text = text[:_MAX_CHARACTERS]
-    if _IDEOGRAPH.search(text):
-        folded = text.translate(FOLDED)
-        spans = [one.span() for one in islice(_EASTERN_WORD.finditer(folded), _MOST_WORDS)]
-        words = [folded[first:last] for first, last in spans]
-        entries = {word: EASTERN.get(word) or _eastern_entry(word) for word in set(words)}
-        yield from _EASTERN_PATTERNS.read(words, spans, entries)
-    distinct = set(map(_plain, _WORD.findall(text)))
+@lru_cache(maxsize=16)
+def _readings(text: str) -> Sequence[tuple[Span, Rule, _Values]]:
+    """Find the time expressions of a text in every language that it has words of.
+
+    Cached, as one search reads its question more than once.
+    """
+    found = [*_eastern_readings(text)] if _IDEOGRAPH.search(text) else []
+    matches = list(islice(_WORD.finditer(text), _MOST_WORDS))
+    told = [one.group() for one in matches]
+    plain = {word: _plain(word) for word in told}
+    distinct = set(plain.values())
     triggers = _YEAR_TRIGGERS if _YEAR.search(text) else _TRIGGERS
     spoken = [name for name, known in triggers.items() if not known.isdisjoint(distinct)]
     if not spoken:
-        return
-    spans = [one.span() for one in islice(_WORD.finditer(text), _MOST_WORDS)]
-    words = [_plain(text[first:last]) for first, last in spans]
+        return found
+    spans = [one.span() for one in matches]
+    words = [plain[word] for word in told]
+    if words[0] == "Morgen":
+        words[0] = "morgen"
+        distinct.add("morgen")
     others = {word: _other_entry(word) for word in distinct}
     for name in spoken:
         table = _LANGUAGES[name][0]
         entries = others | {word: table[word] for word in distinct & table.keys()}
         if "hier" in entries and FRENCH_CUES.isdisjoint(distinct):
             entries["hier"] = ("x", 0)
-        yield from _PATTERNS[name].read(words, spans, entries)
+        found.extend(_PATTERNS[name].read(text, words, spans, entries))
+    return found
+
+
+def _eastern_readings(text: str) -> Iterator[tuple[Span, Rule, _Values]]:
+    folded = text.translate(FOLDED)
+    spans = [one.span() for one in islice(_EASTERN_WORD.finditer(folded), _MOST_WORDS)]
+    words = [folded[first:last] for first, last in spans]
+    entries = {word: EASTERN.get(word) or _eastern_entry(word) for word in set(words)}
+    return _EASTERN_PATTERNS.read(text, words, spans, entries)
 
 
 def _plain(word: str) -> str:
@@ -487,23 +594,7 @@ def _other_entry(word: str) -> tuple[str, Any]:
 
 
 def _eastern_entry(word: str) -> tuple[str, Any]:
-    if not word.isdecimal() and word[0] not in _NUMERALS:
+    if not word.isdecimal() and word[0] not in NUMERALS:
         return "x", 0
-    number = _number(word)
+    number = eastern_number(word)
     return ("Y" if 1900 <= number < 2100 else "N" if 0 < number < 100 else "x"), number
-
-
-def _number(text: str) -> int:
-    """Read a number in digits or Chinese characters: below 100, or a year digit by digit."""
-    if text.isdecimal():
-        return int(text) if len(text) <= 4 else 0
-    digits = [_DIGITS[one] for one in text]
-    if 10 not in digits:
-        return int("".join(map(str, digits))) if len(digits) in (1, 2, 4) else 0
-    if len(text) > 3:
-        return 0
-    tens, _, ones = text.partition("十")
-    return 10 * (_DIGITS[tens[-1]] if tens else 1) + (_DIGITS[ones[0]] if ones else 0)
-
-
-_DIGITS = {**{one: number for number, one in enumerate("〇一二三四五六七八九十")}, "零": 0, "两": 2}
