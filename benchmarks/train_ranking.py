@@ -44,7 +44,7 @@ from commonplace.retrieval.features import (
     FEATURES,
     KINDS,
     LEADS,
-    Candidates,
+    CandidateArrays,
     background_of,
     kind_of,
     leads_of,
@@ -130,7 +130,7 @@ def record(memory: Memory, cases: Sequence[ranking_sets.Case]) -> Recorded:
             memory.add(list(session.contents), session.scope, infer=False)
         for asked in case.questions:
             with _caught() as caught:
-                memory.search(asked.text, asked.scope, top_k=TOP)
+                memory.search(asked.text, asked.scope, top_k=TOP, asked_at=asked.asked_at)
             if not caught:
                 continue
             [found] = caught
@@ -165,9 +165,9 @@ def _thing(id_: str, things: Sequence[frozenset[str]]) -> int:
 
 
 @contextmanager
-def _caught() -> Iterator[list[Candidates]]:
+def _caught() -> Iterator[list[CandidateArrays]]:
     """Catch the candidates of each search inside."""
-    caught: list[Candidates] = []
+    caught: list[CandidateArrays] = []
 
     def recording(
         question: str,
@@ -180,7 +180,7 @@ def _caught() -> Iterator[list[Candidates]]:
         **others: Any,
     ) -> list[Match]:
         if every := ranking.candidates(hits, more, others["now"]):
-            caught.append(Candidates(question, every, related, scale, at))
+            caught.append(CandidateArrays(question, every, related, scale, at))
         return []
 
     with mock.patch("commonplace.retrieval.search.rank", recording):
@@ -267,21 +267,22 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
             * np.where(recorded.expects[is_foreign] == "foreign", FOREIGN, 1.0),
         ]
     )
-    size = kinds.shape[1]
+    size = len(KINDS)
 
     def loss(parameters: Array) -> tuple[float, Array]:
-        slope, offset = parameters[:size], parameters[size:]
-        logits = values * (kinds @ slope) + kinds @ offset
+        # The slope is an exponential, so that it never turns the order around.
+        slope, offset = np.exp(kinds[:, :size] @ parameters[:size]), kinds @ parameters[size:]
+        logits = values * slope + offset
         sign = np.where(wanted > 0, 1.0, -1.0)
         value = float(shares @ np.logaddexp(0, -sign * logits))
         pull = -sign * shares / (1 + np.exp(sign * logits))
-        gradient = np.concatenate([kinds.T @ (pull * values), kinds.T @ pull])
-        # One slope for all unless there is reason for more.
-        ridge = np.concatenate([np.where(np.arange(size) == 0, 0, 1e-3), np.full(size, 1e-4)])
+        gradient = np.concatenate([kinds[:, :size].T @ (pull * values * slope), kinds.T @ pull])
+        ridge = np.full(len(parameters), 1e-4)
+        ridge[:size] = 1e-3
         return value + float(ridge @ parameters**2), gradient + 2 * ridge * parameters
 
-    start = np.zeros(2 * size)
-    start[0] = 0.5
+    start = np.zeros(size + kinds.shape[1])
+    start[0] = -0.5
     result = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
     return result.x[:size], result.x[size:]
 
@@ -324,7 +325,7 @@ def judged(recorded: Recorded, weights: Weights) -> Array:
     found = []
     for search, (start, size) in enumerate(zip(recorded.starts, recorded.sizes, strict=True)):
         some = slice(start, start + size)
-        slope = backgrounds[search] @ weights.slope
+        slope = np.exp(recorded.kinds[search] @ weights.slope)
         offset = backgrounds[search] @ weights.offset
         order = np.argsort(-np.round(scores[some], 9), kind="stable")
         found.append(_figures(recorded, search, some, order, scores[some] * slope + offset))
@@ -405,7 +406,7 @@ def written(weights: Weights) -> dict[str, Any]:
         "features": {
             name: _named(KINDS, row) for name, row in zip(FEATURES, weights.order, strict=True)
         },
-        "slope": _named([*KINDS, *BACKGROUND, *LEADS], weights.slope),
+        "slope": _named(KINDS, weights.slope),
         "offset": _named([*KINDS, *BACKGROUND, *LEADS], weights.offset),
     }
 

@@ -1,12 +1,12 @@
 """Features of the candidates of one search: what the score of each is a weighted sum of.
 
-Every feature is one array operation over all candidates, in `FEATURES`; `Candidates` has the
+Every feature is one array operation over all candidates, in `FEATURES`; `CandidateArrays` has the
 arrays that they are made of. How much a feature weighs, in which kind of memory, is nothing that
 this module knows: `benchmarks/train_ranking.py` measures it and writes `weights.json`.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any
@@ -15,10 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ports.stores import Expansion, Hit
-from ..types import Scope
+from ..types import Record, Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .lexical import has_cjk, query_words
+from .current import (
+    Statement,
+    asks_before,
+    asks_first,
+    asks_now,
+    change_words,
+    superseded,
+)
+from .lexical import has_cjk, query_words, vocabulary
+from .near_words import near_words
 from .times import asked_times, time_fit, without_time_words
 from .utterance_kinds import knows_nothing, statements
 
@@ -28,6 +37,8 @@ Numbers = NDArray[np.intp]
 
 IMAGINED = 30  # candidates without any of the question's words, so that few are not all common
 _EPSILON = 1e-9
+_COMPARED = 8  # best statements of which newer ones replace older ones
+_NEAREST = 20  # candidates in which a word that was mistyped is looked for
 _STEPS = (-2, -1, 1, 2)  # places of the turns that count as around one
 _PLACES = 32  # bits of a place, in a number that has the session's in front
 _CACHED_CHARACTERS = 2_000
@@ -37,29 +48,13 @@ _QUESTION_MARK = re.compile(r"[?？؟]\W*$")
 _ASKING = 60  # last characters of a turn in which it asks
 _LETTERS = re.compile(r"[^\W_]+")
 _YOU = re.compile(r"\b(?:you|your|yours|du|dein|tu|vous)\b|你|您", re.IGNORECASE)
-_CHANGED = re.compile(
-    r"\b(?:now|nowadays|these days|currently|new|newly|instead|no longer|any ?more|from now on"
-    r"|as of|correction|gave up"
-    r"|(?:has|have|had|just|we|i) (?:changed|moved|switched|swapped|replaced|sold))\b"
-    r"|现在|如今|目前|新|改|换|不再|更正|搬|从今|变了|\w起，?",
-    re.IGNORECASE,
-)
-_BEFORE = re.compile(
-    r"\b(?:previous(?:ly)?|former(?:ly)?|used? to)\b|\bbefore\W*$"
-    r"|(?:^|[我咱]们?)(?:以前|之前|原来|从前|最初|曾经)",
-    re.IGNORECASE,
-)
-_NOW = re.compile(
-    r"\b(?:now|nowadays|currently|these days|at the moment|today|still)\b|现在|如今|目前|还",
-    re.IGNORECASE,
-)
 # Characters that Chinese questions are full of, whatever they ask for.
 _PARTICLES = frozenset(
     "的了是在我你他她它们这那有和与就都也很不要会能什么怎样哪谁多少几吗呢吧啊为个得着给从对"
 )
 
 
-class Candidates:
+class CandidateArrays:
     """The candidates of one search, as arrays with a row each.
 
     Args:
@@ -133,7 +128,22 @@ class Candidates:
         none = (0.0,) * size
         held = np.array([hit.terms or none for hit in self._hits]) > 0
         columns = [held[:, list(forms)].any(axis=1) for forms in self._words.values()]
-        return np.stack(columns, axis=1).astype(float)
+        found = np.stack(columns, axis=1).astype(float)
+        self._add_near_words(found)
+        return found
+
+    def _add_near_words(self, found: Floats) -> None:
+        """Give words that no candidate has, as if mistyped, to those that have the nearest word."""
+        words = [*self._words]
+        strange = {words[i] for i in np.flatnonzero(~found.any(axis=0))}
+        if not strange:
+            return
+        nearest = np.argsort(-self.cosine, kind="stable")[:_NEAREST]
+        told = {int(i): vocabulary(self.records[i].indexed_text) for i in nearest}
+        meant = near_words(strange, sorted(set().union(*told.values())))
+        for word, others in meant.items():
+            rows = [i for i, one in told.items() if not one.isdisjoint(others)]
+            found[rows, words.index(word)] = 1.0
 
     @cached_property
     def _rarity(self) -> Floats:
@@ -344,14 +354,45 @@ class Candidates:
     @cached_property
     def direction(self) -> float:
         """1 where the question asks for what holds now, -1 for what was before, else 0."""
-        if _BEFORE.search(self._question):
+        if asks_before(self._question) or asks_first(self._question):
             return -1.0
-        return 1.0 if _NOW.search(self._question) else 0.0
+        return float(asks_now(self._question))
 
     @cached_property
     def changes(self) -> Mask:
         """Candidates that say themselves that something has changed."""
-        return np.array([_CHANGED.search(one.text) is not None for one in self.records])
+        if not self.direction:
+            return np.zeros(len(self.records), bool)
+        return np.array([change_words(one.text) for one in self.records])
+
+    @cached_property
+    def _replaced(self) -> dict[int, int]:
+        """The best statements that newer ones among them replace, and by which, as rows."""
+        best = np.argsort(-np.where(self.is_empty, -np.inf, self.own), kind="stable")[:_COMPARED]
+        found = superseded([_to_statement(self.records[i]) for i in best])
+        return {int(best[old]): int(best[new]) for old, new in found.items()}
+
+    @cached_property
+    def is_replaced(self) -> Mask:
+        """Statements that a newer one replaces."""
+        return self._marked(self._replaced)
+
+    @cached_property
+    def replaces(self) -> Mask:
+        """Statements that replace another and hold."""
+        return self._marked(set(self._replaced.values()) - self._replaced.keys())
+
+    @cached_property
+    def is_first(self) -> Mask:
+        """Statements that were replaced and had replaced nothing, where that is asked for."""
+        asked = asks_first(self._question)
+        first = self._replaced.keys() - set(self._replaced.values()) if asked else ()
+        return self._marked(first)
+
+    def _marked(self, rows: Collection[int]) -> Mask:
+        found = np.zeros(len(self.records), bool)
+        found[list(rows)] = True
+        return found
 
     @cached_property
     def newer(self) -> Floats:
@@ -416,7 +457,7 @@ class Candidates:
         return np.minimum(np.log(np.maximum(1.0, self.words)), 6.0) - 3.0
 
 
-Feature = Callable[[Candidates], Floats]
+Feature = Callable[[CandidateArrays], Floats]
 
 FEATURES: Mapping[str, Feature] = {
     # What the text is near to, on the embedder's own scale; its square bounds it.
@@ -454,6 +495,10 @@ FEATURES: Mapping[str, Feature] = {
     "change": lambda c: c.direction * c.changes * np.clip(c.own, 0.0, 1.0),
     "newer": lambda c: c.newer,
     "newer_asked": lambda c: c.direction * c.newer,
+    "replaced": lambda c: c.is_replaced * (c.direction >= 0),
+    "replaced_asked": lambda c: c.is_replaced * (c.direction < 0),
+    "replaces": lambda c: c.replaces * (c.direction >= 0),
+    "first": lambda c: c.is_first * 1.0,
     # Relations of the entities that the question names.
     "relation": lambda c: c.related,
     "two_relations": lambda c: c.led_to,
@@ -461,12 +506,12 @@ FEATURES: Mapping[str, Feature] = {
 """The features, by name, in the order in which they are added up."""
 
 
-def matrix(candidates: Candidates) -> Floats:
+def matrix(candidates: CandidateArrays) -> Floats:
     """Compute all features: a row for each candidate, a column for each of `FEATURES`."""
     return np.stack([compute(candidates) for compute in FEATURES.values()], axis=1)
 
 
-KINDS: Mapping[str, Callable[[Candidates], float]] = {
+KINDS: Mapping[str, Callable[[CandidateArrays], float]] = {
     "always": lambda _: 1.0,
     "long": lambda c: c.long,
     "many": lambda c: c.many,
@@ -474,7 +519,7 @@ KINDS: Mapping[str, Callable[[Candidates], float]] = {
 }
 """Kinds of memory and question, each in 0..1; every weight has a part for each."""
 
-BACKGROUND: Mapping[str, Callable[[Candidates], float]] = {
+BACKGROUND: Mapping[str, Callable[[CandidateArrays], float]] = {
     "company": lambda c: c.company,
     # A question about nothing that is here is a little like everything, or like nothing at all.
     "best_cosine": lambda c: float(c.cosine.max()),
@@ -493,12 +538,12 @@ LEADS: Mapping[str, Callable[[Floats], float]] = {
 """The same of the weighted sums of all candidates."""
 
 
-def kind_of(candidates: Candidates) -> Floats:
+def kind_of(candidates: CandidateArrays) -> Floats:
     """Compute the kind of the memory and question, in the order of `KINDS`."""
     return np.array([compute(candidates) for compute in KINDS.values()])
 
 
-def background_of(candidates: Candidates) -> Floats:
+def background_of(candidates: CandidateArrays) -> Floats:
     """Compute what slope and constant depend on: `KINDS`, then `BACKGROUND`."""
     more = [compute(candidates) for compute in BACKGROUND.values()]
     return np.concatenate([kind_of(candidates), more])
@@ -524,6 +569,17 @@ def _emptiness(text: str, is_doubtful: bool) -> bool:
 
 
 _cached_emptiness = lru_cache(maxsize=4_096)(_emptiness)
+
+
+def _to_statement(record: Record) -> Statement:
+    return Statement(
+        text=record.text,
+        moment=record.occurred_at,
+        position=record.position,
+        kind=record.kind,
+        role=record.role,
+        name=record.name,
+    )
 
 
 def _rarity(counts: Floats, number: int, weights: Floats) -> Floats:

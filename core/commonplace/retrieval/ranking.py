@@ -22,7 +22,7 @@ from .features import (
     FEATURES,
     KINDS,
     LEADS,
-    Candidates,
+    CandidateArrays,
     Floats,
     background_of,
     kind_of,
@@ -32,7 +32,6 @@ from .features import (
 from .repeats import distinct
 
 _EXPANDED = 12  # candidates whose neighbours are read
-_LEAST_SLOPE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,8 @@ class Weights:
 
     Attributes:
         features: of `FEATURES`, a row each with a part for each of `KINDS`.
-        slope, offset: of the logit: a part for each of `KINDS`, `BACKGROUND` and `LEADS`.
+        slope: logarithm of the factor of the sum: a part for each of `KINDS`.
+        offset: of the logit: a part for each of `KINDS`, `BACKGROUND` and `LEADS`.
     """
 
     features: Floats
@@ -56,7 +56,7 @@ def shipped_weights() -> Weights:
     background = [*KINDS, *BACKGROUND, *LEADS]
     return Weights(
         features=np.array([[made["features"][row][one] for one in KINDS] for row in FEATURES]),
-        slope=np.array([made["slope"][one] for one in background]),
+        slope=np.array([made["slope"][one] for one in KINDS]),
         offset=np.array([made["offset"][one] for one in background]),
     )
 
@@ -120,13 +120,12 @@ def rank(
     if not every:
         return []
     weights = weights or shipped_weights()
-    found = Candidates(question, every, expansions, scale or Calibration().scale(question), at)
-    parts = matrix(found) * (weights.features @ kind_of(found))
+    found = CandidateArrays(question, every, expansions, scale or Calibration().scale(question), at)
+    kind = kind_of(found)
+    parts = matrix(found) * (weights.features @ kind)
     background = np.concatenate([background_of(found), leads_of(parts.sum(axis=1))])
-    # Never below 0, which would turn the order round.
-    slope = max(_LEAST_SLOPE, float(weights.slope @ background))
     offset = float(weights.offset @ background)
-    parts *= slope
+    parts *= np.exp(weights.slope @ kind)
     # Rounded, so that equal candidates are equal whatever stands around them in the array.
     logits = np.round(parts.sum(axis=1) + offset, 9)
     scores = (1 / (1 + np.exp(-logits))).tolist()

@@ -29,7 +29,7 @@ from ..validation import check_choice, check_flag, check_share, check_text, chec
 from .access_log import AccessLog
 from .calibration import Calibration
 from .decay import decayed
-from .lexical import entity_mentions, has_cjk, query_terms
+from .lexical import entity_mentions, query_terms
 from .ranking import neighbour_turns, rank
 from .times import AskedTime, asked_times
 
@@ -197,12 +197,10 @@ class Search:
     def _find(self, request: SearchRequest, embedding: TokenEmbedding) -> list[Match]:
         at = now()
         by_cosine = request.ranking == "similarity"
-        # In Chinese tokens found nothing more, and put the neighbours of what fits before it.
-        has_tokens = not by_cosine and not has_cjk(request.text)
         query = Query(
             scope=request.scopes[0],
             vector=embedding.vector,
-            tokens=embedding.tokens if has_tokens else b"",
+            tokens=b"" if by_cosine else embedding.tokens,
             terms=Terms() if by_cosine else query_terms(request.text),
             at=at,
             where=request.where,
