@@ -57,7 +57,14 @@ FOLDS = 4
 RIDGE = 5e-5
 OF_KIND = 4.0
 TOP = 10
-WEIGHT_OF = {"LoCoMo": 4.0, "BEAM": 2.0}
+WEIGHT_OF = {
+    "LoCoMo": 5.0,
+    "BEAM": 2.5,
+    "two hops": 2.0,
+    "now": 1.5,
+    "updated value": 2.0,
+    "before": 1.5,
+}
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + TOP))
 
 
@@ -156,7 +163,7 @@ def record(memory: Memory, cases: Sequence[ranking_sets.Case]) -> Recorded:
 
 
 def _name(case: ranking_sets.Case, asked: ranking_sets.Question) -> str:
-    kind = case.kind if case.kind in WEIGHT_OF else asked.kind
+    kind = case.kind if case.kind in ("LoCoMo", "BEAM") else asked.kind
     return f"{kind}, {case.language}"
 
 

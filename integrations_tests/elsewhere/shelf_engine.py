@@ -162,6 +162,7 @@ class ShelfIndex:
                     lexical=sum(asked[index] * held.get(index, 0.0) for index in asked),
                     words=point.words,
                     terms=tuple(held.get(index, 0.0) for index in asked),
+                    vector=point.vector,
                 )
                 hits.append(hit)
         return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))

@@ -117,6 +117,7 @@ class Hit:
             query's; empty where either has none.
         terms: the record's weight of each of the query's terms, in their order; 0 for one that it
             does not have.
+        vector: of the record, in single precision; a sequence or an array, not to be changed.
     """
 
     record: Record
@@ -125,6 +126,7 @@ class Hit:
     words: int
     late: tuple[float, ...] = ()
     terms: tuple[float, ...] = ()
+    vector: Sequence[float] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

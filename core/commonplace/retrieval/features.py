@@ -77,6 +77,7 @@ class CandidateArrays:
         self._hits = hits
         self._expansions = {one.id: one for one in expansions}
         self._at = at
+        self._scale = scale
         self.records = [hit.record for hit in hits]
         self.cosine: Floats = scale.place(np.array([hit.dense for hit in hits]))
         self.lexical = _share_of_best(np.array([hit.lexical for hit in hits]))
@@ -368,7 +369,7 @@ class CandidateArrays:
     @cached_property
     def _replaced(self) -> dict[int, int]:
         """The best statements that newer ones among them replace, and by which, as rows."""
-        best = np.argsort(-np.where(self.is_empty, -np.inf, self.own), kind="stable")[:_COMPARED]
+        best = self._best_rows
         found = superseded([_to_statement(self.records[i]) for i in best])
         return {int(best[old]): int(best[new]) for old, new in found.items()}
 
@@ -388,6 +389,64 @@ class CandidateArrays:
         asked = asks_first(self._question)
         first = self._replaced.keys() - set(self._replaced.values()) if asked else ()
         return self._marked(first)
+
+    @cached_property
+    def _newer_twins(self) -> Floats:
+        """How much each candidate is a newer statement on the matter of each of the best: 0..1.
+
+        A row for each of the best by what they say themselves, whose rows `_best_rows` has. Two
+        statements on one matter are nearer to each other than to nearly all others.
+        """
+        vectors = [hit.vector for hit in self._hits]
+        best = self._best_rows
+        if not all(map(len, vectors)):
+            return np.zeros((len(best), len(vectors)))
+        table = np.asarray(vectors, np.float32)
+        nearness = np.clip((self._scale.place(table[best] @ table.T) - 0.6) / 0.6, 0.0, 1.0)
+        moments = [(one.occurred_at, one.position or 0) for one in self.records]
+        speakers = [(one.kind, one.role, one.name) for one in self.records]
+        newer = [
+            [
+                moments[j] > moments[i] and speakers[i] == speakers[j] and not self.is_empty[j]
+                for j in range(len(vectors))
+            ]
+            for i in best
+        ]
+        return nearness * np.array(newer)
+
+    @cached_property
+    def _best_rows(self) -> Numbers:
+        """The candidates that say most themselves, best first."""
+        said = np.where(self.is_empty, -np.inf, self.own)
+        return np.argsort(-said, kind="stable")[:_COMPARED]
+
+    @cached_property
+    def outdated(self) -> Floats:
+        """How likely a newer statement on its matter is among the candidates, for the best."""
+        found = np.zeros(len(self.records))
+        found[self._best_rows] = self._newer_twins.max(axis=1)
+        return found
+
+    @cached_property
+    def _changing_twins(self) -> Floats:
+        """The same of those newer statements alone that say that something changed."""
+        columns = np.flatnonzero(self._newer_twins.any(axis=0))
+        changed = np.zeros(len(self.records))
+        changed[columns] = [change_words(self.records[j].text) for j in columns]
+        return self._newer_twins * changed
+
+    @cached_property
+    def overtaken(self) -> Floats:
+        """How likely a newer statement says that its matter has changed, for the best."""
+        found = np.zeros(len(self.records))
+        found[self._best_rows] = self._changing_twins.max(axis=1)
+        return found
+
+    @cached_property
+    def takes_over(self) -> Floats:
+        """What an older statement says on the matter of which this one says that it changed."""
+        said: Floats = self._changing_twins * np.maximum(0.0, self.own[self._best_rows])[:, None]
+        return said.max(axis=0)
 
     def _marked(self, rows: Collection[int]) -> Mask:
         found = np.zeros(len(self.records), bool)
@@ -499,6 +558,12 @@ FEATURES: Mapping[str, Feature] = {
     "replaced_asked": lambda c: c.is_replaced * (c.direction < 0),
     "replaces": lambda c: c.replaces * (c.direction >= 0),
     "first": lambda c: c.is_first * 1.0,
+    "outdated": lambda c: c.outdated,
+    "outdated_asked": lambda c: c.outdated * c.direction,
+    "overtaken": lambda c: c.overtaken,
+    "overtaken_asked": lambda c: c.overtaken * c.direction,
+    "takes_over": lambda c: c.takes_over,
+    "takes_over_asked": lambda c: c.takes_over * c.direction,
     # Relations of the entities that the question names.
     "relation": lambda c: c.related,
     "two_relations": lambda c: c.led_to,

@@ -72,8 +72,8 @@ def _requests(
     final_scorers: Sequence[dict[str, Any]], chosen: dict[str, Any], fields: list[str]
 ) -> list[m.QueryRequest]:
     payloads: list[Any] = [fields, *[False] * len(final_scorers)]
-    # The terms come with the records: they are some hundred bytes each.
-    vectors: list[Any] = [["terms"] if len(final_scorers) > 1 else False, False]
+    # They come with the records, as ranking compares records with each other.
+    vectors: list[Any] = [["dense", "terms"] if len(final_scorers) > 1 else ["dense"], False]
     return [
         m.QueryRequest(**scorer, **chosen, with_payload=payload, with_vector=vector)
         for scorer, payload, vector in zip(final_scorers, payloads, vectors, strict=False)
@@ -125,7 +125,8 @@ def _to_hits(
         values = best_of_each(asked, [from_field(payloads[key]) for key in records])
         late = dict(zip(records, values, strict=True))
     terms = _weights(responses[0], records, query.terms.indices)
-    return to_hits(records, dense, lexical, late, terms)
+    vectors = {str(point.id): point.vector["dense"] for point in responses[0].points}
+    return to_hits(records, dense, lexical, late, terms, vectors)
 
 
 def _weights(

@@ -221,6 +221,7 @@ def to_hits(
     lexical: Mapping[str, float],
     late: Mapping[str, tuple[float, ...]],
     terms: Mapping[str, tuple[float, ...]],
+    vectors: Mapping[str, Sequence[float]],
 ) -> list[Hit]:
     """Join the scores of every record that was read; best dense first, ties by id.
 
@@ -234,6 +235,7 @@ def to_hits(
             words=words,
             late=late.get(key, ()),
             terms=terms.get(key, ()),
+            vector=vectors[key],
         )
         for key, (record, words) in found.items()
     ]

@@ -404,8 +404,8 @@ class _HitCollector:
         numbers = (self._candidates.dense, self.lexical, self._candidates.words)
         dense, lexical, words = (array[at].tolist() for array in numbers)
         late, terms = self._late(at), self._candidates.weights(at)
-        columns = (self._taken.values(), dense, lexical, words, late, terms)
-        names = ("record", "dense", "lexical", "words", "late", "terms")
+        columns = (self._taken.values(), dense, lexical, words, late, terms, self._vectors(at))
+        names = ("record", "dense", "lexical", "words", "late", "terms", "vector")
         hits = [Hit(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
         return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
@@ -423,6 +423,16 @@ class _HitCollector:
         sql = f"SELECT record, tokens FROM {self._table} WHERE record IN ({_IDS})"
         found = dict(self._reading.connection.execute(sql, (json.dumps(ids),)).fetchall())
         return best_of_each(self._asked, [found[record] for record in ids])
+
+    def _vectors(self, chosen: Sequence[int]) -> Sequence[Floats]:
+        """Read the vectors of some candidates."""
+        point_rows = self._candidates.rows[chosen]
+        if self._candidates.vectors is not None:
+            return list(self._candidates.vectors[point_rows])
+        ids = [self._candidates.ids[row] for row in point_rows.tolist()]
+        sql = f"SELECT record, vector FROM {self._table} WHERE record IN ({_IDS})"
+        found = dict(self._reading.connection.execute(sql, (json.dumps(ids),)).fetchall())
+        return [np.frombuffer(found[record], "<f4") for record in ids]
 
     def _narrowed(self, order: Iterator[int]) -> Iterator[int]:
         if (narrow := self._narrow) is None:

@@ -85,7 +85,7 @@ class CandidatePoints:
         words, dense: of each candidate.
         number: of points that the scope covers. frequencies: how many of them have each term.
         occurrences: of the terms in candidates, by candidate.
-        tokens: of the points, by row; None if they are not loaded.
+        tokens, vectors: of the points, by row; None if they are not loaded.
     """
 
     ids: Sequence[str]
@@ -96,6 +96,7 @@ class CandidatePoints:
     frequencies: Numbers
     occurrences: Occurrences
     tokens: TokenRows | None = None
+    vectors: Floats | None = None
 
     def lexical(self, terms: Terms) -> Scores:
         """Compute the weighted term product of each candidate."""
@@ -325,6 +326,7 @@ class Points:
             frequencies=frequencies,
             occurrences=found,
             tokens=TokenRows(self._tokens, self._column("token"), self._column("tokens")),
+            vectors=self._vectors[: self.size],
         )
         return PointSelection(candidates, self._vectors[: self.size])
 
