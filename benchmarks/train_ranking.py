@@ -55,7 +55,9 @@ Array = NDArray[Any]
 FILE = Path(ranking.__file__).with_name("weights.json")
 FOLDS = 4
 RIDGE = 5e-5
-OF_KIND = 4.0
+OF_KIND = 2.0
+LEAST_SPREAD = 0.02
+ROUNDS = 400
 TOP = 10
 WEIGHT_OF = {
     "LoCoMo": 5.0,
@@ -200,9 +202,7 @@ def _caught() -> Iterator[list[CandidateArrays]]:
 def fitted_order(recorded: Recorded) -> Array:
     """Find the weights that make the answers the most likely choice."""
     recorded = recorded.part(np.add.reduceat(recorded.gold, recorded.starts) > 0)
-    spread = recorded.rows.std(axis=0)
-    spread[spread < 1e-6] = 1.0
-    rows = recorded.rows / spread
+    rows = recorded.rows
     searches = recorded.searches
     found = np.add.reduceat(recorded.gold, recorded.starts)
     share = _shares(recorded) / found
@@ -210,11 +210,14 @@ def fitted_order(recorded: Recorded) -> Array:
 
     kinds = recorded.kinds[searches]
     shape = rows.shape[1], kinds.shape[1]
+    # As of unit spread, so that the penalty is the same for all and the steps are even.
+    spread = np.stack([(rows * kind[:, None]).std(axis=0) for kind in kinds.T], axis=1)
+    spread = np.maximum(spread, LEAST_SPREAD)
     # What holds for all kinds costs less than what holds for one.
     ridge = RIDGE * np.broadcast_to([1.0, *[OF_KIND] * (shape[1] - 1)], shape)
 
     def loss(flat: Array) -> tuple[float, Array]:
-        weights = flat.reshape(shape)
+        weights = flat.reshape(shape) / spread
         scores = ((rows @ weights.astype(np.float32)) * kinds).sum(axis=1)
         low = np.where(others, scores, -np.inf)
         most = np.maximum.reduceat(low, recorded.starts)
@@ -231,12 +234,13 @@ def fitted_order(recorded: Recorded) -> Array:
         pulls = np.zeros(len(found))
         np.add.at(pulls, searches[gold], pull)
         slopes += weighed / (total + 1e-300)[searches] * pulls[searches]
-        gradient = rows.T @ (slopes[:, None] * kinds).astype(np.float32) + 2 * ridge * weights
-        return value + float((ridge * weights**2).sum()), gradient.astype(float).ravel()
+        gradient = (rows.T @ (slopes[:, None] * kinds).astype(np.float32)).astype(float) / spread
+        gradient += 2 * ridge * weights * spread
+        return value + float((ridge * (weights * spread) ** 2).sum()), gradient.ravel()
 
     start = np.zeros(shape[0] * shape[1])
-    result = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 300})
-    weights: Array = result.x.reshape(shape) / spread[:, None]
+    result = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": ROUNDS})
+    weights: Array = result.x.reshape(shape) / spread
     return weights
 
 
@@ -267,13 +271,13 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     values = np.concatenate([best[is_answer], top[is_foreign]])
     kinds = np.concatenate([backgrounds[is_answer], backgrounds[is_foreign]])
     wanted = np.repeat([1.0, 0.0], [is_answer.sum(), is_foreign.sum()])
-    shares = np.concatenate(
-        [
-            _shares(recorded.part(is_answer)),
-            _shares(recorded.part(is_foreign))
-            * np.where(recorded.expects[is_foreign] == "foreign", FOREIGN, 1.0),
-        ]
-    )
+    # As often as they are asked, but that conversations of others count as much as all of ours.
+    counted = np.where(recorded.expects == "foreign", FOREIGN, 1.0)
+    for kind in ("LoCoMo", "BEAM"):
+        chosen = np.char.startswith(recorded.sets, kind)
+        counted[chosen] *= SHARE_OF_OTHERS * counted.sum() / max(1.0, counted[chosen].sum())
+    shares = np.concatenate([counted[is_answer], counted[is_foreign]])
+    shares /= shares.sum()
     size = len(KINDS)
 
     def loss(parameters: Array) -> tuple[float, Array]:
@@ -294,6 +298,7 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     return result.x[:size], result.x[size:]
 
 
+SHARE_OF_OTHERS = 0.2
 FOREIGN = 3.0  # how much more a question about something else counts than one about its subject
 
 

@@ -31,6 +31,7 @@ from .features import (
 )
 from .repeats import distinct
 
+_MOST = 30.0  # of a logit; beyond it nothing changes
 _EXPANDED = 12  # candidates whose neighbours are read
 
 
@@ -127,7 +128,7 @@ def rank(
     offset = float(weights.offset @ background)
     parts *= np.exp(weights.slope @ kind)
     # Rounded, so that equal candidates are equal whatever stands around them in the array.
-    logits = np.round(parts.sum(axis=1) + offset, 9)
+    logits = np.clip(np.round(parts.sum(axis=1) + offset, 9), -_MOST, _MOST)
     scores = (1 / (1 + np.exp(-logits))).tolist()
     records = [hit.record for hit in every]
     ordered = sorted(range(len(every)), key=lambda i: (-logits[i], records[i].id))
