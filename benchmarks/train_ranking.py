@@ -60,13 +60,17 @@ LEAST_SPREAD = 0.02
 ROUNDS = 400
 TOP = 10
 WEIGHT_OF = {
-    "LoCoMo": 5.0,
-    "BEAM": 2.5,
+    "LoCoMo": 15.0,
+    "BEAM": 5.0,
     "two hops": 2.0,
     "now": 1.5,
     "updated value": 2.0,
     "before": 1.5,
 }
+# How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
+# all others.
+ASKED = {"answer": 1.0, "foreign": 6.0, "same subject": 6.0}
+SHARE_OF_OTHERS = 0.2
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + TOP))
 
 
@@ -272,7 +276,7 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     kinds = np.concatenate([backgrounds[is_answer], backgrounds[is_foreign]])
     wanted = np.repeat([1.0, 0.0], [is_answer.sum(), is_foreign.sum()])
     # As often as they are asked, but that conversations of others count as much as all of ours.
-    counted = np.where(recorded.expects == "foreign", FOREIGN, 1.0)
+    counted = np.array([ASKED[one] for one in recorded.expects.tolist()])
     for kind in ("LoCoMo", "BEAM"):
         chosen = np.char.startswith(recorded.sets, kind)
         counted[chosen] *= SHARE_OF_OTHERS * counted.sum() / max(1.0, counted[chosen].sum())
@@ -298,8 +302,6 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     return result.x[:size], result.x[size:]
 
 
-SHARE_OF_OTHERS = 0.2
-FOREIGN = 3.0  # how much more a question about something else counts than one about its subject
 
 
 # -- figures ------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from commonplace.retrieval.features import (
     IMAGINED,
     KINDS,
     LEADS,
-    Candidates,
+    CandidateArrays,
     background_of,
     kind_of,
     leads_of,
@@ -64,7 +64,7 @@ def turn(
     return replace(told, record=record, late=late)
 
 
-def candidates(question: str, hits: Sequence[Hit], related: Sequence[Expansion] = ()) -> Candidates:
+def candidates(question: str, hits: Sequence[Hit], related: Sequence[Expansion] = ()) -> CandidateArrays:
     """Make candidates with the question's terms that their texts have."""
     asked = query_terms(question).indices
     found = []
@@ -72,7 +72,7 @@ def candidates(question: str, hits: Sequence[Hit], related: Sequence[Expansion] 
         terms = document_terms(one.record.text)
         held = dict(zip(terms.indices, terms.weights, strict=True))
         found.append(replace(one, terms=tuple(held.get(index, 0.0) for index in asked)))
-    return Candidates(question, found, related, PLAIN, AT)
+    return CandidateArrays(question, found, related, PLAIN, AT)
 
 
 def values(feature: str, question: str, *hits: Hit, related: Sequence[Expansion] = ()) -> object:
@@ -103,7 +103,7 @@ def said(cosine: float, coverage: float = 0.0) -> float:
 
 def test_cosines_are_placed_on_the_scale_of_the_embedder() -> None:
     hits = [fact("a", 0.1), fact("b", 0.3), fact("c", 0.0)]
-    found = Candidates("?", hits, (), Scale(0.1, 0.5), AT)
+    found = CandidateArrays("?", hits, (), Scale(0.1, 0.5), AT)
 
     assert FEATURES["cosine"](found).tolist() == pytest.approx([0, 0.5, -0.25])
     assert FEATURES["cosine_squared"](found).tolist() == pytest.approx([0, 0.25, 0])
