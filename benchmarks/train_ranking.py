@@ -302,8 +302,6 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     return result.x[:size], result.x[size:]
 
 
-
-
 # -- figures ------------------------------------------------------------------------------------
 
 

@@ -62,9 +62,7 @@ def test_similarity_leaves_out_no_repeats(memory: Memory) -> None:
 def test_similarity_leaves_out_what_is_below_the_threshold(filled: Memory) -> None:
     every = filled.search("green tea", [ALICE, BOB], ranking="similarity")
     [best, *others] = [one.record.id for one in every]
-    found = filled.search(
-        "green tea", [ALICE, BOB], ranking="similarity", threshold=every[0].score
-    )
+    found = filled.search("green tea", [ALICE, BOB], ranking="similarity", threshold=every[0].score)
 
     assert len(others) > 0
     assert [one.record.id for one in found] == [best]

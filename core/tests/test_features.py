@@ -64,7 +64,9 @@ def turn(
     return replace(told, record=record, late=late)
 
 
-def candidates(question: str, hits: Sequence[Hit], related: Sequence[Expansion] = ()) -> CandidateArrays:
+def candidates(
+    question: str, hits: Sequence[Hit], related: Sequence[Expansion] = ()
+) -> CandidateArrays:
     """Make candidates with the question's terms that their texts have."""
     asked = query_terms(question).indices
     found = []
@@ -376,7 +378,8 @@ def test_texts_have_an_answer_of_the_type_that_is_asked_for() -> None:
         ("Where did I live before?", -1),
         ("Who was my previous boss?", -1),
         ("我以前住在哪里？", -1),
-        ("Where do I live?", 0),
+        ("Where do I live?", 1),
+        ("What did I eat in Lyon?", 0),
     ],
 )
 def test_what_has_changed_counts_by_what_is_asked_for(question: str, direction: int) -> None:

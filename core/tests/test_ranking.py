@@ -61,7 +61,9 @@ def weighing(offset: float = 0.0, slope: float = 1.0, **features: float) -> Weig
         rows[[*FEATURES].index(name), 0] = weight
     constant = np.zeros(len(AROUND))
     constant[0] = 1.0
-    return Weights(features=rows, slope=slope * constant, offset=offset * constant)
+    slopes = np.zeros(len(KINDS))
+    slopes[0] = math.log(slope)
+    return Weights(features=rows, slope=slopes, offset=offset * constant)
 
 
 COSINE = weighing(cosine=4.0, offset=-2.0)
@@ -114,15 +116,15 @@ def test_a_weight_has_a_part_for_each_kind_of_memory() -> None:
 
 def test_slope_and_constant_depend_on_what_was_searched() -> None:
     weights = weighing(cosine=1.0)
-    weights.slope[AROUND.index("number")] = 0.5
+    weights.slope[list(KINDS).index("cjk")] = math.log(3)
     weights.offset[AROUND.index("best_cosine")] = -1.0
     weights.offset[AROUND.index("lead")] = 2.0
     scale = ranking.Scale(0.0, 1.0)
 
     hits = [fact("a", 0.4), fact("b", 0.8)]
-    first, second = rank("?", hits, at=NOW, weights=weights, scale=scale)
+    first, second = rank("茶？", hits, at=NOW, weights=weights, scale=scale)
 
-    slope, offset = 1 + 0.5 * math.log(2), 2 * (0.8 - 0.4) - 0.8
+    slope, offset = 3.0, 2 * (0.8 - 0.4) - 0.8
     assert first.score_details == pytest.approx({"cosine": 0.8 * slope, "offset": offset})
     assert second.score_details == pytest.approx({"cosine": 0.4 * slope, "offset": offset})
 
@@ -196,10 +198,12 @@ def test_the_weights_that_ship_are_those_of_the_features_and_kinds() -> None:
     assert {"made", "features", "slope", "offset"} == set(made)
     assert list(FEATURES) == list(made["features"])
     assert all(list(KINDS) == list(row) for row in made["features"].values())
-    assert AROUND == list(made["slope"]) == list(made["offset"])
+    assert list(KINDS) == list(made["slope"])
+    assert AROUND == list(made["offset"])
     weights = shipped_weights()
     assert weights.features.shape == (len(FEATURES), len(KINDS))
-    assert weights.slope.shape == weights.offset.shape == (len(AROUND),)
+    assert weights.slope.shape == (len(KINDS),)
+    assert weights.offset.shape == (len(AROUND),)
     for one in (weights.features, weights.slope, weights.offset):
         assert np.isfinite(one).all()
 
@@ -287,7 +291,7 @@ def some_weights(chance: random.Random) -> Weights:
     size = len(AROUND)
     return Weights(
         features=numbers.normal(size=(len(FEATURES), len(KINDS))),
-        slope=np.append(1.0, numbers.uniform(0, 0.1, size=size - 1)),
+        slope=numbers.uniform(-0.5, 0.5, size=len(KINDS)),
         offset=numbers.normal(size=size),
     )
 
