@@ -12,13 +12,12 @@ R@k is the share of the first k that answer, of as many as there are; for lists,
 Embedding takes minutes: `--cache` keeps the vectors for the next run.
 """
 
-import inspect
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import evidence
 import numpy as np
@@ -49,7 +48,7 @@ class Answer:
 
     Attributes:
         group: name of the set.
-        found: ids of records, best first. relevance: of each.
+        found: ids of records, best first. scores: of each.
         figures: `COLUMNS` of each system; none if nothing answers.
     """
 
@@ -57,7 +56,7 @@ class Answer:
     case: Case
     asked: Question
     found: Sequence[str]
-    relevance: Sequence[float]
+    scores: Sequence[float]
     figures: dict[str, Figures] = field(default_factory=dict)
 
     @property
@@ -65,7 +64,7 @@ class Answer:
         """Something is above the threshold: of what answers, if anything does."""
         return any(
             one >= THRESHOLD and (not self.asked.gold or key in self.asked.gold)
-            for key, one in zip(self.found, self.relevance, strict=True)
+            for key, one in zip(self.found, self.scores, strict=True)
         )
 
 
@@ -93,20 +92,18 @@ def answers(
 ) -> list[Answer]:
     """Ask every question, of the memory and of the other systems."""
     found = []
-    knows_time = "asked_at" in inspect.signature(memory.search).parameters
     every = [(group, case) for group, cases in sets.items() for case in cases]
     for group, case in track(every, "asking", transient=True):
         systems = evidence.others(list(case.sessions), model)
         for asked in case.questions:
-            more: dict[str, Any] = {"asked_at": asked.asked_at} if knows_time else {}
-            matches = memory.search(asked.text, asked.scope, top_k=TOP, **more)
+            matches = memory.search(asked.text, asked.scope, top_k=TOP, asked_at=asked.asked_at)
             ids = [match.record.id for match in matches]
             one = Answer(
                 group=group,
                 case=case,
                 asked=asked,
                 found=ids,
-                relevance=[getattr(match, "relevance", match.score) for match in matches],
+                scores=[match.score for match in matches],
             )
             if asked.gold:
                 one.figures["product"] = figures(ids, asked)

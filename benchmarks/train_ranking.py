@@ -11,8 +11,8 @@ through the public API, and the features of its candidates are recorded.
 2. Probability: slope and constant, by kind of memory, that separate at one half what answers from
    the best of what is found for questions without an answer.
 
-The table shows what the weights that ship, or those of `--weights`, reach, and beside it weights
-that were trained without the conversation or user that they are judged on. `--write` replaces
+The table shows what the weights that ship reach, beside those that are trained now and, unless
+`--quick`, weights that were trained without the user that they are judged on. `--write` replaces
 `weights.json`, with the commit and the date.
 """
 

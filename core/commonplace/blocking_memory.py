@@ -487,8 +487,8 @@ class BlockingMemory:
             as_of: instead, what was true at this time, which needs a time zone.
             asked_at: the moment of the question, for replays, which needs a time zone; it is what
                 "yesterday" is told from. Now if None.
-            decay: multiply scores by 0.3..1.5, more for what is fresh or was recalled often; after
-                the threshold. `Settings.decay` when None.
+            decay: multiply the odds of scores by 0.3..1.5, more for what is fresh or was recalled
+                often; after the threshold. `Settings.decay` when None.
             ranking: `calibrated`, or `similarity` for order and score by the cosine alone, -1..1,
                 without decay; nothing but the threshold is left out then.
 

@@ -1,4 +1,4 @@
 """The read path: `search` gets candidates from index and graph, `ranking` orders them.
 
-The signals come from `lexical` terms, relations and, if wanted, `decay`.
+`features` says what the score of each is the sum of; `decay` weighs it by age and use, if wanted.
 """

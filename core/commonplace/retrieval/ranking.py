@@ -103,7 +103,7 @@ def rank(
 
     Args:
         question: the text of the search.
-        hits: the union of what each signal found, each with both raw scores.
+        hits: the union of what vectors and words found, each with both raw scores.
         neighbours: turns next to them, and records that relations lead to; they are ranked too.
         expansions: of the relationship graph, for some of these records.
         at: the moment of the question.

@@ -56,7 +56,6 @@ _SINGLE = (
     r"|president|provider|roommate|salary|school|supervisor|surname|tablet|teacher|team lead"
     r"|therapist|title|trainer|tutor|username|vet|wife|yoga teacher"
 )
-_WHOSE = r"(?:my|our|the|his|her|their|\w+['’]s)"
 _NUMBER = (
     r"(?:\d{1,2}(?:st|nd|rd|th)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
     r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth)"

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Words = Mapping[str, tuple[str, Any]]
-_UNITS = "dwnyk"
 
 
 def _words(
