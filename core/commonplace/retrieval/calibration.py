@@ -7,7 +7,7 @@ two points, that of texts without relation and that of a question and its answer
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ class Scale:
     unrelated: float
     related: float
 
-    def place(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+    def place(self, cosines: NDArray[Any]) -> NDArray[Any]:
         """Place cosines between the two, 0 and 1; 0 if the embedder does not tell them apart."""
         width = self.related - self.unrelated
         return (cosines - self.unrelated) / width if width > _LEAST_WIDTH else 0.0 * cosines

@@ -31,7 +31,7 @@ from .near_words import near_words
 from .times import asked_times, time_fit, without_time_words
 from .utterance_kinds import knows_nothing, statements
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[Any]
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
 
@@ -274,7 +274,8 @@ class CandidateArrays:
         around = best
         for step in _STEPS:
             around = np.maximum(around, self._at_step(given, step, -1.0))
-        return np.maximum(0.0, (around - best) @ _token_rarity(self._best))
+        gain: Floats = np.maximum(0.0, (around - best) @ _token_rarity(self._best))
+        return gain
 
     @cached_property
     def coverage_gain(self) -> Floats:
@@ -412,7 +413,8 @@ class CandidateArrays:
             ]
             for i in best
         ]
-        return nearness * np.array(newer)
+        found: Floats = nearness * np.array(newer)
+        return found
 
     @cached_property
     def _best_rows(self) -> Numbers:
@@ -445,8 +447,9 @@ class CandidateArrays:
     @cached_property
     def takes_over(self) -> Floats:
         """What an older statement says on the matter of which this one says that it changed."""
-        said: Floats = self._changing_twins * np.maximum(0.0, self.own[self._best_rows])[:, None]
-        return said.max(axis=0)
+        said = self._changing_twins * np.maximum(0.0, self.own[self._best_rows])[:, None]
+        found: Floats = said.max(axis=0)
+        return found
 
     def _marked(self, rows: Collection[int]) -> Mask:
         found = np.zeros(len(self.records), bool)
@@ -513,7 +516,8 @@ class CandidateArrays:
     @cached_property
     def length(self) -> Floats:
         """Logarithm of the number of words, up to 400, less that of a usual turn."""
-        return np.minimum(np.log(np.maximum(1.0, self.words)), 6.0) - 3.0
+        found: Floats = np.minimum(np.log(np.maximum(1.0, self.words)), 6.0) - 3.0
+        return found
 
 
 Feature = Callable[[CandidateArrays], Floats]
