@@ -5,8 +5,9 @@
 
 Writes the memories of `ranking_sets.py` and asks every question by the public call. The first table
 has the product beside cosine and BM25 alone and two ways to fuse them, over the same vectors; the
-second what a threshold of .5 keeps of what answers and shows where nothing does; the third what
-becomes of the same question when a memory is told one thing more.
+second what a threshold of .5 keeps of what answers and shows where nothing does; the third how many
+of the records with such a score answer; the last what becomes of the same question when a memory is
+told one thing more.
 
 R@k is the share of the first k that answer, of as many as there are; for lists, of the things.
 Embedding takes minutes: `--cache` keeps the vectors for the next run.
@@ -36,6 +37,7 @@ COLUMNS = ("R@1", "R@3", "R@10", "nDCG@10")
 OTHERS = {"dense": "cosine", "BM25": "BM25", "RRF-60": "RRF-60", "mem0's rule": "mem0's"}
 TOP = 20
 THRESHOLD = 0.5
+THRESHOLDS = (0.3, 0.5, 0.7)
 # Kinds whose memories are told nothing more than those of their pairs.
 PLAIN = ("never asked", "relations on 0", "foreign")
 
@@ -59,13 +61,18 @@ class Answer:
     scores: Sequence[float]
     figures: dict[str, Figures] = field(default_factory=dict)
 
-    @property
-    def shown(self) -> bool:
-        """Something is above the threshold: of what answers, if anything does."""
+    def is_shown(self, threshold: float = THRESHOLD) -> bool:
+        """Tell whether anything reaches a threshold: of what answers, if anything does."""
         return any(
-            one >= THRESHOLD and (not self.asked.gold or key in self.asked.gold)
-            for key, one in zip(self.found, self.scores, strict=True)
+            score >= threshold and (is_answer or not self.asked.gold)
+            for score, is_answer in self.answering
         )
+
+    @property
+    def answering(self) -> list[tuple[float, bool]]:
+        """The score of each record, best first, and whether it answers."""
+        pairs = zip(self.found, self.scores, strict=True)
+        return [(score, key in self.asked.gold) for key, score in pairs]
 
 
 def figures(found: Sequence[str], asked: Question) -> Figures:
@@ -150,7 +157,7 @@ def threshold_table(every: Sequence[Answer]) -> Table:
         for name in ("kept of answerable", "shown of foreign", "shown of same subject")
         for text in (name, "n")
     ]
-    table = Table(*heads, *columns, title=f"threshold {THRESHOLD}")
+    table = Table(*heads, *columns, title=f"threshold {THRESHOLD}, and others for all")
     for group, of_group in grouped(every, lambda one: one.group).items():
         for rows_by in (
             grouped(of_group, lambda one: one.case.language),
@@ -160,15 +167,39 @@ def threshold_table(every: Sequence[Answer]) -> Table:
             for name, rows in rows_by.items():
                 table.add_row(group, name, *_shown(rows))
             table.add_section()
+        for threshold in THRESHOLDS:
+            table.add_row(group, f"all, at {threshold}", *_shown(of_group, threshold))
+        table.add_section()
     return table
 
 
-def _shown(rows: Sequence[Answer]) -> list[str]:
+def _shown(rows: Sequence[Answer], threshold: float = THRESHOLD) -> list[str]:
     cells = []
     for expected in ("answer", "foreign", "same subject"):
-        shown = [one.shown for one in rows if one.asked.expects == expected]
+        shown = [one.is_shown(threshold) for one in rows if one.asked.expects == expected]
         cells += [f"{np.mean(shown):.3f}", str(len(shown))] if shown else ["", ""]
     return cells
+
+
+def score_table(every: Sequence[Answer]) -> Table:
+    """Lay out how many of the first records and of those behind them answer, by their scores."""
+    heads = [Column(name, no_wrap=True) for name in ("set", "score")]
+    columns = ("first", "answer", "behind it", "answer")
+    table = Table(*heads, *columns, title="what answers, by its score")
+    for group, rows in grouped(every, lambda one: one.group).items():
+        ranked = [one.answering for one in rows]
+        first = [pair for one in ranked for pair in one[:1]]
+        behind = [pair for one in ranked for pair in one[1:]]
+        for low in range(10):
+            cells = [cell for pairs in (first, behind) for cell in _answering(pairs, low)]
+            table.add_row(group, f".{low}", *cells)
+        table.add_section()
+    return table
+
+
+def _answering(pairs: Sequence[tuple[float, bool]], low: int) -> tuple[str, str]:
+    inside = [is_answer for score, is_answer in pairs if min(int(score * 10), 9) == low]
+    return str(len(inside)), f"{np.mean(inside):.3f}" if inside else ""
 
 
 def pair_table(every: Sequence[Answer]) -> Table:
@@ -228,7 +259,12 @@ def main(
         with Memory.open(folder, embedder=model) as memory:
             written = evidence.ingest(memory, [one for case in cases for one in case.sessions])
             every = answers(memory, model, sets)
-    tables = [ranking_table(every), threshold_table(every), pair_table(every)]
+    tables = [
+        ranking_table(every),
+        threshold_table(every),
+        score_table(every),
+        pair_table(every),
+    ]
     console = Console(width=190)
     console.print(*tables)
     told = sum(len(one.contents) for case in cases for one in case.sessions)

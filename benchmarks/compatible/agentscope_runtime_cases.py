@@ -86,7 +86,7 @@ CASES = [
     Case("list_memory(user_id) of a user who is unknown", started(lambda s: s.list_memory("nobody"))),
     Case('list_memory(..., filters={"page_num": 2, "page_size": 2})', started(lambda s: texts(s.list_memory("alice", {"page_num": 2, "page_size": 2})))),
     Case('list_memory(..., filters={"page_num": 0})', started(lambda s: texts(s.list_memory("alice", {"page_num": 0}))), "pages start at 1; there 0 is always empty"),
-    Case("search_memory(user_id, messages)", looked("Miso"), "best first, by meaning, at most 10: pass `score` in the filters for a least relevance; there all that share a word"),
+    Case("search_memory(user_id, messages)", looked("Miso"), "best first, by meaning, at most 10: pass `score` in the filters for a least score; there all that share a word"),
     Case("search_memory(...): a message of the answer", started(shown)),
     Case('search_memory(..., filters={"top_k": 1})', looked("My cat Miso", {"top_k": 1}), "the best; there the newest that shares a word"),
     Case('search_memory(..., filters={"top_k": 0})', looked("My cat Miso", {"top_k": 0}), "nothing, and a warning is logged; there all"),
