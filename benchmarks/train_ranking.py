@@ -63,6 +63,7 @@ WEIGHT_OF = {
     "LoCoMo": 15.0,
     "BEAM": 5.0,
     "two hops": 2.0,
+    "asked in vain": 3.0,
     "now": 1.5,
     "updated value": 2.0,
     "before": 1.5,

@@ -61,6 +61,8 @@ def turn(
     scope = Scope(user_id="alice", session_id=session)
     told = fact(f"{session} {position}", dense, text=text, words=words, day=day)
     record = replace(told.record, kind="episode", scope=scope, position=position, name=speaker)
+    if text == NEVER_HEARD:
+        record = replace(record, role="assistant")
     return replace(told, record=record, late=late)
 
 

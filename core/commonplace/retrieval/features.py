@@ -243,7 +243,8 @@ class CandidateArrays:
         flags = zip(self.is_turn, self.asks, self.words, self.records, strict=True)
         return np.array(
             [
-                bool(is_turn) and states_nothing(one.text, bool(asks) or words <= _BRIEF)
+                bool(is_turn)
+                and states_nothing(one.text, bool(asks) or words <= _BRIEF, one.role == "assistant")
                 for is_turn, asks, words, one in flags
             ]
         )
@@ -547,6 +548,7 @@ FEATURES: Mapping[str, Feature] = {
     "answered": lambda c: c.turn_share * c.answered,
     # A turn that only asks or agrees answers nothing.
     "asks": lambda c: c.asks * 1.0,
+    "echo": lambda c: c.asks * np.maximum(c.cosine, 0.0),
     "empty": lambda c: c.is_empty * 1.0,
     # Who says it.
     "speaker": lambda c: c.is_speaker * 1.0,
@@ -623,18 +625,19 @@ def leads_of(sums: Floats) -> Floats:
     return np.array([compute(sums) for compute in LEADS.values()])
 
 
-def states_nothing(text: str, is_doubtful: bool) -> bool:
+def states_nothing(text: str, is_doubtful: bool, is_answer: bool) -> bool:
     """Return whether a turn tells nothing, or says that it knows nothing.
 
     Args:
         is_doubtful: False for a turn that is too long to state nothing unless it knows nothing.
+        is_answer: it is an assistant's, which alone is expected to know.
     """
     look = _cached_emptiness if len(text) <= _CACHED_CHARACTERS else _emptiness
-    return look(text, is_doubtful)
+    return look(text, is_doubtful, is_answer)
 
 
-def _emptiness(text: str, is_doubtful: bool) -> bool:
-    return (is_doubtful and not statements(text)) or knows_nothing(text)
+def _emptiness(text: str, is_doubtful: bool, is_answer: bool) -> bool:
+    return (is_doubtful and not statements(text)) or (is_answer and knows_nothing(text))
 
 
 _cached_emptiness = lru_cache(maxsize=4_096)(_emptiness)

@@ -19,7 +19,7 @@ _SIGNS = re.compile(r"[\W_]+")
 _CJK = re.compile(f"[{CJK}]")
 _SENTENCES = re.compile(r"[^.!?。！？\n…]+[.!?。！？…]*")
 _CLAUSES = re.compile(r"[,，;；:：]")
-_MARK = re.compile(r"[?？]\W*$")
+_MARK = re.compile(r"[?？؟]\W*$")
 _STOP = re.compile(r"[.。!！…]\W*$")
 _CHINESE_QUESTION = re.compile(
     r"[吗呢么]\W*$|什么|哪[里儿个些天年位家]|谁|几[点号月岁个时]|多[少大久]|怎么|为何|是不是|有没有"
@@ -70,8 +70,32 @@ _IGNORANCE = re.compile(
     r"\bdo(?:n['’]t| not) (?:know|remember|recall)\b"
     r"|\bdo(?:n['’]t| not) have (?:\w+ ){0,2}(?:information|info|records?|details?|memory|access)\b"
     r"|\bnot sure\b|\bno (?:idea|record|information)\b"
-    r"|\bhave(?:n['’]t| not) (?:told|mentioned|shared)\b"
-    r"|不知道|不清楚|不记得|没有(?:相关|任何|您的|你的)?(?:的)?(?:信息|记录|记忆)"
+    r"|\bhave(?:n['’]t| not) (?:told|mentioned|shared|talked about|discussed|come across)\b"
+    r"|\b(?:can['’]?t|cannot|could(?:n['’]t| not)) (?:find|say|recall|remember|answer|tell you)\b"
+    r"|\b(?:never|not) (?:told|mentioned|shared|came up|come up)\b|\bno answer\b"
+    r"|\bnothing (?:comes to mind|in my (?:notes|memory)|about (?:that|this|it)|on record)\b"
+    r"|\bno clue\b|\bunsure\b"
+    r"|\b(?:weiß|erinnere mich) (?:ich )?(?:leider |das |es |mich )*nicht\b"
+    r"|\bkeine (?:ahnung|antwort|information\w*|angaben?|notiz\w*|erinnerung\w*)\b|\bunsicher\b"
+    r"|\b(?:finde|weiß) ich (?:leider )?nichts\b|\bnicht erinnern\b|\b(?:nie|noch nicht) (?:erwähnt"
+    r"|erzählt|gesagt|gesprochen|genannt)\b|\bmeiner kenntnis\b|\bfehlt mir\b"
+    r"|\bhabe (?:ich )?(?:dazu |darüber |leider )*nichts\b|\bnicht (?:sicher|bekannt)\b"
+    r"|\bno (?:lo |me |te )*(?:sé|recuerdo|consta|acuerdo|has (?:dicho|contado|mencionado))\b"
+    r"|\bno (?:tengo|dispongo de|encuentro|figura) (?:\w+ ){0,3}(?:información|datos?|registros?"
+    r"|nada|idea|constancia|apuntado)\b|\bno estoy segur[oa]\b|\bni idea\b|\bdesconozco\b"
+    r"|\bno sabría\b"
+    r"|\bcarezco de\b|\bno (?:guardo|aparece|encuentro)\b|\bnunca (?:hemos|me has)\b"
+    r"|\bje ne (?:sais|me souviens) pas\b|\baucune (?:idée|information)\b"
+    r"|わからない|分からない|お答えでき|見当たり(?:ません|ませんでした|ない)|持ち合わせて(?:い)?ない|聞いた覚えが"
+    r"|記録がございません|教えてもらっていない|思い当たる|存じ上げません"
+    r"|わかりません|分かりません|存じません|覚えていません|知りません|情報(?:が|は)(?:ありません|ない)"
+    r"|記録(?:が|は)(?:ありません|ない|見当たりません|残っていません)|聞いていません|伺っていません"
+    r"|لا أعرف|لا أعلم|لا أدري|لا أتذكر|لست متأكد|ليس لدي|لا (?:توجد|تتوفر|أملك)(?: لدي)? معلومات"
+    r"|ليست? عندي|لم أجد|لا أذكر|لا أملك|لم يمر|غير متوفرة? لدي|لم نتحدث|لا علم لي"
+    r"|لم (?:تخبرني|تذكر|يسبق)|ما عندي"
+    r"|答不上|找不到|没有?查到|没有这项|不敢乱猜|还没(?:跟我)?(?:说|聊|讲|提)|没有?(?:聊|讲)(?:到|过)"
+    r"|不知道|不清楚|不记得|不太?(?:确定|了解)|没(?:听你)?(?:提|说)过"
+    r"|没有(?:相关|任何|您的|你的)?(?:的)?(?:信息|记录|记忆)"
     r"|还没(?:有)?(?:告诉|提到|说过)",
     re.IGNORECASE,
 )
