@@ -439,8 +439,9 @@ class Match:
     """A record that a search found.
 
     Attributes:
-        score: the probability that it helps to answer, 0..1; above .5 it is more likely than not.
-            Matches are in the order of their scores. By similarity, the cosine, -1..1.
+        score: the probability, 0..1, that the best match answers; above .5 it is more likely than
+            not. Those behind it are on the same scale, and answer less often than it says. Matches
+            are in the order of their scores. By similarity, the cosine, -1..1.
         score_details: what each feature added; they sum to the logit of the score. By similarity,
             to the score.
     """

@@ -101,10 +101,10 @@ _IGNORANCE = re.compile(
 )
 # Phrases of small talk, in the form of `normalize`.
 _ENGLISH_SMALL_TALK = (
-    "a lot", "a ton", "again", "all", "all right", "all set", "alright", "amazing", "any time", "anytime",
-    "appreciate it", "assistant", "awesome", "brilliant", "bye", "bye bye", "bye for now",
-    "catch you", "cheers", "cool", "done", "evening", "everyone", "excellent", "fantastic",
-    "fine", "for (?:that|this|(?:all )?(?:the|your) help|everything|now)", "for now",
+    "a lot", "a ton", "again", "all", "all right", "all set", "alright", "amazing", "any time",
+    "anytime", "appreciate it", "assistant", "awesome", "brilliant", "bye", "bye bye",
+    "bye for now", "catch you", "cheers", "cool", "done", "evening", "everyone", "excellent",
+    "fantastic", "fine", "for (?:that|this|(?:all )?(?:the|your) help|everything|now)", "for now",
     "glad to help", "good", "good (?:job|work)",
     "good (?:morning|afternoon|evening|night|day)", "good to know", "goodbye", "got it",
     "great", "haha+", "happy to help",
