@@ -72,6 +72,7 @@ WEIGHT_OF = {
 # all others.
 ASKED = {"answer": 1.0, "foreign": 6.0, "same subject": 6.0}
 SHARE_OF_OTHERS = 0.2
+BESIDE = 0.5
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + TOP))
 
 
@@ -273,15 +274,30 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     best = np.maximum.reduceat(np.where(recorded.gold, scores, -np.inf), recorded.starts)
     is_answer = (recorded.expects == "answer") & np.isfinite(best)
     is_foreign = recorded.expects != "answer"
-    values = np.concatenate([best[is_answer], top[is_foreign]])
-    kinds = np.concatenate([backgrounds[is_answer], backgrounds[is_foreign]])
-    wanted = np.repeat([1.0, 0.0], [is_answer.sum(), is_foreign.sum()])
-    # As often as they are asked, but that conversations of others count as much as all of ours.
+    # Beside the answers stand records that are none: the best of them, and a usual one.
+    others = [
+        np.sort(np.where(some_gold, -np.inf, some))[::-1]
+        for some, some_gold in zip(
+            np.split(scores, recorded.starts[1:]),
+            np.split(recorded.gold, recorded.starts[1:]),
+            strict=True,
+        )
+    ]
+    wrong = [np.array([one[min(place, len(one) - 1)] for one in others]) for place in (0, 5)]
+    parts = [
+        (best, is_answer, 1.0, 1.0),
+        (top, is_foreign, 0.0, 1.0),
+        *((one, is_answer & np.isfinite(one), 0.0, BESIDE) for one in wrong),
+    ]
+    # As often as they are asked, but that conversations of others count as much as a part of ours.
     counted = np.array([ASKED[one] for one in recorded.expects.tolist()])
     for kind in ("LoCoMo", "BEAM"):
         chosen = np.char.startswith(recorded.sets, kind)
         counted[chosen] *= SHARE_OF_OTHERS * counted.sum() / max(1.0, counted[chosen].sum())
-    shares = np.concatenate([counted[is_answer], counted[is_foreign]])
+    values = np.concatenate([one[chosen] for one, chosen, _, _ in parts])
+    kinds = np.concatenate([backgrounds[chosen] for _, chosen, _, _ in parts])
+    wanted = np.concatenate([np.full(int(chosen.sum()), one) for _, chosen, one, _ in parts])
+    shares = np.concatenate([counted[chosen] * each for _, chosen, _, each in parts])
     shares /= shares.sum()
     size = len(KINDS)
 

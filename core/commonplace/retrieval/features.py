@@ -539,7 +539,6 @@ FEATURES: Mapping[str, Feature] = {
     # A long text says more, and so it fits by chance more often.
     "length_fact": lambda c: c.length * ~c.is_turn,
     "length_turn": lambda c: c.length * c.is_turn,
-    "turn": lambda c: c.is_turn * 1.0,
     # The turns around: the same measures over a window, the session's best, the question before.
     "late_around": lambda c: c.turn_share * c.late_gain,
     "coverage_around": lambda c: c.turn_share * c.coverage_gain,
