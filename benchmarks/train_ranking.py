@@ -70,7 +70,7 @@ WEIGHT_OF = {
 }
 # How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
 # all others.
-ASKED = {"answer": 1.0, "foreign": 6.0, "same subject": 6.0}
+ASKED = {"answer": 1.0, "foreign": 3.0, "same subject": 3.0}
 SHARE_OF_OTHERS = 0.2
 BESIDE = 0.5
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + TOP))

@@ -191,7 +191,6 @@ def test_a_length_is_a_logarithm_up_to_a_bound(words: int, length: float) -> Non
 
     assert [length - 3, 0.0] == values("length_fact", "?", *hits)
     assert [0.0, length - 3] == values("length_turn", "?", *hits)
-    assert [0.0, 1.0] == values("turn", "?", *hits)
 
 
 # -- turns around -------------------------------------------------------------------------------

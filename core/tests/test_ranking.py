@@ -91,16 +91,19 @@ def test_nothing_found_ranks_nothing() -> None:
 
 def test_the_score_is_the_logistic_of_the_weighted_features() -> None:
     scale = ranking.Scale(0.0, 0.5)
-    weights = weighing(cosine=3.0, turn=0.5, offset=-1.0, slope=2.0)
+    weights = weighing(cosine=3.0, length_turn=-0.5, offset=-1.0, slope=2.0)
 
     matches = rank("?", [turn(1, 0.2), fact("a", 0.4)], at=NOW, scale=scale, weights=weights)
 
+    said = -0.5 * (math.log(12) - 3)
     assert ["a", "turn 1"] == ids(matches)
     assert [one.score for one in matches] == pytest.approx(
-        [logistic(2 * 3 * 0.8 - 1), logistic(2 * (3 * 0.4 + 0.5) - 1)]
+        [logistic(2 * 3 * 0.8 - 1), logistic(2 * (3 * 0.4 + said) - 1)]
     )
     assert matches[0].score_details == pytest.approx({"cosine": 4.8, "offset": -1})
-    assert matches[1].score_details == pytest.approx({"cosine": 2.4, "turn": 1, "offset": -1})
+    assert matches[1].score_details == pytest.approx(
+        {"cosine": 2.4, "length_turn": 2 * said, "offset": -1}
+    )
 
 
 def test_a_weight_has_a_part_for_each_kind_of_memory() -> None:
