@@ -3,10 +3,10 @@
 Run it with `python examples/quickstart.py`.
 
 Prints:
-    What can Alice not eat? -> Alice is allergic to peanuts. 0.90
-       because {'cosine': 1.35, 'late': 0.6}
-    爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.96
-       because {'cosine': 2.33, 'late': 1.15}
+    What can Alice not eat? -> Alice is allergic to peanuts. 0.69
+       because {'cosine': 2.69, 'late': 1.44}
+    爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.92
+       because {'cosine': 4.94, 'late': 2.88}
     Where now? Alice lives in Nice.
        ADD None -> Alice lives in Lyon.
        UPDATE Alice lives in Lyon. -> Alice lives in Nice.
