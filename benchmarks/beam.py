@@ -87,7 +87,7 @@ def conversation(folder: Path) -> Conversation:
         user=user,
         sessions=tuple(sessions),
         questions=tuple(_questions(folder, user, ids, None if is_known else known)),
-        asked_at=_after(sessions),
+        asked_at=evidence.day_after(sessions),
         is_numbered=bool(ids),
     )
 
@@ -136,16 +136,6 @@ def _numbers(given: Any) -> Iterator[int]:
             yield from _numbers(one)
     elif isinstance(given, int) or (isinstance(given, str) and given.isdigit()):
         yield int(given)
-
-
-def _after(sessions: list[Session]) -> datetime:
-    times = [
-        one.at
-        for session in sessions
-        for one in session.contents
-        if isinstance(one, Message) and one.at is not None
-    ]
-    return max(times) + timedelta(days=1)
 
 
 def _place(folder: Path) -> tuple[int, str]:

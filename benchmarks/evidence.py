@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import baselines
 import numpy as np
@@ -43,6 +44,12 @@ class Question:
 
 # Answers ids and scopes of records, best first.
 System = Callable[[Question], Sequence[tuple[str, Scope]]]
+
+
+def day_after(sessions: Sequence[Session]) -> datetime:
+    """Name the moment a day after the last turn of some sessions."""
+    turns = (one for session in sessions for one in session.contents if isinstance(one, Message))
+    return max(one.at for one in turns if one.at is not None) + timedelta(days=1)
 
 
 def record_id(scope: Scope, content: Message | Fact) -> str:

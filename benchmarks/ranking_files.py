@@ -1,7 +1,6 @@
 """Memories with known answers from files of others, which are evaluation only: LoCoMo and BEAM."""
 
 from collections import defaultdict
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import beam as beam_format
@@ -9,8 +8,6 @@ import evidence
 import locomo as locomo_format
 from evidence import Session
 from ranking_cases import Case, Half, Question
-
-from commonplace import Message
 
 # Those that weights may be chosen on; the other five only judge.
 DEVELOPING = frozenset({"conv-26", "conv-30", "conv-41", "conv-42", "conv-43"})
@@ -37,7 +34,7 @@ def locomo(path: Path, half: Half = "develop") -> list[Case]:
                     text=one.text,
                     scope=one.scope,
                     gold=one.gold,
-                    asked_at=_after(each),
+                    asked_at=evidence.day_after(each),
                 )
                 for one in asked[user]
             ),
@@ -75,14 +72,3 @@ def _case(told: beam_format.Conversation) -> Case:
             if one.gold or one.category == beam_format.UNANSWERABLE
         ),
     )
-
-
-def _after(sessions: list[Session]) -> datetime:
-    """Name the day after the last turn."""
-    times = [
-        one.at
-        for session in sessions
-        for one in session.contents
-        if isinstance(one, Message) and one.at is not None
-    ]
-    return max(times) + timedelta(days=1)

@@ -235,7 +235,12 @@ def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
 
 def change_words(text: str) -> bool:
     """Return whether a text says itself that something changed."""
-    return _CHANGE.search(text[:_LONGEST].lower()) is not None
+    return _says_change(text[:_LONGEST])
+
+
+@lru_cache(maxsize=4_096)
+def _says_change(text: str) -> bool:
+    return _CHANGE.search(text.lower()) is not None
 
 
 def asks_before(question: str) -> bool:

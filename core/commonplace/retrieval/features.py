@@ -149,7 +149,8 @@ class CandidateArrays:
     @cached_property
     def _rarity(self) -> Floats:
         """The weight of each word, in sum 1: the fewer candidates have it, the more it weighs."""
-        content = set(query_words(without_time_words(self._question)))
+        rest = without_time_words(self._question)
+        content = self._words if rest == self._question else query_words(rest)
         counted = [word in content and _PARTICLES.isdisjoint(word) for word in self._words]
         return _rarity(self._terms.sum(axis=0), len(self._hits), np.array(counted, float))
 
@@ -179,12 +180,21 @@ class CandidateArrays:
         return np.array([late or missing for late in lates])
 
     @cached_property
+    def _token_weights(self) -> Floats:
+        """The weight of each token, in sum 1; only where there are any."""
+        best = np.asarray(self._best)
+        there = best[~np.isnan(best[:, 0])]
+        # From a cosine of .5 on a token counts as there, at 1 in full; quicker than np.clip.
+        counts = np.minimum(np.maximum(2 * there - 1, 0), 1).sum(axis=0)
+        return _rarity(counts, len(there), np.ones(best.shape[1]))
+
+    @cached_property
     def late(self) -> Floats:
         """How near the question's tokens are to some of the candidate's; a guess without tokens."""
         guess = 0.20 + 0.17 * self.cosine + 0.70 * self.coverage
         if self._best is None:
             return guess
-        found = self._best @ _token_rarity(self._best)
+        found = self._best @ self._token_weights
         return np.where(np.isnan(found), guess, found)
 
     @cached_property
@@ -275,7 +285,7 @@ class CandidateArrays:
         around = best
         for step in _STEPS:
             around = np.maximum(around, self._at_step(given, step, -1.0))
-        gain: Floats = np.maximum(0.0, (around - best) @ _token_rarity(self._best))
+        gain: Floats = np.maximum(0.0, (around - best) @ self._token_weights)
         return gain
 
     @cached_property
@@ -670,13 +680,6 @@ def _surprise(counts: Floats, number: int) -> Floats:
     """How much it says to be one of so many of the candidates."""
     found: Floats = np.log1p((number + IMAGINED - counts + 0.5) / (counts + 0.5))
     return found
-
-
-def _token_rarity(best: Floats) -> Floats:
-    """Weigh tokens by how few come near each: from a cosine of .5 on one counts, at 1 in full."""
-    there = best[~np.isnan(best[:, 0])]
-    counts = np.minimum(np.maximum(2 * there - 1, 0), 1).sum(axis=0)  # quicker than np.clip
-    return _rarity(counts, len(there), np.ones(best.shape[1]))
 
 
 def _second(sums: Floats) -> list[float]:
