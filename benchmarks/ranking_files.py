@@ -1,11 +1,13 @@
 """Memories with known answers from files of others, which are evaluation only: LoCoMo and BEAM."""
 
 from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
-import beam as beam_format
 import evidence
 import locomo as locomo_format
+from beam import UNANSWERABLE, conversation
 from evidence import Session
 from ranking_cases import Case, Half, Question
 
@@ -23,22 +25,7 @@ def locomo(path: Path, half: Half = "develop") -> list[Case]:
     for question in questions:
         asked[question.scope.user_id or ""].append(question)
     return [
-        Case(
-            kind="LoCoMo",
-            language="en",
-            form="turns",
-            sessions=tuple(each),
-            questions=tuple(
-                Question(
-                    kind=one.category,
-                    text=one.text,
-                    scope=one.scope,
-                    gold=one.gold,
-                    asked_at=evidence.day_after(each),
-                )
-                for one in asked[user]
-            ),
-        )
+        _case("LoCoMo", each, asked[user], evidence.day_after(each))
         for user, each in sessions.items()
         if (user in DEVELOPING) == (half == "develop")
     ]
@@ -50,25 +37,35 @@ def beam(folder: Path) -> list[Case]:
     Only what the user said is told. A question counts if it cites any of it, or nothing answers it.
     """
     folders = sorted(folder.glob("*/chat.json"), key=lambda path: path.parent.name)
-    return [_case(beam_format.conversation(one.parent)) for one in folders]
+    told = [conversation(one.parent) for one in folders]
+    return [
+        _case(
+            "BEAM",
+            one.sessions,
+            [each for each in one.questions if each.gold or each.category == UNANSWERABLE],
+            one.asked_at,
+        )
+        for one in told
+    ]
 
 
-def _case(told: beam_format.Conversation) -> Case:
+def _case(
+    kind: str, sessions: Sequence[Session], asked: Sequence[evidence.Question], at: datetime
+) -> Case:
     return Case(
-        kind="BEAM",
+        kind=kind,
         language="en",
         form="turns",
-        sessions=told.sessions,
+        sessions=tuple(sessions),
         questions=tuple(
             Question(
                 kind=one.category,
                 text=one.text,
                 scope=one.scope,
                 gold=one.gold,
-                asked_at=told.asked_at,
-                expects="foreign" if one.category == beam_format.UNANSWERABLE else "answer",
+                asked_at=at,
+                expects="answer" if one.gold else "foreign",
             )
-            for one in told.questions
-            if one.gold or one.category == beam_format.UNANSWERABLE
+            for one in asked
         ),
     )

@@ -269,8 +269,7 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
     steps = (op.end, *(step for step in _STEPS if step > op.end))
     for step in (step for step in steps if step <= _STEPS[-1]):
         matches = yield call("search", op.query, scopes, top_k=step, **asking)
-        scored = [(match, match.score) for match in matches]
-        for item, score in (yield from _resolve_parts(scored, op, template)):
+        for item, score in (yield from _resolve_parts(matches, op, template)):
             if (item.namespace, item.key) not in seen:
                 seen.add((item.namespace, item.key))
                 found.append((item, score))
@@ -287,10 +286,10 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
 
 
 def _resolve_parts(
-    matches: Sequence[tuple[Match, float]], op: ItemSearch, template: NamespaceTemplate
+    matches: Sequence[Match], op: ItemSearch, template: NamespaceTemplate
 ) -> Plan[list[tuple[StoredItem, float]]]:
     """Put the item in the place of a part that was found; drop parts that it no longer has."""
-    found = [(to_stored_item(match.record, template), score) for match, score in matches]
+    found = [(to_stored_item(match.record, template), match.score) for match in matches]
     # The memory has compared it already; this check does not depend on that being right.
     found = [(item, score) for item, score in found if op.wants(item)]
     wanted: dict[Scope, dict[str, None]] = {}

@@ -415,16 +415,11 @@ class CandidateArrays:
             return np.zeros((len(best), len(vectors)))
         table = np.asarray(vectors, np.float32)
         nearness = np.clip((self._scale.place(table[best] @ table.T) - 0.6) / 0.6, 0.0, 1.0)
-        moments = [(one.occurred_at, one.position or 0) for one in self.records]
-        speakers = [(one.kind, one.role, one.name) for one in self.records]
-        newer = [
-            [
-                moments[j] > moments[i] and speakers[i] == speakers[j] and not self.is_empty[j]
-                for j in range(len(vectors))
-            ]
-            for i in best
-        ]
-        found: Floats = nearness * np.array(newer)
+        moments = _numbered([(one.occurred_at, one.position or 0) for one in self.records])
+        speakers = _numbered([(one.kind, one.role or "", one.name or "") for one in self.records])
+        is_newer = moments > moments[best, None]
+        is_of_one = speakers == speakers[best, None]
+        found: Floats = nearness * (is_newer & is_of_one & ~self.is_empty)
         return found
 
     @cached_property
@@ -436,9 +431,7 @@ class CandidateArrays:
     @cached_property
     def outdated(self) -> Floats:
         """How likely a newer statement on its matter is among the candidates, for the best."""
-        found = np.zeros(len(self.records))
-        found[self._best_rows] = self._newer_twins.max(axis=1)
-        return found
+        return self._of_best(self._newer_twins.max(axis=1))
 
     @cached_property
     def _changing_twins(self) -> Floats:
@@ -451,8 +444,12 @@ class CandidateArrays:
     @cached_property
     def overtaken(self) -> Floats:
         """How likely a newer statement says that its matter has changed, for the best."""
+        return self._of_best(self._changing_twins.max(axis=1))
+
+    def _of_best(self, values: Floats) -> Floats:
+        """Spread a value for each of the best over all candidates, 0 for the others."""
         found = np.zeros(len(self.records))
-        found[self._best_rows] = self._changing_twins.max(axis=1)
+        found[self._best_rows] = values
         return found
 
     @cached_property
@@ -476,9 +473,9 @@ class CandidateArrays:
         if best <= 0 or len(rows) < 2:
             return found
         times = [(self.records[i].occurred_at, self.records[i].position or 0) for i in rows]
-        places = {time: place for place, time in enumerate(sorted(set(times)))}
-        if len(places) > 1:
-            found[rows] = [2 * places[time] / (len(places) - 1) - 1 for time in times]
+        places = _numbered(times)
+        if places.max():
+            found[rows] = 2 * places / places.max() - 1
         return found
 
     # -- relations -------------------------------------------------------------------------------
@@ -650,6 +647,12 @@ def _emptiness(text: str, is_doubtful: bool, is_answer: bool) -> bool:
 
 
 _cached_emptiness = lru_cache(maxsize=4_096)(_emptiness)
+
+
+def _numbered(values: Sequence[Any]) -> Numbers:
+    """Number values in their order, equal ones the same, from 0."""
+    places = {value: place for place, value in enumerate(sorted(set(values)))}
+    return np.array([places[value] for value in values], np.intp)
 
 
 def _to_statement(record: Record) -> Statement:
