@@ -101,10 +101,10 @@ def _turn(session: str, number: str) -> str:
     return f"D{int(session)}:{int(number)}"
 
 
-def long_messages() -> tuple[list[Session], list[Question]]:
+def long_messages(seed: int = 7) -> tuple[list[Session], list[Question]]:
     """Turn the generated conversations of long messages into sessions and questions."""
     sessions, questions = [], []
-    for user, held, asked in longtalk.conversations():
+    for user, held, asked in longtalk.conversations(seed=seed):
         scopes = {name: Scope(user_id=user, session_id=name) for name, _ in held}
         for name, texts in held:
             sessions.append(Session(scope=scopes[name], contents=[*_messages(texts)]))
@@ -122,10 +122,10 @@ def long_messages() -> tuple[list[Session], list[Question]]:
     return sessions, questions
 
 
-def chinese() -> tuple[list[Session], list[Question]]:
+def chinese(seed: int = 11) -> tuple[list[Session], list[Question]]:
     """Turn the generated Chinese lives into sessions and questions, facts and turns apart."""
     sessions, questions = [], []
-    for life in chinesetalk.lives():
+    for life in chinesetalk.lives(seed=seed):
         facts = Scope(user_id=f"{life.user}, facts")
         turns = Scope(user_id=f"{life.user}, turns")
         told = [Session(scope=facts, contents=[Fact(text=text) for text in life.facts])]
@@ -152,11 +152,11 @@ def chinese() -> tuple[list[Session], list[Question]]:
     return sessions, questions
 
 
-def lists() -> tuple[list[Session], list[Question]]:
+def lists(seed: int = 17) -> tuple[list[Session], list[Question]]:
     """Turn the generated conversations about things of a kind into sessions and questions."""
     sessions, questions = [], []
     for style in listtalk.STYLES:
-        for user, held, about in listtalk.conversations(style):
+        for user, held, about in listtalk.conversations(style, seed=seed):
             scopes = {name: Scope(user_id=user, session_id=name) for name, _ in held}
             sessions += [
                 Session(scope=scopes[name], contents=[*_messages(texts)]) for name, texts in held

@@ -1,6 +1,5 @@
 """Memories with known answers from files of others, which are evaluation only: LoCoMo and BEAM."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -13,21 +12,27 @@ from ranking_cases import Case, Half, Question
 
 # Those that weights may be chosen on; the other five only judge.
 DEVELOPING = frozenset({"conv-26", "conv-30", "conv-41", "conv-42", "conv-43"})
+_SEEDS = 1_000  # from here on, none that a report judges by
 
 
 def locomo(path: Path, half: Half = "develop") -> list[Case]:
     """Read a half of the conversations of a file in LoCoMo's format."""
-    sessions: dict[str, list[Session]] = defaultdict(list)
-    asked: dict[str, list[evidence.Question]] = defaultdict(list)
     told, questions = locomo_format.read(path)
-    for session in told:
-        sessions[session.scope.user_id or ""].append(session)
-    for question in questions:
-        asked[question.scope.user_id or ""].append(question)
+    cases = _by_user("LoCoMo", "en", told, questions)
+    return [case for user, case in cases.items() if (user in DEVELOPING) == (half == "develop")]
+
+
+def conversations(seed: int) -> list[Case]:
+    """Make up whole conversations, of other seeds than `benchmarks/locomo.py` judges by."""
+    made = (
+        ("long messages", "en", locomo_format.long_messages),
+        ("whole lists", "en", locomo_format.lists),
+        ("Chinese lives", "zh", locomo_format.chinese),
+    )
     return [
-        _case("LoCoMo", each, asked[user], evidence.day_after(each))
-        for user, each in sessions.items()
-        if (user in DEVELOPING) == (half == "develop")
+        case
+        for kind, language, make in made
+        for case in _by_user(kind, language, *make(_SEEDS + seed)).values()
     ]
 
 
@@ -49,12 +54,29 @@ def beam(folder: Path) -> list[Case]:
     ]
 
 
+def _by_user(
+    kind: str, language: str, told: Sequence[Session], asked: Sequence[evidence.Question]
+) -> dict[str, Case]:
+    users = dict.fromkeys(one.scope.user_id or "" for one in told)
+    cases = {}
+    for user in users:
+        sessions = [one for one in told if one.scope.user_id == user]
+        questions = [one for one in asked if one.scope.user_id == user]
+        at = evidence.day_after(sessions) if sessions[0].scope.session_id else locomo_format.START
+        cases[user] = _case(kind, sessions, questions, at, language)
+    return cases
+
+
 def _case(
-    kind: str, sessions: Sequence[Session], asked: Sequence[evidence.Question], at: datetime
+    kind: str,
+    sessions: Sequence[Session],
+    asked: Sequence[evidence.Question],
+    at: datetime,
+    language: str = "en",
 ) -> Case:
     return Case(
         kind=kind,
-        language="en",
+        language=language,
         form="turns",
         sessions=tuple(sessions),
         questions=tuple(
@@ -63,6 +85,7 @@ def _case(
                 text=one.text,
                 scope=one.scope,
                 gold=one.gold,
+                things=one.things,
                 asked_at=at,
                 expects="answer" if one.gold else "foreign",
             )

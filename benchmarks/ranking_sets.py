@@ -13,11 +13,21 @@ import ranking_kinds as kinds
 import scoring
 from ranking_cases import FOLDER, LANGUAGES, MIXED, Case, Half, Question, mixed, sentences
 from ranking_days import journals
-from ranking_files import beam, locomo
+from ranking_files import beam, conversations, locomo
 from ranking_hops import hops
 from ranking_kinds import Group, Source
 
-__all__ = ["Case", "Question", "apart", "beam", "cached_embedder", "develop", "locomo", "union"]
+__all__ = [
+    "Case",
+    "Question",
+    "apart",
+    "beam",
+    "cached_embedder",
+    "conversations",
+    "develop",
+    "locomo",
+    "union",
+]
 
 Composed = Callable[[Source], Iterator[Group]]
 

@@ -62,12 +62,16 @@ TOP = 10
 WEIGHT_OF = {
     "LoCoMo": 15.0,
     "BEAM": 5.0,
+    "long messages": 3.0,
+    "whole lists": 3.0,
+    "Chinese lives": 3.0,
     "two hops": 2.0,
     "asked in vain": 3.0,
     "now": 1.5,
     "updated value": 2.0,
     "before": 1.5,
 }
+WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")
 # How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
 # all others.
 ASKED = {"answer": 1.0, "foreign": 3.0, "same subject": 3.0}
@@ -171,7 +175,7 @@ def record(memory: Memory, cases: Sequence[ranking_sets.Case]) -> Recorded:
 
 
 def _name(case: ranking_sets.Case, asked: ranking_sets.Question) -> str:
-    kind = case.kind if case.kind in ("LoCoMo", "BEAM") else asked.kind
+    kind = case.kind if case.kind in WHOLE else asked.kind
     return f"{kind}, {case.language}"
 
 
@@ -291,7 +295,7 @@ def fitted_probability(recorded: Recorded, order: Array) -> tuple[Array, Array]:
     ]
     # As often as they are asked, but that conversations of others count as much as a part of ours.
     counted = np.array([ASKED[one] for one in recorded.expects.tolist()])
-    for kind in ("LoCoMo", "BEAM"):
+    for kind in WHOLE:
         chosen = np.char.startswith(recorded.sets, kind)
         counted[chosen] *= SHARE_OF_OTHERS * counted.sum() / max(1.0, counted[chosen].sum())
     values = np.concatenate([one[chosen] for one, chosen, _, _ in parts])
@@ -457,6 +461,7 @@ def main(
     """Train the weights; print what they reach on each kind of memory."""
     console = Console(width=130)
     cases = ranking_sets.apart(seed) if apart else ranking_sets.develop(seed)
+    cases = [*cases, *(() if apart else ranking_sets.conversations(seed))]
     cases = [*cases, *(ranking_sets.locomo(locomo) if locomo else ())]
     cases = [*cases, *(ranking_sets.beam(beam) if beam else ())]
     with (
