@@ -138,17 +138,22 @@ def _fit(asked: AskedTime, day: date) -> float:
 
 # -- dates in digits ---------------------------------------------------------------------------
 
-# Years first, or the day before the month with dots. In "5/6/2026" the order is anyone's guess.
+# Years first, or the day before the month with dots. In "5/6/2026" the order is anyone's guess,
+# except in a language that has one.
 _ISO = re.compile(
-    r"(?<![\d/-])(?P<year>(?:19|20)\d\d)(?P<sign>[-/])(?P<month>1[0-2]|0?[1-9])(?P=sign)"
-    r"(?P<day>3[01]|[12]\d|0?[1-9])(?![/-]?\d)"
+    r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)(?P<sign>[-/.])(?P<month>1[0-2]|0?[1-9])(?P=sign)"
+    r"(?P<day>3[01]|[12]\d|0?[1-9])(?![/.-]?\d)"
 )
 _DOTTED = re.compile(
     r"(?<![\d.])(?P<day>3[01]|[12]\d|0?[1-9])\.(?P<month>1[0-2]|0?[1-9])\."
     r"(?P<year>(?:19|20)\d\d)(?!\.?\d)"
 )
 _SLASHED = re.compile(
-    r"(?<![\d/])(?P<first>\d\d?)/(?P<second>\d\d?)/(?P<year>(?:19|20)\d\d)(?!/?\d)"
+    r"(?<![\d/-])(?P<first>\d\d?)(?P<sign>[/-])(?P<second>\d\d?)(?P=sign)"
+    r"(?P<year>(?:19|20)\d\d)(?![/-]?\d)"
+)
+_DAY_FIRST = re.compile(
+    r"[¿¡]|\b(?:el|del|qué|que|en|le|du|quoi|jour|vom|beim|der|ich|wir|wurde|habe)\b", re.IGNORECASE
 )
 
 
@@ -175,10 +180,12 @@ def _numeric(text: str, today: date) -> Iterator[tuple[Span, AskedTime]]:
         for one in islice(pattern.finditer(text), _MOST):
             parts = one.groupdict()
             if "first" in parts:
-                low, high = sorted((int(parts["first"]), int(parts["second"])))
-                if high <= 12 and low != high:
+                first, second = int(parts["first"]), int(parts["second"])
+                if max(first, second) <= 12 and first != second and not _DAY_FIRST.search(text):
                     continue
-                parts |= {"month": low, "day": high}
+                is_day_first = first > 12 or second <= 12
+                day, month = (first, second) if is_day_first else (second, first)
+                parts |= {"month": str(month), "day": str(day)}
             try:
                 day = date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
             except ValueError:
