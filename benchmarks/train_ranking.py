@@ -44,6 +44,7 @@ from commonplace.retrieval.features import (
     FEATURES,
     KINDS,
     LEADS,
+    OF_BEST,
     CandidateArrays,
     background_of,
     kind_of,
@@ -62,20 +63,20 @@ TOP = 10
 WEIGHT_OF = {
     "LoCoMo": 15.0,
     "BEAM": 5.0,
-    "long messages": 3.0,
-    "whole lists": 3.0,
-    "Chinese lives": 3.0,
+    "long messages": 1.5,
+    "Chinese lives": 1.5,
     "two hops": 2.0,
     "asked in vain": 3.0,
-    "now": 1.5,
-    "updated value": 2.0,
-    "before": 1.5,
+    "now": 2.0,
+    "updated value": 3.0,
+    "before": 2.0,
+    "first": 1.5,
 }
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")
 # How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
 # all others.
 ASKED = {"answer": 1.0, "foreign": 3.0, "same subject": 3.0}
-SHARE_OF_OTHERS = 0.2
+SHARE_OF_OTHERS = 0.1
 BESIDE = 0.5
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + TOP))
 
@@ -125,7 +126,8 @@ class Recorded:
 
     def whole_backgrounds(self, scores: Array) -> Array:
         """What slope and constant of each search depend on, given the weighted sums."""
-        leads = [leads_of(some) for some in np.split(scores, self.starts[1:])]
+        pairs = (np.split(one, self.starts[1:]) for one in (scores, self.rows))
+        leads = [leads_of(sums, rows) for sums, rows in zip(*pairs, strict=True)]
         return np.concatenate([self.backgrounds, leads], axis=1)
 
     def part(self, chosen: Array) -> "Recorded":
@@ -440,7 +442,7 @@ def written(weights: Weights) -> dict[str, Any]:
             name: _named(KINDS, row) for name, row in zip(FEATURES, weights.order, strict=True)
         },
         "slope": _named(KINDS, weights.slope),
-        "offset": _named([*KINDS, *BACKGROUND, *LEADS], weights.offset),
+        "offset": _named([*KINDS, *BACKGROUND, *LEADS, *OF_BEST], weights.offset),
     }
 
 

@@ -19,6 +19,7 @@ from commonplace.retrieval.features import (
     IMAGINED,
     KINDS,
     LEADS,
+    OF_BEST,
     CandidateArrays,
     background_of,
     kind_of,
@@ -498,8 +499,8 @@ def test_the_background_of_a_score() -> None:
     assert background == pytest.approx(
         {
             "always": 1, "long": 0.5, "many": 0, "cjk": 0, "company": 0.5,
-            "best_cosine": 0.6, "mean_cosine": 0.4, "best_late": 0.20 + 0.17 * 0.2 + 0.70,
-            "best_coverage": 1, "number": log(2),
+            "most_cosine": 0.6, "mean_cosine": 0.4, "most_late": 0.20 + 0.17 * 0.2 + 0.70,
+            "most_coverage": 1, "number": log(2),
         }
     )  # fmt: skip
 
@@ -515,9 +516,56 @@ def test_the_background_of_a_score() -> None:
     ],
 )
 def test_the_lead_of_the_best(sums: list[float], lead: float, above_mean: float) -> None:
-    found = dict(zip(LEADS, leads_of(np.array(sums)).tolist(), strict=True))
+    rows = np.zeros((len(sums), len(FEATURES)))
 
-    assert found == pytest.approx({"lead": lead, "above_mean": above_mean})
+    found = dict(zip([*LEADS, *OF_BEST], leads_of(np.array(sums), rows).tolist(), strict=True))
+
+    assert found == pytest.approx(
+        dict.fromkeys(OF_BEST, 0.0) | {"lead": lead, "above_mean": above_mean}
+    )
+
+
+def test_the_features_of_the_best_are_those_of_the_greatest_sum_equal_ones_in_the_mean() -> None:
+    rows = np.arange(3 * len(FEATURES), dtype=float).reshape(3, -1)
+
+    of_second = leads_of(np.array([1.0, 3.0, 2.0]), rows)[len(LEADS) :]
+    of_both = leads_of(np.array([3.0, 3.0, 2.0]), rows)[len(LEADS) :]
+
+    assert of_second == pytest.approx(rows[1])
+    assert of_both == pytest.approx((rows[0] + rows[1]) / 2)
+
+
+def test_a_statement_that_replaces_another_answers_what_that_one_did() -> None:
+    old = fact("old", 0.6, text="I live in Paris.")
+    new = fact("new", 0.2, text="I moved to Lyon.", day=31)
+
+    now, then = (
+        dict(zip(("old", "new"), matrix(candidates(question, [old, new])), strict=True))
+        for question in ("Where do I live?", "Where did I live before?")
+    )
+
+    said = [*FEATURES].index("cosine")
+    assert now["new"][said] == now["old"][said]
+    assert then["new"][said] < then["old"][said]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "about"),
+    [
+        ("What is my library card number?", "My daughter's library card is 4471.", -1),
+        ("What is my library card number?", "The user's library card is 3391.", 1),
+        ("What is my library card number?", "Has the library card 3391.", 1),
+        ("What does Omar do?", "Omar has two cats.", 1),
+        ("What does Omar do?", "I have two cats.", -1),
+        ("Is it raining?", "I have two cats.", 0),
+        ("我妹妹住在哪里？", "我妹妹住在苏州。", 1),
+        ("我妹妹住在哪里？", "我住在北京。", -1),
+    ],
+)
+def test_whom_a_text_is_about(question: str, text: str, about: float) -> None:
+    found = candidates(question, [fact("a", text=text)])
+
+    assert [about] == found.about.tolist()
 
 
 # -- all together -------------------------------------------------------------------------------

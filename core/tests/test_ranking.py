@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from commonplace.ports.stores import Expansion, Hit
 from commonplace.retrieval import ranking
-from commonplace.retrieval.features import BACKGROUND, FEATURES, KINDS, LEADS
+from commonplace.retrieval.features import BACKGROUND, FEATURES, KINDS, LEADS, OF_BEST
 from commonplace.retrieval.ranking import Weights, neighbour_turns, rank, shipped_weights
 from commonplace.types import Match, Record, Scope, turn_key
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
 MONDAY = Scope(user_id="alice", session_id="monday")
-AROUND = [*KINDS, *BACKGROUND, *LEADS]
+AROUND = [*KINDS, *BACKGROUND, *LEADS, *OF_BEST]
 
 
 def fact(
@@ -50,8 +50,11 @@ def fact(
     return Hit(record=record, dense=dense, lexical=lexical, words=words)
 
 
-def turn(position: int, dense: float = 0.0, lexical: float = 0.0, words: int = 12) -> Hit:
-    return fact(f"turn {position}", dense, lexical, scope=MONDAY, position=position, words=words)
+def turn(
+    position: int, dense: float = 0.0, lexical: float = 0.0, words: int = 12, text: str = ""
+) -> Hit:
+    name = f"turn {position}"
+    return fact(name, dense, lexical, text=text, scope=MONDAY, position=position, words=words)
 
 
 def weighing(offset: float = 0.0, slope: float = 1.0, **features: float) -> Weights:
@@ -120,7 +123,7 @@ def test_a_weight_has_a_part_for_each_kind_of_memory() -> None:
 def test_slope_and_constant_depend_on_what_was_searched() -> None:
     weights = weighing(cosine=1.0)
     weights.slope[list(KINDS).index("cjk")] = math.log(3)
-    weights.offset[AROUND.index("best_cosine")] = -1.0
+    weights.offset[AROUND.index("most_cosine")] = -1.0
     weights.offset[AROUND.index("lead")] = 2.0
     scale = ranking.Scale(0.0, 1.0)
 
@@ -162,7 +165,8 @@ def test_neighbours_and_what_relations_lead_to_are_ranked_too() -> None:
     related = [Expansion(id="b", hops=2, weight=0.5, via=("turn 3",))]
     weights = weighing(cosine=4.0, two_relations=20.0)
 
-    found = rank("?", [turn(3, 0.8)], [turn(4, 0.1), fact("b")], related, at=NOW, weights=weights)
+    beside = [turn(4, 0.1, text="So they say."), fact("b")]
+    found = rank("?", [turn(3, 0.8)], beside, related, at=NOW, weights=weights)
 
     assert ["turn 3", "b", "turn 4"] == ids(found)
     assert found[1].score_details["two_relations"] == pytest.approx(20 * 0.5 / 2)

@@ -28,6 +28,7 @@ from .current import (
 )
 from .lexical import has_cjk, query_words, vocabulary
 from .near_words import near_words
+from .subjects import asked_subjects, subject_fit
 from .times import asked_times, time_fit, without_time_words
 from .utterance_kinds import knows_nothing, statements
 
@@ -357,6 +358,14 @@ class CandidateArrays:
         return np.array([time_fit(asked, one.occurred_at) for one in self.records])
 
     @cached_property
+    def about(self) -> Floats:
+        """Whether each is about whom the question names: 1 yes, -1 somebody else, 0 unknown."""
+        asked = asked_subjects(self._question)
+        if not asked:
+            return np.zeros(len(self.records))
+        return np.array([subject_fit(asked, one.text, one.name) for one in self.records])
+
+    @cached_property
     def type_fit(self) -> Floats:
         """Whether each has an answer of the kind that is asked for: 1 yes, -1 no, 0 unknown."""
         asked = asked_type(self._question)
@@ -379,7 +388,7 @@ class CandidateArrays:
         return np.array([change_words(one.text) for one in self.records])
 
     @cached_property
-    def _replaced(self) -> dict[int, int]:
+    def replaced(self) -> dict[int, int]:
         """The best statements that newer ones among them replace, and by which, as rows."""
         best = self._best_rows
         found = superseded([_to_statement(self.records[i]) for i in best])
@@ -388,18 +397,18 @@ class CandidateArrays:
     @cached_property
     def is_replaced(self) -> Mask:
         """Statements that a newer one replaces."""
-        return self._marked(self._replaced)
+        return self._marked(self.replaced)
 
     @cached_property
     def replaces(self) -> Mask:
         """Statements that replace another and hold."""
-        return self._marked(set(self._replaced.values()) - self._replaced.keys())
+        return self._marked(set(self.replaced.values()) - self.replaced.keys())
 
     @cached_property
     def is_first(self) -> Mask:
         """Statements that were replaced and had replaced nothing, where that is asked for."""
         asked = asks_first(self._question)
-        first = self._replaced.keys() - set(self._replaced.values()) if asked else ()
+        first = self.replaced.keys() - set(self.replaced.values()) if asked else ()
         return self._marked(first)
 
     @cached_property
@@ -558,9 +567,12 @@ FEATURES: Mapping[str, Feature] = {
     "empty": lambda c: c.is_empty * 1.0,
     # Who says it.
     "speaker": lambda c: c.is_speaker * 1.0,
+    "about": lambda c: np.maximum(c.about, 0.0),
+    "about_other": lambda c: np.maximum(-c.about, 0.0),
     "addresses": lambda c: c.addresses * 1.0,
     # When it was told, and what kind of answer it has.
     "date": lambda c: c.dated,
+    "on_date": lambda c: (c.dated == 1.0) * 1.0,
     "type": lambda c: c.type_fit,
     # What holds now, or was before.
     "change": lambda c: c.direction * c.changes * np.clip(c.own, 0.0, 1.0),
@@ -583,9 +595,27 @@ FEATURES: Mapping[str, Feature] = {
 """The features, by name, in the order in which they are added up."""
 
 
+_SAID = (
+    "cosine", "cosine_squared", "standing_out", "late", "lexical", "coverage", "coverage_squared",
+    "codes", "type",
+)  # fmt: skip
+"""Features of what a text says itself."""
+
+
 def matrix(candidates: CandidateArrays) -> Floats:
-    """Compute all features: a row for each candidate, a column for each of `FEATURES`."""
-    return np.stack([compute(candidates) for compute in FEATURES.values()], axis=1)
+    """Compute all features: a row for each candidate, a column for each of `FEATURES`.
+
+    A statement that replaces another answers what that one did: of what they say, it has the better
+    of both. "I moved to Lyon." answers "Where do I live?" no worse than "I live in Paris."
+    """
+    rows = np.stack([compute(candidates) for compute in FEATURES.values()], axis=1)
+    if candidates.direction >= 0:
+        columns = [place for place, name in enumerate(FEATURES) if name in _SAID]
+        own = candidates.own
+        for old, new in candidates.replaced.items():
+            if own[old] > own[new]:
+                rows[new, columns] = rows[old, columns]
+    return rows
 
 
 KINDS: Mapping[str, Callable[[CandidateArrays], float]] = {
@@ -599,10 +629,10 @@ KINDS: Mapping[str, Callable[[CandidateArrays], float]] = {
 BACKGROUND: Mapping[str, Callable[[CandidateArrays], float]] = {
     "company": lambda c: c.company,
     # A question about nothing that is here is a little like everything, or like nothing at all.
-    "best_cosine": lambda c: float(c.cosine.max()),
+    "most_cosine": lambda c: float(c.cosine.max()),
     "mean_cosine": lambda c: float(c.cosine.mean()),
-    "best_late": lambda c: float(c.late.max()),
-    "best_coverage": lambda c: float(c.coverage.max()),
+    "most_late": lambda c: float(c.late.max()),
+    "most_coverage": lambda c: float(c.coverage.max()),
     "number": lambda c: float(np.log(len(c.records))),
 }
 """What the slope and the constant of the logit depend on beside the kind; no order does."""
@@ -613,6 +643,9 @@ LEADS: Mapping[str, Callable[[Floats], float]] = {
     "above_mean": lambda sums: float(sums.max() - sums.mean()),
 }
 """The same of the weighted sums of all candidates."""
+
+OF_BEST = tuple(f"best_{name}" for name in FEATURES)
+"""The same of the best candidate: what makes an order is not all that makes an answer."""
 
 
 def kind_of(candidates: CandidateArrays) -> Floats:
@@ -626,9 +659,14 @@ def background_of(candidates: CandidateArrays) -> Floats:
     return np.concatenate([kind_of(candidates), more])
 
 
-def leads_of(sums: Floats) -> Floats:
-    """Compute what slope and constant depend on last: `LEADS`."""
-    return np.array([compute(sums) for compute in LEADS.values()])
+def leads_of(sums: Floats, rows: Floats) -> Floats:
+    """Compute what slope and constant depend on last: `LEADS`, then `OF_BEST`.
+
+    Args:
+        sums: the weighted sum of each candidate. rows: the features of each.
+    """
+    best = rows[sums >= sums.max() - _EPSILON].mean(axis=0)
+    return np.concatenate([[compute(sums) for compute in LEADS.values()], best])
 
 
 def states_nothing(text: str, is_doubtful: bool, is_answer: bool) -> bool:

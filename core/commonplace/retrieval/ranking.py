@@ -22,6 +22,7 @@ from .features import (
     FEATURES,
     KINDS,
     LEADS,
+    OF_BEST,
     CandidateArrays,
     Floats,
     background_of,
@@ -42,7 +43,7 @@ class Weights:
     Attributes:
         features: of `FEATURES`, a row each with a part for each of `KINDS`.
         slope: logarithm of the factor of the sum: a part for each of `KINDS`.
-        offset: of the logit: a part for each of `KINDS`, `BACKGROUND` and `LEADS`.
+        offset: of the logit: a part for each of `KINDS`, `BACKGROUND`, `LEADS` and `OF_BEST`.
     """
 
     features: Floats
@@ -54,7 +55,7 @@ class Weights:
 def shipped_weights() -> Weights:
     """Read the weights that the package brings."""
     made = json.loads(files(__package__).joinpath("weights.json").read_text("utf-8"))
-    background = [*KINDS, *BACKGROUND, *LEADS]
+    background = [*KINDS, *BACKGROUND, *LEADS, *OF_BEST]
     return Weights(
         features=np.array([[made["features"][row][one] for one in KINDS] for row in FEATURES]),
         slope=np.array([made["slope"][one] for one in KINDS]),
@@ -123,8 +124,9 @@ def rank(
     weights = weights or shipped_weights()
     found = CandidateArrays(question, every, expansions, scale or Calibration().scale(question), at)
     kind = kind_of(found)
-    parts = matrix(found) * (weights.features @ kind)
-    background = np.concatenate([background_of(found), leads_of(parts.sum(axis=1))])
+    rows = matrix(found)
+    parts = rows * (weights.features @ kind)
+    background = np.concatenate([background_of(found), leads_of(parts.sum(axis=1), rows)])
     offset = float(weights.offset @ background)
     parts *= np.exp(weights.slope @ kind)
     # Rounded, so that equal candidates are equal whatever stands around them in the array.

@@ -4,6 +4,7 @@ In English and Chinese, with the plainest words of German, Spanish and Japanese.
 """
 
 import re
+from functools import lru_cache
 
 PEOPLE = (
     "mother mom mum father dad parents sister brother siblings twin son daughter kid kids child "
@@ -34,8 +35,10 @@ _NAME = re.compile(
     r"^(?!(?:The|We|It|They|This|That|These|There|When|If|Since|Now|After|He|She|You|As|In|On|At"
     r"|From"
     r"|Call|Yesterday|Today|Just|Actually|Correction|Our|My|Ich|Mein|Meine|Wir|Vivo|Trabajo|Me|Mi"
-    r"|Ahora|Der|Die|Das|El|La|User|Users)\b)([A-Z]\w+)(?:['’]s\b| (?!and (?:I|me)\b"
-    r"|is (?:now )?my\b)[a-z])"
+    r"|Ahora|Der|Die|Das|El|La|User|Users|Is|Has|Was|Had|Can|Will)\b)([A-Z]\w+)"
+    # A verb comes next, not what follows one: "Lives in Rome", "Likes the sea".
+    r"(?:['’]s\b| (?!and (?:I|me)\b|is (?:now )?my\b|(?:the|an?|in|at|to|with|for|on|by|of|as|about"
+    r"|no|not|his|her|their|every|two|three)\b)[a-z])"
 )
 _SURNAMES = (
     "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏"
@@ -70,3 +73,66 @@ def subject(sentence: str, small: str) -> str:
     if self_ or chinese_self:
         return "me"
     return "user" if user or chinese_user else person or other or chinese or bare
+
+
+_SELF = frozenset(["me", "user"])
+_HEAD = 300  # characters of a text that tell of whom it is
+_CACHED = 4_096
+_WORDS = re.compile(r"[^\W_]+")
+_NAMED = re.compile(r"(?<![.!?¿¡\s])\s+(?:['\"“‘(])?([A-ZÀ-Þ][^\W\d_]+)")
+_ASKING = re.compile(
+    r"^[\s¿]*(?:(?:in|at|on|with|for|to|from|by|of|under) )?(?:who|whom|whose|what|which|where|when"
+    r"|why|how|wer|wen|wem|wessen|was|welche[rsnm]?|wo|wohin|wann|warum|wie|qui[ée]n|qué|cuál|dónde"
+    r"|cuándo|cómo|do|does|did|is|are|was|were|has|have|had|can|could|will|would)\b"
+    r"(?:['’]s| (?:is|are|was|were|does|do|did|has|have|had|can|will|would|ist|sind|hat|heißt|es))?"
+    r"\s*",
+    re.IGNORECASE,
+)
+_NO_NAMES = re.compile(
+    r"^(?:I|I['’]\w+|Mon|Tue|Wed|Thu|Fri|Sat|Sun|January|February|March|April|May|June|July|August"
+    r"|September|October|November|December|PIN|ID|OK|TV|English|German|French|Spanish)"
+)
+
+
+def asked_subjects(question: str) -> frozenset[str]:
+    """Read of whom a question asks, as `subject`; empty if it names nobody.
+
+    Names come in small letters; somebody of another person only as that person's name.
+    """
+    text = question[:_HEAD]
+    rest = _ASKING.sub("", text, count=1)
+    names = {name.lower() for name in _NAMED.findall(f"x {rest}") if not _NO_NAMES.match(name)}
+    found = subject(rest, rest.lower())
+    if found in _SELF or found in PEOPLE or not found or _CHINESE.search(found):
+        return frozenset({*names} or ({found} if found else ()))
+    return frozenset({*names, found.split()[0]})
+
+
+_CHINESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+
+
+def subject_fit(asked: frozenset[str], text: str, speaker: str | None) -> float:
+    """Return 1 if a text is about one of those asked for, -1 if it is about another, else 0.
+
+    What names nobody is about the user.
+
+    Args:
+        speaker: name of who says it, if known.
+    """
+    found, words = _read_head(text[:_HEAD])
+    if not asked.isdisjoint(words) or any(_CHINESE.search(one) and one in text for one in asked):
+        return 1.0
+    if found == "me" and speaker:
+        found = speaker.lower()
+    if not found:
+        return 1.0 if asked & _SELF else 0.0
+    if found in _SELF:
+        return 1.0 if asked & _SELF else -1.0
+    return 1.0 if found in asked else -1.0
+
+
+@lru_cache(maxsize=_CACHED)
+def _read_head(head: str) -> tuple[str, frozenset[str]]:
+    """Read whom a text is about, and its words but for those of people who speak of themselves."""
+    small = head.lower()
+    return subject(head, small), frozenset(_WORDS.findall(small)) - _SELF
