@@ -1,6 +1,7 @@
 """Full disk at every kind of write: typed errors, nothing lost, and writes with space again."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from . import full_disk
+from . import full_disk, small_blocks
 
 pytestmark = pytest.mark.slow
 
@@ -22,6 +23,25 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if sys.platform != "linux":
         pytest.skip("only Linux has file systems in memory of any size")
     mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"mounting a small file system needs rights: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def disk_of_small_blocks(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 16 MB with blocks of 1 KiB."""
+    if sys.platform != "linux" or shutil.which("mkfs.ext4") is None:
+        pytest.skip("a file system with small blocks needs Linux and mkfs.ext4")
+    image, folder = tmp_path / "image", tmp_path / "disk"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 * 2**20)
+    make = ["mkfs.ext4", "-q", "-b", "1024", "-m", "0", str(image)]
+    subprocess.run(make, check=True, capture_output=True)
+    mount = ["mount", "-o", "loop", str(image), str(folder)]
     done = subprocess.run(mount, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"mounting a small file system needs rights: {done.stderr.strip()}")
@@ -52,3 +72,15 @@ def test_a_file_that_cannot_grow_loses_nothing(tmp_path: Path):
 
     assert counts["faults"] == 0, counts["examples"][:10]
     assert counts["refused"] >= 10
+
+
+def test_a_full_disk_of_small_blocks_ends_no_process(disk_of_small_blocks: Path):
+    command = [sys.executable, small_blocks.__file__, str(disk_of_small_blocks)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr}"
+    found = json.loads(done.stdout)
+    place = str(disk_of_small_blocks / "memory")
+    assert all(place in told and "the disk is full" in told for told in found.values() if told)
+    assert "the disk is full: 64 KiB are free, and 1,024 KiB are needed" in found["64 open"]
+    assert found["2000 turn"] == ""

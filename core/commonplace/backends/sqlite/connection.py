@@ -34,7 +34,7 @@ from ...errors import (
 from ...ports.stores import Engines, crash_point
 from ..shared.rows import UnreadableRowError
 from . import erased_bytes
-from .file_lock import BUSY_SECONDS, ProcessLock, make_file
+from .file_lock import BUSY_SECONDS, LITTLE_SPACE, ProcessLock, check_space, make_file
 
 T = TypeVar("T")
 
@@ -222,8 +222,10 @@ class SqliteConnection:
         mark = self.get_meta(erased_bytes.PAGES)
         most = _LARGE_FILE if is_idle else _SMALL_FILE
         is_due = time.monotonic() >= self._rewrite_after
-        if mark is not None and is_due and Path(self.path).stat().st_size <= most:
+        size = Path(self.path).stat().st_size
+        if mark is not None and is_due and size <= most:
             self._rewrite_after = time.monotonic() + _REWRITE_SECONDS
+            check_space(Path(self.path), LITTLE_SPACE + size)
             self._enqueue(erased_bytes.rewrite, grouped=False).result()
             # The log has the new pages, and the file still the old ones.
             self.write(lambda c: erased_bytes.finish_rewriting(c, mark))
@@ -297,6 +299,7 @@ class SqliteConnection:
 
     def _open(self) -> Connection:
         with translated(self.path):
+            has_small_blocks = check_space(Path(self.path))
             connection = self._connect()
             try:
                 _check_schema(connection)
@@ -307,6 +310,8 @@ class SqliteConnection:
                     f"wal_autocheckpoint = {_LOG_PAGES}",
                 ):
                     connection.execute(f"PRAGMA {pragma}")
+                if has_small_blocks:
+                    _fill_shared_memory(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -372,6 +377,7 @@ class SqliteConnection:
         try:
             self._check_file()
             with translated(self.path):
+                check_space(Path(self.path))
                 self._writer.execute("BEGIN IMMEDIATE")
                 if len(waiting) == 1:  # a single change needs no savepoint
                     results = [(waiting[0].change(self._writer), None)]
@@ -410,6 +416,7 @@ class SqliteConnection:
             return
         try:
             with translated(self.path):
+                check_space(Path(self.path))
                 crash_point("before_commit")
                 job.future.set_result(job.change(self._writer))
                 crash_point("after_commit")
@@ -565,6 +572,17 @@ def _fill(connection: Connection) -> None:
     connection.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA,))
 
 
+def _fill_shared_memory(connection: Connection) -> None:
+    """Write a page to the log, for which SQLite fills 32 KiB of its shared memory with zeros.
+
+    A larger first write could take the room that is left for these.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    write_meta(connection, "filled", "")
+    connection.execute("DELETE FROM meta WHERE key = 'filled'")
+    connection.execute("COMMIT")
+
+
 def _check_schema(connection: Connection) -> None:
     try:
         row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
@@ -585,7 +603,6 @@ def _check_schema(connection: Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-_LITTLE_SPACE = 2**20  # of a full disk; a failed write may have given back what it took
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _PERMIT = "let this process read and write that folder, or give another"
 _NOT_ALLOWED = (
@@ -646,7 +663,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 def _is_full(path: str) -> bool:
     try:
-        return shutil.disk_usage(Path(path).parent).free < _LITTLE_SPACE
+        return shutil.disk_usage(Path(path).parent).free < LITTLE_SPACE
     except OSError:
         return False
 

@@ -16,6 +16,8 @@ from sqlite3 import Connection
 from ...errors import StoreLockedError, StoreUnavailableError
 
 BUSY_SECONDS = 10.0  # to wait for the writers of other processes
+LITTLE_SPACE = 2**20  # bytes; a disk with less counts as full, as a failed write gives back space
+_SQLITE_BLOCK = 4096  # bytes of its shared memory that SQLite makes room for at a time
 
 # SQLite's shared memory and its locks do not work over a network.
 _NETWORK = {
@@ -37,7 +39,8 @@ def make_file(path: Path, fill: Callable[[Connection], None], *, create: bool) -
         create: False refuses a file that is not there.
 
     Raises:
-        StoreUnavailableError: the file is missing or empty, or lies on a network file system.
+        StoreUnavailableError: the file is missing or empty, or lies on a network file system, or
+            on one whose space is too little to open it.
     """
     if not create and not path.exists():
         raise StoreUnavailableError(store=str(path), reason="there is no such file")
@@ -48,6 +51,7 @@ def make_file(path: Path, fill: Callable[[Connection], None], *, create: bool) -
             reason=f"it lies on a network file system ({kind}), where its processes cannot see "
             "each other's locks. Give a folder on a local disk, or use server engines",
         )
+    check_space(path)
     if not path.exists():
         _make(path, fill)
     if path.stat().st_size == 0:
@@ -56,6 +60,38 @@ def make_file(path: Path, fill: Callable[[Connection], None], *, create: bool) -
             reason="the file is empty, so somebody has emptied it. Put a backup in its place, or "
             "delete it and the files beside it to start over",
         )
+
+
+def check_space(path: Path, needed: int = LITTLE_SPACE) -> bool:
+    """Refuse what could end the process by SIGBUS: shared memory that the disk has no room for.
+
+    SQLite maps the file of its shared memory, and writes one byte in each 4 KiB of it before. Where
+    blocks are smaller, that leaves holes, which a full disk cannot fill. Elsewhere nothing is
+    checked: SQLite itself finds that the disk is full.
+
+    Args:
+        path: of the database.
+        needed: bytes of free space.
+
+    Returns:
+        True if the blocks are smaller.
+
+    Raises:
+        StoreUnavailableError: the blocks are smaller, and there is less free space.
+    """
+    if sys.platform == "win32":
+        return False
+    found = os.statvfs(path.parent)
+    if not found.f_blocks or found.f_bsize >= _SQLITE_BLOCK:
+        return False
+    free = found.f_bavail * found.f_frsize
+    if free < needed:
+        raise StoreUnavailableError(
+            store=str(path),
+            reason=f"the disk is full: {free >> 10:,} KiB are free, and {needed >> 10:,} KiB are "
+            f"needed on a file system with blocks of {found.f_bsize:,} bytes",
+        )
+    return True
 
 
 def _make(path: Path, fill: Callable[[Connection], None]) -> None:
