@@ -615,6 +615,24 @@ def test_a_child_forked_in_the_middle_of_a_read_is_refused_and_its_parent_goes_o
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_file_that_cannot_be_opened_after_a_fork_is_written_to_when_it_can(
+    file: SqliteConnection,
+):
+    path = Path(file.path)
+    path.parent.rename(away := path.parent.with_name("away"))
+    if (child := os.fork()) == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(StoreUnavailableError):
+        file.set_meta("parent", "x")
+    away.rename(path.parent)
+    file.set_meta("parent", "y")
+
+    assert file.get_meta("parent") == "y"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_reads_and_writes_of_other_threads_go_on_after_a_fork(file: SqliteConnection):
     stop = threading.Event()
 

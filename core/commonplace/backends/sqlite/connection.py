@@ -78,6 +78,7 @@ class SqliteConnection:
         self._state = threading.Condition()
         self._writer_lock = threading.Lock()
         self._closed = False
+        self._is_writer_closed = False  # it could not be opened again after a fork
         self._handles = 0
         self._rewrite_after = 0.0
         self._queue: deque[_Job] = deque()
@@ -170,8 +171,9 @@ class SqliteConnection:
     def resume(self) -> None:
         """Open the file again after `pause`."""
         if self._paused:
+            self._is_writer_closed = True
             try:
-                self._writer = self._open()
+                self._reopen_writer()
             finally:
                 with self._reading:
                     self._paused = False
@@ -297,6 +299,11 @@ class SqliteConnection:
                 self._commit_queued()
         return future
 
+    def _reopen_writer(self) -> None:
+        if self._is_writer_closed:
+            self._writer = self._open()
+            self._is_writer_closed = False
+
     def _open(self) -> Connection:
         with translated(self.path):
             has_small_blocks = check_space(Path(self.path))
@@ -376,6 +383,7 @@ class SqliteConnection:
         results: list[tuple[Any, BaseException | None]] = []
         try:
             self._check_file()
+            self._reopen_writer()
             with translated(self.path):
                 check_space(Path(self.path))
                 self._writer.execute("BEGIN IMMEDIATE")
@@ -386,7 +394,7 @@ class SqliteConnection:
                 crash_point("before_commit")
                 self._writer.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 -- every caller waits for a result
-            if self._writer.in_transaction:
+            if not self._is_writer_closed and self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             results = [(None, error)] * len(waiting)
         else:
@@ -415,6 +423,7 @@ class SqliteConnection:
         if not job.future.set_running_or_notify_cancel():
             return
         try:
+            self._reopen_writer()
             with translated(self.path):
                 check_space(Path(self.path))
                 crash_point("before_commit")
@@ -693,7 +702,7 @@ def _before_fork() -> None:
 
 def _after_fork_in_parent() -> None:
     for file in list(_open_files):
-        with contextlib.suppress(CommonplaceError):  # its next write fails, too
+        with contextlib.suppress(CommonplaceError):  # its next write tries again
             file.resume()
 
 
