@@ -188,10 +188,14 @@ class StoreUnavailableError(CommonplaceError, ConnectionError):
     """A store did not answer, or failed in a way that may pass.
 
     A write that raises it was not accepted, unless the message says that it is retried.
+
+    Attributes:
+        retried: the write was accepted, and is tried again by itself.
     """
 
     def __init__(self, *, store: str, reason: str, retried: bool = False) -> None:
         self.store: str = store
+        self.retried: bool = retried
         self.reason: str = reason
         super().__init__(f"The store {store!r} failed: {reason}.{_RETRIED if retried else ''}")
 

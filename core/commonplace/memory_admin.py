@@ -1,8 +1,8 @@
 """`memory.admin`: what operators and adapters need of a memory, and its users do not."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextvars import copy_context
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -12,11 +12,20 @@ from .ingest.planning import Models
 from .ingest.redaction import Redaction
 from .ingest.submission import Submission
 from .ports.checkpoints import Checkpoints
+from .ports.snapshot_rows import FenceRow
+from .ports.stores import version_at
 from .retrieval.pruning import RetentionLimits, records_over_limits
 from .runtime import Runtime
 from .settings import Settings
 from .types import DeadLetter, Kind, Namespace, Record, Scope, WriteResult, check_kinds
-from .validation import check_callable, check_flag, check_ids, check_name, check_namespace
+from .validation import (
+    check_callable,
+    check_flag,
+    check_ids,
+    check_name,
+    check_namespace,
+    check_time,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,6 +59,7 @@ class MemoryAdmin:
         self._submission = submission
         self._redaction = redaction
         self._check_open = check_open
+        self._before_close: list[Callable[[], object]] = []
 
     def prune(
         self,
@@ -181,6 +191,46 @@ class MemoryAdmin:
         """List every scope that has records, live or deleted, in no order."""
         self._check_open()
         return self._runtime.engines.graph.list_scopes()
+
+    def was_forgotten(self, scope: Scope, *, since: datetime) -> bool:
+        """Tell whether an erasure that covers the scope was accepted at or after a moment.
+
+        For programs that keep something to write it later, which `forget` cannot find.
+
+        Args:
+            since: with a time zone.
+        """
+        self._check_open(scope)
+        check_time("since", since)
+        keys, version = {one.key for one in scope.covering()}, version_at(since)
+        rows = self._runtime.engines.graph.dump()
+        try:
+            for row in rows:
+                if not isinstance(row, FenceRow):  # they come first
+                    return False
+                if row.key in keys and row.version >= version:
+                    return True
+            return False
+        finally:
+            if isinstance(rows, Generator):
+                rows.close()  # and let go of what it reads from
+
+    def before_close(self, call: Callable[[], object]) -> None:
+        """Have a function called before this memory closes, while it can still be written to.
+
+        Args:
+            call: is called on the thread that closes, and must not raise; giving it again does
+                nothing.
+        """
+        self._check_open()
+        check_callable("call", call)
+        if call not in self._before_close:
+            self._before_close.append(call)
+
+    def prepare_to_close(self) -> None:
+        """Call what `before_close` was given."""
+        for call in list(self._before_close):
+            call()
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking call that uses this memory on one of its threads, and await it.

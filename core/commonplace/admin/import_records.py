@@ -8,22 +8,20 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import get_args
 
 from ..errors import InvalidRecordError
 from ..ingest.changes import dated_relations
 from ..ingest.redaction import Redaction
 from ..memory import Memory
-from ..ports.stores import Outcome, Put, Remove
+from ..ports.stores import Outcome, Put, Remove, version_at
 from ..settings import Settings
 from ..types import ORIGINS, Fact, Record, Relation, Role, Scope, now
 from ..validation import check_choice, check_text, check_time
 from .backfill import batches, points_of
 
 _BATCH = 64
-_YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
-_COUNTER_BITS = 11  # as the journal counts, so that an old change is older than an erasure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,4 +213,4 @@ def _version(at: datetime) -> int:
     """Compute the journal's version of a time; 1 for a future one, so that later changes win."""
     if at > now():
         return 1
-    return max(1, (at - _YEAR_2020) // timedelta(milliseconds=1) << _COUNTER_BITS)
+    return max(1, version_at(at))  # so that an old change is older than an erasure

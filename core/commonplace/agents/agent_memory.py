@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..concurrency import await_within, call_within, start_call
 from ..errors import (
@@ -25,7 +25,7 @@ from ..errors import (
 )
 from ..retrieval.utterance_kinds import asks_to_forget
 from ..sans_io import Plan, aon, arun_plan, on, run_plan
-from ..types import Extraction, Fact, Match, Message, Scope, WriteResult
+from ..types import Extraction, Fact, Match, Message, Scope, WriteResult, now
 from .adapter_arguments import check_function
 from .health import (
     MISCONFIGURED,
@@ -41,6 +41,10 @@ from .note import Conversation, ShownRecords
 from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy, check_policy
 from .standing_instructions import instruction_facts
+from .waiting_writes import Outcome, WaitingWrite, may_be_tried_again
+
+if TYPE_CHECKING:  # it loads the engines
+    from ..memory import Memory
 
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
@@ -95,7 +99,7 @@ class AgentMemory:
 
     def counters(self) -> MemoryCounters:
         """Read how often each event happened, to all who were given the same `LazyMemory`."""
-        return self._health.counters()
+        return self._health.counters(waiting=len(self.lazy.waiting))
 
     def raise_misconfiguration(self) -> None:
         """Raise what made opening the memory fail, if an operator must mend it.
@@ -124,7 +128,8 @@ class AgentMemory:
     async def aclose(self, holder: object, timeout: float) -> None:
         """Wait for writes that still run, then close the memory if nobody else uses it.
 
-        A memory that was given open stays open.
+        Turns that wait in memory are tried once more then, and lost if that fails. A memory that
+        was given open stays open, and they wait on.
 
         Args:
             holder: the adapter's object that uses it no more.
@@ -170,7 +175,8 @@ class AgentMemory:
     def write(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said: accept it, then wait as the policy says.
 
-        What takes longer goes on; an accepted write is lost by nothing.
+        What takes longer goes on; an accepted write is lost by nothing. One that cannot be accepted
+        now waits in memory and is tried again, in the order of the turns.
         """
         if messages := self._without_forgotten(messages, scope):
             write = self._new_write(messages, scope)
@@ -191,8 +197,12 @@ class AgentMemory:
         if not (messages := self._without_forgotten(messages, scope)):
             return True
         write = self._new_write(messages, scope)
-        work = self._aadd(list(messages), scope, self._wait(write.seconds))
-        task = asyncio.create_task(write.arun(work))
+        wait, memory = self._wait(write.seconds), self.lazy.opened
+        if memory is None or self.lazy.waiting:
+            work = self._write_on_thread(write, partial(self.add, list(messages), scope, wait))
+        else:
+            work = write.arun(self._aadd(memory, list(messages), scope, wait))
+        task = asyncio.create_task(work)
         task.add_done_callback(self.lazy.writes.discard)
         self.lazy.writes.add(task)  # a loop keeps no task alive
         # `wait` leaves the task running, whatever happens to its caller.
@@ -308,7 +318,7 @@ class AgentMemory:
         return await arun_plan(plan, aon(await self.lazy.aget()))
 
     def _new_write(self, messages: Sequence[Message], scope: Scope) -> "_Write":
-        return _Write(self, scope, len(messages), self._write_seconds())
+        return _Write(self, messages, scope, self._write_seconds())
 
     def _without_forgotten(self, messages: Sequence[Message], scope: Scope) -> Sequence[Message]:
         """Leave out a request to forget that was carried out in this turn, and its answer."""
@@ -323,16 +333,16 @@ class AgentMemory:
         asked = sum(message.role == "user" for message in messages)
         return messages if len(kept) == asked else kept
 
+    async def _write_on_thread(self, write: "_Write", add: Callable[[], WriteResult]) -> None:
+        """Write once the memory is open, and behind what waits, also if this loop ends before."""
+        await asyncio.shield(asyncio.wrap_future(start_call("write", partial(write.run, add))))
+        if (memory := self.lazy.opened) is not None:
+            with contextlib.suppress(Exception):  # the write has told its own
+                await memory.aflush(0.0)  # an asynchronous model needs this loop
+
     async def _aadd(
-        self, messages: Sequence[Message], scope: Scope, wait: float | bool
+        self, memory: "Memory", messages: Sequence[Message], scope: Scope, wait: float | bool
     ) -> WriteResult:
-        memory = self.lazy.opened
-        if memory is None:
-            # A thread accepts it as soon as the memory is open, also if this loop ends before.
-            opening = start_call("write", partial(self.add, messages, scope, wait))
-            result = await asyncio.shield(asyncio.wrap_future(opening))
-            await (await self.lazy.aget()).aflush(0.0)  # an asynchronous model needs this loop
-            return result
         facts, policy = self._instructions(messages), self.policy
         if facts:
             identity = policy.identity
@@ -429,11 +439,14 @@ class _Write:
         is_written: it was done in time.
     """
 
-    def __init__(self, agent: AgentMemory, scope: Scope, count: int, seconds: float) -> None:
+    def __init__(
+        self, agent: AgentMemory, messages: Sequence[Message], scope: Scope, seconds: float
+    ) -> None:
         self.seconds = seconds
         self._agent = agent
+        self._messages = messages
         self._scope = scope
-        self._count = count
+        self._at = now()
         self._start = time.monotonic()
         self._lock = threading.Lock()
         self._is_reported = False
@@ -441,15 +454,16 @@ class _Write:
 
     def run(self, add: Callable[[], WriteResult]) -> None:
         try:
+            self._agent.lazy.waiting.write()
             self._finish(add())
         except Exception as error:
-            self._fail(error)
+            self._wait_or_fail(error)
 
     async def arun(self, add: Awaitable[WriteResult]) -> None:
         try:
             self._finish(await add)
         except Exception as error:
-            self._fail(error)
+            self._wait_or_fail(error)
 
     def expire(self) -> None:
         """Report that it is not done in time, unless it is."""
@@ -457,9 +471,7 @@ class _Write:
         self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
 
     def _finish(self, result: WriteResult) -> None:
-        if result.pending and (memory := self._agent.lazy.opened) is not None:
-            with contextlib.suppress(MemoryClosedError):  # the journal has it
-                memory.admin.follow(result, self._fail)
+        self._follow(result)
         # Pending at once is what only waits for a loop with an asynchronous model.
         is_over = result.pending and time.monotonic() - self._start >= self.seconds
         if is_over and self._agent.policy.await_write:
@@ -468,6 +480,40 @@ class _Write:
         self._agent.lazy.is_late = False
         self.is_written = True
         self._report("written", None)
+
+    def _follow(self, result: WriteResult) -> None:
+        if result.pending and (memory := self._agent.lazy.opened) is not None:
+            with contextlib.suppress(MemoryClosedError):  # the journal has it
+                memory.admin.follow(result, self._fail)
+
+    def _wait_or_fail(self, error: Exception) -> None:
+        """Keep what was not accepted in memory, to be tried again; report a failure else."""
+        if not may_be_tried_again(error):
+            self._fail(error)
+            return
+        agent = self._agent
+        messages = [one if one.at else replace(one, at=self._at) for one in self._messages]
+        waiting = WaitingWrite(
+            messages=messages, scope=self._scope, write=self._write_again, end=self._end_waiting
+        )
+        is_kept = agent.lazy.waiting.put(waiting, agent.policy.max_waiting)
+        if (memory := agent.lazy.opened) is not None:
+            with contextlib.suppress(MemoryClosedError):
+                memory.admin.before_close(agent.lazy.waiting.close)
+        self._is_reported = False  # that it was late is not all
+        self._report("waiting" if is_kept else "lost", error)
+
+    def _write_again(self, waiting: WaitingWrite) -> bool:
+        agent, scope = self._agent, self._scope
+        if agent.lazy.get().admin.was_forgotten(scope, since=self._at):
+            return False
+        self._follow(agent.add(waiting.messages, scope, wait=False))
+        return True
+
+    def _end_waiting(self, outcome: Outcome, error: Exception | None) -> None:
+        if outcome != "forgotten":
+            self._start, self._is_reported = time.monotonic(), False  # no agent waited
+            self._report(outcome, error)
 
     def _fail(self, error: Exception) -> None:
         self._agent.lazy.is_late = isinstance(error, TimeoutError)
@@ -479,4 +525,4 @@ class _Write:
             if self._is_reported:
                 return
             self._is_reported = True
-        self._agent.report(name, "write", self._scope, self._start, self._count, error)
+        self._agent.report(name, "write", self._scope, self._start, len(self._messages), error)

@@ -15,7 +15,9 @@ from typing import Literal, Protocol
 from ..errors import InvalidRecordError, MissingExtraError, SchemaMismatchError, StoreRefusedError
 from ..types import Scope, now
 
-EventName = Literal["recalled", "empty", "timed_out", "written", "late", "failed"]
+EventName = Literal[
+    "recalled", "empty", "timed_out", "written", "late", "waiting", "lost", "failed"
+]
 
 MISCONFIGURED = (InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError)
 """What an operator must mend; no agent should begin to work without knowing."""
@@ -29,7 +31,8 @@ class MemoryEvent:
     Attributes:
         name: `recalled` if it found something, `empty` if not, `timed_out` if the agent went on
             without it; `written` if what was said is stored, or accepted where nobody waits for
-            more, `late` if it was not in time and goes on; `failed` with an error.
+            more, `late` if it was not in time and goes on; `waiting` if it could not be accepted
+            and waits in memory, then `written` or `lost`; `failed` with an error.
         operation: `recall`, `write`, or the name of what was called: a tool, or a method.
         scope: whose memory.
         count: memories found, or messages to write.
@@ -60,7 +63,8 @@ class MemoryCounters:
     """How often each event happened since the adapter was made.
 
     Attributes:
-        recalled, empty, timed_out, written, late, failed: as the names of `MemoryEvent`.
+        recalled, empty, timed_out, written, late, lost, failed: as the names of `MemoryEvent`.
+        waiting: how many turns wait in memory now, of all who write to the same memory.
         last_error, last_error_at: the latest error, and when; None if there was none.
     """
 
@@ -69,6 +73,8 @@ class MemoryCounters:
     timed_out: int = 0
     written: int = 0
     late: int = 0
+    waiting: int = 0
+    lost: int = 0
     failed: int = 0
     last_error: Exception | None = None
     last_error_at: datetime | None = None
@@ -92,11 +98,16 @@ class MemoryHealth:
         self._outages: dict[str, _Outage] = {}
         self.warned: set[str] = set()
 
-    def counters(self) -> MemoryCounters:
-        """Read the counters."""
+    def counters(self, *, waiting: int = 0) -> MemoryCounters:
+        """Read the counters.
+
+        Args:
+            waiting: how many turns wait in memory now.
+        """
         with self._lock:
+            counts = {**self._counts, "waiting": waiting}
             return MemoryCounters(
-                **self._counts, last_error=self._last_error, last_error_at=self._last_error_at
+                **counts, last_error=self._last_error, last_error_at=self._last_error_at
             )
 
     def record(self, event: MemoryEvent, log: logging.Logger) -> None:
@@ -122,11 +133,17 @@ class MemoryHealth:
             outage = self._outages[event.operation] = _Outage(time.monotonic())
         outage.failures += 1
         kind = type(event.error).__name__
+        if event.name == "lost":
+            kind = f"lost by {kind}"
         if kind in outage.kinds:
             return ()
         outage.kinds.add(kind)
         if event.name == "late":
             line = "memory %s is late; it goes on, and so does the agent: %s"
+        elif event.name == "waiting":
+            line = "memory %s waits in memory and is tried again; the agent continues: %s"
+        elif event.name == "lost":
+            line = "memory %s is lost, as it cannot wait any more; the agent continues: %s"
         elif event.operation in _SILENT:
             line = "memory %s failed; the agent continues without it: %s"
         else:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
-from ..concurrency import await_within
+from ..concurrency import await_within, start_call
 from ..errors import WrongTypeError
 from ..settings import Settings, to_folder
 from ..types import Scope
 from .adapter_arguments import check_memory
 from .health import MemoryHealth
+from .waiting_writes import WaitingWrites
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
     from ..memory import Memory
@@ -25,6 +26,7 @@ MemorySource: TypeAlias = "Memory | str | os.PathLike[str] | None"
 """An open memory, the path of its folder, or None for the environment's location."""
 
 MAX_IDLE = 8
+_CLOSE_SECONDS = 10.0  # for turns that wait in memory
 
 
 class LazyMemory:
@@ -40,6 +42,7 @@ class LazyMemory:
         holders: the objects that use it; `MemoryPool` may close a memory without any.
         writes: writes that run on an event loop, for all who share the memory.
         accepting: writes that a thread accepts and nobody waits for, likewise.
+        waiting: turns that could not be accepted, likewise.
         is_late: a write took too long, on a loop that may be closed, and none was done since.
         health: counters and outages, for all who share the memory.
     """
@@ -53,13 +56,14 @@ class LazyMemory:
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
         self.accepting: set[Future[None]] = set()
+        self.waiting: WaitingWrites = WaitingWrites()
         self.is_late = False
         self.health: MemoryHealth = MemoryHealth()
 
     @property
     def is_idle(self) -> bool:
         """Nothing holds it, and no write runs on a loop that is open."""
-        if self.holders or self.accepting:
+        if self.holders or self.accepting or self.waiting:
             return False
         return all(write.get_loop().is_closed() for write in list(self.writes))
 
@@ -143,7 +147,12 @@ class LazyMemory:
         return opening if self.given is None else None
 
     def close(self) -> None:
-        """Close the memory if it was opened here, waiting for an opening under way."""
+        """Close the memory if it was opened here, waiting for an opening under way.
+
+        Turns that wait in memory are tried once more. They are lost then, unless the memory stays
+        open.
+        """
+        self._end_waiting()
         opening = self.release()
         if opening is not None:
             with contextlib.suppress(Exception):  # its users got the error
@@ -154,6 +163,9 @@ class LazyMemory:
 
         One that is still opening is closed when it is open, without waiting for it.
         """
+        if self.waiting:
+            ending = asyncio.wrap_future(start_call("write", self._end_waiting))
+            await asyncio.wait({ending}, timeout=_CLOSE_SECONDS)
         opening = self.release()
         if opening is None:
             return
@@ -167,6 +179,13 @@ class LazyMemory:
         opening = self.release()
         if opening is not None:
             threading.Thread(target=opening.add_done_callback, args=(_close,), daemon=True).start()
+
+    def _end_waiting(self) -> None:
+        if self.given is None:
+            self.waiting.close()
+        else:
+            with contextlib.suppress(Exception):  # they wait on
+                self.waiting.write()
 
     async def _await_warm(self) -> None:
         loading = _warming.get(await self.aget())

@@ -30,6 +30,7 @@ MAX_KEYWORD = 500
 MAX_LIMIT = 20
 MAX_FACTS = 20
 MAX_FACT = 2_000
+MAX_WAITING = 200
 WRITE_PATIENCE = 10.0
 HEADER = "## Relevant memories from past conversations"
 INTRO = (
@@ -48,6 +49,7 @@ CHANGE_INSTRUCTIONS = {
 }
 DEFAULT_TOOLS: tuple[ToolName, ...] = ("search_memory", "add_memory")
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
+_MOST_WAITING = 100_000
 # A name that has a prefix already stays as it is.
 _PREFIXED = re.compile(rf"(?<![\w-])(?:{'|'.join(TOOL_NAMES)})(?!\w)")
 
@@ -72,6 +74,9 @@ class Policy:
         await_write: True returns from a turn when its memory is searchable, after 10 seconds at
             most; False when it is accepted, which is safe too, after 2 seconds at most. What takes
             longer goes on.
+        max_waiting: turns that may wait in memory while the disk is full or the store is not to be
+            had, and are written afterwards; what is said beyond that is lost. 0..100,000; they are
+            lost, too, when the process ends.
         recall_timeout: seconds that a turn waits for its memories, opening them included.
         instructions: True keeps what the user asks for once and for all ("always answer in French")
             as a preference, and shows it in every note; it is found by its form, in English and
@@ -97,6 +102,7 @@ class Policy:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     scope_search_by_agent: bool = True
     await_write: bool = True
+    max_waiting: int = MAX_WAITING
     recall_timeout: float = 2.0
     instructions: bool = True
     inject: Inject = "replace"
@@ -117,6 +123,12 @@ class Policy:
         ):
             raise InvalidRecordError(
                 field="threshold", value=self.threshold, reason="must be in 0..1"
+            )
+        if type(self.max_waiting) is not int or not 0 <= self.max_waiting <= _MOST_WAITING:
+            raise InvalidRecordError(
+                field="max_waiting",
+                value=self.max_waiting,
+                reason=f"must be an integer in 0..{_MOST_WAITING:,}",
             )
         check_kinds(self.kinds)
         object.__setattr__(self, "kinds", tuple(self.kinds))

@@ -9,7 +9,7 @@ fix, and another `CommonplaceError` for a permanent one. A method that touches a
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from ..dedup_key import identity_of
@@ -33,6 +33,13 @@ from .snapshot_rows import SnapshotRow
 
 T = TypeVar("T")
 OperationKind = Literal["add", "update", "delete", "forget"]
+_YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
+_COUNTER_BITS = 11  # of a version, for the changes of one millisecond
+
+
+def version_at(moment: datetime) -> int:
+    """Compute the least version that the journal gives a change at a moment."""
+    return (moment - _YEAR_2020) // timedelta(milliseconds=1) << _COUNTER_BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

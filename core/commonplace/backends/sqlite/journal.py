@@ -4,7 +4,6 @@ import threading
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, NamedTuple
@@ -15,15 +14,13 @@ from ...errors import (
     StoreLockedError,
     StoreUnavailableError,
 )
-from ...ports.stores import Clock, Operation, OperationKind
+from ...ports.stores import Clock, Operation, OperationKind, version_at
 from ...types import Backlog, DeadLetter, Scope, now
 from ..shared import rows
 from .connection import ConnectionHandle, SqliteConnection, translated
 from .file_lock import ProcessLock
 
 _PENDING, _DEAD = 0, 2  # states
-_YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
-_COUNTER_BITS = 11
 _LIMIT = 2**53
 _RETRY_AFTER = 1.0
 # Triggers keep the tally, so that a count costs the same however many operations there are.
@@ -291,11 +288,8 @@ class SqliteJournal:
         return len(found)
 
     def _next_version(self, connection: Connection) -> int:
-        elapsed = self._clock() - _YEAR_2020
-        milliseconds = (elapsed.days * 86_400 + elapsed.seconds) * 1000
-        milliseconds += elapsed.microseconds // 1000
         last = int(connection.execute("SELECT last FROM fence").fetchone()[0])
-        return max(last + 1, milliseconds << _COUNTER_BITS)
+        return max(last + 1, version_at(self._clock()))
 
     def _insert(self, connection: Connection, operation: Operation, version: int) -> Operation:
         scope = operation.scope
