@@ -124,10 +124,10 @@ async def dangerous(city: str) -> str:
 
 @pytest.fixture
 def broken(memory, monkeypatch):
-    async def fail(*args: Any, **options: Any) -> Any:
+    def fail(*args: Any, **options: Any) -> Any:
         raise StoreUnavailableError(store="test", reason="down")
 
-    for name in ("asearch", "aadd"):
+    for name in ("asearch", "aadd", "add"):
         monkeypatch.setattr(memory, name, fail)
     return memory
 

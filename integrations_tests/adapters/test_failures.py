@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from agentscope.message import UserMsg
@@ -44,7 +45,13 @@ from .test_user_ids import AGENTS, FACT, AgentScope, Driver, LangGraphThreads
 
 ALICE = Scope(user_id="alice")
 QUESTION = "What is the name of my cat, on day {}?"
-NAMES = ("recalled", "empty", "timed_out", "written", "late", "failed")
+NAMES = ("recalled", "empty", "timed_out", "written", "late", "lost", "failed")
+WORDS = {
+    "late": "is late; it goes on, and so does the agent",
+    "timed_out": "failed; the",
+    "failed": "failed; the",
+    "waiting": "waits in memory and is tried again; the",
+}
 ROUNDS = 2  # of an outage and its end
 SETTINGS = Settings(retry_after=0.05)
 every_adapter = pytest.mark.parametrize("agent", AGENTS, ids=lambda one: one.__name__)
@@ -76,7 +83,6 @@ class Outage:
 
     events: tuple[str, ...]  # of each turn: operation, name, and the error if there is one
     reason: str  # in the log
-    keeps = True  # what the user says meanwhile
     turns = 2
     recall_timeout = 5.0
 
@@ -89,9 +95,8 @@ class Outage:
 
 
 class FolderMoved(Outage):
-    events = ("recall failed StoreUnavailableError", "write failed StoreUnavailableError")
-    reason = "somebody deleted or replaced it"
-    keeps = False
+    events = ("recall failed StoreUnavailableError", "write waiting StoreUnavailableError")
+    reason = "memory.db"
 
     def begin(self) -> None:
         self.folder.rename(self.folder.with_name("elsewhere"))
@@ -103,9 +108,8 @@ class FolderMoved(Outage):
 class DiskFull(Outage):
     """A file that cannot grow, for the whole process."""
 
-    events = ("recall recalled", "write failed StoreUnavailableError")
+    events = ("recall recalled", "write waiting StoreUnavailableError")
     reason = "disk"
-    keeps = False
 
     def begin(self) -> None:
         log = self.folder / "memory.db-wal"
@@ -219,7 +223,9 @@ async def play(agent: type[Driver], outage: Any) -> Played:
     """Tell a fact, then ask for it in and after each outage."""
     turns, events = list[Turn](), list[MemoryEvent]()
     began = datetime.now(UTC)
-    with outage.open() as memory, logged(agent.log) as lines:
+    # What waits is written with the next turn here, not between two turns.
+    by_turns = patch("commonplace.agents.waiting_writes._FIRST_PAUSE", 60.0)
+    with by_turns, outage.open() as memory, logged(agent.log) as lines:
         driver = make_driver(agent, memory, events, outage.recall_timeout)
 
         async def take(text: str) -> None:
@@ -242,7 +248,9 @@ async def play(agent: type[Driver], outage: Any) -> Played:
         count = counters(driver)
     counted = {name: getattr(count, name) for name in NAMES}
     counted["error"] = repr(count.last_error) if began <= count.last_error_at else "of old"
+    assert count.waiting == 0
     told: dict[str, Any] = dict.fromkeys(NAMES, 0) | Counter(one.name for one in events)
+    told.pop("waiting", None)  # no count of events, but of what waits
     told["error"] = [repr(one.error) for one in events if one.error is not None][-1]
     return Played(turns, counted, told, kept, left.pending + left.dead)
 
@@ -254,8 +262,7 @@ def check(played: Played, outage: type[Outage]) -> None:
     for _ in range(ROUNDS):
         check_outage([next(rest) for _ in range(outage.turns)], next(rest), outage)
     assert played.counted == played.told
-    written = [one.text for one in played.turns if "write written" in one.events]
-    said = [one.text for one in played.turns] if outage.keeps else written
+    said = [one.text for one in played.turns]
     assert sorted(one for one in played.kept if one != "All right.") == sorted(said)
     assert played.left == 0
 
@@ -264,12 +271,12 @@ def check_outage(during: list[Turn], after: Turn, outage: type[Outage]) -> None:
     for turn in during:
         assert turn.events == list(outage.events)
         assert turn.knew == ("recall recalled" in turn.events)
-    assert after.events == ["recall recalled", "write written"]
+    waited = sum("waiting" in one for turn in during for one in turn.events)
+    assert after.events == ["recall recalled", *["write written"] * (waited + 1)]
     assert after.knew
     failing = [one.split() for one in outage.events if "Error" in one]
     for line, (operation, name, _) in zip(during[0].lines, failing, strict=True):
-        what = "is late; it goes on, and so does the agent" if name == "late" else "failed; the"
-        assert line.startswith(f"memory {operation} {what}")
+        assert line.startswith(f"memory {operation} {WORDS[name]}")
         assert outage.reason in line
     assert not any(one.lines for one in during[1:])
     for line, (operation, *_) in zip(after.lines, failing, strict=True):
@@ -342,8 +349,9 @@ async def test_a_deleted_folder_stops_no_reply_and_a_new_memory_begins_empty(tmp
         memory.close()
 
     assert driver.calls == 4
-    assert (count.written, count.failed) == (1, 6)
-    assert [one[:18] for one in lines] == ["memory recall fail", "memory write faile"]
+    assert (count.written, count.failed, count.waiting) == (1, 3, 3)
+    assert counters(driver).lost == 3
+    assert [one[:18] for one in lines] == ["memory recall fail", "memory write waits"]
     assert not folder.exists()
     with Memory.open(str(folder), embedder=Embedder()) as again:
         await make_driver(agent, again, events).turn(QUESTION)

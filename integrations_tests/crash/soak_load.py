@@ -23,6 +23,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from engines import find as find_place
 
 from commonplace import Fact, Memory, Relation, Scope
+from commonplace.agents import MemoryCounters
 from commonplace.settings import Location
 
 ADAPTERS = ("agentscope", "langgraph", "strands", "mem0")
@@ -134,6 +135,10 @@ class CoreCalls:
         return None
 
 
+def _failures(counters: MemoryCounters) -> int:
+    return counters.failed + counters.waiting + counters.lost
+
+
 class AgentScopeCalls(CoreCalls):
     """An agent for each user, with one middleware for all."""
 
@@ -149,12 +154,12 @@ class AgentScopeCalls(CoreCalls):
     async def turn(self, user: User, text: str, answer: str) -> None:
         from agentscope.message import UserMsg
 
-        failed = self._middleware.counters().failed
+        before = _failures(self._middleware.counters())
         agent = self._agents.get(user.canary) or await self._begin(user)
         agent.model._answers[:] = [answer]
         await agent.reply(UserMsg(user.canary, text))
         counters = self._middleware.counters()
-        if counters.failed > failed:
+        if _failures(counters) > before:
             raise counters.last_error or RuntimeError("a call of the middleware failed")
 
     async def _begin(self, user: User) -> Any:
@@ -198,11 +203,11 @@ class LangGraphCalls(CoreCalls):
         )
 
     async def turn(self, user: User, text: str, answer: str) -> None:
-        failed = self._middleware.counters().failed
+        before = _failures(self._middleware.counters())
         self._model.answers[:] = [answer]
         await self._agent.ainvoke({"messages": [("user", text)]}, self._run_of(user))
         counters = self._middleware.counters()
-        if counters.failed > failed:
+        if _failures(counters) > before:
             raise counters.last_error or RuntimeError("a call of the middleware failed")
 
     async def add(self, user: User, text: str, token: str) -> str:
@@ -245,12 +250,12 @@ class StrandsCalls(CoreCalls):
         self._agents: dict[str, Any] = {}
 
     async def turn(self, user: User, text: str, answer: str) -> None:
-        failed = self._plugin.counters().failed
+        before = _failures(self._plugin.counters())
         agent = self._agents.get(user.canary) or self._begin(user)
         agent.model._answers[:] = [answer]
         await agent.invoke_async(text, invocation_state={"user_id": user.canary})
         counters = self._plugin.counters()
-        if counters.failed > failed:
+        if _failures(counters) > before:
             raise counters.last_error or RuntimeError("a call of the plugin failed")
 
     def _begin(self, user: User) -> Any:

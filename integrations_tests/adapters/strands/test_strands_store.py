@@ -258,7 +258,7 @@ class TestPolicy(PolicyFieldsContract):
     without_effect = dict.fromkeys(
         ("inject", "header", "intro", "tool_instructions"), "notes and prompts are the manager's"
     ) | {
-        "metadata": "see TestSearchAndAdd",
+        "metadata": "see TestSearchAndAdd", "max_waiting": "its caller gets the error of a write",
         "mode": "see below", "tools": "see below", "await_write": "see below",
     }  # fmt: skip
 

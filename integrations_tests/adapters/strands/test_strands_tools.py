@@ -223,7 +223,8 @@ class TestPolicy(PolicyFieldsContract):
     """A model that searches for what it is told, with the tools alone."""
 
     without_effect = dict.fromkeys(
-        ("mode", "inject", "header", "intro", "instructions"), "tools write no turns and no notes"
+        ("mode", "inject", "header", "intro", "instructions", "max_waiting"),
+        "tools write no turns and no notes"
     ) | {
         "tool_instructions": "the agent's own system prompt is its program's",
         "metadata": "see below", "await_write": "see below", "tools": "see below",

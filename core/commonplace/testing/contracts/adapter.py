@@ -15,7 +15,7 @@ import pytest
 
 from ...agents.note import FOOTER
 from ...agents.policy import HEADER, INTRO, TOOL_NAMES, Policy
-from ...errors import InvalidRecordError
+from ...errors import InvalidRecordError, StoreUnavailableError
 from ...memory import Memory
 from ...types import Fact, Record, Scope
 
@@ -167,6 +167,21 @@ async def _await_write(turn_with: MakeTurn, memory: Memory) -> None:
         assert memory.flush().pending == 0
 
 
+async def _max_waiting(turn_with: MakeTurn, memory: Memory) -> None:
+    def fail(*_given: Any, **_options: Any) -> Any:
+        raise StoreUnavailableError(store="test", reason="away")
+
+    turns = {most: turn_with(Policy(max_waiting=most)) for most in (0, 5)}
+    with mock.patch.multiple(memory, add=fail, aadd=fail):
+        for most, turn in turns.items():
+            await turn("alice", f"I have {most} cats.")
+    await turns[5]("alice", "I have a dog.")
+    memory.flush()
+    texts = " ".join(one.text for one in memory.list(ALICE).records)
+    assert "I have 5 cats." in texts
+    assert "I have 0 cats." not in texts
+
+
 async def _recall_timeout(turn_with: MakeTurn, memory: Memory) -> None:
     memory.add(TOLD, ALICE)
     patient, hasty = (turn_with(Policy(recall_timeout=seconds)) for seconds in (10, 0.1))
@@ -235,6 +250,7 @@ EFFECTS: Mapping[str, Callable[[MakeTurn, Memory], Awaitable[None]]] = {
     "metadata": _metadata,
     "scope_search_by_agent": _scope_search_by_agent,
     "await_write": _await_write,
+    "max_waiting": _max_waiting,
     "recall_timeout": _recall_timeout,
     "instructions": _instructions,
     "inject": _inject,

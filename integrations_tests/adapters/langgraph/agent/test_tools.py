@@ -363,11 +363,12 @@ async def test_every_part_counts_and_tells_what_it_does(broken, model, is_async)
 
     assert [(one.name, one.operation) for one in events] == [
         ("failed", "recall"),
-        ("failed", "write"),
+        ("waiting", "write"),
         ("failed", "add_memory"),
     ]
     for part in (*parts, add):
-        assert part.counters().failed == 1
+        assert part.counters().failed == (part is not parts[1])
+        assert part.counters().waiting == 1, "they use one memory"
         assert isinstance(part.counters().last_error, StoreUnavailableError)
 
 
