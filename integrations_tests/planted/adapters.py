@@ -50,6 +50,22 @@ FAULTS = (
                f"{_LG_AGENT}/test_identity.py", "-k", "agent"),
     ),
     Fault(
+        name="waiting-turn-overtaken",
+        what="A turn is written before those that wait in memory",
+        file=f"{_AGENTS}/agent_memory.py",
+        old="            self._agent.lazy.waiting.write()\n",
+        new="",
+        tests=("core/tests/test_waiting_writes.py", "-k", "order"),
+    ),
+    Fault(
+        name="waiting-turn-of-a-forgotten-user",
+        what="A turn that waited in memory is written though its user was forgotten meanwhile",
+        file=f"{_AGENTS}/agent_memory.py",
+        old="        if agent.lazy.get().admin.was_forgotten(scope, since=self._at):\n",
+        new="        if agent.lazy.get() is None:\n",
+        tests=("core/tests/test_waiting_writes.py", "-k", "forgotten"),
+    ),
+    Fault(
         name="write-lost-with-caller",
         what="A turn's write ends when its caller is cancelled",
         file=f"{_AGENTS}/agent_memory.py",

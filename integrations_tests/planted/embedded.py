@@ -128,8 +128,8 @@ FAULTS = (
         name="version-given-twice",
         what="Two operations of one millisecond get one version",
         file=f"{SQLITE}/journal.py",
-        old="return max(last + 1, milliseconds << _COUNTER_BITS)",
-        new="return max(last, milliseconds << _COUNTER_BITS)",
+        old="return max(last + 1, version_at(self._clock()))",
+        new="return max(last, version_at(self._clock()))",
         tests=(_JOURNAL, "-k", "version"),
     ),
     Fault(

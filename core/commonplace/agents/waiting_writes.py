@@ -13,13 +13,19 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 from weakref import WeakSet
 
-from ..concurrency import Timer, call_later, start_call
-from ..errors import BackpressureError, StoreLockedError, StoreUnavailableError
+from ..concurrency import Timer, call_later, call_within, start_call
+from ..errors import (
+    BackpressureError,
+    MemoryTimeoutError,
+    StoreLockedError,
+    StoreUnavailableError,
+)
 from ..types import Message, Scope
 
 Outcome: TypeAlias = Literal["written", "forgotten", "lost"]
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
+_EXIT_SECONDS = 5.0
 
 
 def may_be_tried_again(error: Exception) -> bool:
@@ -156,7 +162,9 @@ def _forget_parent() -> None:
 
 def _close_all() -> None:
     for one in list(_all):
-        one.close()
+        with contextlib.suppress(MemoryTimeoutError):
+            if one:
+                call_within(_EXIT_SECONDS, "write", one.close)
 
 
 if hasattr(os, "register_at_fork"):

@@ -586,7 +586,7 @@ def _fill_shared_memory(connection: Connection) -> None:
 
     A larger first write could take the room that is left for these.
     """
-    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("BEGIN")
     write_meta(connection, "filled", "")
     connection.execute("DELETE FROM meta WHERE key = 'filled'")
     connection.execute("COMMIT")
