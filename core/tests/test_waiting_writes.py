@@ -26,12 +26,13 @@ AWAY = StoreUnavailableError(store="x", reason="away")
 class Store:
     """A folder that can be away, so that writes fail, and a memory in it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, embedder=None):
         self.folder = folder
+        self.embedder = embedder or HashEmbedder()
         self.memory = self.open()
 
     def open(self):
-        return Memory.open(str(self.folder), embedder=HashEmbedder())
+        return Memory.open(str(self.folder), embedder=self.embedder)
 
     def leave(self):
         self.folder.rename(self.folder.with_name("elsewhere"))
@@ -242,6 +243,30 @@ def test_threads_lose_and_double_nothing(store):
     for number in range(6):
         texts = store.texts(Scope(user_id=f"user{number}"))
         assert [f"I said {n}." for n in range(11 if number == 0 else 10)] == texts
+
+
+def test_what_waits_for_an_asynchronous_model_is_stored_on_the_next_loop(tmp_path):
+    class AsyncEmbedder(HashEmbedder):
+        async def embed(self, texts, *, purpose):
+            return super().embed(texts, purpose=purpose)
+
+    store = Store(tmp_path / "memory", AsyncEmbedder())
+    writer = Writer(store.memory, is_async=True)
+
+    async def talk():
+        store.leave()
+        await writer.awrite([Message(text="I like tea.")], ALICE)
+        assert 1 == writer.counters().waiting
+        store.come_back()
+        assert await writer.awrite([Message(text="I like coffee.")], ALICE)
+        await store.memory.aflush(5)
+        return await store.memory.asearch("What tea do I like?", ALICE)
+
+    found = asyncio.run(talk())
+
+    assert {"I like tea.", "I like coffee."} == {one.text for one in found}
+    assert ["waiting", "written", "written"] == writer.names
+    store.memory.close()
 
 
 # -- erasure -----------------------------------------------------------------------------------
