@@ -89,13 +89,13 @@ FINE: dict[str, set[str]] = {
     "kinds": {"list", "tuple"}, "top_k": set(), "threshold": {"none", "zero"},
     "where": {*MAPPINGS, "set in a dict", "too large"}, "predicate": {"none", "function", "class"},
     "include_superseded": {"true"}, "include_expired": {"true"}, "as_of": TIMES, "asked_at": TIMES,
-    "decay": {"none", "true"}, "ranking": set(), "record_id": TEXTS,
+    "since": TIMES, "decay": {"none", "true"}, "ranking": set(), "record_id": TEXTS,
     "record_ids": {"list", "words", "tuple", "set"}, "operations": {"list", "words", "tuple", "set"},  # noqa: E501 -- a table
     "limit": set(), "cursor": {"none"}, "entity": NAMES, "hops": set(),
     "records": {"none", "list", "words", "tuple", "set"}, "form": set(),
     "namespace": {"list", "words", "tuple"}, "prefix": {"list", "words", "tuple"},
     "after": {"list", "words", "tuple"}, "unredacted": {"list", "words", "tuple", "set"},
-    "timeout": {"zero", "fraction"}, "write": set(),
+    "timeout": {"zero", "fraction"}, "write": set(), "max_waiting": {"zero"},
     "value": set(ODD), "on_failed": {"function", "class"}, "call": {"function", "class"},
 }  # fmt: skip
 # What one method takes otherwise than the others do.
@@ -150,6 +150,7 @@ def calls_of(memory: Memory, name: str) -> dict[str, Any]:
         "get_many": {"record_ids": [record_id], "scope": ALICE}, "history": about,
         "list_users": {"namespace": ["x"]}, "scope_of": {"record_id": record_id},
         "follow": {"write": WriteResult(operation="x", pending=True), "on_failed": print},
+        "before_close": {"call": print}, "was_forgotten": {"scope": ALICE, "since": NOW},
         "retry": {"operations": []}, "run": {"call": print}, "list_namespaces": {}, "flush": {},
         "dead_letters": {}, "list_scopes": {},
     }.get(name, {"scope": ALICE})  # fmt: skip

@@ -261,7 +261,7 @@ class BlockingMemory:
         """
         check_seconds("timeout", timeout)
         if not self._closed:
-            self._admin.prepare_to_close()
+            self._admin._prepare_to_close()  # noqa: SLF001 -- a part of this
             self._closed = True
             self._runtime.release(timeout)
 

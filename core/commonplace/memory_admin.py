@@ -192,17 +192,18 @@ class MemoryAdmin:
         self._check_open()
         return self._runtime.engines.graph.list_scopes()
 
-    def was_forgotten(self, scope: Scope, *, since: datetime) -> bool:
-        """Tell whether an erasure that covers the scope was accepted at or after a moment.
+    def was_forgotten(self, scope: Scope, *, since: datetime | None = None) -> bool:
+        """Tell whether an erasure that covers the scope was accepted, at or after a moment.
 
         For programs that keep something to write it later, which `forget` cannot find.
 
         Args:
-            since: with a time zone.
+            since: with a time zone; None for ever.
         """
         self._check_open(scope)
         check_time("since", since)
-        keys, version = {one.key for one in scope.covering()}, version_at(since)
+        keys = {one.key for one in scope.covering()}
+        version = 0 if since is None else version_at(since)
         rows = self._runtime.engines.graph.dump()
         try:
             for row in rows:
@@ -227,10 +228,10 @@ class MemoryAdmin:
         if call not in self._before_close:
             self._before_close.append(call)
 
-    def prepare_to_close(self) -> None:
+    def _prepare_to_close(self) -> None:
         """Call what `before_close` was given."""
-        for call in list(self._before_close):
-            call()
+        for prepare in list(self._before_close):
+            prepare()
 
     async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking call that uses this memory on one of its threads, and await it.

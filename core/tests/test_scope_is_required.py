@@ -73,6 +73,7 @@ PUBLIC = {
     "MemoryAdmin.retry": PORTS["Journal.retry"],
     "Memory.flush": "waits, and counts what is pending",
     "MemoryAdmin.follow": "takes a result that the caller got for his own write",
+    "MemoryAdmin.before_close": NO_ROWS,
     "MemoryAdmin.run": NO_ROWS,
 }
 # Functions that ask a port or a memory without a scope, outside of `admin`, `cli` and the engines.
@@ -81,6 +82,7 @@ ASKED = {
     ("memory_admin.py", "list_users"): PUBLIC["MemoryAdmin.list_users"],
     ("memory_admin.py", "list_scopes"): PUBLIC["MemoryAdmin.list_scopes"],
     ("memory_admin.py", "scope_of"): PUBLIC["MemoryAdmin.scope_of"],
+    ("memory_admin.py", "was_forgotten"): "compares the scopes of erasures with the given one",
     ("runtime.py", "_lost_index"): "asks whether the index is empty beside a graph that is not",
     ("ingest/worker.py", "flush"): "counts what is pending, whoever it is for",
     ("ingest/worker.py", "retry"): "finds the dead letters that it is given by their numbers",

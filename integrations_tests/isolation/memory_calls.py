@@ -8,7 +8,7 @@ function takes them.
 import os
 import tempfile
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
 
@@ -282,6 +282,17 @@ class MemoryCalls(Calls):
 
         self.ask("follow", scope, written, failed)
         self._note(scope)
+
+    def do_before_close(self) -> None:
+        """Ask to be called before the memory closes, which is about nobody."""
+        self._sightings.operations["before_close"] += 1
+        self.memory.admin.before_close(print)
+
+    def do_was_forgotten(self) -> None:
+        """Ask for erasures of somebody: nobody was forgotten in a moment that is to come."""
+        reader, later = self._owner(), datetime.now(UTC) + timedelta(days=1)
+        found = self.ask("was_forgotten", reader, reader, since=later)
+        self._sightings.expect("was_forgotten", found in (False, None), reader)
 
     def do_run(self) -> None:
         """Read on a thread of the memory."""

@@ -24,7 +24,7 @@ _WEIGHTS = {
     "add": 2, "batch": 1.5, "forget": 0.2, "prune": 1, "dead_letters": 3, "retry": 0.2, "flush": 1,
     "follow": 0.2, "list_scopes": 0.2, "list_users": 3, "list_namespaces": 3, "scope_of": 20,
     "run": 5, "checkpoints": 2, "location": 1, "embedder": 1, "open": 0.02, "from_env": 0.02,
-    "close": 0.02,
+    "close": 0.02, "before_close": 0.1,
     "agent_recall": 1, "agent_write": 0.2, "agent_write_later": 0.2, "agent_call_tool": 0.5,
     "agent_counters": 1, "agent_report": 1, "agent_wait_for_writes": 0.5,
     "agent_raise_misconfiguration": 1,
