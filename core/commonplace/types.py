@@ -474,11 +474,19 @@ class WriteResult:
         operation: id of the accepted operation in the journal.
         changes: one per record touched, in the order given; empty while `pending`.
         pending: accepted and safe, not yet searchable.
+        skipped: what of a chat model's answer is not stored: the number of its elements by reason,
+            which is `not a text`, `empty`, `too long`, `refused`, `repeated`, `no change` or `too
+            many`. `cut off` is 1 if the answer ended too early, `relation` counts relations that
+            their facts are stored without.
+        extraction_error: why no facts could be extracted from the messages, which are stored; None
+            if nothing failed.
     """
 
     operation: str
     changes: tuple[Change, ...] = ()
     pending: bool = False
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    extraction_error: str | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:

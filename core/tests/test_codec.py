@@ -12,6 +12,7 @@ from commonplace import InvalidRecordError, Message, Record, Relation, Scope
 from commonplace.ingest.codec import (
     DeleteBody,
     WriteBody,
+    WritePlan,
     decode_delete,
     decode_plan,
     decode_write,
@@ -73,7 +74,7 @@ def test_a_time_comes_back_as_the_same_moment(at: datetime):
     relation = Relation(subject="a", predicate="b", object="c", valid_from=at)
     put = Put(record=record(occurred_at=at), relations=(relation,))
     body = decode_write(write(put, messages=(Message(text="hi", at=at),)))
-    [planned] = decode_plan(encode_plan(body.puts))
+    [planned] = decode_plan(encode_plan(WritePlan(puts=body.puts))).puts
 
     times = [body.messages[0].at]
     for found in (body.puts[0], planned):

@@ -175,8 +175,8 @@ FAULTS = (
         name="messages-lost-with-facts",
         what="Messages are not stored when nothing can be extracted from them",
         file=f"{_INGEST}/planning.py",
-        old="        if not how.keep_messages:\n            raise facts\n",
-        new="        raise facts\n",
+        old="        if not how.keep_messages:\n            raise found.error\n",
+        new="        raise found.error\n",
         tests=(f"{_TESTS}/test_hazards.py", "-k", "nonsense or hangs"),
     ),
     Fault(

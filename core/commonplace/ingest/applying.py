@@ -46,7 +46,9 @@ def apply(
     Returns:
         The changes of each operation, in order.
     """
-    work = [[_with_version(one, op.version) for one in changes] for op, changes in operations]
+    work = [
+        [_with_version(one, op.version) for one in planned.changes] for op, planned in operations
+    ]
     changes = [change for some in work for change, _ in some]
     vectors = [vector for some in work for _, vector in some]
     crash_point("before_graph")
@@ -74,16 +76,20 @@ def apply_to(engines: Engines, planned: Planned, describe: Describe) -> list[Wri
         describe=describe,
         shared=engines.shared,
     )
-    pairs = zip(planned, changes, strict=True)
-    return [WriteResult(operation=op.id, changes=some) for (op, _), some in pairs]
+    return [
+        WriteResult(
+            operation=op.id, changes=some, skipped=plan.skipped, extraction_error=plan.failure
+        )
+        for (op, plan), some in zip(planned, changes, strict=True)
+    ]
 
 
 def described(planned: Sequence[PlannedChanges], describe: Describe) -> Describe:
     """Describe texts before a transaction begins, during which nobody else can write."""
     texts = (
         change.record.indexed_text  # type: ignore[union-attr]  # only a Put has a vector
-        for changes in planned
-        for change, vector in changes
+        for some in planned
+        for change, vector in some.changes
         if vector is not None
     )
     known: Mapping[str, tuple[Terms, int]] = {one: describe(one) for one in texts}

@@ -5,7 +5,7 @@ plan keeps moments in UTC.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -70,6 +70,20 @@ class Write:
         return replace(self.operation, body=body)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlan:
+    """Changes of a write, with what a chat model has had a part in.
+
+    Attributes:
+        skipped: as in `WriteResult`.
+        failure: why nothing could be extracted; the changes keep the messages. None if it could.
+    """
+
+    puts: Sequence[Put]
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    failure: str | None = None
+
+
 class _Identified(msgspec.Struct):
     id: str
 
@@ -102,7 +116,7 @@ _msgpack = msgspec.msgpack.Encoder(enc_hook=to_plain)
 _outline = msgspec.json.Decoder(_Outline)
 _write = msgspec.json.Decoder(WriteBody)
 _delete = msgspec.json.Decoder(DeleteBody)
-_plan = msgspec.msgpack.Decoder(list[Put])
+_plan = msgspec.msgpack.Decoder(list[Put] | WritePlan)
 
 
 def encode_body(body: WriteBody | DeleteBody) -> str:
@@ -132,9 +146,10 @@ def decode_delete(op: Operation) -> DeleteBody:
     return _decoded(_delete.decode, op.body, op.id)
 
 
-def decode_plan(plan: bytes) -> list[Put]:
+def decode_plan(plan: bytes) -> WritePlan:
     """Decode what `encode_plan` encoded."""
-    return _decoded(_plan.decode, plan, "its plan")
+    found = _decoded(_plan.decode, plan, "its plan")
+    return found if isinstance(found, WritePlan) else WritePlan(puts=found)
 
 
 def record_ids(op: Operation) -> set[str]:
@@ -164,9 +179,9 @@ def _decoded(decode: Callable[[Any], D], given: str | bytes, shown: str) -> D:
         ) from error
 
 
-def encode_plan(puts: Sequence[Put]) -> bytes:
-    """Encode changes that a chat model has had a part in."""
-    return _msgpack.encode(puts)
+def encode_plan(plan: WritePlan) -> bytes:
+    """Encode changes that a chat model has had a part in; as a list if there is nothing else."""
+    return _msgpack.encode(plan if plan.skipped or plan.failure else plan.puts)
 
 
 def _in_whole_minutes(put: Put) -> Put:

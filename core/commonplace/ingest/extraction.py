@@ -1,27 +1,37 @@
 """Extraction of facts from a conversation, by one call of a chat model and at most one repair.
 
 The model sees what is known as numbers with texts and dates, never ids, and may answer that a fact
-is a known one or replaces one. Its answer is data: validated, capped, and dropped where it does not
-fit; the conversation itself is kept verbatim by the caller whatever happens here.
+is a known one or replaces one. Its answer is data, read as `model_answers` says: validated, and
+what does not fit is left out and counted. The conversation itself is kept verbatim by the caller
+whatever happens here.
 """
 
-import json
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import unicodedata
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from ..errors import CommonplaceError, ModelFailedError, ModelUnreadableError
 from ..ports.stores import AskChat, KnownFacts
-from ..types import KINDS, Fact, Message, Record, Relation
-from ..validation import check_time
+from ..types import KINDS, Fact, Message, Record, Relation, fold
+from ..validation import MAX_TEXT_BYTES, check_time
+from .model_answers import ModelAnswer, read_answer, text_of
 
-MAX_FACTS = 32
-MAX_RELATIONS = 16
+MAX_FACTS = 1_000  # as of any write
+MAX_RELATIONS = 64  # of a fact
 # Characters of the prompt: of one known text, of all of them, of names and predicates each, and of
 # what is looked up.
 _MAX_KNOWN_TEXT, _MAX_KNOWN_TEXTS, _MAX_NAMES, _MAX_LOOKUP = 200, 1_800, 200, 1_000
 _MAX_MESSAGE = 32 * 1024  # characters of one message, which is all of one that can be stored
+_FINAL = " .。!、,;"  # at the end of a folded text, where it says nothing
+_OLD_EVENTS = ("NONE", "DELETE")  # of models that were taught to answer with changes
+# Why elements of an answer are left out.
+NO_TEXT, EMPTY, TOO_LONG, NO_CHANGE = "not a text", "empty", "too long", "no change"
+REFUSED, TOO_MANY, REPEATED, CUT_OFF = "refused", "too many", "repeated", "cut off"
+BAD_RELATION = "relation"
+_UNFIT = (NO_TEXT, EMPTY, TOO_LONG, REFUSED)
 _ENDS = ("subject", "subject_type", "predicate", "object", "object_type")
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -30,7 +40,6 @@ SCHEMA: dict[str, Any] = {
     "properties": {
         "facts": {
             "type": "array",
-            "maxItems": MAX_FACTS,
             "items": {
                 "type": "object",
                 "additionalProperties": False,
@@ -43,7 +52,6 @@ SCHEMA: dict[str, Any] = {
                     "replaces": {"type": ["integer", "null"]},
                     "relations": {
                         "type": "array",
-                        "maxItems": MAX_RELATIONS,
                         "items": {
                             "type": "object",
                             "additionalProperties": False,
@@ -100,6 +108,31 @@ class ExtractedFact:
     replaces: Record | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """What a model has found in a conversation.
+
+    Attributes:
+        skipped: numbers of elements of its answer that are left out, by reason; as in
+            `WriteResult.skipped`.
+        error: why nothing could be extracted; None if that went well.
+    """
+
+    facts: Sequence[ExtractedFact] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    error: ModelFailedError | None = None
+
+
+def comparable(text: str) -> str:
+    """Normalise a text to the form in which facts are compared.
+
+    Case, the form of characters, spaces and final punctuation do not count; a final question mark
+    does.
+    """
+    folded = fold(text)
+    return folded.rstrip(_FINAL) or folded
+
+
 def lookup_text(messages: Sequence[Message]) -> str:
     """Choose the text to look up what is known by: the user's words, else those of all.
 
@@ -122,7 +155,7 @@ def extract(
     known: KnownFacts,
     instructions: str | None = None,
     model: str = "chat",
-) -> Generator[AskChat, str | ModelFailedError, list[ExtractedFact] | ModelFailedError]:
+) -> Generator[AskChat, str | ModelFailedError, Extracted]:
     """Extract facts: yields requests to a chat model, is sent its answers or why there is none.
 
     Args:
@@ -130,12 +163,11 @@ def extract(
         model: id of the chat model, for the error.
 
     Returns:
-        The facts, at most 32; empty if nothing was worth keeping. An error if the model failed, or
-        if its answer stayed unreadable after one repair.
+        The facts; none if nothing was worth keeping. With an error if the model failed, or if its
+        answer stayed unreadable after one repair.
     """
     when = told_at(messages, at)
     lines = list(_known_lines(known.records))
-    shown = known.records[: len(lines)]
     user = "\n".join(
         [
             f"Time: {when:%A %Y-%m-%d %H:%M}",
@@ -149,16 +181,22 @@ def extract(
         ]
     )
     system = f"{_SYSTEM}\n\nFor this application:\n{instructions}" if instructions else _SYSTEM
-    prompt, fault = user, ""
+    prompt, fault, skipped = user, "", Counter[str]()
     for _ in range(2):
         answer = yield AskChat(system=system, user=prompt, schema=SCHEMA)
         if isinstance(answer, ModelFailedError):
-            return answer
-        facts, fault = _parse(answer, when, shown)
-        if facts is not None:
-            return facts
+            return Extracted(error=answer)
+        read = read_answer(answer)
+        fault = "it has no list `facts`"
+        if read is not None:
+            skipped = Counter()
+            facts = list(_facts(read, when, known.records[: len(lines)], skipped))
+            if not read.rows or sum(skipped[one] for one in _UNFIT) < len(read.rows):
+                linked = _linked(facts, known.records, when, skipped)
+                return Extracted(facts=linked, skipped=skipped)
+            fault = "no element of `facts` fits the schema"
         prompt = f"{user}\n\nYour last answer was refused: {fault}. Answer again, JSON only."
-    return ModelUnreadableError(model=model, reason=fault)
+    return Extracted(skipped=skipped, error=ModelUnreadableError(model=model, reason=fault))
 
 
 # -- the prompt ------------------------------------------------------------------------------------
@@ -215,33 +253,21 @@ def _cut(text: str, limit: int) -> str:
 # -- the answer ------------------------------------------------------------------------------------
 
 
-def _parse(
-    answer: str, when: datetime, known: Sequence[Record]
-) -> tuple[list[ExtractedFact] | None, str]:
-    """Parse an answer; the facts are None if it does not fit the schema, and the text says why."""
-    # Models put fences and sentences around it, and line breaks into its strings.
-    bare = answer[answer.find("{") : answer.rfind("}") + 1]
-    try:
-        given = json.loads(bare, strict=False)
-    except (ValueError, RecursionError) as error:
-        return None, f"it is not JSON ({error})"
-    if given == {}:
-        return [], ""  # nothing is worth keeping
-    rows = given.get("facts") if isinstance(given, dict) else None
-    if not isinstance(rows, list):
-        return None, "it has no list `facts`"
-    facts = [
-        ExtractedFact(
-            fact=fact,
-            same_as=_known(row.get("same_as"), known),
-            replaces=_known(row.get("replaces"), known),
-        )
-        for row in rows[:MAX_FACTS]
-        if (fact := _fact(row, when))
-    ]
-    if rows and not facts:
-        return None, "no element of `facts` fits the schema"
-    return list(_linked(facts, known, when)), ""
+def _facts(
+    read: ModelAnswer, when: datetime, known: Sequence[Record], skipped: Counter[str]
+) -> Iterator[ExtractedFact]:
+    """Give the facts of an answer; count what is left out."""
+    skipped.update({CUT_OFF: 1} if read.is_cut else {})
+    skipped.update({TOO_MANY: len(read.rows) - MAX_FACTS} if len(read.rows) > MAX_FACTS else {})
+    for row in read.rows[:MAX_FACTS]:
+        fact = _fact(row if isinstance(row, dict) else {"text": row}, when, skipped)
+        if fact is not None:
+            links = row if isinstance(row, dict) else {}
+            yield ExtractedFact(
+                fact=fact,
+                same_as=_known(links.get("same_as"), known),
+                replaces=_known(links.get("replaces"), known),
+            )
 
 
 def _known(number: object, known: Sequence[Record]) -> Record | None:
@@ -252,50 +278,91 @@ def _known(number: object, known: Sequence[Record]) -> Record | None:
 
 
 def _linked(
-    facts: Iterable[ExtractedFact], known: Sequence[Record], when: datetime
-) -> Iterator[ExtractedFact]:
-    """Tie each known fact to the first fact that names it, and drop what is told twice.
+    facts: Iterable[ExtractedFact],
+    known: Sequence[Record],
+    when: datetime,
+    skipped: Counter[str],
+) -> list[ExtractedFact]:
+    """Tie each known fact to the first fact that names it, and merge what is told twice into it.
 
-    A fact with the text of a known one tells that again, unless it is from an earlier time.
+    A fact with the text of a known one, or of the same kind with a text that differs in form only,
+    tells that again, unless it is from an earlier time.
     """
-    by_text = {one.text.strip(): one for one in reversed(known)}  # the nearest one
-    told: set[str] = set()  # ids of known facts and texts of new ones
+    by_text = {key: one for one in reversed(known) for key in _keys(one)}  # the nearest one
+    told: dict[str, int] = {}  # ids of known facts and keys of new ones, with their places
     replaced: set[str] = set()
+    linked: list[ExtractedFact] = []
     for fact in facts:
-        text = fact.fact.text.strip()
+        keys = _keys(fact.fact)
         same, replaces = fact.same_as, fact.replaces
-        equal = by_text.get(text)
+        equal = next((by_text[key] for key in keys if key in by_text), None)
         if equal is not None and (fact.fact.at or when) >= equal.occurred_at:
             same = equal
         if same is not None and same.id in replaced:
             same = None
-        if (same.id if same else text) in told:
+        names = (same.id,) if same else keys
+        place = next((told[one] for one in names if one in told), None)
+        if place is not None:
+            skipped[REPEATED] += 1
+            linked[place] = _with_relations(linked[place], fact.fact.relations)
             continue
-        told |= {text, same.id} if same else {text}
-        if replaces is not None and replaces.id in told | replaced:
+        told |= dict.fromkeys((*keys, *names), len(linked))
+        if replaces is not None and (replaces.id in told or replaces.id in replaced):
             replaces = None
         if replaces is not None:
             replaced.add(replaces.id)
-        yield ExtractedFact(fact=fact.fact, same_as=same, replaces=replaces)
+        linked.append(ExtractedFact(fact=fact.fact, same_as=same, replaces=replaces))
+    return linked
 
 
-def _fact(row: object, when: datetime) -> Fact | None:
-    if not isinstance(row, dict):
+def _keys(one: Fact | Record) -> tuple[str, str]:
+    """Make the keys of a fact; two that have one of them in common say the same."""
+    return one.text.strip(), f"{one.kind}\x00{comparable(one.text)}"
+
+
+def _with_relations(one: ExtractedFact, more: Sequence[Relation]) -> ExtractedFact:
+    held = one.fact.relations
+    added = tuple(relation for relation in more if relation not in held)
+    return replace(one, fact=replace(one.fact, relations=(*held, *added))) if added else one
+
+
+def _fact(row: Mapping[str, Any], when: datetime, skipped: Counter[str]) -> Fact | None:
+    """Read a fact; count why there is none, and its relations that cannot be read."""
+    text = text_of(row)
+    if text is None:
+        skipped[NO_TEXT] += 1
         return None
-    kind = row.get("kind", "fact")
+    event = row.get("event")
+    if isinstance(event, str) and event.upper() in _OLD_EVENTS:
+        skipped[NO_CHANGE] += 1
+        return None
+    # Half a character of two units is no character, and a NUL none that can be stored.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")
+    if not any(unicodedata.category(character)[0] in "LNS" for character in text):
+        skipped[EMPTY] += 1
+        return None
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        skipped[TOO_LONG] += 1
+        return None
     given = row.get("relations")
-    edges = given[:MAX_RELATIONS] if isinstance(given, list) else []
+    edges = given if isinstance(given, list) else []
     since = _since(row.get("since"), when)
-    relations = tuple(edge for one in edges if (edge := _relation(one, since)))
+    relations = tuple(edge for one in edges[:MAX_RELATIONS] if (edge := _relation(one, since)))
+    named = row.get("kind")
+    kind = named.strip().lower() if isinstance(named, str) else "fact"
     try:
-        return Fact(
-            text=row.get("text"),  # type: ignore[arg-type]  # Fact checks it
-            kind=kind if kind in KINDS and kind != "episode" else "fact",
+        fact = Fact(
+            text=text,
+            kind=next((one for one in KINDS if one == kind != "episode"), "fact"),
             at=since or when,
             relations=relations,
         )
     except CommonplaceError:
+        skipped[REFUSED] += 1
         return None
+    if len(relations) < len(edges):
+        skipped[BAD_RELATION] += len(edges) - len(relations)
+    return fact
 
 
 def _relation(given: object, since: datetime | None) -> Relation | None:

@@ -7,14 +7,16 @@ asynchronous ones. Work that a closed loop left behind goes to the next one.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
 from ..concurrency import KeyedExecutor
 from ..dedup_key import identity_of
-from ..errors import CommonplaceError, ModelFailedError, StoreRefusedError
+from ..errors import CommonplaceError, StoreRefusedError, StoreUnavailableError
 from ..filters import METADATA, Filter, Group, Predicate, Where
 from ..model_calls import (
     RunInThread,
@@ -41,33 +43,62 @@ from ..ports.stores import (
 )
 from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings
-from ..types import KINDS, Extraction, Scope, TokenEmbedding, now
+from ..types import KINDS, Extraction, Fact, Record, Scope, TokenEmbedding, now
 from .changes import IsSingle, ending, fact_put, speaker_origin, told_again
 from .codec import (
     DeleteBody,
     Write,
     WriteBody,
+    WritePlan,
     decode_delete,
     decode_plan,
     decode_write,
     encode_plan,
     has_messages,
 )
-from .extraction import extract, lookup_text, told_at
+from .extraction import (
+    REPEATED,
+    ExtractedFact,
+    comparable,
+    extract,
+    lookup_text,
+    told_at,
+)
 
 KeepPlanOf = Callable[[Operation, bytes], None]
 """Stores the plan of an operation in the journal."""
-FindKnown = Callable[[AskKnown, Sequence[float]], KnownFacts]
-"""Finds the known facts that are nearest to a text, given with its vector."""
 PlannedChange = tuple[Put | Remove, TokenEmbedding | None]
 """A change and the vectors of its text, which are None where the index has them already."""
-PlannedChanges = list[PlannedChange]
 
 MAX_KNOWN = 16
 _CANDIDATES = 50
 _CONDITIONS = 8
 _KINDS = tuple(kind for kind in KINDS if kind != "episode")
 _log = logging.getLogger("commonplace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedChanges:
+    """All that an operation changes.
+
+    Attributes:
+        skipped, failure: as in a `WritePlan`.
+    """
+
+    changes: Sequence[PlannedChange]
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskAlike:
+    """Request for the known facts that say what extracted ones say, as `comparable` compares.
+
+    The reply is a record for each, or None.
+    """
+
+    facts: tuple[Fact, ...]
+    within: AskKnown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +145,7 @@ class PlanContext:
 
     settings: Settings
     keep: KeepPlanOf
-    find_known: FindKnown
+    known: "KnownFactsLookup"
     measure: Callable[[Embedder, int, float], None]
 
 
@@ -129,20 +160,20 @@ def plan_batch(
     Raises:
         StoreRefusedError: a store needs an operator; nothing is to be tried again by itself.
     """
-    groups: dict[int, list[tuple[Operation, list[Put]]]] = {}
+    groups: dict[int, list[tuple[Operation, WritePlan]]] = {}
     embedders: dict[int, Embedder] = {}
     for op, models in work:
         try:
             if op.kind == "delete":
                 yield op, plan_deletion(op.scope, decode_delete(op))
                 continue
-            puts = _read_puts(op, models, context)
+            plan = _read_plan(op, models, context)
         except StoreRefusedError:
             raise
         except CommonplaceError as error:
             yield op, error
             continue
-        groups.setdefault(id(models.embedder), []).append((op, puts))
+        groups.setdefault(id(models.embedder), []).append((op, plan))
         embedders[id(models.embedder)] = models.embedder
     for which, group in groups.items():
         yield from _embed_group(embedders[which], group, context)
@@ -158,26 +189,24 @@ async def plan_async(
     """
     settings = context.settings
 
-    async def perform(ask: AskChat | AskKnown | KeepPlan) -> Any:
+    async def perform(ask: AskChat | AskKnown | AskAlike | KeepPlan) -> Any:
         if isinstance(ask, AskChat):
             return await acomplete(models.chat, ask, settings.model_timeout, run)
         if isinstance(ask, AskKnown) and models.chat and models.embeds_on_loop:
             query = await aembed_texts(models.embedder, [ask.text], settings, run, purpose="query")
-            return await run(context.find_known, ask, query[0].vector)
+            return await run(context.known.find, ask, query[0].vector)
         return await run(_perform, op, ask, models, context)
 
     if models.extracts(op):
         body = await run(decode_write, op)  # to read many messages takes time
-        puts = await arun_plan(
-            _extracted_puts(op, body, models, settings.is_single_valued), perform
-        )
+        plan = await arun_plan(_extraction_plan(op, body, models, settings), perform)
     else:
-        puts = await run(_read_puts, op, models, context)
-    vectors = await aembed_texts(models.embedder, texts_to_embed(puts), settings, run)
-    return with_vectors(puts, iter(vectors))
+        plan = await run(_read_plan, op, models, context)
+    vectors = await aembed_texts(models.embedder, texts_to_embed(plan.puts), settings, run)
+    return with_vectors(plan, iter(vectors))
 
 
-def _read_puts(op: Operation, models: Models, context: PlanContext) -> list[Put]:
+def _read_plan(op: Operation, models: Models, context: PlanContext) -> WritePlan:
     """Read the changes of an add or update, asking synchronous models where its plan is not kept.
 
     Raises:
@@ -186,42 +215,48 @@ def _read_puts(op: Operation, models: Models, context: PlanContext) -> list[Put]
         InvalidRecordError: the operation cannot be read.
     """
     if op.plan is not None:
-        return [*decode_plan(op.plan)]
+        return decode_plan(op.plan)
     body = decode_write(op)
     if not body.messages:
-        return [*body.puts]
-    plan = _extracted_puts(op, body, models, context.settings.is_single_valued)
+        return WritePlan(puts=body.puts)
+    plan = _extraction_plan(op, body, models, context.settings)
     return run_plan(plan, lambda ask: _perform(op, ask, models, context))
 
 
-def _extracted_puts(
-    op: Operation, body: WriteBody, models: Models, is_single: IsSingle
-) -> Plan[list[Put]]:
+def _extraction_plan(
+    op: Operation, body: WriteBody, models: Models, settings: Settings
+) -> Plan[WritePlan]:
     """Plan the changes of a write with messages: those given, and those extracted."""
-    extracted = yield from _extracted(op.scope, body, is_single, model_name(models.chat))
-    puts = [*body.puts, *extracted]
-    yield KeepPlan(plan=encode_plan(puts))
-    return puts
+    model = model_name(models.chat)
+    extracted = yield from _extracted(op.scope, body, settings.is_single_valued, model)
+    plan = replace(extracted, puts=[*body.puts, *extracted.puts])
+    yield KeepPlan(plan=encode_plan(plan))
+    return plan
 
 
 def _perform(
-    op: Operation, ask: AskChat | AskKnown | KeepPlan, models: Models, context: PlanContext
+    op: Operation,
+    ask: AskChat | AskKnown | AskAlike | KeepPlan,
+    models: Models,
+    context: PlanContext,
 ) -> Any:
     """Perform a request of a plan with synchronous models; return the reply."""
     if isinstance(ask, KeepPlan):
         return context.keep(op, ask.plan)
     if isinstance(ask, AskChat):
         return complete(models.chat, ask, context.settings.model_timeout)
+    if isinstance(ask, AskAlike):
+        return context.known.find_alike(ask, models.embedder.dimensions)
     if models.chat is None:
         return KnownFacts()
     vectors = embed_texts(models.embedder, [ask.text], context.settings, purpose="query")
-    return context.find_known(ask, vectors[0].vector)
+    return context.known.find(ask, vectors[0].vector)
 
 
 def plan_deletion(scope: Scope, body: DeleteBody) -> PlannedChanges:
     """Plan a deletion, which needs no model."""
     removal = Remove(id=body.id, scope=scope, version=0, at=body.at, spare_pinned=body.spare_pinned)
-    return [(removal, None)]
+    return PlannedChanges(changes=[(removal, None)])
 
 
 def texts_to_embed(puts: Sequence[Put]) -> list[str]:
@@ -229,32 +264,42 @@ def texts_to_embed(puts: Sequence[Put]) -> list[str]:
     return [put.record.indexed_text for put in puts if put.needs_embedding]
 
 
-def with_vectors(puts: Sequence[Put], vectors: Iterator[TokenEmbedding]) -> PlannedChanges:
+def with_vectors(plan: WritePlan, vectors: Iterator[TokenEmbedding]) -> PlannedChanges:
     """Give each change the vectors of its text, the next ones of those of `texts_to_embed`."""
-    return [(put, next(vectors) if put.needs_embedding else None) for put in puts]
+    changes = [(put, next(vectors) if put.needs_embedding else None) for put in plan.puts]
+    return PlannedChanges(changes=changes, skipped=plan.skipped, failure=plan.failure)
 
 
-def _extracted(scope: Scope, body: WriteBody, is_single: IsSingle, model: str) -> Plan[list[Put]]:
+def _extracted(scope: Scope, body: WriteBody, is_single: IsSingle, model: str) -> Plan[WritePlan]:
+    """Plan what is extracted from the messages of a write; nothing of it, with a failure, if none.
+
+    Raises:
+        ModelFailedError: nothing could be extracted, and the messages are not kept.
+    """
     how = body.extraction or Extraction()
     home = scope if how.in_session else scope.owner
-    known = yield AskKnown(
+    ask = AskKnown(
         text=lookup_text(body.messages),
         scope=home,
         at=now(),
         metadata=how.metadata,
         identity=body.identity,
     )
-    facts = yield from extract(body.messages, body.at, known, how.instructions, model)
-    if isinstance(facts, ModelFailedError):
+    known = yield ask
+    found = yield from extract(body.messages, body.at, known, how.instructions, model)
+    if found.error is not None:
         if not how.keep_messages:
-            raise facts
-        _log.warning("Extraction failed, the messages are kept: %s", facts)
-        return []
+            raise found.error
+        _log.warning("Extraction failed, the messages are kept: %s", found.error)
+        failure = f"{type(found.error).__name__}: {found.error}"
+        return WritePlan(puts=(), skipped=found.skipped, failure=failure)
+    when = told_at(body.messages, body.at)
+    facts = yield from _tied_to_stored(found.facts, ask, when)
     puts: list[Put] = []
+    skipped = Counter(found.skipped)
     given = [put.record for put in body.puts]
     ids = {one.id for one in given}
-    texts = {one.text.strip() for one in given if one.kind != "episode"}
-    when = told_at(body.messages, body.at)
+    texts = {comparable(one.text) for one in given if one.kind != "episode"}
     origin = speaker_origin(body.messages, body.origin)
     for one in facts:
         fact = replace(one.fact, metadata=how.metadata, expires_at=how.expires_at)
@@ -264,18 +309,39 @@ def _extracted(scope: Scope, body: WriteBody, is_single: IsSingle, model: str) -
         end = one.replaces and ending(one.replaces, put.record, at=body.at, told=when)
         if one.same_as is not None:
             put = told_again(one.same_as, put)
-        if put.record.id not in ids and fact.text.strip() not in texts:
+        if put.record.id not in ids and comparable(fact.text) not in texts:
             ids.add(put.record.id)
             puts.append(put)
+        else:
+            skipped[REPEATED] += 1
         puts += [end] if end else []
-    return puts
+    return WritePlan(puts=puts, skipped=dict(skipped))
+
+
+def _tied_to_stored(
+    facts: Sequence[ExtractedFact], within: AskKnown, when: datetime
+) -> Plan[list[ExtractedFact]]:
+    """Tie facts to stored ones that the model was not shown and that say the same."""
+    unknown = [n for n, one in enumerate(facts) if one.same_as is None]
+    ask = AskAlike(facts=tuple(facts[n].fact for n in unknown), within=within)
+    try:
+        records: Sequence[Record | None] = (yield ask) if unknown else ()
+    except StoreUnavailableError:  # what the model said is worth more than a repetition
+        return [*facts]
+    named = {one.id for fact in facts for one in (fact.same_as, fact.replaces) if one}
+    tied = [*facts]
+    for n, record in zip(unknown, records, strict=True):
+        is_later = record is not None and (facts[n].fact.at or when) >= record.occurred_at
+        if record is not None and is_later and record.id not in named:
+            tied[n] = replace(facts[n], same_as=record)
+    return tied
 
 
 def _embed_group(
-    embedder: Embedder, group: Sequence[tuple[Operation, list[Put]]], context: PlanContext
+    embedder: Embedder, group: Sequence[tuple[Operation, WritePlan]], context: PlanContext
 ) -> Iterator[tuple[Operation, PlannedChanges | CommonplaceError]]:
     """Embed the texts of operations in one call, or one by one to find the text to blame."""
-    texts = [text for _, puts in group for text in texts_to_embed(puts)]
+    texts = [text for _, plan in group for text in texts_to_embed(plan.puts)]
     began = time.perf_counter()
     try:
         vectors = iter(embed_texts(embedder, texts, context.settings))
@@ -283,13 +349,13 @@ def _embed_group(
         if len(group) == 1:
             yield group[0][0], error
             return
-        for op_and_puts in group:
-            yield from _embed_group(embedder, [op_and_puts], context)
+        for op_and_plan in group:
+            yield from _embed_group(embedder, [op_and_plan], context)
         return
     if texts:
         context.measure(embedder, len(texts), time.perf_counter() - began)
-    for op, puts in group:
-        yield op, with_vectors(puts, vectors)
+    for op, plan in group:
+        yield op, with_vectors(plan, vectors)
 
 
 # -- known facts -----------------------------------------------------------------------------------
@@ -335,6 +401,32 @@ class KnownFactsLookup:
             key=lambda relation: min(ranks.get(id_, MAX_KNOWN) for id_ in relation.supports)
         )
         return KnownFacts(records=tuple(records), relations=tuple(relations))
+
+    def find_alike(self, ask: AskAlike, dimensions: int) -> list[Record | None]:
+        """Find a fact of the same kind for each of some facts, by their words alone.
+
+        Args:
+            dimensions: of the index.
+
+        Raises:
+            StoreUnavailableError, StoreRefusedError: a store failed.
+        """
+        anywhere = [1.0, *[0.0] * (dimensions - 1)]  # no text is embedded for this
+        found: list[Record | None] = []
+        for fact in ask.facts:
+            query = Query(
+                scope=ask.within.scope,
+                vector=anywhere,
+                terms=self._describe(fact.text)[0],
+                at=ask.within.at,
+                kinds=(fact.kind,),
+                where=_known_to(ask.within),
+            )
+            text = comparable(fact.text)
+            hits = self._engines.index.search(query, MAX_KNOWN)
+            alike = (hit.record for hit in hits if comparable(hit.record.text) == text)
+            found.append(next(alike, None))
+        return found
 
 
 def _known_to(ask: AskKnown) -> Filter | None:

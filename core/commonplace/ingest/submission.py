@@ -18,7 +18,7 @@ from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
 from ..types import Backlog, Wait, WriteResult
 from .applying import Describe, apply_to, described
-from .codec import DeleteBody, Write, WriteBody
+from .codec import DeleteBody, Write, WriteBody, WritePlan
 from .planning import Models, PlannedChanges, plan_deletion, texts_to_embed, with_vectors
 from .worker import IngestWorker, OperationResult
 
@@ -196,7 +196,7 @@ class DirectWriter:
         return [
             plan_deletion(write.operation.scope, write.body)
             if isinstance(write.body, DeleteBody)
-            else with_vectors(own, vectors)
+            else with_vectors(WritePlan(puts=own), vectors)
             for write, own in zip(writes, puts, strict=True)
         ]
 

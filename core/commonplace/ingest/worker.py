@@ -112,7 +112,7 @@ class IngestWorker:
         self._context = PlanContext(
             settings=settings,
             keep=self._keep_plan,
-            find_known=KnownFactsLookup(engines, describe).find,
+            known=KnownFactsLookup(engines, describe),
             measure=self.pace.measure,
         )
         self._writes = 0
