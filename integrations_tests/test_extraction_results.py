@@ -1,14 +1,17 @@
-"""What becomes of every element of a model's answer."""
+"""What becomes of every element of a model's answer, and of extractions that fail."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from commonplace import Backlog, Fact, Memory, Message, Relation, Scope, Settings
+from commonplace.admin import examine
 from commonplace.backends.sqlite.index import SqliteIndex
 from commonplace.errors import StoreUnavailableError
 from commonplace.ingest.codec import decode_plan, encode_plan
@@ -282,3 +285,128 @@ def test_a_plan_of_an_earlier_release_is_read(tmp_path: Path) -> None:
     [plan] = plans
     assert isinstance(msgspec.msgpack.decode(plan), list)
     assert encode_plan(decode_plan(plan)) == plan
+
+
+# -- extractions that fail -------------------------------------------------------------------------
+
+FAILURES = {
+    "unreadable": ["no", "still no"],
+    "away": [ConnectionError("away")],
+    "unfit": [answer(7), answer({"text": "x" * 40_000})],
+}
+
+
+def failing(kind: str, *more: str, is_async: bool = False) -> Any:
+    return (AsyncScriptedChat if is_async else ScriptedChat)([*FAILURES[kind], *more])
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_failed_extraction_is_a_dead_letter_that_is_extracted_again(
+    tmp_path: Path, kind: str
+) -> None:
+    with open_memory(tmp_path, failing(kind, TEA)) as memory:
+        written = memory.add([SAID, Fact(text="Alice rows.")], ALICE)
+        [letter] = memory.admin.dead_letters(ALICE)
+        found = examine(memory)
+
+        assert [one.text for one in written.changes] == [SAID.text, "Alice rows."]
+        assert written.extraction_error == letter.reason
+        assert (letter.operation, letter.kind) == (written.operation, "extract")
+        assert (found.dead, found.is_consistent, found.is_healthy) == ([letter], True, False)
+        assert [one.text for one in memory.search("Miso wants milk", ALICE, top_k=1)] == [SAID.text]
+
+        assert memory.admin.retry([letter.operation]) == 1
+        assert memory.flush(20) == Backlog(pending=0, dead=0)
+        assert facts_of(memory) == ["Alice likes tea.", "Alice rows."]
+        assert turns_of(memory) == [SAID.text]
+        [fact] = [one for one in memory.list(ALICE).records if one.text == "Alice likes tea."]
+        assert fact.created_at <= letter.at
+
+
+async def test_a_failed_extraction_is_retried_with_an_asynchronous_model(tmp_path: Path) -> None:
+    async with open_memory(tmp_path, failing("unreadable", TEA, is_async=True)) as memory:
+        await memory.aadd(SAID, ALICE)
+        [letter] = memory.admin.dead_letters()
+        assert await memory.admin.run(memory.admin.retry, [letter.operation]) == 1
+        assert await memory.aflush(20) == Backlog(pending=0, dead=0)
+
+        assert facts_of(memory) == ["Alice likes tea."]
+        assert turns_of(memory) == [SAID.text]
+
+
+def test_a_retry_that_fails_leaves_the_dead_letter(tmp_path: Path) -> None:
+    with open_memory(tmp_path, ScriptedChat(["no"] * 4 + [TEA])) as memory:
+        memory.add(SAID, ALICE)
+        for expected in (1, 0):
+            [letter] = memory.admin.dead_letters()
+            memory.admin.retry([letter.operation])
+            assert memory.flush(20) == Backlog(pending=0, dead=expected)
+
+        assert (facts_of(memory), turns_of(memory)) == (["Alice likes tea."], [SAID.text])
+
+
+def test_a_retry_in_another_process_and_with_its_model(tmp_path: Path) -> None:
+    with open_memory(tmp_path, failing("away")) as memory:
+        memory.add(SAID, ALICE)
+    with open_memory(tmp_path, ScriptedChat([TEA])) as memory:
+        memory.admin.retry([one.operation for one in memory.admin.dead_letters()])
+        assert memory.flush(20) == Backlog(pending=0, dead=0)
+
+        assert facts_of(memory) == ["Alice likes tea."]
+
+
+def test_a_retry_brings_no_deleted_message_back(tmp_path: Path) -> None:
+    with open_memory(tmp_path, failing("unreadable", TEA)) as memory:
+        [change] = memory.add(SAID, ALICE).changes
+        memory.delete(change.id, ALICE)
+        memory.admin.retry([one.operation for one in memory.admin.dead_letters()])
+        memory.flush(20)
+
+        assert (facts_of(memory), turns_of(memory)) == (["Alice likes tea."], [])
+
+
+@pytest.mark.parametrize("point", ["before_plan", *KEPT])
+def test_a_crash_neither_loses_nor_doubles_a_failed_extraction(tmp_path: Path, point: str) -> None:
+    crash(tmp_path, point, "no", "no")
+    chat = ScriptedChat(["no", "no"] if point == "before_plan" else [])
+    with open_memory(tmp_path, chat) as memory:
+        assert memory.flush(20) == Backlog(pending=0, dead=1)
+        assert turns_of(memory) == [SAID.text]
+    with open_memory(tmp_path, ScriptedChat([TEA])) as memory:
+        memory.admin.retry([one.operation for one in memory.admin.dead_letters()])
+        assert memory.flush(20) == Backlog(pending=0, dead=0)
+        assert facts_of(memory) == ["Alice likes tea.", "Alice rows."]
+        assert turns_of(memory) == [SAID.text]
+
+
+@pytest.mark.every_engine
+def test_an_erasure_takes_a_failed_extraction_with_it(tmp_path: Path) -> None:
+    with open_memory(tmp_path, failing("unreadable")) as memory:
+        memory.add(SAID, ALICE)
+        receipt = memory.forget(ALICE)
+
+        assert receipt.complete
+        assert receipt.removed["journal.rows"] == 1
+        assert memory.flush() == Backlog(pending=0, dead=0)
+
+
+def test_an_erasure_behind_a_failing_extraction_takes_it_too(tmp_path: Path) -> None:
+    async def write() -> Sequence[Any]:
+        class Forgets(AsyncScriptedChat):
+            async def complete(self, system: str, user: str, *, schema: Any) -> str:
+                if not self.calls:
+                    erasures.append(asyncio.create_task(memory.aforget(ALICE)))
+                    await asyncio.sleep(0.05)  # in which it is accepted
+                return await super().complete(system, user, schema=schema)
+
+        erasures: list[Any] = []
+        memory = open_memory(tmp_path, Forgets(["no", "no"]))
+        await memory.aadd(SAID, ALICE, wait=False)
+        await memory.aflush(20)
+        await asyncio.gather(*erasures)
+        left = [*memory.admin.dead_letters(), *memory.list(ALICE).records]
+        await memory.aclose()
+        return left
+
+    assert asyncio.run(write()) == []

@@ -478,8 +478,8 @@ class WriteResult:
             which is `not a text`, `empty`, `too long`, `refused`, `repeated`, `no change` or `too
             many`. `cut off` is 1 if the answer ended too early, `relation` counts relations that
             their facts are stored without.
-        extraction_error: why no facts could be extracted from the messages, which are stored; None
-            if nothing failed.
+        extraction_error: why no facts could be extracted from the messages, which are stored, and
+            are a dead letter that `MemoryAdmin.retry` extracts again; None if nothing failed.
     """
 
     operation: str

@@ -180,6 +180,14 @@ FAULTS = (
         tests=(f"{_TESTS}/test_hazards.py", "-k", "nonsense or hangs"),
     ),
     Fault(
+        name="failed-extraction-forgotten",
+        what="Messages from which nothing could be extracted are never extracted again",
+        file=f"{_INGEST}/worker.py",
+        old="        engines.journal.dead_letter(op.seq, reason, left_to_extract(op))\n",
+        new="        engines.journal.remove([op.seq])\n",
+        tests=(f"{_TESTS}/test_extraction_results.py", "-k", "is_extracted_again and embedded"),
+    ),
+    Fault(
         name="key-given-twice",
         what="A key names another text while the first is on its way",
         file=f"{_INGEST}/operations.py",

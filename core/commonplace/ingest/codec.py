@@ -184,6 +184,14 @@ def encode_plan(plan: WritePlan) -> bytes:
     return _msgpack.encode(plan if plan.skipped or plan.failure else plan.puts)
 
 
+def left_to_extract(op: Operation) -> Operation:
+    """Make of an addition whose messages are stored the operation that extracts their facts."""
+    body = decode_write(op)
+    how = replace(body.extraction or Extraction(), keep_messages=False)
+    body = replace(body, puts=(), extraction=how)
+    return replace(op, kind="extract", body=encode_body(body), plan=None)
+
+
 def _in_whole_minutes(put: Put) -> Put:
     record = _zoned(put.record, _RECORD_TIMES)
     relations = put.relations and tuple(

@@ -123,7 +123,7 @@ class Models:
 
     def extracts(self, op: Operation) -> bool:
         """Tell whether planning this operation asks the chat model."""
-        if op.kind != "add" or op.plan is not None or self.chat is None:
+        if op.kind not in ("add", "extract") or op.plan is not None or self.chat is None:
             return False
         return has_messages(op)
 

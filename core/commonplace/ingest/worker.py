@@ -33,7 +33,7 @@ from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
 from ..types import Backlog, EraseReceipt, Scope, WriteResult
 from .applying import Describe, Planned, apply_to, count_rows, described, erase
-from .codec import Write, record_ids
+from .codec import Write, left_to_extract, record_ids
 from .planning import (
     AsyncModelRunner,
     KnownFactsLookup,
@@ -421,17 +421,20 @@ class IngestWorker:
             _OvertakenError: one is not in the journal; nothing was changed.
         """
         engines = self._engines
-        seqs = [op.seq for op, _ in planned]
+        seqs = [op.seq for op, plan in planned if plan.failure is None]
         if not isinstance(engines, Transactional):
             results = apply_to(engines, planned, self._describe)
             engines.index.flush()
             crash_point("before_remove")
             engines.journal.remove(seqs)
+            _keep_unextracted(engines, planned)
             return results
         describe = described([changes for _, changes in planned], self._describe)
 
         def work(bound: Engines) -> list[WriteResult]:
             if bound.journal.remove(seqs) < len(seqs):
+                raise _OvertakenError
+            if not _keep_unextracted(bound, planned):
                 raise _OvertakenError
             results = apply_to(bound, planned, describe)
             crash_point("before_remove")
@@ -602,6 +605,19 @@ class IngestWorker:
     def _take_plan(self, op: Operation, changes: PlannedChanges) -> None:
         self._planned[op.id] = changes
         self._executor.schedule(op.scope.partition)
+
+
+def _keep_unextracted(engines: Engines, planned: Planned) -> bool:
+    """Make dead letters of additions from which nothing could be extracted; False if one is gone.
+
+    What is left of them is that. Their messages are stored.
+    """
+    failed = [(op, plan.failure) for op, plan in planned if plan.failure is not None]
+    for op, reason in failed:
+        if not engines.journal.failed(op.seq):
+            return False
+        engines.journal.dead_letter(op.seq, reason, left_to_extract(op))
+    return True
 
 
 def _retried(error: Exception) -> Exception:

@@ -32,7 +32,8 @@ from .checkpoints import Checkpoints
 from .snapshot_rows import SnapshotRow
 
 T = TypeVar("T")
-OperationKind = Literal["add", "update", "delete", "forget"]
+OperationKind = Literal["add", "update", "delete", "forget", "extract"]
+"""An `extract` is an addition of which only the facts are left to be extracted."""
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _COUNTER_BITS = 11  # of a version, for the changes of one millisecond
 
@@ -640,8 +641,13 @@ class Journal(Protocol):
     def failed(self, seq: int) -> int:
         """Count one more failed attempt; return how many there are, 0 if it is not pending."""
 
-    def dead_letter(self, seq: int, reason: str) -> None:
-        """Move an operation to the dead letters; one that is not pending is ignored."""
+    def dead_letter(self, seq: int, reason: str, left: Operation | None = None) -> None:
+        """Move an operation to the dead letters; one that is not pending is ignored.
+
+        Args:
+            left: what is left to be done of it, whose kind and body replace its own; it has no plan
+                then. None for all.
+        """
 
     def dead(self, scope: Scope | None = None) -> list[DeadLetter]:
         """Read dead letters that the scope covers, oldest first; None reads those of all owners."""

@@ -175,10 +175,19 @@ class SqliteJournal:
         row = self._handle.write(lambda c: c.execute(sql, (seq,)).fetchall())
         return int(row[0][0]) if row else 0
 
-    def dead_letter(self, seq: int, reason: str) -> None:
-        """Move a pending operation to the dead letters."""
+    def dead_letter(self, seq: int, reason: str, left: Operation | None = None) -> None:
+        """Move a pending operation to the dead letters.
+
+        Args:
+            left: replaces its kind and body, and drops its plan.
+        """
         sql = "UPDATE op SET state = 2, reason = ?, at = ? WHERE seq = ? AND state = 0"
-        values = (reason.encode("utf-8", "replace").decode(), rows.to_micros(self._clock()), seq)
+        values: tuple[Any, ...] = (
+            reason.encode("utf-8", "replace").decode(), rows.to_micros(self._clock()), seq,
+        )  # fmt: skip
+        if left is not None:
+            sql = sql.replace(" WHERE", ", kind = ?, body = ?, plan = NULL WHERE")
+            values = (*values[:2], left.kind, left.body, seq)
         self._handle.write(lambda c: c.execute(sql, values).rowcount)
 
     def dead(self, scope: Scope | None = None) -> list[DeadLetter]:

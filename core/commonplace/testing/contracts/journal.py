@@ -266,6 +266,23 @@ class JournalContract:
         assert journal.dead() == []
         assert journal.retry([]) == 0
 
+    def test_a_dead_letter_may_be_what_is_left_of_an_operation(self, journal: Journal) -> None:
+        a, b = accept(journal, "ab")
+        journal.plan({a.seq: b"plan"})
+        journal.failed(a.seq)
+        left = replace(a, kind="extract", body="left")
+        journal.dead_letter(a.seq, "why", left)
+        journal.dead_letter(a.seq, "again", replace(left, body="none"))
+        [letter] = journal.dead()
+
+        assert (letter.operation, letter.kind, letter.attempts) == ("a", "extract", 1)
+        assert letter.reason == "why"
+        assert journal.pending() == [b]
+        assert journal.retry(["a"]) == 1
+        assert journal.pending()[1] == replace(
+            left, seq=journal.pending()[1].seq, version=journal.pending()[1].version
+        )
+
     def test_only_a_pending_one_can_be_applied_or_dead_lettered(self, journal: Journal) -> None:
         a, b = accept(journal, "ab")
         journal.dead_letter(a.seq, "why")
