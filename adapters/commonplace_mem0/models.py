@@ -57,8 +57,6 @@ _DEFAULT_EMBEDDERS = {
     "ollama": "nomic-embed-text",
     "huggingface": "tei",
 }
-_TEXT_KEYS = ("text", "fact", "memory", "data")
-_OLD_EVENTS = ("NONE", "DELETE")
 _TEXT_SCHEMA = {
     "type": "object",
     "properties": {"text": {"type": "string"}},
@@ -78,35 +76,6 @@ def reply_text(reply: Any) -> str:
         texts = [part.get("text") if isinstance(part, Mapping) else part for part in content]
         return "".join(text for text in texts if isinstance(text, str))
     return "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
-
-
-def normalize_facts(reply: str) -> str:
-    """Convert `{"memory": [{"text": "..."}]}` or `{"facts": ["..."]}` to what the core reads.
-
-    `{}` means that there are no facts. A reply in no known shape is returned as it is.
-    """
-    found = _parse(re.sub(r"<think>.*?</think>", "", reply, flags=re.DOTALL))
-    if isinstance(found, dict):
-        lists = [found[name] for name in ("facts", "memory", "memories") if name in found]
-        found = next(filter(None, lists), lists[0] if lists else found or [])
-    if not isinstance(found, list):
-        return reply
-    facts = [_fact(item) for item in found if _is_new(item)]
-    return json.dumps({"facts": facts}, ensure_ascii=False)
-
-
-def _fact(given: Any) -> Any:
-    if isinstance(given, str):
-        return {"text": given}
-    if isinstance(given, Mapping) and "text" not in given:
-        text = next((given[name] for name in _TEXT_KEYS if isinstance(given.get(name), str)), None)
-        return {**given, "text": text}
-    return given
-
-
-def _is_new(given: Any) -> bool:
-    event = given.get("event") if isinstance(given, Mapping) else None
-    return not (isinstance(event, str) and event.upper() in _OLD_EVENTS)
 
 
 def _parse(text: str) -> Any:
@@ -140,22 +109,22 @@ class Mem0ChatModel(_ExchangeableModel):
     """A model as the core's chat model."""
 
     def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
-        """Answer with JSON text."""
-        return normalize_facts(reply_text(self._given()(system, user, schema)))
+        """Answer with a text, which the core reads in either shape of mem0's."""
+        return reply_text(self._given()(system, user, schema))
 
 
 class AsyncMem0ChatModel(_ExchangeableModel):
     """Any model as the core's asynchronous one, without blocking the loop."""
 
     async def complete(self, system: str, user: str, *, schema: Mapping[str, Any]) -> str:
-        """Answer with JSON text; a coroutine function is awaited on the running loop."""
+        """Answer with a text; a coroutine function is awaited on the running loop."""
         model = self._given()
         if is_async(model):
             reply = await model(system, user, schema)
         else:
             loop = asyncio.get_running_loop()
             reply = await loop.run_in_executor(_model_threads(), model, system, user, schema)
-        return normalize_facts(reply_text(reply))
+        return reply_text(reply)
 
 
 def to_model(given: ConfigSection | None, unknown: UnknownKeys) -> ModelFunction | None:

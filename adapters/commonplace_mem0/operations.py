@@ -17,6 +17,7 @@ from commonplace import (
     Extraction,
     Fact,
     Match,
+    ModelUnreadableError,
     RecordNotFoundError,
     Relation,
     Scope,
@@ -57,7 +58,7 @@ from .exceptions import (
     VectorStoreError,
     as_mem0,
 )
-from .models import ModelFunction, as_model, procedure_text, rerank
+from .models import ModelFunction, as_model, logger, procedure_text, rerank
 
 UPDATED = {"message": "Memory updated successfully!"}
 DELETED = {"message": "Memory deleted successfully!"}
@@ -86,6 +87,14 @@ class ModelCall:
     args: tuple[Any, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Unextracted:
+    """The empty answer to an addition whose facts could not be read, and why."""
+
+    answer: Any
+    error: LLMError
+
+
 def counted(health: AgentMemory, request: AddRequest | ReadRequest, plan: Plan[Any]) -> Plan[Any]:
     """Run the plan of a search or an addition, and report its outcome."""
     start = time.monotonic()
@@ -101,6 +110,9 @@ def counted(health: AgentMemory, request: AddRequest | ReadRequest, plan: Plan[A
             event: EventName = "timed_out" if is_late else "failed"
             health.report(event, name, request.scope, start, count, error)
         raise
+    if isinstance(answer, Unextracted):
+        health.report("failed", name, request.scope, start, count, answer.error)
+        return answer.answer
     if is_search:
         count = len(answer["results"] if isinstance(answer, Mapping) else answer)
         health.report("recalled" if count else "empty", name, request.scope, start, count)
@@ -115,6 +127,9 @@ def counted(health: AgentMemory, request: AddRequest | ReadRequest, plan: Plan[A
 
 def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[Any]:
     """Remember messages in one transaction: their facts if there is a model, else their texts.
+
+    Where nothing can be read in the model's answers, the answer is empty, as mem0's is. Nothing is
+    lost: the messages are a dead letter, which the log names.
 
     Args:
         llm: a model in place of the configured one.
@@ -132,7 +147,20 @@ def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[An
     if not request.remembered:
         return settings.shape({"results": []})
     add_messages = _add_inferred if infer else _add_verbatim
-    return settings.shape((yield from add_messages(settings, request)))
+    try:
+        return settings.shape((yield from add_messages(settings, request)))
+    except ModelUnreadableError as error:
+        failure = LLMError(str(error))
+        failure.__cause__ = error
+    letters = yield call("admin.dead_letters", request.scope)
+    logger.warning(
+        "Nothing was added: %s The messages are the dead letter %s, which "
+        "core.admin.retry([...]) extracts again.",
+        failure,
+        next((letter.operation for letter in reversed(letters)), ""),
+    )
+    nothing = yield from _added(settings, request, WriteResult(operation=""), [])
+    return Unextracted(settings.shape(nothing), failure)
 
 
 def _add_inferred(settings: Mem0Settings, request: AddRequest) -> Plan[dict[str, Any]]:

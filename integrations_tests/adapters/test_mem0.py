@@ -672,12 +672,38 @@ def test_facts_are_read_in_every_shape_that_models_write(tmp_path, answer):
     assert 1 == len(llm.asked)
 
 
-def test_an_answer_that_stays_unreadable_is_an_error_and_never_an_empty_success(tmp_path):
-    with Memory.from_config(config(tmp_path, llm=Scripted("no", "still no"))) as m:
-        with pytest.raises(LLMError):
-            m.add("I like tea", user_id="a")
+@pytest.mark.parametrize("graph", [False, True])
+def test_an_answer_that_stays_unreadable_is_empty_and_can_be_read_again(tmp_path, caplog, graph):
+    # As mem0 answers, whose callers expect no error here; the messages are not lost with it.
+    llm = Scripted("no", "still no", {"facts": ["Likes tea"]})
+    more = {"graph_store": {"provider": "embedded", "config": {}}} if graph else {}
+    with Memory.from_config(config(tmp_path, llm=llm, **more)) as m:
+        answer = m.add("I like tea", user_id="a")
+        [failed] = m.flush()["failed"]
 
-        assert 1 == len(m.flush()["failed"])
+        nothing = {"deleted_entities": [], "added_entities": []}
+        assert {"results": [], **({"relations": nothing} if graph else {})} == answer
+        assert f"dead letter {failed['ticket']}," in caplog.text
+        assert 1 == m.counters().failed
+        assert isinstance(m.counters().last_error, LLMError)
+        assert [] == texts(m.get_all(user_id="a"))
+        m.core.admin.retry([failed["ticket"]])
+        assert {"pending": 0, "failed": []} == m.flush()
+        assert ["Likes tea"] == texts(m.get_all(user_id="a"))
+
+
+async def test_an_answer_that_stays_unreadable_is_empty_when_awaited_too(tmp_path):
+    llm = Scripted("no", "still no")
+    async with AsyncMemory.from_config(config(tmp_path, llm=llm, version="v1.0")) as m:
+        assert [] == await m.add("I like tea", user_id="a")
+        assert 1 == len((await m.flush())["failed"])
+
+
+def test_forty_of_forty_facts_of_one_answer_are_added(tmp_path):
+    facts = [f"Visited town {n}" for n in range(40)]
+    with Memory.from_config(config(tmp_path, llm=Scripted({"facts": facts}))) as m:
+        assert facts == texts(m.add("I travelled", user_id="a"))
+        assert sorted(facts) == sorted(texts(m.get_all(user_id="a", limit=100)))
 
 
 def test_prompts_of_all_names_reach_the_model(tmp_path):

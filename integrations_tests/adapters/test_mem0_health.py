@@ -10,7 +10,6 @@ from commonplace_mem0 import AsyncMemory, Memory, MemoryCounters, MemoryEvent
 from commonplace_mem0.exceptions import (
     ClosedError,
     EmbeddingError,
-    LLMError,
     ValidationError,
     VectorStoreError,
 )
@@ -122,8 +121,8 @@ async def test_a_failed_addition_is_counted_and_raises_as_ever(mem0, caplog):
 def test_a_model_whose_answers_cannot_be_read_is_a_failure(tmp_path):
     events = []
     llm = Scripted("no JSON", "none again")
-    with Memory(config(tmp_path, llm=llm), on_event=events.append) as m, pytest.raises(LLMError):
-        m.add("I like tea.", user_id="alice")
+    with Memory(config(tmp_path, llm=llm), on_event=events.append) as m:
+        m.add("I like tea.", user_id="alice")  # answers as mem0 does, with nothing
 
     assert [("add", "failed", 1)] == what(events)
 
