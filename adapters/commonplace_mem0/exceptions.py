@@ -88,7 +88,7 @@ class EmbeddingError(MemoryError):
 
 
 class LLMError(MemoryError):
-    """The language model failed, or its answer was unreadable twice in a row."""
+    """The language model failed; counted, not raised, if its answer was unreadable twice."""
 
     code = "LLM_001"
 

@@ -238,7 +238,7 @@ class ModelRefusedError(ModelFailedError):
             model=model,
             reason=f"{reason}. The same call would fail again: give the right key, model or "
             "arguments. A write that needs this model is then a dead letter, which `retry` queues "
-            "again; where messages are kept without their facts, it is done",
+            "again; messages that are kept are stored already",
         )
 
 

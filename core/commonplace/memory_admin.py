@@ -168,7 +168,8 @@ class MemoryAdmin:
     def retry(self, operations: Collection[str]) -> int:
         """Queue dead letters again; return how many were queued.
 
-        Extraction uses the chat model of this memory, if it has one.
+        Extraction uses the chat model of this memory, if it has one. Of a write whose extraction
+        failed (`DeadLetter.kind` is `extract`) the messages are stored already: it adds the facts.
 
         Args:
             operations: their ids, `DeadLetter.operation`; unknown ids are ignored.

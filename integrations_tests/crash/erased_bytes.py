@@ -35,7 +35,7 @@ def fill(folder: Path, records: int) -> Memory:
 
     The records are as many that pages are split, and rows move from one page to another.
     """
-    chat = ScriptedChat(["no JSON"] * 4)
+    chat = ScriptedChat(["no JSON"] * 6)
     memory = Memory.open(str(folder), embedder=HashEmbedder(), chat=chat, settings=SETTINGS)
     for number in range(records):
         for scope, word in ((GONE, CANARY), (OTHER, "nothing")):
@@ -54,6 +54,7 @@ def fill(folder: Path, records: int) -> Memory:
     for scope, word in ((GONE, CANARY), (OTHER, "nothing")):
         _checkpoints(memory, scope, word)
         memory.add(Message(role="user", text=f"{word} said", name=word), scope, infer=False)
+        memory.add(Message(role="user", text=f"{word} told " * 99, name=word), scope)  # unreadable
     memory.search(CANARY, GONE, decay=True)
     memory.flush(60)
     _pending_and_dead(memory)
