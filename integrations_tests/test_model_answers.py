@@ -130,6 +130,18 @@ READABLE: dict[str, tuple[str, list[str]]] = {
     "no commas": (f'{{"facts": [{ROW} {{"text": "Alice has a cat named Miso."}}]}}', [TEA, CAT]),
     "a mark of the byte order": (f'\ufeff\u00a0{{"facts":\u00a0[{ROW}]}}\x00', [TEA]),
     "a half of an emoji": ('{"facts": ["Alice likes tea \\ud83c"]}', ["Alice likes tea \ufffd"]),
+    "a line of a program": ("const out = {facts: [{text: 'Alice likes tea.',},],};", [TEA]),
+    "tuples in a program": (
+        "facts = [{'text': 'Alice likes tea.', 'relations': [('Alice', 'likes', 'tea')]}, "
+        "{'text': 'Alice has a cat named Miso.'}]\nprint(facts)",
+        [TEA, CAT],
+    ),
+    "dots for more": (f'{{"facts": [{ROW}, ...]}}', [TEA]),
+    "a tag of a call": (f'<tool_call>{{"arguments": {{"facts": [{ROW}]}}}}</tool_call>', [TEA]),
+    "cut in a relation": (
+        '{"facts": [{"text": "Alice likes tea.", "relations": [{"subject": "Alice", "pred',
+        [TEA],
+    ),
     "thoughts beside it": (
         f'{{"reasoning": ["She said so.", "It is about tea."], "facts": [{ROW}]}}',
         [TEA],
@@ -149,6 +161,9 @@ UNREADABLE = {
     "a remark in brackets": "[as discussed] There is {little} to say [1].",
     "a refusal in chinese": "抱歉，我无法完成这个请求（1）。",
     "a page of a proxy": "<html><body><h1>502 Bad Gateway</h1></body></html>",
+    "reasons in a list": "I can't do this because:\n- it is private\n- Nobody has consented",
+    "offers in a list": "Shall I:\n1. Look it up?\n2. You could also ask a doctor.",
+    "reasons in chinese": "无法完成：\n1、我没有权限。\n2、小林没有同意。",
     "a year": "2026. A good year for tea.",
     "an error": '{"error": {"code": 429, "message": "slow down", "details": []}}',
     "a deep list": "[" * 100_000,

@@ -8,7 +8,8 @@ of them runs anything, and each looks at every character a few times at most.
    commas too many or missing; single, curly and full-width quotes, brackets and punctuation; quotes
    inside a text; keys without quotes; words of Python and JavaScript; comments; wrong brackets; an
    answer that is cut off, of which what is complete is kept.
-3. Lines with a bullet or a number, each of which is one fact.
+3. Lines with a bullet or a number, each of which is one fact; but not if one of them begins with a
+   small letter or a pronoun, as the reasons of a refusal do.
 
 Before them, all up to the end of a model's thoughts (`</think>`) is left out. The list is one under
 `facts` or another usual name, at any of a few depths, a bare list, or single objects with a text.
@@ -53,7 +54,7 @@ _BRACKET = re.compile(f"[{re.escape(_OPEN)}]")
 _BEHIND = re.compile(
     r"""\s{0,99}(?: [:：}\]｝］】] | \Z | // | /\* | \#
     | [,，、]\s{0,99}(?: ["'“‘＂＇「『{\[｛［}\]｝］#] | // | /\* | \Z | [A-Za-z_]\w{0,40}\s?[:：] )
-    | \n\s{0,99}["'“{\[] )""",
+    | [)）]\s{0,99}[,，)）}\]｝］] | \n\s{0,99}["'“{\[] )""",
     re.VERBOSE,
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
@@ -63,6 +64,8 @@ _LINE = re.compile(
     [^\S\n]*(\S.*)$""",
     re.VERBOSE | re.MULTILINE,
 )
+# A line in which the model talks, of itself or to somebody; a fact has names instead.
+_TALK = re.compile(r"(?:I|We|My|Our|You|Your)\b|[我你您]")
 _LABEL = re.compile(rf"(?:{'|'.join(_TEXT_KEYS)})\s?[:：]\s*", re.IGNORECASE)
 
 
@@ -89,8 +92,10 @@ def read_answer(answer: str) -> ModelAnswer | None:
     text = _FENCE.sub("", text)
     found = _NearlyJson(text).answer()
     if found is None and (lines := _LINE.findall(text)):
-        rows = [one for one in map(_item, lines) if one.rstrip(".。").lower() not in _NOTHING]
-        return ModelAnswer(rows=rows)
+        items = [_item(line) for line in lines]
+        rows = [one for one in items if one.rstrip(".。").lower() not in _NOTHING]
+        is_talk = any(one[:1].islower() or _TALK.match(one) for one in rows)
+        return None if is_talk else ModelAnswer(rows=rows)
     return found
 
 
