@@ -66,7 +66,7 @@ LATE = st.sampled_from((0, 0, 0, 5))
 ACTIONS = st.sampled_from(
     (
         *["add"] * 8, *["tell"] * 4, *["update"] * 5, *["end"] * 2, *["delete"] * 3,
-        "rename", "repeat", "repeat", "forget",
+        *["restore"] * 2, "rename", "repeat", "repeat", "forget",
     )
 )  # fmt: skip
 SEEN: Counter[str] = Counter()  # by one run of a machine
@@ -101,6 +101,7 @@ class Model:
     def __init__(self) -> None:
         self.told: dict[str, Told] = {}
         self.dead: dict[str, tuple[Scope, int]] = {}
+        self.gone: dict[str, tuple[Told, list[Relation]]] = {}  # as they were when deleted
         self.fences: list[tuple[Scope, int]] = []
         self.names: dict[Name, tuple[str, str]] = {}
         self.first: dict[Edge, tuple[int, str, datetime]] = {}
@@ -213,8 +214,41 @@ class Model:
         if held is None or version <= held.version:
             return False
         self.dead[one] = held.scope, version
+        self.gone[one] = held, self._stated_by(held)
         del self.told[one]
         self._forget_unused()
+        return True
+
+    def _stated_by(self, held: Told) -> list[Relation]:
+        """List what a record states, oldest first, as it was first spelt."""
+        stated = []
+        for edge in sorted(held.says, key=lambda one: self.first[one][0]):
+            owner, subject, _, object_, begins = edge
+            subject, kind = self.names[owner, subject]
+            object_, other = self.names[owner, object_]
+            stated.append(
+                Relation(
+                    subject=subject,
+                    predicate=self.first[edge][1],
+                    object=object_,
+                    subject_type=kind,
+                    object_type=other,
+                    valid_from=None if begins == LONG_AGO else begins,
+                    valid_to=held.says[edge],
+                )
+            )
+        return stated
+
+    def restore(self, one: str, version: int, at: datetime) -> bool:
+        """Bring a deleted record back; answers whether that changed anything."""
+        if one not in self.dead or version <= self.dead[one][1]:
+            return False
+        held, stated = self.gone[one]
+        if self._is_fenced(held.scope, version):
+            return False
+        del self.dead[one]
+        says = {self._meet(held.scope.owner, said, at): said.valid_to for said in stated}
+        self.told[one] = replace(held, version=version, says=says, said={})
         return True
 
     def erase(self, scope: Scope, version: int) -> tuple[int, int]:
@@ -257,6 +291,11 @@ class Model:
         live = sorted((held.key, held.scope.key, held.scope) for held in self.told.values())
         key, _, scope = live[number % len(live)] if live else ("none", "", OWNERS[0])
         return scope, key
+
+    def pick_dead(self, number: int) -> str:
+        """Choose a deleted record if there is one, else what was never there."""
+        dead = sorted(self.dead, key=lambda one: (self.gone[one][0].key, one))
+        return dead[number % len(dead)] if dead else "none"
 
     # -- answering -------------------------------------------------------------------------------
 
@@ -397,6 +436,8 @@ class GraphMachine(RuleBasedStateMachine):
             self._write(*self.model.pick(pick), late, None, update=True)
         elif action == "delete":
             self._delete(*self.model.pick(pick), late)
+        elif action == "restore":
+            self._restore(self.model.pick_dead(pick), late)
         elif action == "repeat":
             self._repeat()
         else:
@@ -478,6 +519,29 @@ class GraphMachine(RuleBasedStateMachine):
         SEEN["delete" if changed else "none"] += 1
         assert (outcome.change.event == "DELETE") is changed
         self._touched(outcome.touched, before, changed=changed)
+
+    def _restore(self, one: str, late: int) -> None:
+        version, at = self._next(late)
+        before = self.model.truths()
+        scope, text = OWNERS[0], "none"
+        if one in self.model.gone:
+            scope, text = self.model.gone[one][0].scope, self.model.gone[one][0].text
+        changed = self.model.restore(one, version, at)
+        record = Record(
+            id=one, text=text, scope=scope, created_at=at, updated_at=at, occurred_at=at,
+            version=version,
+        )  # fmt: skip
+        fields = ("text", "situation")
+        put = Put(record=record, relations=None, replace=True, fields=fields, restores=True)
+        outcome = self._apply(put)
+
+        SEEN["restore" if changed else "none"] += 1
+        assert (outcome.change.event == "RESTORE") is changed
+        if outcome.record:
+            assert seen(outcome.record) == self.model.truth(one)
+            assert outcome.record.times_told == self.model.told[one].times
+            assert outcome.record.text == self.model.told[one].text
+        self._touched(outcome.touched, before, but=one, changed=changed)
 
     def _forget(self, scope: Scope) -> None:
         version, _ = self._next(0)
@@ -608,6 +672,10 @@ class MemoryMachine(RuleBasedStateMachine):
             self.memory.update(one, text, scope, relations=said)
         elif action == "delete" and self.model.remove(one, self.steps):
             self.memory.delete(one, scope)
+        elif action == "restore":
+            one = self.model.pick_dead(pick)
+            if self.model.restore(one, self.steps, at):
+                self.memory.restore(one, self.model.told[one].scope)
 
     @invariant()
     def what_is_found_is_true_as_long_as_the_graph_says(self) -> None:
@@ -657,7 +725,7 @@ def test_the_graph_agrees_with_a_naive_model_after_every_step() -> None:
     seen = run(GraphMachine, games=102, steps=100)
 
     assert seen["steps"] >= 10_000
-    done = ("add", "tell", "update", "end", "delete", "forget", "touched")
+    done = ("add", "tell", "update", "end", "delete", "restore", "forget", "touched")
     assert min(seen[one] for one in done) > 200
 
 

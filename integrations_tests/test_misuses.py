@@ -144,7 +144,8 @@ def calls_of(memory: Memory, name: str) -> dict[str, Any]:
     return {
         "add": {"content": "Alice likes tea.", "scope": ALICE},
         "update": {**about, "text": "Alice likes tea."},
-        "delete": about, "feedback": {**about, "helped": True}, "batch": {"commands": []},
+        "delete": about, "restore": about,
+        "feedback": {**about, "helped": True}, "batch": {"commands": []},
         "prune": {"scope": ALICE, "keep": 5}, "forget": {"scope": Scope(user_id="nobody")},
         "search": {"text": "tea", "scope": ALICE}, "get": about,
         "get_many": {"record_ids": [record_id], "scope": ALICE}, "history": about,

@@ -230,7 +230,7 @@ def to_history(versions: Sequence[Version]) -> list[dict[str, Any]]:
                 "memory_id": version.record_id,
                 "old_memory": version.previous,
                 "new_memory": version.text,
-                "event": version.event,
+                "event": "ADD" if version.event == "RESTORE" else version.event,
                 "created_at": created,
                 "updated_at": _iso(version.at),
                 "is_deleted": version.event == "DELETE",

@@ -306,7 +306,7 @@ def _version_item(version: Version, created_at: str) -> dict[str, Any]:
         "memory_id": version.record_id,
         "old_memory": version.previous,
         "new_memory": version.text,
-        "event": version.event,
+        "event": "ADD" if version.event == "RESTORE" else version.event,
         "created_at": created_at,
         "updated_at": version.at.isoformat(),
         "is_deleted": version.event == "DELETE",

@@ -384,6 +384,8 @@ class BlockingMemory:
     def delete(self, record_id: str, scope: Scope, *, wait: Wait = True) -> WriteResult:
         """Delete a record; its history stays until its scope is forgotten.
 
+        `restore` undoes it.
+
         Args:
             record_id: of a live record.
             scope: whose memory.
@@ -394,6 +396,33 @@ class BlockingMemory:
         """
         self._check_open(scope)
         return self._write(self._operations.delete, record_id, scope, wait=wait)
+
+    def restore(self, record_id: str, scope: Scope, *, wait: Wait = True) -> WriteResult:
+        """Bring back a deleted record, as it was last live; deleting it again undoes that.
+
+        For example:
+
+            memory.delete(record_id, scope)
+            memory.restore(record_id, scope)
+
+        Its history goes on: the event of the new version is `RESTORE`. All that the record had
+        comes back, its times and its place in its session included, with the relations that it
+        stated; a newer value of a single-valued relation supersedes it as any older one. What does
+        not: relations that an update had dropped before, when it was recalled (which decay reads),
+        and an expiry that is over stays over.
+
+        Args:
+            record_id: of a deleted record, also one that was pruned.
+            scope: whose memory.
+            wait: see `add`.
+
+        Raises:
+            InvalidRecordError: the record is not deleted. `update` with a text of its `history`
+                undoes an update.
+            RecordNotFoundError: this scope never had a record with this id, or it was forgotten.
+        """
+        self._check_open(scope)
+        return self._write(self._operations.restore, record_id, scope, wait=wait)
 
     def feedback(self, record_id: str, scope: Scope, *, helped: bool) -> WriteResult:
         """Record whether a record helped, such as a procedure that was followed.

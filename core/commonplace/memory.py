@@ -116,6 +116,10 @@ class Memory(BlockingMemory):
         self._check_open(scope)
         return await self._awrite(self._operations.delete, record_id, scope, wait=wait)
 
+    async def arestore(self, record_id: str, scope: Scope, *, wait: Wait = True) -> WriteResult:
+        """Async version of `restore`."""
+        return await self._run(self.restore, record_id, scope, wait=wait)
+
     async def afeedback(self, record_id: str, scope: Scope, *, helped: bool) -> WriteResult:
         """Async version of `feedback`."""
         self._check_open(scope)

@@ -33,7 +33,7 @@ Kind = Literal["fact", "preference", "episode", "procedure", "profile"]
 Role = Literal["user", "assistant", "system", "tool"]
 Origin = Literal["user", "assistant", "tool", "document", "import", "system"]
 Ranking = Literal["calibrated", "similarity"]
-Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
+Event = Literal["ADD", "UPDATE", "DELETE", "RESTORE", "NONE"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
@@ -354,7 +354,7 @@ class Version:
 
     Attributes:
         text: after the change; None when it was deleted.
-        previous: before the change; None when it was added.
+        previous: before the change; None when it was added or restored.
     """
 
     record_id: str

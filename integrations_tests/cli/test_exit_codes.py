@@ -21,8 +21,9 @@ from .populated import SMALL
 from .test_output import command
 
 NAMES = [
-    "add", "search", "list", "show", "history", "update", "delete", "graph", "forget", "stats",
-    "doctor", "retry", "copy", "export", "backup", "salvage", "reindex", "reembed", "import",
+    "add", "search", "list", "show", "history", "update", "delete", "restore", "graph", "forget",
+    "stats", "doctor", "retry", "copy", "export", "backup", "salvage", "reindex", "reembed",
+    "import",
 ]  # fmt: skip
 
 

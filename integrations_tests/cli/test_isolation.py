@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.testing import Result
 
-from commonplace import Fact, Relation, Scope
+from commonplace import Fact, Memory, Relation, Scope
 from commonplace.cli.memories import memories
 
 from ..isolation.asking import Asker, Case, ask, check, scope_of, word_of
@@ -27,12 +27,21 @@ def command_names() -> set[str]:
     }
 
 
+def _deleted(memory: Memory, user: str, number: int) -> str:
+    """Add a fact of a user and delete it; return its id."""
+    scope = scope_of(user)
+    [written] = memory.add(f"{canary(scope)} drank milk, number {number}", scope).changes
+    memory.delete(written.id, scope)
+    return written.id
+
+
 def test_no_command_prints_what_is_of_another_user(run: Callable[..., Result], tmp_path: Path):
     ids: dict[str, str] = {}
     with opened(tmp_path / "memory") as memory:
         for number, user in enumerate(USERS):
             [written] = memory.add(fact_of(scope_of(user), number), scope_of(user)).changes
             ids[user] = written.id
+        gone = {user: _deleted(memory, user, number) for number, user in enumerate(USERS)}
 
     def case(name: str, make: Callable[[Asker], list[str]]) -> Case:
         def call(asker: Asker) -> Any:
@@ -62,6 +71,9 @@ def test_no_command_prints_what_is_of_another_user(run: Callable[..., Result], t
         "history": case("history", record),
         "update": case("update", lambda asker: [*record(asker), asker.text]),
         "delete": case("delete", lambda asker: record(asker) if asker.number % 3 == 0 else ["f"]),
+        "restore": case(
+            "restore", lambda asker: [gone[asker.random.choice((asker.user, asker.other))]]
+        ),
         "graph": case("graph", lambda asker: [f"--entity=me {word_of(asker.other)}"]),
         "forget": case(
             "forget", lambda asker: ["--yes"] if asker.number % 5 == 0 else ["--dry-run"]

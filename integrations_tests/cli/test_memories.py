@@ -319,7 +319,7 @@ def test_a_filter_that_is_none_is_bad_usage(run, ids, command: list[str], given:
     "words",
     [
         ["search", "tea"], ["list"], ["show", "0000"], ["history", "0000"], ["graph"],
-        ["update", "0000", "text"], ["delete", "0000"], ["forget", "--yes"],
+        ["update", "0000", "text"], ["delete", "0000"], ["restore", "0000"], ["forget", "--yes"],
         ["forget", "--dry-run"],
     ],
 )  # fmt: skip
@@ -349,7 +349,7 @@ def test_show_of_what_another_has_finds_nothing(run, ids):
     for words in (
         ["show", ids[0]], ["history", ids[0]], ["show", ids[0][:8]], ["history", "f"],
         ["update", ids[0], "mine"], ["update", ids[0][:8], "mine"], ["delete", ids[0]],
-        ["delete", ids[0][:8]],
+        ["delete", ids[0][:8]], ["restore", ids[0]],
     ):  # fmt: skip
         done = run(*words, "--user", "carol")
 
@@ -409,9 +409,29 @@ def test_delete_removes_one_memory_and_keeps_its_history(run, ids):
     assert rows(run("history", ids[0], "--user", "alice"))[-1][1] == "DELETE"
 
 
+def test_restore_brings_a_deleted_memory_back_once(run, ids):
+    early = run("restore", ids[0][:8], "--user", "alice")
+    run("delete", ids[0][:8], "--user", "alice")
+    done = run("restore", ids[0], "--user", "alice")
+    run("delete", ids[0], "--user", "alice")
+    short = run("restore", ids[0][:8], "--user", "alice")
+    data = parsed(run("restore", ids[0], "--user", "alice", "--json"))
+
+    assert (early.exit_code, early.stdout) == (2, "")
+    assert "is not deleted. " in early.stderr
+    assert (done.exit_code, done.stdout) == (0, f"Restored: {ids[0]} Alice likes green tea\n")
+    assert (short.exit_code, short.stdout) == (1, "")
+    assert [(one["event"], one["text"]) for one in data["changes"]] == [
+        ("RESTORE", "Alice likes green tea")
+    ]
+    assert len(rows(run("list", "--user", "alice"))) == 4
+    assert rows(run("history", ids[0], "--user", "alice"))[-1][1] == "RESTORE"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["restore"], "ID is missing"),
         (["update"], "ID is missing"),
         (["update", "0000"], "TEXT is missing"),
         (["update", "MEMORY"], "ID is missing"),

@@ -196,6 +196,12 @@ def _prepare_ended(place: Place) -> None:
         memory.add(keeps(HENS), ALICE)
 
 
+def _prepare_deleted(place: Place) -> None:
+    with place.open() as memory:
+        _fill(memory)
+        memory.delete(_id_of(memory, BEES), ALICE)
+
+
 def _prepare_copy(place: Place) -> None:
     with place.source() as source:
         _fill(source)
@@ -334,6 +340,10 @@ ACTIONS = {
     "tell again": Action(act=_on(lambda m: m.add(CELLO, ALICE, wait=False))),
     "update": Action(act=_on(lambda m: m.update(_id_of(m, CELLO), VIOLA, ALICE, wait=False))),
     "delete": Action(act=_on(lambda m: m.delete(_id_of(m, CELLO), ALICE, wait=False))),
+    "restore": Action(
+        prepare=_prepare_deleted,
+        act=_on(lambda m: m.restore(ALICE.record_id("fact", BEES), ALICE, wait=False)),
+    ),
     "supersede": Action(act=_on(lambda m: m.add(keeps(HENS), ALICE, wait=False))),
     "reopen": Action(
         prepare=_prepare_ended,

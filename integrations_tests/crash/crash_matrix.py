@@ -36,12 +36,14 @@ from commonplace.settings import Location
 FORMS = ("short", "long")
 ACKNOWLEDGED = "acknowledged"
 _RUN_SECONDS = 60  # after which a process counts as hanging
-_JOURNALED = ("add", "tell again", "update", "delete", "supersede", "reopen", "forget")
+_JOURNALED = (
+    "add", "tell again", "update", "delete", "restore", "supersede", "reopen", "forget",
+)  # fmt: skip
 _SAMPLE = 3  # of the points of these actions the short form takes every third
 _SAMPLED = {
     "folders": ("awaited add", "tell again", "supersede", "forget", "reembed"),
     "neo4j+folder": ("supersede", "forget", "checkpoint put", "session append"),
-    "neo4j+qdrant": ("tell again", "update", "delete", "store put", "import", "copy"),
+    "neo4j+qdrant": ("tell again", "update", "delete", "restore", "store put", "import", "copy"),
 }
 _MOST_EXAMPLES = 20
 Say = Callable[..., None]

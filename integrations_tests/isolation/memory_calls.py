@@ -92,6 +92,17 @@ class MemoryCalls(Calls):
         if self._changes("delete", record_id, reader, record_id, reader):
             self.live.pop(record_id, None)
 
+    def do_restore(self) -> None:
+        """Bring back a record of anybody, where it is deleted."""
+        reader, record_id = self._pick()
+        if self.ask("restore", reader, record_id, reader):
+            owner = self.memory.admin.scope_of(record_id)
+            is_new = record_id not in self.live
+            mine = is_new and owner is not None and reader.covers(owner)
+            self._sightings.expect("restore", mine, (reader, record_id, owner))
+            if owner is not None:
+                self.live[record_id] = owner
+
     def do_feedback(self) -> None:
         """Vote for a record of anybody."""
         reader, record_id = self._pick()

@@ -176,7 +176,7 @@ FAULTS = (
         name="no-tombstone",
         what="A deletion leaves no tombstone, so that an older write brings the record back",
         file=f"{SQLITE}/record_changes.py",
-        old="connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))",
+        old="connection.execute(_DELETE, (retracted, change.version, at, change.id))",
         new='connection.execute("DELETE FROM record WHERE id = ?", (change.id,))',
         tests=(_GRAPH, "-k", "resurrect or delete"),
     ),

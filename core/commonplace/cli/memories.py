@@ -61,7 +61,9 @@ _ADDING = (
 _CHANGING = "What was accepted is not lost; `commonplace history` tells whether it was."
 _ERASING = "The erasure may be half done; run the same command again: it removes what is left."
 _ADDED = {"ADD": "Remembered", "UPDATE": "Known; what is new was added", "NONE": "Known"}
-_CHANGED = {"UPDATE": "Updated", "DELETE": "Deleted", "NONE": "Unchanged"}
+_CHANGED = {
+    "UPDATE": "Updated", "DELETE": "Deleted", "RESTORE": "Restored", "NONE": "Unchanged",
+}  # fmt: skip
 
 RecordId = Annotated[
     str,
@@ -278,6 +280,14 @@ def delete(request: Request, record_id: RecordId) -> None:
     """Delete a memory; its history stays until its user, agent or session is forgotten."""
     with request.open() as memory:
         done = memory.delete(_full_id(memory, record_id, request.scope), request.scope)
+    _show_write(request, done, _CHANGED)
+
+
+@_command(again=_CHANGING)
+def restore(request: Request, record_id: RecordId) -> None:
+    """Bring back a deleted memory, with its relations; it needs its whole id."""
+    with request.open() as memory:
+        done = memory.restore(_full_id(memory, record_id, request.scope), request.scope)
     _show_write(request, done, _CHANGED)
 
 

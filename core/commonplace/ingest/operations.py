@@ -200,6 +200,26 @@ class Operations:
         found = find_record(self._engines, record_id, scope, include_expired=True)
         return _deletion(record_id, found.scope, spare_pinned=spare_pinned, after=found.version)
 
+    def restore(self, record_id: str, scope: Scope) -> Write:
+        """Make the operation that brings back a record whose deletion is stored or pending.
+
+        Raises:
+            InvalidRecordError: it is not deleted.
+            RecordNotFoundError: this scope never had a record with this id, or it was forgotten.
+        """
+        check_scope(scope)
+        found = find_deleted(self._engines, record_id, scope)
+        at = now()
+        put = Put(
+            record=replace(found, updated_at=at),
+            relations=None,
+            replace=True,
+            fields=("text", "situation"),
+            restores=True,
+        )
+        body = WriteBody(puts=(put,), at=at, origin=found.origin)
+        return _write("restore", found.scope, body, after=found.version)
+
     def deletions(self, records: Sequence[Record], scope: Scope) -> list[Write]:
         """Make the deletions of those of these records that are still there, unless pinned."""
         found = []
@@ -384,6 +404,41 @@ def find_record(
         for record in engines.graph.get(scope, [record_id], include_expired=include_expired):
             return record
     raise RecordNotFoundError(record_id=record_id)
+
+
+def find_deleted(engines: Engines, record_id: str, scope: Scope) -> Record:
+    """Find a record that the scope covers and whose deletion is stored or pending.
+
+    Raises:
+        InvalidRecordError: the id is not a string, or the record is not deleted.
+        RecordNotFoundError: there is none.
+    """
+    check_name("record_id", record_id)
+    is_deleted, found = False, None
+    for op in _pending_newest_first(engines, scope):
+        if op.kind == "forget" and op.scope.covers(scope):
+            raise RecordNotFoundError(record_id=record_id)
+        if record_id not in record_ids(op):
+            continue
+        if op.kind == "delete":
+            is_deleted = True
+            continue
+        records = (put.record for put in decode_write(op).puts)
+        mine = (one for one in records if one.id == record_id and scope.covers(one.scope))
+        if found := next(mine, None):
+            break
+    found = found or next(iter(engines.graph.get(scope, [record_id], include_expired=True)), None)
+    if found is not None and not is_deleted:
+        raise InvalidRecordError(
+            field="record_id",
+            value=record_id,
+            reason="names a record that is not deleted",
+            hint="update() changes it, and may give it a former text: history() has them.",
+        )
+    found = found or engines.graph.deleted(scope, record_id)
+    if found is None:
+        raise RecordNotFoundError(record_id=record_id)
+    return found
 
 
 def check_texts_of_keys(

@@ -69,10 +69,11 @@ class RecordRow:
     """A record or its tombstone, after the relations that it asserts.
 
     Attributes:
-        live: false for a tombstone, whose text is empty.
+        live: false for a tombstone, whose text and metadata are only in its versions.
         versions: oldest first. recalls: times from the access log, newest first.
         states: relations that the record asserts or asserted, by age: `valid_to` is the end that
-            it stated, `expired_at` the time of the update that dropped the assertion.
+            it stated, `expired_at` the time of the update that dropped the assertion. Of a
+            tombstone, those that it asserted when it was deleted.
     """
 
     record: Record
@@ -80,6 +81,11 @@ class RecordRow:
     versions: tuple[Version, ...] = ()
     states: tuple[Relation, ...] = ()
     recalls: tuple[datetime, ...] = ()
+
+    @property
+    def asserted(self) -> tuple[Relation, ...]:
+        """Those of `states` that are in the graph: a tombstone asserts nothing."""
+        return self.states if self.live else ()
 
     @property
     def partition(self) -> str:

@@ -32,7 +32,7 @@ from .checkpoints import Checkpoints
 from .snapshot_rows import SnapshotRow
 
 T = TypeVar("T")
-OperationKind = Literal["add", "update", "delete", "forget", "extract"]
+OperationKind = Literal["add", "update", "delete", "restore", "forget", "extract"]
 """An `extract` is an addition of which only the facts are left to be extracted."""
 _YEAR_2020 = datetime(2020, 1, 1, tzinfo=UTC)
 _COUNTER_BITS = 11  # of a version, for the changes of one millisecond
@@ -164,6 +164,10 @@ class Put:
         merge: merge the metadata into the stored metadata.
         identity: metadata keys whose values must be equal, too, for a stored fact to count as
             repeated.
+        restores: bring a deleted record back as `GraphStore.deleted` reads it, with the relations
+            that it asserted when it was deleted, as the event `RESTORE`; only the text and the
+            situation are taken from `record`. If none of this id is deleted, the event is `NONE`.
+            Needs `replace`.
     """
 
     record: Record
@@ -174,6 +178,7 @@ class Put:
     fields: tuple[str, ...] = ()
     merge: bool = False
     identity: tuple[str, ...] = ()
+    restores: bool = False
 
     def is_of(self, stored: Record) -> bool:
         """Tell whether a stored record has the same values of the `identity` keys."""
@@ -472,6 +477,12 @@ class GraphStore(Protocol):
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
+
+    def deleted(self, scope: Scope, record_id: str) -> Record | None:
+        """Read a deleted record as it was last live; None if none with this id is deleted.
+
+        Its version and `updated_at` are those of the deletion, and it has no conflicts.
+        """
 
     def scope_of(self, record_id: str) -> Scope | None:
         """Read the scope of a record, live or deleted; None if there never was one.

@@ -106,6 +106,11 @@ class Neo4jGraph:
         found = self._read(queries.HISTORY, scope, _valid([record_id]))
         return [overlay.to_version(row["version"]) for row in found]
 
+    def deleted(self, scope: Scope, record_id: str) -> Record | None:
+        """Read a deleted record as it was last live; None if none with this id is deleted."""
+        found = self._read(queries.DELETED, scope, _valid([record_id]))
+        return overlay.to_record(found[0]["record"]) if found else None
+
     def scope_of(self, record_id: str) -> Scope | None:
         """Read the scope of a record, live or deleted; None if there never was one."""
         ids = _valid([record_id])

@@ -123,7 +123,8 @@ def _partition(read: ReadTransaction, partition: str) -> Iterator[SnapshotRow]:
                 record=overlay.to_record(row["node"]),
                 live=live,
                 versions=tuple(map(overlay.to_version, row["versions"])),
-                states=tuple(map(rows.to_relation, row["assertions"])),
+                states=tuple(map(rows.to_relation, row["assertions"]))
+                or rows.from_retracted(row["node"].get("retracted")),
                 recalls=tuple(map(rows.from_micros, row["node"].get("recalls") or ())),
             )
 
@@ -192,7 +193,7 @@ def _retract(run: RunQuery, records: Sequence[RecordRow]) -> None:
     parameters = [
         {
             "id": row.record.id,
-            "assertions": [_relation_id(row.record.scope.owner, each) for each in row.states],
+            "assertions": [_relation_id(row.record.scope.owner, each) for each in row.asserted],
         }
         for row in records
     ]
@@ -225,7 +226,7 @@ def _parts(
     for row in records:
         parts["records"].append(_node(row))
         parts["versions"] += [_version(version) for version in row.versions]
-        parts["supports"] += [_support(row.record, each) for each in row.states]
+        parts["supports"] += [_support(row.record, each) for each in row.asserted]
     parts["partitions"] = [
         {"id": partition, "next": next(number)} for partition, number in numbers.items()
     ]
@@ -270,7 +271,9 @@ def _relation_id(owner: Scope, relation: Relation) -> str:
 
 def _node(row: RecordRow) -> dict[str, Any]:
     accesses = [rows.to_micros(at) for at in row.recalls] or None
-    return overlay.to_node(rows.to_row(row.record, live=row.live)._asdict(), recalls=accesses)
+    retracted = None if row.live else rows.to_retracted(row.states)
+    columns = rows.to_row(row.record, live=row.live)._replace(retracted=retracted)
+    return overlay.to_node(columns._asdict(), recalls=accesses)
 
 
 def _version(version: Version) -> dict[str, Any]:

@@ -162,6 +162,7 @@ def load_parameters(changes: Sequence[Put | Remove]) -> dict[str, list[Any]]:
         ),
         "fences": fence_keys(scopes),
         "sessions": sorted({put.record.scope.key for put in puts if put.in_session}),
+        "restored": sorted({put.record.id for put in puts if put.restores}),
     }
 
 
@@ -198,8 +199,12 @@ def assertion_parameters(
     owners = {(record["id"], scope_of(record).owner.key) for record in records}
     owners |= {(put.record.id, put.record.scope.owner.key) for put in puts}
     asserted: dict[str, list[Relation]] = {}
+    retracted = {record["id"]: record.get("retracted") for record in records}
     for put in puts:
-        asserted.setdefault(put.record.id, []).extend(put.relations or ())
+        stated = put.relations or ()
+        if put.restores:
+            stated = rows.from_retracted(retracted.get(put.record.id))
+        asserted.setdefault(put.record.id, []).extend(stated)
     entities, relations, slots = set(), set(), set()
     for record, owner in owners:
         for relation in asserted.get(record, ()):
@@ -218,7 +223,7 @@ def assertion_parameters(
 def load_records(overlay: Overlay, found: Mapping[str, Any]) -> None:
     """Copy a row of `LOAD` to an overlay."""
     overlay.load("record", found["records"])
-    overlay.load("version", found["versions"])
+    overlay.load("version", (*found["versions"], *found["former"]))
     overlay.load("erasure", ({**fence, "key": fence["id"]} for fence in found["fences"]))
     overlay.load("session", ({**session, "key": session["id"]} for session in found["sessions"]))
 

@@ -60,6 +60,8 @@ RETURN partitions,
     RETURN r{.*, asserts: EXISTS { (r)-[:STATES]->() }} } AS records,
   COLLECT { UNWIND $ids AS id MATCH (r:Record {id: id})
     MATCH (v:Version {record: r.id, version: r.version}) RETURN v{.*} } AS versions,
+  COLLECT { UNWIND $restored AS id MATCH (:Record {id: id})-[:BECAME]->(v:Version)
+    RETURN v{.*} } AS former,
   COLLECT { UNWIND $fences AS id MATCH (f:Erasure {id: id}) RETURN f{.*} } AS fences,
   COLLECT { UNWIND $sessions AS id MATCH (s:Session {id: id}) RETURN s{.*} } AS sessions
 """
@@ -223,6 +225,11 @@ ORDER BY {order}, r.created_at, r.id LIMIT $limit
 HISTORY = """
 UNWIND $ids AS id MATCH (r:Record {id: id}) WHERE {covered}
 MATCH (r)-[:BECAME]->(v:Version) RETURN v{.*} AS version ORDER BY v.version
+"""
+DELETED = """
+UNWIND $ids AS id MATCH (r:Record {id: id}) WHERE NOT r.live AND {covered}
+MATCH (r)-[:BECAME]->(v:Version) WHERE v.text IS NOT NULL
+RETURN r{.*, text: v.text, metadata: v.metadata} AS record ORDER BY v.version DESC LIMIT 1
 """
 ACCESS_LOG = """
 UNWIND $ids AS id MATCH (r:Record {id: id}) WHERE {covered} AND r.recalls IS NOT NULL

@@ -19,6 +19,7 @@ from ...types import Kind, Origin, Page, Record, Relation, Role, Scope, now
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other
+_decode_relations = msgspec.json.Decoder(tuple[Relation, ...]).decode
 _encode_any = json.JSONEncoder(ensure_ascii=False).encode
 _MICROSECOND = timedelta(microseconds=1)
 # NULLs never equal each other in a UNIQUE constraint, so an unknown beginning is a number too.
@@ -30,7 +31,12 @@ class UnreadableRowError(ValueError):
 
 
 class RecordColumns(NamedTuple):
-    """A record, or the tombstone of one, as the columns of a row; `live` is 0 for a tombstone."""
+    """A record, or the tombstone of one, as the columns of a row.
+
+    Attributes:
+        live: 0 for a tombstone, whose text and metadata are only in its history.
+        retracted: of a tombstone, the relations that it asserted, as `to_retracted` writes them.
+    """
 
     id: str
     user_id: str | None
@@ -61,6 +67,7 @@ class RecordColumns(NamedTuple):
     times_told: int
     last_told_at: int | None
     live: int
+    retracted: str | None = None
 
 
 def to_row(record: Record, *, live: bool = True) -> RecordColumns:
@@ -107,7 +114,7 @@ def to_record(row: Sequence[Any]) -> Record:
         id_, user_id, agent_id, session_id, text, kind, role, name, metadata, namespace, origin,
         trust, position, created_at, updated_at, occurred_at, valid_to, expires_at, version,
         conflicts, importance, pinned, situation, outcome, votes, indexed, times_told,
-        last_told_at, _live,
+        last_told_at, _live, _retracted,
     ) = row
     # fmt: on
     try:
@@ -249,6 +256,23 @@ def to_relation(values: Mapping[str, Any], **others: Any) -> Relation:
         identity=split_key(values["key"])[1],
         **others,
     )
+
+
+def to_retracted(relations: Sequence[Relation]) -> str | None:
+    """Write the relations that a record asserted when it was deleted; None for none."""
+    return _encode(relations).decode() if relations else None
+
+
+def from_retracted(text: str | None) -> tuple[Relation, ...]:
+    """Read what `to_retracted` wrote.
+
+    Raises:
+        UnreadableRowError: it did not.
+    """
+    try:
+        return _decode_relations(text) if text else ()
+    except msgspec.MsgspecError as error:
+        raise UnreadableRowError(error) from error
 
 
 def visible(

@@ -68,6 +68,13 @@ _ASSERTED = (
     " CROSS JOIN relation r ON r.id = s.relation CROSS JOIN entity a ON a.id = r.subject"
     " CROSS JOIN entity b ON b.id = r.object WHERE s.record = ? AND s.expired_at IS NULL"
 )
+_STATED_NAMES = ("subject", "predicate", "object", "key", "valid_from", "valid_to", "single")
+_STATED = (
+    "SELECT a.type, b.type, a.name, r.predicate, b.name, r.key, r.valid_from, s.valid_to, s.single"
+    " FROM support s CROSS JOIN relation r ON r.id = s.relation"
+    " CROSS JOIN entity a ON a.id = r.subject CROSS JOIN entity b ON b.id = r.object"
+    " WHERE s.record = ? AND s.expired_at IS NULL ORDER BY r.id"
+)
 
 
 class _Asserted(NamedTuple):
@@ -184,6 +191,18 @@ def end_all(connection: Connection, record: Record) -> list[Record]:
         (ends, record.id, ends),
     )
     return _resolve(connection, asserted, slots, by=record.id)
+
+
+def asserted_by(connection: Connection, record: str) -> list[Relation]:
+    """Read the relations that a record asserts, by age, with the ends that it stated."""
+    return [
+        rows.to_relation(
+            dict(zip(_STATED_NAMES, row[2:], strict=True)),
+            subject_type=row[0],
+            object_type=row[1],
+        )
+        for row in connection.execute(_STATED, (record,))
+    ]
 
 
 def retract_all(connection: Connection, record: str) -> list[Record]:

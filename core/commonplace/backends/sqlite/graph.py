@@ -86,7 +86,7 @@ class SqliteGraph:
 
     def __init__(self, connection: SqliteConnection) -> None:
         self._handle = ConnectionHandle(connection)
-        self._handle.write(lambda c: create_tables(c, SCHEMA))
+        self._handle.write(_create)
 
     def apply(self, changes: Sequence[Put | Remove]) -> list[Outcome]:
         """Apply changes in one transaction, in order; one outcome each."""
@@ -142,6 +142,14 @@ class SqliteGraph:
             if row is None or not scope.covers(rows.scope_of(row)):
                 return []
             return graph_snapshot.versions(connection, record_id)
+
+    def deleted(self, scope: Scope, record_id: str) -> Record | None:
+        """Read a deleted record as it was last live; None if none with this id is deleted."""
+        with self._handle.read() as connection:
+            row = record_changes.read(connection, record_id)
+            if row is None or not scope.covers(rows.scope_of(row)):
+                return None
+            return record_changes.read_deleted(connection, row)
 
     def scope_of(self, record_id: str) -> Scope | None:
         """Read the scope of a record, live or deleted; None if there never was one."""
@@ -312,6 +320,11 @@ class SqliteGraph:
     def close(self) -> None:
         """Release the connection; repeating it does nothing."""
         self._handle.close()
+
+
+def _create(connection: Connection) -> None:
+    record_changes.create(connection)
+    create_tables(connection, SCHEMA)
 
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:

@@ -93,13 +93,13 @@ def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow
         owner = rows.to_scope(user_id, agent_id, session_id)
         yield RelationRow(owner=owner, relation=_to_relation(row))
     for record in map(rows.RecordColumns._make, connection.execute(_RECORDS, (user,))):
-        asserted = connection.execute(_ASSERTIONS, (record.id,))
+        asserted = map(_to_relation, connection.execute(_ASSERTIONS, (record.id,)))
         accesses = connection.execute(_ACCESSES, (record.id,))
         yield RecordRow(
             record=rows.to_record(record),
             live=bool(record.live),
             versions=tuple(versions(connection, record.id)),
-            states=tuple(map(_to_relation, asserted)),
+            states=tuple(asserted) if record.live else rows.from_retracted(record.retracted),
             recalls=tuple(rows.from_micros(at) for (at,) in accesses),
         )
 
@@ -159,6 +159,9 @@ def _load_record(connection: Connection, row: RecordRow) -> None:
         return
     before = rows.to_record(held) if held and held.live else None
     record_changes.put(connection, before, record, live=row.live)
+    if not row.live:
+        sql = "UPDATE record SET retracted = ? WHERE id = ?"
+        connection.execute(sql, (rows.to_retracted(row.states), record.id))
     connection.executemany(
         "INSERT OR IGNORE INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
@@ -178,7 +181,8 @@ def _load_record(connection: Connection, row: RecordRow) -> None:
     connection.execute("DELETE FROM support WHERE record = ?", (record.id,))
     owner = record.scope.owner
     asserted = {
-        assertions.put_relation(connection, owner, relation, 0): relation for relation in row.states
+        assertions.put_relation(connection, owner, relation, 0): relation
+        for relation in row.asserted
     }
     connection.executemany(
         "INSERT INTO support VALUES (?, ?, ?, ?, ?)",

@@ -578,7 +578,7 @@ def _create(
         made = stored[1]
         check_meta(made, wanted)
     if keeps_records:
-        create_tables(connection, record_changes.SCHEMA)
+        record_changes.create(connection)
     return made
 
 

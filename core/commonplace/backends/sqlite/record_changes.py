@@ -11,6 +11,7 @@ from ...types import Change, Event, Record, Scope
 from ..shared import rows
 from ..shared.rows import RecordColumns
 from . import assertions, namespaces
+from .connection import create_tables
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (
@@ -21,7 +22,8 @@ CREATE TABLE IF NOT EXISTS record (
   updated_at INTEGER NOT NULL, occurred_at INTEGER NOT NULL, valid_to INTEGER, expires_at INTEGER,
   version INTEGER NOT NULL, conflicts TEXT NOT NULL, importance REAL NOT NULL,
   pinned INTEGER NOT NULL, situation TEXT, outcome TEXT, votes INTEGER NOT NULL,
-  indexed INTEGER NOT NULL, times_told INTEGER NOT NULL, last_told_at INTEGER, live INTEGER NOT NULL
+  indexed INTEGER NOT NULL, times_told INTEGER NOT NULL, last_told_at INTEGER,
+  live INTEGER NOT NULL, retracted TEXT
 ) STRICT;
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
@@ -37,12 +39,21 @@ _PUT = (
 _GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _GET_MANY = f"SELECT {COLUMNS} FROM record WHERE id IN (SELECT value FROM json_each(?))"
 _MANY = 8  # ids from which one statement for all of them is quicker
-_WIPE = (
-    "UPDATE record SET live = 0, text = '', metadata = '{}', namespace = '[]', tags = NULL,"
-    " role = NULL, name = NULL, position = NULL, valid_to = NULL, expires_at = NULL,"
-    " conflicts = '[]', situation = NULL, outcome = NULL, times_told = 1,"
-    " last_told_at = NULL, version = ?, updated_at = ? WHERE id = ?"
+_DELETE = (
+    "UPDATE record SET live = 0, text = '', metadata = '{}', tags = NULL, conflicts = '[]',"
+    " retracted = ?, version = ?, updated_at = ? WHERE id = ?"
 )
+_LAST_TEXT = (
+    "SELECT text, metadata FROM version WHERE record = ? AND text IS NOT NULL"
+    " ORDER BY version DESC LIMIT 1"
+)
+
+
+def create(connection: Connection) -> None:
+    """Create the table of records, and the columns that a former pre-release did not make."""
+    create_tables(connection, SCHEMA)
+    if "retracted" not in [row[1] for row in connection.execute("PRAGMA table_info(record)")]:
+        connection.execute("ALTER TABLE record ADD COLUMN retracted TEXT")
 
 
 def read(connection: Connection, record_id: object) -> RecordColumns | None:
@@ -63,6 +74,15 @@ def read_many(connection: Connection, ids: Sequence[str]) -> Iterator[RecordColu
     rows_ = map(RecordColumns._make, connection.execute(_GET_MANY, (json.dumps(list(ids)),)))
     by_id = {row.id: row for row in rows_}
     return (by_id[id_] for id_ in ids if id_ in by_id)
+
+
+def read_deleted(connection: Connection, row: RecordColumns) -> Record | None:
+    """Read the record of a tombstone as it was last live; None if its history is erased."""
+    found = connection.execute(_LAST_TEXT, (row.id,)).fetchone()
+    if row.live or found is None:
+        return None
+    text, metadata = found
+    return rows.to_record(row._replace(text=text, metadata=metadata))
 
 
 def write(connection: Connection, record: Record, *, live: bool = True) -> RecordColumns:
@@ -99,10 +119,9 @@ def _put(connection: Connection, change: Put) -> Outcome:
         return _ignored(record.id, None)
     before = stored = rows.to_record(row) if row and row.live else None
     if row is not None and row.version >= record.version:
-        if row.version > record.version or stored is None:
-            return _late(connection, record.id, stored)
-        touched = tuple(assertions.competing_records(connection, record.id))
-        return replace(_repeated(connection, row, stored), touched=touched)
+        return _late(connection, row, record.version, stored)
+    if change.restores:
+        return _restore(connection, change, row, stored)
     if stored is not None and (change.upsert or not change.replace):
         stored = stored if stored.holds(record.created_at, include_superseded=True) else None
     told_again = stored is not None and not change.replace and _states_again(stored, change)
@@ -121,6 +140,19 @@ def _put(connection: Connection, change: Put) -> Outcome:
     return _write(connection, change, record, stored, before, has_row=row is not None)
 
 
+def _restore(
+    connection: Connection, change: Put, row: RecordColumns | None, stored: Record | None
+) -> Outcome:
+    """Bring a deleted record back, with the relations that it asserted when it was deleted."""
+    former = None if row is None else read_deleted(connection, row)
+    if row is None or former is None or is_erased(connection, former.scope, change.record.version):
+        return _ignored(change.record.id, stored)
+    taken = ("text", "situation", "updated_at", "version")
+    record = replace(former, **{name: getattr(change.record, name) for name in taken})
+    change = replace(change, relations=rows.from_retracted(row.retracted))
+    return _write(connection, change, record, None, None, has_row=True)
+
+
 def _remove(connection: Connection, change: Remove) -> Outcome:
     """Turn a record into a tombstone, unless the change is late or there is no such record."""
     row = read(connection, change.id)
@@ -135,7 +167,9 @@ def _remove(connection: Connection, change: Remove) -> Outcome:
     if row.version >= change.version or (change.spare_pinned and stored.pinned):
         return _ignored(change.id, stored)
     namespaces.update(connection, stored, None)
-    connection.execute(_WIPE, (change.version, rows.to_micros(change.at), change.id))
+    retracted = rows.to_retracted(assertions.asserted_by(connection, change.id))
+    at = rows.to_micros(change.at)
+    connection.execute(_DELETE, (retracted, change.version, at, change.id))
     connection.execute("DELETE FROM recall WHERE record = ?", (change.id,))
     reopened = assertions.retract_all(connection, change.id)
     done = Change(id=change.id, text=None, event="DELETE", previous=row.text)
@@ -202,10 +236,14 @@ def _repeated(connection: Connection, row: RecordColumns, stored: Record | None)
     return Outcome(change=change, record=stored)
 
 
-def _late(connection: Connection, record_id: str, stored: Record | None) -> Outcome:
+def _late(
+    connection: Connection, row: RecordColumns, version: int, stored: Record | None
+) -> Outcome:
     # It may have been applied before, and the index may not have what it touched.
-    touched = tuple(assertions.competing_records(connection, record_id)) if stored else ()
-    return replace(_ignored(record_id, stored), touched=touched)
+    touched = tuple(assertions.competing_records(connection, row.id)) if stored else ()
+    is_same = stored is not None and row.version == version
+    outcome = _repeated(connection, row, stored) if is_same else _ignored(row.id, stored)
+    return replace(outcome, touched=touched)
 
 
 def _updated(stored: Record, change: Put) -> Record:
@@ -285,7 +323,7 @@ def _write(
         touched = assertions.end_all(connection, record)
     if (change.relations or change.ends) and (found := read(connection, record.id)):
         record = rows.to_record(found)
-    event: Event = "ADD" if stored is None else "UPDATE"
+    event: Event = "UPDATE" if stored else "RESTORE" if change.restores else "ADD"
     previous = stored.text if stored else None
     done = Change(id=record.id, text=record.text, event=event, previous=previous)
     _add_version(connection, done, record.version, row.metadata, record.updated_at)

@@ -282,6 +282,9 @@ class _TableCopy:
         self._columns: list[str] = [row[1] for row in info]
         self._key: list[str] = [row[1] for row in sorted(info, key=lambda r: r[5]) if row[5]]
         has_alias = len(self._key) == 1 and info[0][2] == "INTEGER" and info[0][5] == 1
+        known = {row[1] for row in damaged.execute(f"PRAGMA table_info({table})")}
+        # A former pre-release did not make all columns; the rest has a default.
+        self._columns = [name for name in self._columns if not known or name in known]
         self._has_rowid: bool = _has_rowid(new, table)
         if self._has_rowid:
             self._key = [self._columns[0] if has_alias else "rowid"]

@@ -15,6 +15,7 @@ from ...types import Kind, Record, Relation, Scope
 from . import at_once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+MAY = datetime(2026, 5, 1, tzinfo=UTC)
 ALICE = Scope(user_id="alice")
 NASTY = (
     "1",
@@ -77,6 +78,12 @@ def remove(key: str, version: int, scope: Scope = ALICE, *, by: Scope | None = N
     """Make the change that deletes the record under `key`."""
     at = START + timedelta(seconds=version)
     return Remove(id=scope.record_id("fact", key), scope=by or scope, version=version, at=at)
+
+
+def restore(key: str, version: int, scope: Scope = ALICE, **given: Any) -> Put:
+    """Make the change that brings the deleted record under `key` back."""
+    change = update(key, version, scope, **given)
+    return replace(change, relations=None, fields=("text", "situation"), restores=True)
 
 
 def likes(subject: str, object_: str, **given: Any) -> Relation:
@@ -262,9 +269,10 @@ class GraphStoreContract:
             [put("a", 1), update("a", 2, text="new")],
             [put("a", 1), remove("a", 2)],
             [put("a", 1), remove("a", 2), put("a", 3)],
+            [put("a", 1, relations=[likes("Ann", "tea")]), remove("a", 2), restore("a", 3)],
             [put("a", 1, Scope(user_id="u", session_id="s"), in_session=True)],
         ],
-        ids=["add", "relations", "update", "delete", "again", "session"],
+        ids=["add", "relations", "update", "delete", "again", "restore", "session"],
     )
     def test_the_same_change_again_has_the_same_outcome(
         self, graph: GraphStore, changes: list[Put | Remove]
@@ -276,6 +284,113 @@ class GraphStoreContract:
 
         assert again == first[-1:]
         assert graph.count(scope) == rows
+
+    @pytest.mark.parametrize("at_once", [True, False])
+    def test_a_restored_record_is_as_it_was_with_its_relations(
+        self, graph: GraphStore, at_once: bool
+    ) -> None:
+        talk = Scope(user_id="alice", session_id="s")
+        has = [lives("Ann", "Rome", subject_type="person"), likes("Ann", "tea", valid_to=MAY)]
+        given: dict[str, Any] = {
+            "kind": "procedure", "role": "tool", "name": "Ann", "namespace": ("a", "b"),
+            "origin": "tool", "trust": 0.25, "occurred_at": START - timedelta(days=9),
+            "expires_at": datetime(9000, 1, 1, tzinfo=UTC), "importance": 0.75, "pinned": True,
+            "situation": "when asked", "outcome": "well", "votes": 3,
+        }  # fmt: skip
+        graph.apply([put("0", 1, talk, in_session=True)])
+        graph.apply([put("a", 2, talk, in_session=True, relations=[likes("Ann", "jam")], **given)])
+        changed = update("a", 3, talk, text="new", metadata={"n": [1]}, relations=has)
+        [before] = graph.apply([changed])
+        stated = graph.relations(talk)
+        changes: list[Put | Remove] = [
+            remove("a", 4, talk),
+            restore("a", 5, talk, text="new", situation="when asked"),
+        ]
+        *_, after = graph.apply(changes) if at_once else [graph.apply([one])[0] for one in changes]
+
+        assert before.record is not None
+        at = START + timedelta(seconds=5)
+        assert after.record == replace(before.record, version=5, updated_at=at)
+        assert after.record.position == 1
+        assert graph.page(talk, limit=1).records == (after.record,)
+        assert ("a", "b") in graph.namespaces(talk)
+        assert graph.relations(talk) == [replace(one, created_at=at) for one in stated]
+        assert [one.event for one in graph.history(talk, after.record.id)][2:] == [
+            "DELETE",
+            "RESTORE",
+        ]
+        last = graph.history(talk, after.record.id)[-1]
+        assert (last.text, last.previous, last.metadata) == ("new", None, {"n": [1]})
+
+    def test_a_deleted_record_can_be_read_as_it_was(self, graph: GraphStore) -> None:
+        [added] = graph.apply([put("a", 1, metadata={"n": 1}, name="Ann")])
+        graph.apply([put("b", 2), remove("a", 3)])
+        ids = [ALICE.record_id("fact", key) for key in "ab"]
+        at = START + timedelta(seconds=3)
+
+        assert added.record is not None
+        assert graph.deleted(ALICE, ids[0]) == replace(added.record, version=3, updated_at=at)
+        assert graph.deleted(ALICE, ids[1]) is None
+        assert graph.deleted(ALICE, "nobody") is None
+        assert graph.deleted(Scope(user_id="bob"), ids[0]) is None
+        assert graph.deleted(Scope(user_id="alice", agent_id="x"), ids[0]) is None
+
+    def test_only_what_is_deleted_is_restored(self, graph: GraphStore) -> None:
+        bob = Scope(user_id="bob")
+        graph.apply([put("a", 1), put("b", 2), remove("b", 5)])
+        unknown, live = graph.apply([restore("nobody", 6), restore("a", 6, text="other")])
+        foreign, late = graph.apply([restore("b", 6, given_scope=bob), restore("b", 4)])
+        graph.erase(ALICE, 7)
+        erased = graph.apply([restore("a", 8), restore("b", 8)])
+        graph.apply([put("c", 9), remove("c", 10)])
+        graph.erase(Scope(user_id="alice", agent_id="x"), 20)
+        graph.erase(ALICE, 8)
+        [kept] = graph.apply([restore("c", 11)])
+
+        assert _events([unknown, live, foreign, late, *erased]) == ["NONE"] * 6
+        assert [one.record for one in (unknown, foreign, late, *erased)] == [None] * 5
+        assert live.record is not None
+        assert live.record.text == "text of a"
+        assert kept.change.event == "RESTORE"
+        assert _texts(graph) == ["text of c"]
+
+    def test_what_an_erasure_covers_is_not_restored_by_an_older_change(
+        self, graph: GraphStore
+    ) -> None:
+        graph.apply([put("a", 1), remove("a", 9)])
+        graph.erase(ALICE, 8)
+        [outcome] = graph.apply([restore("a", 10)])
+
+        assert outcome.change.event == "NONE"
+        assert graph.deleted(ALICE, ALICE.record_id("fact", "a")) is None
+        assert _texts(graph) == []
+
+    def test_a_restored_value_takes_its_place_among_the_others(self, graph: GraphStore) -> None:
+        day = timedelta(days=1)
+        graph.apply([put("rome", 1, relations=[lives("Ann", "Rome")]), remove("rome", 2)])
+        graph.apply([put("oslo", 3, relations=[lives("Ann", "Oslo", valid_from=START + day)])])
+        [rome] = graph.apply([restore("rome", 4, text="text of rome")])
+        graph.apply([put("bern", 5, relations=[lives("Ann", "Bern", valid_from=START + 2 * day)])])
+        graph.apply([remove("bern", 6)])
+        [bern] = graph.apply([restore("bern", 7, text="text of bern")])
+
+        assert rome.record is not None
+        assert rome.record.valid_to == START + day
+        assert [one.text for one in bern.touched] == ["text of oslo"]
+        ends = {one.object: one.valid_to for one in graph.relations(ALICE, include_superseded=True)}
+        assert ends == {"Rome": START + day, "Oslo": START + 2 * day, "Bern": None}
+
+    def test_a_record_that_was_ended_comes_back_ended(self, graph: GraphStore) -> None:
+        end = START + timedelta(days=1)
+        ending = replace(put("a", 2, valid_to=end), replace=True, relations=None)
+        graph.apply([put("a", 1, relations=[likes("Ann", "tea")])])
+        graph.apply([replace(ending, fields=("valid_to",)), remove("a", 3)])
+        [outcome] = graph.apply([restore("a", 4)])
+
+        assert outcome.record is not None
+        assert outcome.record.valid_to == end
+        [likes_tea] = graph.relations(ALICE, include_superseded=True)
+        assert likes_tea.valid_to == end
 
     def test_a_delete_of_the_unknown_changes_nothing(self, graph: GraphStore) -> None:
         outcomes = graph.apply([remove("a", 1)])

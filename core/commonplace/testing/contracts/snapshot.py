@@ -11,7 +11,7 @@ import pytest
 from ...ports.snapshot_rows import FenceRow, RecordRow, SnapshotRow
 from ...ports.stores import GraphStore, Put, Remove
 from ...types import Relation, Scope
-from .graph import ALICE, START, likes, lives, put, remove, update
+from .graph import ALICE, START, likes, lives, put, remove, restore, update
 
 BOB = Scope(user_id="bob")
 TALK = Scope(user_id="alice", agent_id="a", session_id="s")
@@ -168,7 +168,7 @@ class SnapshotContract:
     def test_later_changes_do_the_same(self, graph: GraphStore, other: GraphStore) -> None:
         fill(graph)
         _copy(list(graph.dump()), other)
-        for change in later_changes():
+        for change in [*later_changes(), restore("gone", 28), restore("paris", 29)]:
             assert other.apply([change]) == graph.apply([change])
         assert read_all(other) == read_all(graph)
         assert other.erase(ALICE, 40) == graph.erase(ALICE, 40)
