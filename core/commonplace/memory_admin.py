@@ -17,7 +17,7 @@ from .ports.stores import version_at
 from .retrieval.pruning import RetentionLimits, records_over_limits
 from .runtime import Runtime
 from .settings import Settings
-from .types import DeadLetter, Kind, Namespace, Record, Scope, WriteResult, check_kinds
+from .types import DeadLetter, Kind, Namespace, Record, Scope, WriteResult, check_kinds, now
 from .validation import (
     check_callable,
     check_flag,
@@ -138,6 +138,24 @@ class MemoryAdmin:
         self._check_open()
         namespace = check_namespace("namespace", namespace)
         return self._runtime.engines.graph.list_users(namespace)
+
+    def outdated_turns(self, scope: Scope, record_ids: Collection[str]) -> Mapping[str, datetime]:
+        """Find the turns of which no fact that was extracted from them holds any more.
+
+        For interfaces that show turns as what is true now. See `Record.sources`.
+
+        Args:
+            scope: whose memory; one with a session does not cover the facts of its user.
+            record_ids: of turns; others are ignored.
+
+        Returns:
+            Since when, by id: the facts were superseded, deleted or corrected by then. A turn from
+            which nothing was extracted, or of which a fact still holds, is left out.
+        """
+        self._check_open(scope)
+        check_ids("record_ids", record_ids)
+        graph = self._runtime.engines.graph
+        return graph.outdated_turns(scope, record_ids, now()) if record_ids else {}
 
     def follow(self, write: WriteResult, on_failed: Callable[[Exception], None]) -> None:
         """Call a function if a pending write fails; does not block.

@@ -37,6 +37,7 @@ Event = Literal["ADD", "UPDATE", "DELETE", "RESTORE", "NONE"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
+MAX_SOURCES = 32
 _IDS = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
 _encode_text = json.JSONEncoder().encode
 
@@ -253,6 +254,8 @@ class Record:
         indexed: see `Fact`; always True for a message.
         times_told: how often the same fact was written; 1 for a turn.
         last_told_at: system time of the latest repetition; None if there was none.
+        sources: ids of the turns that an extracted fact was drawn from, at most the 32 latest:
+            those that the same write kept. Empty for all else.
         version: grows with every change, below 2**53; a repetition alone is no change.
     """
 
@@ -282,13 +285,14 @@ class Record:
     indexed: bool = True
     times_told: int = 1
     last_told_at: datetime | None = None
+    sources: tuple[str, ...] = ()
 
     def merged(self, told: "Record") -> "Record":
         """Merge in what a repetition of the same fact adds; `times_told` stays.
 
         Its metadata replace those under the same keys, unless the record would then have more than
         it may. Its namespace and expiry replace the former if it has any, its importance if that is
-        higher; the result is pinned if either is.
+        higher; the result is pinned if either is. Its sources come last.
         """
         metadata = {**self.metadata, **told.metadata}
         try:
@@ -302,7 +306,13 @@ class Record:
             expires_at=told.expires_at or self.expires_at,
             importance=max(self.importance, told.importance),
             pinned=self.pinned or told.pinned,
+            sources=self._sources_with(told.sources),
         )
+
+    def _sources_with(self, more: tuple[str, ...]) -> tuple[str, ...]:
+        if not more:
+            return self.sources
+        return (*(one for one in self.sources if one not in more), *more)[-MAX_SOURCES:]
 
     def holds(
         self,

@@ -42,6 +42,7 @@ from commonplace.testing.contracts.graph import (
 from commonplace.testing.contracts.relations import DAY, RelationContract
 from commonplace.testing.contracts.repeated_facts import TellingContract, end
 from commonplace.testing.contracts.snapshot import SnapshotContract
+from commonplace.testing.contracts.sources import SourcesContract
 from commonplace.types import Scope
 
 from .query_plans import each_kind_of_scope, note_statements, plans_of, scans_of
@@ -54,7 +55,7 @@ def file(tmp_path: Path) -> Iterator[SqliteConnection]:
     opened.close()
 
 
-class TestSqliteGraph(GraphStoreContract, RelationContract, TellingContract):
+class TestSqliteGraph(GraphStoreContract, RelationContract, TellingContract, SourcesContract):
     @pytest.fixture
     def graph(self, file: SqliteConnection) -> SqliteGraph:
         return SqliteGraph(file)

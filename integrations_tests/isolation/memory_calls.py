@@ -262,6 +262,15 @@ class MemoryCalls(Calls):
         owner = self.live.get(record_id, found)
         self._sightings.expect("scope_of", found == owner, (record_id, found, owner))
 
+    def do_outdated_turns(self) -> None:
+        """Ask which turns of anybody are outdated: those of the reader alone."""
+        reader, record_id = self._pick()
+        ids = [record_id, *(self._pick()[1] for _ in range(4))]
+        for one in self.ask("outdated_turns", reader, reader, ids) or ():
+            owner = self.memory.admin.scope_of(one)
+            mine = owner is not None and reader.covers(owner)
+            self._sightings.expect("outdated_turns", mine, (reader, one, owner))
+
     def do_dead_letters(self) -> None:
         """Read somebody's dead letters, or for an operator everybody's."""
         reader = self._owner()

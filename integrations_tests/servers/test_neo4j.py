@@ -34,11 +34,13 @@ from commonplace.testing.contracts.graph import (
     lives,
     put,
     remove,
+    restore,
     update,
 )
 from commonplace.testing.contracts.relations import MONDAY, TUESDAY, RelationContract, moved
 from commonplace.testing.contracts.repeated_facts import TellingContract
 from commonplace.testing.contracts.snapshot import SnapshotContract, fill, read_all
+from commonplace.testing.contracts.sources import SourcesContract
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.types import Relation, Scope
 
@@ -79,7 +81,7 @@ def graph(connect) -> Neo4jGraph:
     return connect()
 
 
-class TestNeo4jGraph(GraphStoreContract, RelationContract, TellingContract):
+class TestNeo4jGraph(GraphStoreContract, RelationContract, TellingContract, SourcesContract):
     @pytest.fixture
     def graph(self, connect) -> Neo4jGraph:
         return connect()
@@ -202,12 +204,14 @@ def test_random_changes_have_the_outcomes_that_they_have_in_sqlite(
             return chance.choice(done)
         if sort < 0.3:
             return remove(key, version, scope, by=given_scope)
-        if sort < 0.5:
+        if sort < 0.4:
+            return restore(key, version, scope, given_scope=given_scope)
+        if sort < 0.6:
             changed = update(
                 key, version, scope, relations=asserted, given_scope=given_scope, votes=1
             )
-            return replace(changed, relations=None) if sort < 0.35 else changed
-        expires = START + timedelta(seconds=version + 3) if sort < 0.6 else None
+            return replace(changed, relations=None) if sort < 0.45 else changed
+        expires = START + timedelta(seconds=version + 3) if sort < 0.7 else None
         given = {"relations": asserted, "given_scope": given_scope, "expires_at": expires}
         return put(key, version, scope, in_session=True, **given)
 
@@ -253,9 +257,12 @@ def test_every_text_goes_by_an_index(connect, monkeypatch: pytest.MonkeyPatch):
         at = 10 * n
         graph.apply([put("a", at + 1, scope, relations=[likes("Ann", "tea")], in_session=True)])
         graph.apply([update("a", at + 2, scope), remove("a", at + 3, scope)])
+        graph.deleted(scope, scope.record_id("fact", "a"))
+        graph.outdated_turns(scope, ["a turn"], START)
         graph.apply([put("b", at + 4, scope, relations=[lives("Ann", "Rome")])])
         graph.apply([put("c", at + 5, scope, relations=[lives("Ann", "Oslo")])])
         [record, _] = graph.page(scope).records
+        graph.apply([restore("a", at + 6, scope), remove("a", at + 7, scope)])
         graph.page(scope, kinds=("fact",))
         graph.get(scope, [record.id])
         graph.history(scope, record.id)

@@ -52,7 +52,8 @@ def recall(
 
     Both come with every turn, newest first: the profile, records of that kind, up to 1,000
     characters, and the standing instructions up to 600, without those that a newer one replaces,
-    which a query like them does not bring back. All sessions of the scope are searched, and
+    which a query like them does not bring back. A turn of which no extracted fact holds any more is
+    left out. All sessions of the scope are searched, and
     all agents when the policy says so. Of a long query the beginning and the end are searched for:
     a question stands before or after what it is about.
 
@@ -82,6 +83,7 @@ def recall(
     most = max(_LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
     matches: Sequence[Match] = yield _search(where, text, policy, most)
     said = replaced | _normalized(one.record for one in known)
+    matches = yield from _without_outdated(where, matches)
     new = [match for match in matches if normalize(match.record.text) not in said]
     return known + choose(new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids)
 
@@ -271,6 +273,15 @@ def _search(where: Scope, text: str, policy: Policy, top_k: int) -> Call:
         "search", text, where, top_k=top_k, where=policy.where, kinds=policy.kinds,
         threshold=policy.threshold,
     )  # fmt: skip
+
+
+def _without_outdated(where: Scope, matches: Sequence[Match]) -> Plan[Sequence[Match]]:
+    """Leave out the turns of which no fact that was extracted from them holds any more."""
+    turns = [match.record.id for match in matches if match.record.kind == "episode"]
+    if not turns:
+        return matches
+    outdated: Mapping[str, datetime] = yield call("admin.outdated_turns", where, turns)
+    return [match for match in matches if match.record.id not in outdated]
 
 
 def _recalls(policy: Policy, kind: Kind) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..dedup_key import identity_hash, with_identity
 from ..ports.stores import Put
-from ..types import Fact, Message, Origin, Record, Relation, Scope
+from ..types import MAX_SOURCES, Fact, Message, Origin, Record, Relation, Scope
 
 IsSingle = Callable[[Relation], bool]
 
@@ -25,12 +25,14 @@ def fact_put(
     is_single: IsSingle,
     metadata: Mapping[str, Any] | None = None,
     identity: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
 ) -> Put:
     """Make the change that adds a fact.
 
     Args:
         metadata: of a fact that has none.
         identity: metadata keys that take part in recognising a repetition.
+        sources: ids of the turns that it was drawn from.
     """
     held = dict(fact.metadata or metadata or {})
     relations = dated_relations(fact, at, is_single, identity_hash(held, identity))
@@ -57,6 +59,7 @@ def fact_put(
         situation=fact.situation,
         outcome=fact.outcome,
         indexed=fact.indexed,
+        sources=sources[-MAX_SOURCES:],
     )
     return Put(record=record, relations=relations, identity=identity)
 
@@ -174,6 +177,7 @@ def told_again(known: Record, new: Put) -> Put:
         expires_at=added.expires_at,
         conflicts=(),
         votes=0,
+        sources=added.sources,
     )
     return replace(new, record=record)
 

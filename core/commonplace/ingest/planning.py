@@ -300,12 +300,14 @@ def _extracted(scope: Scope, body: WriteBody, is_single: IsSingle, model: str) -
     given = [put.record for put in body.puts]
     ids = {one.id for one in given}
     texts = {comparable(one.text) for one in given if one.kind != "episode"}
+    sources = tuple(one.id for one in given if one.kind == "episode")
     origin = speaker_origin(body.messages, body.origin)
     for one in facts:
         fact = replace(one.fact, metadata=how.metadata, expires_at=how.expires_at)
         put = fact_put(
-            fact, home, at=body.at, origin=origin, is_single=is_single, identity=body.identity
-        )
+            fact, home, at=body.at, origin=origin, is_single=is_single, identity=body.identity,
+            sources=sources,
+        )  # fmt: skip
         end = one.replaces and ending(one.replaces, put.record, at=body.at, told=when)
         if one.same_as is not None:
             put = told_again(one.same_as, put)

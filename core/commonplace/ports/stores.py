@@ -553,6 +553,22 @@ class GraphStore(Protocol):
             namespace: or below it; empty for any namespace.
         """
 
+    def outdated_turns(
+        self, scope: Scope, turns: Collection[str], at: datetime
+    ) -> dict[str, datetime]:
+        """Find those of these turns of which no fact that was drawn from them holds any more.
+
+        A fact (`Record.sources`) holds no more when it was superseded by `at`, is deleted, or when
+        an update after the turn gave it another text.
+
+        Args:
+            turns: ids of records; others than turns that the scope covers are ignored.
+
+        Returns:
+            The latest of the moments at which a turn's facts ended. A turn from which no fact was
+            drawn that the scope covers, or of which one holds, is left out.
+        """
+
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept.
 

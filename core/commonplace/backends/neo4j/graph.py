@@ -180,6 +180,19 @@ class Neo4jGraph:
             if user and self.page(scope, where=where, limit=1, include_expired=True).records
         ]
 
+    def outdated_turns(
+        self, scope: Scope, turns: Collection[str], at: datetime
+    ) -> dict[str, datetime]:
+        """Find those of these turns of which no fact that was drawn from them holds any more.
+
+        Reads every fact of the user that was drawn from a turn.
+        """
+        covered, covered_t = (queries.covered(scope, name) for name in "rt")
+        text = queries.fill(queries.OUTDATED, covered=covered, covered_t=covered_t)
+        given = {"ids": _valid(turns), "at": rows.to_micros(at), **queries.scope_parameters(scope)}
+        found = self.driver.read(lambda run: run(text, **given))
+        return rows.latest_ends((row["id"], row["end"]) for row in found)
+
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept."""
         text = queries.fill(queries.LOG_ACCESS, covered=queries.covered(scope, "r"))

@@ -226,6 +226,17 @@ HISTORY = """
 UNWIND $ids AS id MATCH (r:Record {id: id}) WHERE {covered}
 MATCH (r)-[:BECAME]->(v:Version) RETURN v{.*} AS version ORDER BY v.version
 """
+# Each fact of some turns, and when it ended: deleted, given another text, or superseded.
+OUTDATED = """
+MATCH (r:Record) WHERE {covered} AND r.version >= 0 AND r.sources IS NOT NULL
+UNWIND [id IN $ids WHERE r.sources CONTAINS '"' + id + '"'] AS id
+MATCH (t:Record {id: id}) WHERE {covered_t}
+WITH r, id, COLLECT { MATCH (r)-[:BECAME]->(v:Version) WHERE v.event = 'UPDATE'
+  AND v.text <> v.previous AND v.at > t.created_at
+  RETURN CASE WHEN v.previous <> r.text THEN v.at END ORDER BY v.version LIMIT 1 } AS changes
+RETURN id, CASE WHEN NOT r.live THEN r.updated_at
+  ELSE coalesce(changes[0], CASE WHEN r.valid_to <= $at THEN r.valid_to END) END AS end
+"""
 DELETED = """
 UNWIND $ids AS id MATCH (r:Record {id: id}) WHERE NOT r.live AND {covered}
 MATCH (r)-[:BECAME]->(v:Version) WHERE v.text IS NOT NULL

@@ -65,6 +65,7 @@ class PayloadRow(NamedTuple):
     votes: int
     times_told: int
     last_told_at: int | None
+    sources: Sequence[str] = ()
 
 
 def payload_of(record: Record, words: int) -> dict[str, Any]:
@@ -177,6 +178,7 @@ def _read_row(text: str) -> tuple[Record, int]:
         votes=row.votes,
         times_told=row.times_told,
         last_told_at=rows.from_micros(row.last_told_at),
+        sources=tuple(row.sources),
     )
     return record, row.words
 
@@ -212,6 +214,7 @@ def _to_row(record: Record, words: int) -> PayloadRow:
         votes=record.votes,
         times_told=record.times_told,
         last_told_at=rows.to_micros(record.last_told_at),
+        sources=record.sources,
     )
 
 

@@ -67,6 +67,7 @@ class RecordColumns(NamedTuple):
     times_told: int
     last_told_at: int | None
     live: int
+    sources: str | None = None
     retracted: str | None = None
 
 
@@ -103,6 +104,7 @@ def to_row(record: Record, *, live: bool = True) -> RecordColumns:
         times_told=record.times_told,
         last_told_at=to_micros(record.last_told_at),
         live=live,
+        sources=to_json(record.sources) if record.sources else None,
     )
 
 
@@ -114,7 +116,7 @@ def to_record(row: Sequence[Any]) -> Record:
         id_, user_id, agent_id, session_id, text, kind, role, name, metadata, namespace, origin,
         trust, position, created_at, updated_at, occurred_at, valid_to, expires_at, version,
         conflicts, importance, pinned, situation, outcome, votes, indexed, times_told,
-        last_told_at, _live, _retracted,
+        last_told_at, _live, sources, _retracted,
     ) = row
     # fmt: on
     try:
@@ -145,6 +147,7 @@ def to_record(row: Sequence[Any]) -> Record:
             indexed=bool(indexed),
             times_told=times_told,
             last_told_at=from_micros(last_told_at),
+            sources=() if sources is None else tuple(from_json(sources)),
         )
     except (ValueError, TypeError, OverflowError) as error:
         raise UnreadableRowError(error) from error
@@ -256,6 +259,22 @@ def to_relation(values: Mapping[str, Any], **others: Any) -> Relation:
         identity=split_key(values["key"])[1],
         **others,
     )
+
+
+def latest_ends(found: Iterable[tuple[str, int | None]]) -> dict[str, datetime]:
+    """Find the turns of which no fact holds any more, each with the latest end of its facts.
+
+    Args:
+        found: each turn with the end of one of its facts; None for one that holds.
+    """
+    ends: dict[str, list[int | None]] = {}
+    for turn, end in found:
+        ends.setdefault(turn, []).append(end)
+    return {
+        turn: from_micros(max(end for end in some if end is not None))
+        for turn, some in ends.items()
+        if None not in some
+    }
 
 
 def to_retracted(relations: Sequence[Relation]) -> str | None:

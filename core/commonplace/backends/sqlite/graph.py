@@ -75,6 +75,15 @@ _OF_ENTITIES = (
 )
 _SCOPES = "SELECT DISTINCT user_id, agent_id, session_id FROM record"
 _COLUMNS = ", ".join(f"r.{column}" for column in rows.RecordColumns._fields)
+# Each fact of some turns, and when it ended: deleted, given another text, or superseded.
+_OUTDATED = (
+    "SELECT s.turn, CASE WHEN NOT r.live THEN r.updated_at ELSE coalesce("
+    "(SELECT CASE WHEN v.previous <> r.text THEN v.at END FROM version v WHERE v.record = r.id"
+    " AND v.event = 'UPDATE' AND v.text <> v.previous AND v.at > t.created_at"
+    " ORDER BY v.version LIMIT 1), CASE WHEN r.valid_to <= ? THEN r.valid_to END) END"
+    " FROM source s CROSS JOIN record t ON t.id = s.turn CROSS JOIN record r ON r.id = s.record"
+    " WHERE s.turn IN (SELECT value FROM json_each(?)) AND {of_turn} AND {of_fact}"
+)
 _KEEP_LAST_20 = (
     "DELETE FROM recall WHERE record = ? AND at <="
     " (SELECT at FROM recall WHERE record = ? ORDER BY at DESC LIMIT 1 OFFSET 20)"
@@ -223,6 +232,16 @@ class SqliteGraph:
         """List the users who have live records in or below a namespace; in any if it is empty."""
         with self._handle.read() as connection:
             return namespaces.users(connection, namespace)
+
+    def outdated_turns(
+        self, scope: Scope, turns: Collection[str], at: datetime
+    ) -> dict[str, datetime]:
+        """Find those of these turns of which no fact that was drawn from them holds any more."""
+        (of_turn, values), (of_fact, more) = rows.covered(scope, "t"), rows.covered(scope, "r")
+        sql = _OUTDATED.format(of_turn=of_turn, of_fact=of_fact)
+        given = (rows.to_micros(at), json.dumps(list(turns)), *values, *more)
+        with self._handle.read() as connection:
+            return rows.latest_ends(connection.execute(sql, given))
 
     def log_access(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
         """Log an access to live records that the scope covers; the last 20 of each are kept."""

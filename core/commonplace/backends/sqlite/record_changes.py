@@ -23,13 +23,33 @@ CREATE TABLE IF NOT EXISTS record (
   version INTEGER NOT NULL, conflicts TEXT NOT NULL, importance REAL NOT NULL,
   pinned INTEGER NOT NULL, situation TEXT, outcome TEXT, votes INTEGER NOT NULL,
   indexed INTEGER NOT NULL, times_told INTEGER NOT NULL, last_told_at INTEGER,
-  live INTEGER NOT NULL, retracted TEXT
+  live INTEGER NOT NULL, sources TEXT, retracted TEXT
 ) STRICT;
 CREATE INDEX IF NOT EXISTS record_by_user ON record (user_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_agent ON record (user_id, agent_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_session ON record (user_id, session_id, live, created_at, id);
 CREATE INDEX IF NOT EXISTS record_by_kind ON record (user_id, kind, live, created_at, id);
 """
+# Columns that a former pre-release did not make.
+_ADDED = ("sources", "retracted")
+# The sources of records by turn, kept by triggers.
+_SOURCES = (
+    "CREATE TABLE IF NOT EXISTS source (turn TEXT NOT NULL, record TEXT NOT NULL,"
+    " PRIMARY KEY (turn, record)) STRICT, WITHOUT ROWID",
+    """CREATE TRIGGER IF NOT EXISTS source_comes AFTER INSERT ON record
+    WHEN NEW.sources IS NOT NULL BEGIN
+      INSERT OR IGNORE INTO source SELECT value, NEW.id FROM json_each(NEW.sources); END""",
+    """CREATE TRIGGER IF NOT EXISTS source_moves AFTER UPDATE OF sources ON record
+    WHEN NEW.sources IS NOT OLD.sources BEGIN
+      DELETE FROM source WHERE record = OLD.id
+        AND turn IN (SELECT value FROM json_each(coalesce(OLD.sources, '[]')));
+      INSERT OR IGNORE INTO source
+        SELECT value, NEW.id FROM json_each(coalesce(NEW.sources, '[]')); END""",
+    """CREATE TRIGGER IF NOT EXISTS source_goes AFTER DELETE ON record
+    WHEN OLD.sources IS NOT NULL BEGIN
+      DELETE FROM source WHERE record = OLD.id
+        AND turn IN (SELECT value FROM json_each(OLD.sources)); END""",
+)
 COLUMNS = ", ".join(RecordColumns._fields)
 _MARKS = ", ".join("?" * (len(RecordColumns._fields) + 1))
 _PUT = (
@@ -50,10 +70,14 @@ _LAST_TEXT = (
 
 
 def create(connection: Connection) -> None:
-    """Create the table of records, and the columns that a former pre-release did not make."""
+    """Create what is missing of the table of records, and of that of their sources."""
     create_tables(connection, SCHEMA)
-    if "retracted" not in [row[1] for row in connection.execute("PRAGMA table_info(record)")]:
-        connection.execute("ALTER TABLE record ADD COLUMN retracted TEXT")
+    known = {row[1] for row in connection.execute("PRAGMA table_info(record)")}
+    for column in _ADDED:
+        if column not in known:
+            connection.execute(f"ALTER TABLE record ADD COLUMN {column} TEXT")
+    for statement in _SOURCES:
+        connection.execute(statement)
 
 
 def read(connection: Connection, record_id: object) -> RecordColumns | None:
@@ -279,7 +303,8 @@ def _tell_again(connection: Connection, change: Put, row: RecordColumns, stored:
     added = change.record
     record = stored.merged(added)
     stated = tuple(assertions.unstated(connection, record, change.relations or ()))
-    is_new = bool(stated) or rows.to_row(record) != row
+    # As the count, sources alone make no version.
+    is_new = bool(stated) or rows.to_row(record)._replace(sources=row.sources) != row
     if added.created_at > (stored.last_told_at or stored.created_at):
         times = stored.times_told + 1
         record = replace(record, times_told=times, last_told_at=added.created_at)

@@ -38,7 +38,7 @@ _PROGRESS_ROWS = 1_000
 _PROBES = 5_000  # parts of a table that are looked at for rows between unreadable pages
 _DEFAULT_PAGE = 4096  # bytes, as the engine makes its files
 _OF_THE_DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)
-_DERIVED = {"tally", "namespace"}  # triggers fill the one, and records the other
+_DERIVED = {"tally", "source", "namespace"}  # triggers fill the first two, and records the third
 # What is dropped where something was lost, in this order: rows of a table whose column is not among
 # these. Nothing could erase them, or they would belong to whatever is given the lost id next.
 _RECORDS, _RELATIONS, _ENTITIES, _THREADS = (
@@ -64,7 +64,7 @@ _TIMES = {
     "at", "created_at", "updated_at", "occurred_at", "valid_to", "expires_at", "expired_at",
     "last_told_at",
 }  # fmt: skip
-_JSON = {"metadata", "conflicts", "deltas", "versions", "payload"}
+_JSON = {"metadata", "conflicts", "sources", "retracted", "deltas", "versions", "payload"}
 _KINDS = get_args(Kind)
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
 _POINTS = re.compile(r"point(_\d+)?", re.ASCII)

@@ -16,7 +16,8 @@ pytest.register_assert_rewrite(
             "journal",
             "relations",
             "snapshot",
-            "telling",
+            "repeated_facts",
+            "sources",
         )
     )
 )

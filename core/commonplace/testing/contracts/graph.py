@@ -126,6 +126,7 @@ class GraphStoreContract:
             trust=0.25,
             valid_to=START,
             expires_at=datetime(9000, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+            sources=("a turn", "b"),
         )
         [outcome] = graph.apply([written])
 

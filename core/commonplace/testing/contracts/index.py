@@ -108,6 +108,7 @@ class VectorIndexContract:
             kind="episode", role="user", name="Ünal", origin="document", trust=0.3, position=7,
             metadata={"user": 1, "text": [1, 2.5, {"a": None}], "a-b": 0.1 + 0.2, "version": "x"},
             occurred_at=NOW.astimezone(zone), valid_to=NOW, expires_at=NOW + timedelta(days=1),
+            sources=("a turn",),
             version=2**53 - 1,
         )  # fmt: skip
 
