@@ -156,9 +156,9 @@ class SqliteGraph:
         """Read a deleted record as it was last live; None if none with this id is deleted."""
         with self._handle.read() as connection:
             row = record_changes.read(connection, record_id)
-            if row is None or not scope.covers(rows.scope_of(row)):
-                return None
-            return record_changes.read_deleted(connection, row)
+            if row is not None and scope.covers(rows.scope_of(row)):
+                return record_changes.read_deleted(connection, row)
+        return None
 
     def scope_of(self, record_id: str) -> Scope | None:
         """Read the scope of a record, live or deleted; None if there never was one."""
