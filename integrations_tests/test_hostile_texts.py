@@ -9,9 +9,10 @@ import pytest
 
 from commonplace import Memory, Message, Policy, Scope
 from commonplace.agents import clean, find_instructions, is_small_talk, is_visible, render, to_query
+from commonplace.retrieval.forget_requests import split_forget_requests
 from commonplace.retrieval.lexical import entity_mentions, query_terms, tokens
 from commonplace.retrieval.times import asked_times
-from commonplace.retrieval.utterance_kinds import asks_to_forget, knows_nothing, statements
+from commonplace.retrieval.utterance_kinds import knows_nothing, statements
 
 SIZE = 32 * 1024
 LONGEST = 0.5  # seconds of CPU; a pattern that tries a text in every way takes many times as much
@@ -29,7 +30,6 @@ PARTS = (
 )  # fmt: skip
 READERS: dict[str, Callable[[str], Any]] = {
     "asked_times": lambda text: asked_times(text, NOW),
-    "asks_to_forget": asks_to_forget,
     "clean": clean,
     "entity_mentions": entity_mentions,
     "is_small_talk": is_small_talk,
@@ -71,9 +71,10 @@ def test_a_hostile_text_is_read_in_a_moment(name: str) -> None:
         assert seconds(lambda text=text: READERS[name](text)) < LONGEST, text[:20]
 
 
-def test_a_hostile_turn_is_looked_through_for_instructions_in_a_moment() -> None:
+@pytest.mark.parametrize("read", [find_instructions, split_forget_requests])
+def test_a_hostile_turn_is_looked_through_in_a_moment(read: Callable[[str], Any]) -> None:
     for text in [*texts(1_000), *texts(300)]:  # of a longer turn, or sentence, none is read
-        assert seconds(lambda text=text: find_instructions(text)) < LONGEST, text[:20]
+        assert seconds(lambda text=text: read(text)) < LONGEST, text[:20]
 
 
 def test_hostile_texts_are_stored_found_and_shown_in_a_moment(memory: Memory) -> None:

@@ -78,10 +78,9 @@ FAULTS = (
         name="forgotten-turn-written",
         what="A request to forget that was carried out is stored as what the user said",
         file=f"{_AGENTS}/agent_memory.py",
-        old="        if scope.key not in self._forgot:\n",
-        new="        if scope.key or scope.key not in self._forgot:\n",
-        tests=("core/tests/test_agent_memory.py", f"{_TESTS}/strands/test_strands_tools.py",
-               "-k", "forg"),
+        old="        return [\n            one if split.stated == one.text",
+        new="        return list(messages) or [\n            one if split.stated == one.text",
+        tests=("core/tests/test_agent_memory.py", "core/tests/test_forgetting.py", "-k", "forg"),
     ),
     # -- AgentScope ------------------------------------------------------------------------------
     Fault(

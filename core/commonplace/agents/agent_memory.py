@@ -12,10 +12,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..concurrency import await_within, call_within, start_call
+from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import (
     InvalidRecordError,
     InvalidScopeError,
@@ -23,7 +24,7 @@ from ..errors import (
     MemoryTimeoutError,
     RecordNotFoundError,
 )
-from ..retrieval.utterance_kinds import asks_to_forget
+from ..retrieval.forget_requests import split_forget_requests
 from ..sans_io import Plan, aon, arun_plan, on, run_plan
 from ..types import Extraction, Fact, Match, Message, Scope, WriteResult, now
 from .adapter_arguments import check_function
@@ -40,6 +41,7 @@ from .lazy_memory import LazyMemory, MemorySource, acquire_memory
 from .note import Conversation, ShownRecords
 from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy, check_policy
+from .retraction import retract
 from .standing_instructions import instruction_facts
 from .waiting_writes import Outcome, WaitingWrite, may_be_tried_again
 
@@ -49,6 +51,8 @@ if TYPE_CHECKING:  # it loads the engines
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
 _ACCEPT_SECONDS = 0.25  # for what comes before a write waits
+_HANDLED = 1_000  # requests to forget that are not carried out twice
+_REPLAYED = timedelta(hours=1)  # a turn said earlier is history that is written again
 _MISTAKES = (InvalidRecordError, InvalidScopeError, RecordNotFoundError)  # of a model's call
 
 
@@ -95,7 +99,8 @@ class AgentMemory:
         self._on_event = on_event
         self._first_recall_timeout = first_recall_timeout
         self._is_slow = False
-        self._forgot: set[str] = set()  # keys of scopes in whose turn something was forgotten
+        self._forgot: set[str] = set()  # keys of scopes whose turn asks to, and is not answered
+        self._handled = LRUCache[tuple[str, str | None, str], datetime](_HANDLED)
 
     def counters(self) -> MemoryCounters:
         """Read how often each event happened, to all who were given the same `LazyMemory`."""
@@ -178,8 +183,8 @@ class AgentMemory:
         What takes longer goes on; an accepted write is lost by nothing. One that cannot be accepted
         now waits in memory and is tried again, in the order of the turns.
         """
-        if messages := self._without_forgotten(messages, scope):
-            write = self._new_write(messages, scope)
+        write = self._new_write(messages, scope)
+        if write is not None:
             add = partial(self.add, list(messages), scope, self._wait(write.seconds))
             done = start_call("write", partial(write.run, add))
             try:
@@ -194,9 +199,9 @@ class AgentMemory:
             True if it was written in time; after False it may still be, and writing it again does
             no harm.
         """
-        if not (messages := self._without_forgotten(messages, scope)):
-            return True
         write = self._new_write(messages, scope)
+        if write is None:
+            return True
         wait, memory = self._wait(write.seconds), self.lazy.opened
         if memory is None or self.lazy.waiting:
             work = self._write_on_thread(write, partial(self.add, list(messages), scope, wait))
@@ -217,8 +222,8 @@ class AgentMemory:
         Waits a quarter of a second at most, so that it is accepted before the caller goes on and
         perhaps closes the memory.
         """
-        if messages:
-            write = self._new_write(messages, scope)
+        write = self._new_write(messages, scope)
+        if write is not None:
             add = partial(self.add, list(messages), scope, False)
             done = start_call("write", partial(write.run, add))
             self.lazy.accepting.add(done)
@@ -243,9 +248,14 @@ class AgentMemory:
     def add(self, messages: Sequence[Message], scope: Scope, wait: float | bool) -> WriteResult:
         """Remember messages as the policy says, with the standing instructions in them.
 
-        Raises and returns as `Memory.add`, and reports no event.
+        What a user asks to forget is left out of his message, and so is the assistant's answer to
+        it. Raises and returns as `Memory.add`, and reports no event; nothing is written, and the
+        result is empty, if nothing else was said.
         """
         memory, policy = self.lazy.get(), self.policy
+        messages = self._stated(messages, scope, ends=True)
+        if not messages:
+            return WriteResult(operation="")
         facts = self._instructions(messages)
         if facts:
             memory.add(facts, scope.owner, infer=False, identity=policy.identity, wait=False)
@@ -317,21 +327,77 @@ class AgentMemory:
     async def _arun(self, plan: Plan[T]) -> T:
         return await arun_plan(plan, aon(await self.lazy.aget()))
 
-    def _new_write(self, messages: Sequence[Message], scope: Scope) -> "_Write":
-        return _Write(self, messages, scope, self._write_seconds())
+    def _new_write(self, messages: Sequence[Message], scope: Scope) -> "_Write | None":
+        count, named = len(self._stated(messages, scope)), self._requests(messages, scope)
+        if not count and not named:
+            self._stated(messages, scope, ends=True)
+            return None
+        return _Write(self, messages, scope, count, named, self._write_seconds())
 
-    def _without_forgotten(self, messages: Sequence[Message], scope: Scope) -> Sequence[Message]:
-        """Leave out a request to forget that was carried out in this turn, and its answer."""
-        if scope.key not in self._forgot:
-            return messages
-        self._forgot.discard(scope.key)
-        kept = [
-            message
-            for message in messages
-            if message.role == "user" and not asks_to_forget(message.text)
+    def _stated(
+        self, messages: Sequence[Message], scope: Scope, *, ends: bool = False
+    ) -> list[Message]:
+        """Leave out what asks to forget something, and the answer, which may say it again.
+
+        Args:
+            ends: of the turn an answer is the end; the next one has another.
+        """
+        said = [(one, split_forget_requests(one.text)) for one in messages if one.role == "user"]
+        asks = any(split.asked for _, split in said)
+        if len(said) < len(messages) and not asks and scope.key not in self._forgot:
+            return list(messages)
+        if ends and asks and len(said) == len(messages):
+            self._forgot.add(scope.key)  # the answer comes later
+        elif ends:
+            self._forgot.discard(scope.key)
+        return [
+            one if split.stated == one.text else replace(one, text=split.stated)
+            for one, split in said
+            if split.stated
         ]
-        asked = sum(message.role == "user" for message in messages)
-        return messages if len(kept) == asked else kept
+
+    def _requests(self, messages: Sequence[Message], scope: Scope) -> list[str]:
+        """Read what is to be forgotten, each request once, unless the agent has a tool for it."""
+        if self.policy.has_tools and "forget_memory" in self.policy.tools:
+            return []
+        named: list[str] = []
+        for one in messages:
+            asked = split_forget_requests(one.text).asked if one.role == "user" else ()
+            moment = now()
+            if not asked or (one.at is not None and moment - one.at > _REPLAYED):
+                continue
+            known = self._handled.setdefault((scope.key, one.id, one.text), moment)
+            if known is moment or (one.id is None and moment - known > _REPLAYED):
+                self._handled[(scope.key, one.id, one.text)] = moment
+                named += asked
+        return named
+
+    def retract(self, named: Sequence[str], scope: Scope, before: datetime) -> None:
+        """Delete the memories that requests to forget clearly mean, and report it; never raises.
+
+        Args:
+            named: what is to be forgotten, such as "my old number".
+            before: only what was stored earlier is meant.
+        """
+        start, seconds = time.monotonic(), self._tool_seconds("forget_memory")
+        plan = retract(scope, named, self.policy, before)
+        try:
+            gone = call_within(seconds, "forget", lambda: self._run(plan))
+        except Exception as error:
+            self._retracted(scope, start, 0, error)
+        else:
+            self._retracted(scope, start, len(gone))
+
+    async def aretract(self, named: Sequence[str], scope: Scope, before: datetime) -> None:
+        """Delete the memories that requests to forget clearly mean, as `retract`."""
+        start, seconds = time.monotonic(), self._tool_seconds("forget_memory")
+        plan = retract(scope, named, self.policy, before)
+        try:
+            gone = await await_within(seconds, "forget", self._arun(plan))
+        except Exception as error:
+            self._retracted(scope, start, 0, error)
+        else:
+            self._retracted(scope, start, len(gone))
 
     async def _write_on_thread(self, write: "_Write", add: Callable[[], WriteResult]) -> None:
         """Write once the memory is open, and behind what waits, also if this loop ends before."""
@@ -343,6 +409,9 @@ class AgentMemory:
     async def _aadd(
         self, memory: "Memory", messages: Sequence[Message], scope: Scope, wait: float | bool
     ) -> WriteResult:
+        messages = self._stated(messages, scope, ends=True)
+        if not messages:
+            return WriteResult(operation="")
         facts, policy = self._instructions(messages), self.policy
         if facts:
             identity = policy.identity
@@ -390,8 +459,6 @@ class AgentMemory:
         self.report(name, operation, scope, start, error=error)
 
     def _tool_done(self, name: str, scope: Scope, start: float, count: int) -> None:
-        if name == "forget_memory" and self.policy.is_static:  # else no turn is written
-            self._forgot.add(scope.key)
         if name == "search_memory":
             self._recalled(name, scope, start, count)
         else:
@@ -405,6 +472,14 @@ class AgentMemory:
         else:
             late = isinstance(error, TimeoutError)
             self.report("late" if late else "failed", name, scope, start, 1, error)
+
+    def _retracted(
+        self, scope: Scope, start: float, count: int, error: Exception | None = None
+    ) -> None:
+        name: EventName = "retracted" if count else "not_retracted"
+        if error is not None:
+            name = "timed_out" if isinstance(error, TimeoutError) else "failed"
+        self.report(name, "forget", scope, start, count, error)
 
     def report(
         self,
@@ -435,17 +510,27 @@ class AgentMemory:
 class _Write:
     """One write of a turn: reports once what became of it in its time, and a later failure.
 
+    Then it retracts what the turn asks to forget.
+
     Attributes:
         is_written: it was done in time.
     """
 
     def __init__(
-        self, agent: AgentMemory, messages: Sequence[Message], scope: Scope, seconds: float
+        self,
+        agent: AgentMemory,
+        messages: Sequence[Message],
+        scope: Scope,
+        count: int,
+        named: Sequence[str],
+        seconds: float,
     ) -> None:
         self.seconds = seconds
         self._agent = agent
         self._messages = messages
         self._scope = scope
+        self._count = count
+        self._named = named
         self._at = now()
         self._start = time.monotonic()
         self._lock = threading.Lock()
@@ -458,17 +543,22 @@ class _Write:
             self._finish(add())
         except Exception as error:
             self._wait_or_fail(error)
+        if self._named:
+            self._agent.retract(self._named, self._scope, self._at)
 
     async def arun(self, add: Awaitable[WriteResult]) -> None:
         try:
             self._finish(await add)
         except Exception as error:
             self._wait_or_fail(error)
+        if self._named:
+            await self._agent.aretract(self._named, self._scope, self._at)
 
     def expire(self) -> None:
         """Report that it is not done in time, unless it is."""
-        self._agent.lazy.is_late = True
-        self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
+        if not self.is_written:
+            self._agent.lazy.is_late = True
+            self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
 
     def _finish(self, result: WriteResult) -> None:
         self._follow(result)
@@ -479,7 +569,8 @@ class _Write:
             return
         self._agent.lazy.is_late = False
         self.is_written = True
-        self._report("written", None)
+        if self._count:
+            self._report("written", None)
 
     def _follow(self, result: WriteResult) -> None:
         if result.pending and (memory := self._agent.lazy.opened) is not None:
@@ -525,4 +616,4 @@ class _Write:
             if self._is_reported:
                 return
             self._is_reported = True
-        self._agent.report(name, "write", self._scope, self._start, len(self._messages), error)
+        self._agent.report(name, "write", self._scope, self._start, self._count, error)

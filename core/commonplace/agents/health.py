@@ -16,12 +16,21 @@ from ..errors import InvalidRecordError, MissingExtraError, SchemaMismatchError,
 from ..types import Scope, now
 
 EventName = Literal[
-    "recalled", "empty", "timed_out", "written", "late", "waiting", "lost", "failed"
+    "recalled",
+    "empty",
+    "timed_out",
+    "written",
+    "late",
+    "waiting",
+    "lost",
+    "failed",
+    "retracted",
+    "not_retracted",
 ]
 
 MISCONFIGURED = (InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError)
 """What an operator must mend; no agent should begin to work without knowing."""
-_SILENT = ("recall", "write")  # what a turn does by itself, and never raises
+_SILENT = ("recall", "write", "forget")  # what a turn does by itself, and never raises
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +41,13 @@ class MemoryEvent:
         name: `recalled` if it found something, `empty` if not, `timed_out` if the agent went on
             without it; `written` if what was said is stored, or accepted where nobody waits for
             more, `late` if it was not in time and goes on; `waiting` if it could not be accepted
-            and waits in memory, then `written` or `lost`; `failed` with an error.
-        operation: `recall`, `write`, or the name of what was called: a tool, or a method.
+            and waits in memory, then `written` or `lost`; `failed` with an error; `retracted` if
+            what the user asked to forget is deleted, `not_retracted` if it is not clear which
+            memory is meant, and nothing is.
+        operation: `recall`, `write`, `forget` for what a turn asks to forget, or the name of what
+            was called: a tool, or a method.
         scope: whose memory.
-        count: memories found, or messages to write.
+        count: memories found or deleted, or messages to write.
         seconds: that the agent waited.
         error: None unless it failed or took too long.
     """
@@ -63,7 +75,8 @@ class MemoryCounters:
     """How often each event happened since the adapter was made.
 
     Attributes:
-        recalled, empty, timed_out, written, late, lost, failed: as the names of `MemoryEvent`.
+        recalled, empty, timed_out, written, late, lost, failed, retracted, not_retracted: as the
+            names of `MemoryEvent`.
         waiting: how many turns wait in memory now, of all who write to the same memory.
         last_error, last_error_at: the latest error, and when; None if there was none.
     """
@@ -76,6 +89,8 @@ class MemoryCounters:
     waiting: int = 0
     lost: int = 0
     failed: int = 0
+    retracted: int = 0
+    not_retracted: int = 0
     last_error: Exception | None = None
     last_error_at: datetime | None = None
 

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.utterance_kinds import (
-    asks_to_forget,
     contains,
     knows_nothing,
     needs_no_memory,
@@ -262,7 +262,7 @@ def choose(
     """Choose what helps to answer, at most `top_k`, best first.
 
     Left out is what the conversation or a better line says already, turns that only ask, that say
-    that they know nothing or that ask to forget something, and what is below the floors of
+    that they know nothing or that only ask to forget something, and what is below the floors of
     the score. A fact stands before the turn that it was drawn from, which is shown only where there
     is room. Nothing is chosen for small talk, or for a text to transform.
 
@@ -314,7 +314,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 def _tells(turn: Record) -> bool:
     """Return whether a turn tells something that may be shown."""
-    if not statements(turn.text) or asks_to_forget(turn.text):
+    if not statements(split_forget_requests(turn.text).stated):
         return False
     return turn.role != "assistant" or not knows_nothing(turn.text)
 

@@ -56,15 +56,6 @@ _TRANSFORM = re.compile(
     r"|语法|标点|念一遍|重复|几个字|多少个字|读一遍)[^：:\n]{0,12}[：:]",
     re.IGNORECASE,
 )
-# A request to forget something: to keep and to show it would undo it.
-_FORGET = re.compile(
-    _POLITE
-    + r"(?:(?:i want|i would like|i['’]d like) you to )?(?:forget (?:about|all|everything|that"
-    r"|what|my|the|it|i)\b|(?:delete|erase|remove)\b.{0,80}\b(?:memory|memories|you know about)\b)"
-    r"|^\W*(?:请|帮我|麻烦你?|把)*[^。？！?!]{0,2}(?:忘记|忘掉|删除|删掉)"
-    r"|^\W*(?:请|帮我|麻烦你?)(?:你|把)?[^。？！?!]{0,40}(?:忘记|忘掉|忘了|删除|删掉)",
-    re.IGNORECASE,
-)
 # What an assistant says that knows nothing.
 _IGNORANCE = re.compile(
     r"\bdo(?:n['’]t| not) (?:know|remember|recall)\b"
@@ -166,13 +157,6 @@ def is_small_talk(text: str) -> bool:
 def needs_no_memory(text: str) -> bool:
     """Return whether a text is small talk, or asks to transform a text that comes with it."""
     return is_small_talk(text) or _TRANSFORM.search(text) is not None
-
-
-def asks_to_forget(text: str) -> bool:
-    """Return whether a text asks that something be forgotten."""
-    return any(
-        _FORGET.search(sentence) and not _MARK.search(sentence) for sentence in sentences(text)
-    )
 
 
 def sentences(text: str) -> list[str]:

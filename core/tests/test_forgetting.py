@@ -1,0 +1,273 @@
+"""Requests to forget: left out of what is stored, and carried out where one memory is meant."""
+
+import asyncio
+import tomllib
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from commonplace.agents import AgentMemory, Policy
+from commonplace.memory import Memory
+from commonplace.retrieval.forget_requests import split_forget_requests
+from commonplace.types import Message, Scope
+
+TABLE = tomllib.loads(Path(__file__).with_name("forgetting.toml").read_text(encoding="utf-8"))
+LIVES = TABLE["lives"]
+ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
+BOB = Scope(user_id="bob", agent_id="bot", session_id="today")
+CHANGING = ("search_memory", "add_memory", "forget_memory")
+
+
+def agent(memory, events=None, **policy):
+    hook = None if events is None else events.append
+    return AgentMemory(memory, Policy(**policy), log="tests", on_event=hook)
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(str(tmp_path / "memory")) as opened:
+        yield opened
+
+
+def texts(memory, scope=ALICE):
+    return sorted(one.text for one in memory.list(scope.owner, limit=1_000).records)
+
+
+def say(memory, *said, scope=ALICE):
+    for text in said:
+        memory.add(Message(text=text, id=text), scope, infer=False, wait=text == said[-1])
+    memory.flush()
+
+
+@pytest.mark.parametrize("row", TABLE["mixed"] + TABLE["apart"], ids=lambda row: row["text"][:30])
+def test_only_what_asks_to_forget_is_left_out(row):
+    split = split_forget_requests(row["text"])
+
+    assert (split.stated, list(split.asked)) == (row["kept"], row["asked"])
+    assert split_forget_requests(split.stated).asked == ()
+
+
+@pytest.mark.parametrize("text", TABLE["harmless"]["texts"])
+def test_a_sentence_that_asks_nothing_of_the_memory_stays_whole(text):
+    split = split_forget_requests(text)
+
+    assert (split.stated, split.asked) == (text, ())
+
+
+@pytest.mark.parametrize("way", ["write", "awrite", "write_later"])
+def test_what_is_stated_beside_a_request_is_stored_and_shown(memory, way):
+    mine = agent(memory)
+    rows = {f"user {number}": row for number, row in enumerate(TABLE["mixed"] + TABLE["apart"])}
+    for user, row in rows.items():
+        turn(mine, way, [Message(text=row["text"])], replace(ALICE, user_id=user))
+    memory.flush()
+
+    for user, row in rows.items():
+        scope = replace(ALICE, user_id=user)
+        assert [row["kept"]] == texts(memory, scope)
+        found = mine.recall(scope, f"{row['kept'][:-1]}?")
+        assert [row["kept"]] == [one.record.text for one in found]
+
+
+def turn(mine, way, said, scope=ALICE):
+    done = getattr(mine, way)(said, scope)
+    if way == "awrite":
+        asyncio.run(done)
+
+
+@pytest.mark.parametrize("way", ["write", "awrite"])
+def test_ordinary_sentences_retract_nothing(memory, way):
+    events = []
+    harmless = TABLE["harmless"]["texts"]
+    told = LIVES[0]["memories"]
+    say(memory, *told)
+    for text in harmless:
+        turn(agent(memory, events), way, [Message(text=text, id=text[:99])])
+
+    assert set(told) | set(harmless) == set(texts(memory))
+    assert {one.name for one in events} == {"written"}
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life["memories"][0][:20])
+@pytest.mark.parametrize("way", ["write", "awrite"])
+def test_the_memory_that_is_clearly_meant_goes(memory, way, life):
+    told = life["memories"]
+    for text, target in life["requests"]:
+        events = []
+        memory.forget(Scope(user_id="alice"))
+        say(memory, *told)
+        turn(agent(memory, events), way, [Message(text=text)])
+
+        assert sorted(one for one in told if one != target) == texts(memory), text
+        assert [("retracted", "forget", 1)] == [
+            (one.name, one.operation, one.count) for one in events
+        ]
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life["memories"][0][:20])
+def test_nothing_is_deleted_where_no_one_memory_is_meant(memory, life):
+    events = []
+    say(memory, *life["memories"])
+    for text in life["unclear"]:
+        agent(memory, events).write([Message(text=text)], ALICE)
+
+    assert sorted(life["memories"]) == texts(memory)
+    assert {("not_retracted", 0)} == {(one.name, one.count) for one in events}
+    assert len(events) == len(life["unclear"])
+
+
+NUMBER = "My phone number is 07 11."
+
+
+def forget(mine, *answer, scope=ALICE, text="Please forget my phone number.", way="write"):
+    said = [Message(text=text), *(Message(text=one, role="assistant") for one in answer)]
+    turn(mine, way, said, scope)
+
+
+def test_only_a_memory_of_the_same_user_goes(memory):
+    events = []
+    say(memory, NUMBER)
+    forget(agent(memory, events), scope=BOB)
+
+    assert [NUMBER] == texts(memory)
+    assert ["not_retracted"] == [one.name for one in events]
+
+
+def test_what_another_agent_wrote_goes_if_the_policy_shares_it(memory):
+    other = Scope(user_id="alice", agent_id="other", session_id="today")
+    say(memory, NUMBER, scope=other)
+
+    forget(agent(memory))
+    assert [NUMBER] == texts(memory, other)
+
+    forget(agent(memory, scope_search_by_agent=False))
+    assert [] == texts(memory, other)
+
+
+def test_what_the_policy_does_not_find_stays(memory):
+    say(memory, NUMBER)
+    forget(agent(memory, where={"project": "x"}))
+
+    assert [NUMBER] == texts(memory)
+
+
+def test_the_fact_and_the_answer_that_repeat_it_go_too(memory):
+    told = [Message(text=NUMBER), Message(text="Noted: your number is 07 11.", role="assistant")]
+    memory.add(told, ALICE, infer=False)
+    memory.add(["Alice's phone number is 07 11.", "Alice likes tea."], ALICE.owner, infer=False)
+    forget(agent(memory))
+
+    assert ["Alice likes tea."] == texts(memory)
+
+
+def test_a_former_number_is_the_older_of_two(memory):
+    say(memory, NUMBER, "My phone number is 07 98.")
+    forget(agent(memory))
+    assert 2 == len(texts(memory))  # either may be meant
+
+    forget(agent(memory), text="Forget my old phone number.")
+    assert ["My phone number is 07 98."] == texts(memory)
+
+
+def test_what_the_turn_itself_states_is_not_meant(memory):
+    events = []
+    text = "Forget my old phone number. My new phone number is 07 98."
+    forget(agent(memory, events), text=text)
+
+    assert ["My new phone number is 07 98."] == texts(memory)
+    assert ["written", "not_retracted"] == [one.name for one in events]
+
+
+def test_a_request_that_is_written_again_is_carried_out_once(memory):
+    mine, events = agent(memory), []
+    say(memory, NUMBER)
+    said = [Message(text="Please forget my phone number.", id="turn 7")]
+    mine.write(said, ALICE)
+    say(memory, "My phone number is 07 98.", scope=ALICE)
+    for again in (mine, mine):
+        again.write(said, ALICE)
+
+    assert [] == events
+    assert ["My phone number is 07 98."] == texts(memory)
+
+
+def test_an_old_turn_is_history_and_asks_nothing(memory):
+    say(memory, NUMBER)
+    weeks_ago = datetime.now(UTC) - timedelta(days=20)
+    agent(memory).write([Message(text="Please forget my phone number.", at=weeks_ago)], ALICE)
+
+    assert [NUMBER] == texts(memory)
+
+
+def test_an_agent_with_the_tool_forgets_by_itself(memory):
+    events = []
+    say(memory, NUMBER)
+    text = "Please forget my phone number. I live in Lyon."
+    forget(agent(memory, events, tools=CHANGING), text=text)
+
+    assert ["I live in Lyon.", NUMBER] == texts(memory)
+    assert ["written"] == [one.name for one in events]
+
+
+def test_a_static_agent_has_no_tool(memory):
+    say(memory, NUMBER)
+    forget(agent(memory, mode="static_control", tools=CHANGING))
+
+    assert [] == texts(memory)
+
+
+@pytest.mark.parametrize("way", ["write", "awrite", "write_later"])
+def test_an_answer_does_not_bring_back_what_was_forgotten(memory, way):
+    mine = agent(memory)
+    forget(mine, "I have forgotten your number 07 11.", way=way)
+    # Where the user's message is written first, and the answer at the end of the turn.
+    forget(mine, way=way)
+    turn(mine, way, [Message(text="I have forgotten your number 07 11.", role="assistant")])
+    memory.flush()
+    assert [] == texts(memory)
+
+    turn(mine, way, [Message(text="You live in Lyon.", role="assistant")])
+    memory.flush()
+    assert ["You live in Lyon."] == texts(memory)
+
+
+def test_what_was_retracted_is_in_the_history(memory):
+    say(memory, NUMBER)
+    [record] = memory.list(ALICE.owner).records
+    forget(agent(memory))
+
+    assert [] == texts(memory)
+    assert ["ADD", "DELETE"] == [one.event for one in memory.history(record.id, ALICE.owner)]
+
+
+@pytest.mark.parametrize("way", ["write", "awrite"])
+def test_a_memory_that_fails_fails_no_turn(memory, way, monkeypatch):
+    events = []
+    error = RuntimeError("search is down")
+
+    def fail(*_args, **_options):
+        raise error
+
+    say(memory, NUMBER)
+    monkeypatch.setattr(memory, "search", fail)
+    monkeypatch.setattr(memory, "asearch", fail)
+    mine = agent(memory, events)
+    forget(mine, text="Please forget my phone number. I live in Lyon.", way=way)
+
+    assert ["I live in Lyon.", NUMBER] == texts(memory)
+    assert [("written", None), ("failed", error)] == [(one.name, one.error) for one in events]
+    assert (mine.counters().failed, mine.counters().retracted) == (1, 0)
+
+
+def test_a_memory_that_is_not_open_yet_forgets_too(tmp_path):
+    with Memory.open(str(tmp_path / "late")) as opened:
+        say(opened, NUMBER)
+    mine = AgentMemory(str(tmp_path / "late"), Policy(), log="tests", first_recall_timeout=60)
+    forget(mine, text="Please forget my phone number. I live in Lyon.", way="awrite")
+    opened = mine.lazy.get()
+    opened.flush()
+
+    assert ["I live in Lyon."] == texts(opened)
+    opened.close()
