@@ -1,5 +1,7 @@
 """Are standing instructions told from ordinary sentences? Precision and recall of their forms.
 
+And do they give way to what ends or eases them, and to nothing else?
+
     python benchmarks/instructions.py [--misses]
 
 The sentences are in `instructions.toml`. A figure on those that were written with the patterns at
@@ -8,13 +10,17 @@ hand flatters them; the ones kept apart say what to expect.
 
 import tomllib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from commonplace.agents import find_instructions
+from commonplace.agents.standing_instructions import without_replaced
+from commonplace.types import Record, Scope, now
+
+_NOW = now()
 
 
 def main(
@@ -25,7 +31,7 @@ def main(
     table = Table(title="standing instructions")
     for name in ("language", "sentences", "precision", "recall", "standing", "ordinary"):
         table.add_column(name)
-    wrong: list[str] = []
+    ending, wrong = sets.pop("ending"), list[str]()
     for language, parts in sets.items():
         for part, texts in parts.items():
             missed = [one for one in texts["standing"] if not find_instructions(one)]
@@ -41,8 +47,43 @@ def main(
             )
             wrong += [f"missed: {one}" for one in missed] + [f"taken: {one}" for one in taken]
     Console().print(table)
+    Console().print(_ended(ending, wrong))
     if misses:
         Console().print("\n".join(wrong))
+
+
+def _ended(sets: dict[str, Any], wrong: list[str]) -> Table:
+    """Count the instructions that give way to what ends them, and those that should not."""
+    table = Table(title="instructions that give way")
+    for name in ("sentences", "end", "of", "others end", "of", "ordinary taken", "of"):
+        table.add_column(name)
+    for part, texts in sets.items():
+        held = [pair for pair in texts["pairs"] if not _gives_way(*pair)]
+        lost = [pair for pair in texts["other"] if _gives_way(*pair)]
+        taken = [one for one in texts["ordinary"] if find_instructions(one)]
+        counts = []
+        for name, failed in (("pairs", held), ("other", lost), ("ordinary", taken)):
+            count = len(texts[name]) - len(failed) if name == "pairs" else len(failed)
+            counts += [str(count), str(len(texts[name]))]
+        table.add_row(part, *counts)
+        wrong += [f"held: {old} | {new}" for old, new in held]
+        wrong += [f"lost: {old} | {new}" for old, new in lost]
+        wrong += [f"taken: {one}" for one in taken]
+    return table
+
+
+def _gives_way(old: str, new: str) -> bool:
+    """Return whether the first of two texts is an instruction that the second one ends."""
+    if not find_instructions(old) or not find_instructions(new):
+        return False
+    return _record(old) not in without_replaced([_record(new), _record(old)])
+
+
+def _record(text: str) -> Record:
+    return Record(
+        id=text, text=text, scope=Scope(user_id="user"), created_at=_NOW, updated_at=_NOW,
+        occurred_at=_NOW,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Standing instructions: found in the user's turns, stored beside them, shown in every note."""
 
 import asyncio
+import tomllib
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from commonplace.testing.fakes import HashEmbedder
 from commonplace.types import Message, Scope
 
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 
 
@@ -255,3 +258,61 @@ def test_instructions_take_no_more_than_their_room(memory):
     found = agent(memory).recall(ALICE, "Hello!")
 
     assert 0 < sum(len(one.record.text) for one in found) <= 600
+
+
+# -- what ends an instruction ------------------------------------------------------------------
+
+ENDING = tomllib.loads((BENCHMARKS / "instructions.toml").read_text(encoding="utf-8"))["ending"]
+# Of the sentences that were kept apart, what is not understood.
+MISSED = ["标题还是要加。"]
+
+
+def pairs(name):
+    return [pair for part in ENDING.values() for pair in part[name]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [pair for pair in ENDING["apart"]["pairs"] if pair[1] not in MISSED]
+)
+def test_an_instruction_gives_way_to_what_ends_it_in_other_words(memory, old, new):
+    tell(memory, old, new)
+
+    assert old in preferences(memory)
+    assert old not in [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+
+@pytest.mark.parametrize(("old", "new"), pairs("other"))
+def test_what_ends_one_instruction_leaves_the_others(memory, old, new):
+    tell(memory, old, new)
+
+    assert old in [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+
+@pytest.mark.parametrize("text", [one for part in ENDING.values() for one in part["ordinary"]])
+def test_what_only_sounds_like_it_ends_nothing(text):
+    assert () == find_instructions(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("Never use emojis.", "You can use emojis again.", []),
+        ("不要用表情符号。", "可以用表情了", []),
+        ("Always answer in French.", "Back to English, please.", ["Back to English, please."]),
+        ("以后都用英文回答。", "改回中文吧", ["改回中文吧"]),
+    ],
+)
+def test_what_only_ends_another_is_not_shown(memory, old, new, shown):
+    tell(memory, old, new)
+
+    assert shown == [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+    assert {old, new} == set(preferences(memory))
+
+
+def test_an_ended_instruction_that_is_told_again_holds_again(memory):
+    tell(memory, "Never use emojis.", "You can use emojis again.")
+    agent(memory).write([Message(text="Never use emojis.", id="again")], ALICE)
+
+    found = [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
+
+    assert ["Never use emojis."] == found
