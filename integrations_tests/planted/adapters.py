@@ -82,6 +82,22 @@ FAULTS = (
         new="        return list(messages) or [\n            one if split.stated == one.text",
         tests=("core/tests/test_agent_memory.py", "core/tests/test_forgetting.py", "-k", "forg"),
     ),
+    Fault(
+        name="either-of-two-retracted",
+        what="A request to forget deletes one of two memories that may be meant",
+        file=f"{_AGENTS}/retraction.py",
+        old="    if not others:\n",
+        new="    if not others or others:\n",
+        tests=("core/tests/test_forgetting.py", "-k", "former or one_memory"),
+    ),
+    Fault(
+        name="ended-instruction-shown",
+        what="An instruction stays in the note after the user has ended it in other words",
+        file=f"{_AGENTS}/standing_instructions.py",
+        old="        newer.append(one)\n",
+        new="",
+        tests=("core/tests/test_standing_instructions.py", "-k", "other_words or only_ends"),
+    ),
     # -- AgentScope ------------------------------------------------------------------------------
     Fault(
         name="agentscope-notes-of-two-users",
