@@ -1,4 +1,4 @@
-"""AgentScope middleware: recall when a reply starts, write when it ends, scope per reply.
+"""AgentScope middleware: recall and accept when a reply starts, write its answer, scope per reply.
 
 It keeps the names and defaults of AgentScope's own memory middleware. A memory that fails is
 logged as `commonplace_agentscope`, and the reply goes on without it; only what somebody must mend
@@ -164,7 +164,7 @@ class CommonplaceMiddleware(MiddlewareBase):
         input_kwargs: dict[str, Any],
         next_handler: Callable[..., AsyncGenerator[Any, None]],
     ) -> AsyncGenerator[Any, None]:
-        """Recall after the reply's first event, write before its last; pass all else on.
+        """Recall and accept after the reply's first event, write before its last; pass all else on.
 
         Raises:
             InvalidScopeError: the user's id is one that no scope can hold; the agent has not begun.
@@ -192,14 +192,12 @@ class CommonplaceMiddleware(MiddlewareBase):
                 if isinstance(item, ReplyStartEvent):
                     note = await turn.recall()
                     self._check_configuration(turn)
+                    await turn.accept()
                     if note is not None:
                         yield note
                 turn.drop_notes_if_isolated()
-        except Exception:
-            await turn.fail()
-            raise
-        except BaseException:  # cancelled, or closed by the consumer
-            turn.abandon()
+        except BaseException:
+            turn.leave()
             raise
         finally:
             turn.end()

@@ -1,4 +1,4 @@
-"""Memory of one turn: recall for the reply, show a note, write when it is answered.
+"""Memory of one turn: recall for the reply, show a note, accept what was said, add the answer.
 
 What must survive a restart in the middle of a reply, such as a wait for a confirmation, is saved
 in the agent's own state. None of it raises.
@@ -90,7 +90,7 @@ class AgentScopeTurn:
     _asked: list[str] = field(default_factory=list)
     _pending: list[dict[str, str]] = field(default_factory=list)
     _answers: int = 0
-    _is_written: bool = False
+    _is_accepted: bool = False
 
     @property
     def owner(self) -> Scope | None:
@@ -126,6 +126,7 @@ class AgentScopeTurn:
             elif scope is not None:
                 self._pending = _load_pending(self.state, self.key, scope)
                 await self._show_again(scope)
+                await self.accept()
         except Exception as error:
             self.memory.warn("input", error)
 
@@ -159,6 +160,18 @@ class AgentScopeTurn:
             self.memory.warn("recall", error)
             return None
 
+    async def accept(self) -> None:
+        """Accept what was said to the agent, before its model is called."""
+        self._is_accepted = True
+        try:
+            if self.owner is not None:
+                said = to_input_turn(self._pending, self._id or "")
+                await self.memory.aaccept(said, self.owner, self.reply.shown)
+        except asyncio.CancelledError:
+            self.reply.is_interrupted = True
+        except Exception as error:
+            self.memory.warn("write", error)
+
     def drop_notes_if_isolated(self) -> None:
         """Drop all notes if two users share the conversation, so that none sees the other's."""
         if not self.reply.is_isolated:
@@ -167,7 +180,7 @@ class AgentScopeTurn:
         drop_notes(self.state, self.key, lambda _reply_id, _owner: True)
 
     async def write(self, event: ReplyEndEvent) -> None:
-        """Write what was said to the agent and the answer; that alone if the reply broke off.
+        """Write the answer with what was said to the agent; that alone if the reply broke off.
 
         Returns in time even if the memory hangs; the write goes on, also when the caller is
         cancelled.
@@ -177,7 +190,6 @@ class AgentScopeTurn:
             owner, messages = self.owner, self._messages(event)
             if owner is None or not messages:
                 return
-            self._is_written = True
             if event.finished_reason == ReplyFinishedReason.INTERRUPTED:
                 self.memory.write_later(messages, owner)  # its caller is being cancelled
             else:
@@ -189,21 +201,17 @@ class AgentScopeTurn:
         except Exception as error:
             self.memory.warn("write", error)
 
-    async def fail(self) -> None:
-        """Write what was said to the agent alone, for a reply that raised an error."""
-        owner, messages = self._unanswered()
-        if owner is not None:
-            await self.memory.awrite(messages, owner)
-
-    def abandon(self) -> None:
-        """Write what was said to the agent alone, for a reply cancelled or no longer consumed."""
-        owner, messages = self._unanswered()
-        if owner is not None:
-            self.memory.write_later(messages, owner)
+    def leave(self) -> None:
+        """Write what was said to the agent, for a reply that broke off before its first event."""
+        try:
+            if self.owner is not None and not self._is_accepted and not self.is_parked:
+                self.memory.write_later(to_input_turn(self._pending, ""), self.owner)
+        except Exception as error:
+            self.memory.warn("write", error)
 
     def forget_input(self) -> None:
-        """Write nothing of this turn any more."""
-        self._is_written = True
+        """Accept nothing of this turn."""
+        self._is_accepted = True
 
     def end(self) -> None:
         """Drop a transient note and the pending messages, unless the reply pauses."""
@@ -299,24 +307,13 @@ class AgentScopeTurn:
         if not self.reply.is_shared and not self._answers:
             answer = final_text(self.state, reply_id, answer)
         if event.finished_reason not in _ANSWERED or not answer.strip():
-            return [] if self._is_written else to_input_turn(self._pending, reply_id)
+            return [] if self._answers else to_input_turn(self._pending, reply_id)
         self.reply.remember_answer(answer)
         if not self._pending:
             return []
         # A middleware further out may have sent the reply into another round.
         self._answers += 1
         return to_turn(self._pending, answer, reply_id, self.reply.name, self._answers)
-
-    def _unanswered(self) -> tuple[Scope | None, list[Message]]:
-        """Return what the user said if nothing of the turn is written, and the reply not parked."""
-        try:
-            if self._is_written or self.is_parked:
-                return None, []
-            self._is_written = True
-            return self.owner, to_input_turn(self._pending, self._id or "")
-        except Exception as error:
-            self.memory.warn("write", error)
-            return None, []
 
     def _drop_old_notes(self) -> None:
         """Drop notes of earlier replies that must not stay, and every note for another user."""

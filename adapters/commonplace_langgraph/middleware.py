@@ -10,8 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain_core.messages import ToolMessage
-from langgraph.errors import GraphBubbleUp
+from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
@@ -58,7 +57,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Update = dict[str, Any]
 ToolResult = ToolMessage | Command[Any]
-_LAST_STEPS = 8  # of a run: the model may not be called again after them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +71,11 @@ class _Current:
 class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     """Long-term memory for an agent of `create_agent`; one instance serves many users at once.
 
-    If the model or a tool fails, or the run is cancelled or handed to another agent, only what the
-    user wrote is stored; if a turn ends without an answer in another way, it is stored when the
-    next turn begins on the same checkpoint. An agent that another agent's tool calls recalls for
-    the user and stores nothing, as the calling agent stores task and answer. Agents that are nodes
-    of a graph store what they answer, and the user's message once.
+    What the user wrote is accepted before the model is called, and is stored whatever becomes of
+    the turn; its end adds the answer. Of a turn that ends before that, it is stored when the next
+    turn begins on the same checkpoint. An agent that another agent's tool calls recalls for the
+    user and stores nothing, as the calling agent stores task and answer. Agents that are nodes of a
+    graph store what they answer, and the user's message once.
 
     Args:
         memory: an open memory, which stays open; the path of its folder, opened on first use; or
@@ -148,9 +146,9 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model a note, which its first call in a turn recalls.
+        """Show the model a note; its first call in a turn recalls, and accepts the question.
 
-        By then other middlewares have removed secrets from the question.
+        By then other middlewares have removed secrets from it.
         """
         return run_plan(self._model_call(request), self._on(handler))
 
@@ -193,36 +191,33 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         return lambda step: on_memory(step) if isinstance(step, Call) else handler(step)
 
     def _model_call(self, request: ModelRequest[Any]) -> Plan[ModelResponse[Any]]:
-        current = self._resume(request.state, request.runtime)
-        return (yield from self._saving(current, self._show_note(current, request)))
-
-    def _show_note(
-        self, current: _Current | None, request: ModelRequest[Any]
-    ) -> Plan[ModelResponse[Any]]:
-        note = None
+        note, current = None, self._resume(request.state, request.runtime)
         if current is not None:
             known = self._turns.of(current.turn["id"])
-            note = known.note
-            if note is None:
-                held = self._read(Conversation(), to_conversation, request.messages)
-                found = yield call("recall", current.scope, turn_query(current.turn), held)
-                self._memory.raise_misconfiguration()
-                known.shown.add(shown(found, self.policy))
-                note = render(found, self.policy)
-            known.note, known.said = note, current.turn["said"]
-            left = request.state.get("commonplace_steps")
-            # LangGraph ends a run that takes too many steps between two hooks.
-            if type(left) is int and left <= _LAST_STEPS and (unsaved := self._unsaved(current)):
-                self._memory.write_later(*unsaved)
+            if known.note is None:
+                known.note = yield from self._begin(current, request.messages)
+            note, known.said = known.note, current.turn["said"]
         answer: ModelResponse[Any] = yield self._with_memory(request, note)
         return answer
 
+    def _begin(self, current: _Current, messages: Sequence[AnyMessage]) -> Plan[str]:
+        """Recall for a turn, then accept what the user wrote; return the note."""
+        known, scope = self._turns.of(current.turn["id"]), current.scope
+        said = self._said(current.turn)
+        held = self._read(Conversation(), to_conversation, messages)
+        try:
+            found = yield call("recall", scope, turn_query(current.turn), held)
+        except BaseException:  # cancelled: nothing may be awaited
+            self._memory.accept(said, scope)
+            raise
+        self._memory.raise_misconfiguration()
+        yield call("accept", said, scope, known.shown)
+        known.shown.add(shown(found, self.policy))
+        return render(found, self.policy)
+
     def _tool_call(self, request: ToolCallRequest) -> Plan[ToolResult]:
-        current = self._resume(request.state, request.runtime)
         with tool_call():
-            result = yield from self._saving(current, _take(request))
-        if _is_handoff(result) and (unsaved := self._unsaved(current)):
-            yield call("write", *unsaved)
+            result: ToolResult = yield request
         return result
 
     def _end(self, state: TurnState, runtime: Runtime[Any]) -> Plan[Update]:
@@ -234,21 +229,6 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             messages = self._read([], turn_messages, said, state, by_model=True)
             yield call("write", messages or self._read([], user_messages, said), current.scope)
         return {TURN_KEY: None}
-
-    def _saving(self, current: _Current | None, plan: Plan[T]) -> Plan[T]:
-        """Follow a plan; if it fails, and is not only interrupted, store what the user wrote."""
-        try:
-            return (yield from plan)
-        except GraphBubbleUp:
-            raise
-        except Exception:
-            if unsaved := self._unsaved(current):
-                yield call("write", *unsaved)
-            raise
-        except BaseException:  # cancelled: nothing may be awaited
-            if unsaved := self._unsaved(current):
-                self._memory.write_later(*unsaved)
-            raise
 
     # -- turns ---------------------------------------------------------------------------------
 
@@ -271,17 +251,12 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         if left["by_agent"]:
             turn["said"] = _without(turn["said"], left["said"])
         left["said"] = _without(left["said"], turn["said"])
-        if unsaved := self._unsaved(_Current(left, scope)):
-            self._memory.write_later(*unsaved)
+        self._memory.write_later(self._said(left), scope)
         self._turns.drop(left)
 
-    def _unsaved(self, current: _Current | None) -> tuple[list[Message], Scope] | None:
-        """Return what to store of a turn without an answer, once; its end stores it again."""
-        if current is None or current.turn["by_agent"]:
-            return None
-        if not self._turns.mark_saved(current.turn):
-            return None
-        return self._read([], user_messages, current.turn["said"]), current.scope
+    def _said(self, turn: LangGraphTurn) -> list[Message]:
+        """Make messages of what the user wrote in a turn; none if another agent wrote it."""
+        return [] if turn["by_agent"] else self._read([], user_messages, turn["said"])
 
     # -- requests ------------------------------------------------------------------------------
 
@@ -305,19 +280,6 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
         return request
 
 
-def _take(request: ToolCallRequest) -> Plan[ToolResult]:
-    result: ToolResult = yield request
-    return result
-
-
 def _without(texts: Sequence[UserText], others: Sequence[UserText]) -> list[UserText]:
     ids = {text["id"] for text in others}
     return [text for text in texts if text["id"] not in ids]
-
-
-def _is_handoff(result: object) -> bool:
-    """Return whether a tool hands over to another agent, so that this agent's turn has no end."""
-    results = result if isinstance(result, list) else [result]
-    return any(
-        isinstance(command, Command) and command.graph == Command.PARENT for command in results
-    )

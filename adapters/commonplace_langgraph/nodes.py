@@ -35,7 +35,14 @@ from commonplace.agents import (
 )
 from commonplace.filters import parse_filter
 
-from .convert import to_conversation, to_document, turn_messages, user_texts, with_note
+from .convert import (
+    to_conversation,
+    to_document,
+    turn_messages,
+    user_messages,
+    user_texts,
+    with_note,
+)
 from .turn import turn_cache, turn_key
 from .turn_owner import IdSource, ScopeResolver, agent_memory, is_called_by_agent, user_of
 
@@ -73,9 +80,11 @@ def recall_hook(
 
     `recall_hook(memory) | model` is a model with memory, in a node or a chain. The step takes a
     list of messages, a prompt, or a state with `messages`, and returns messages; the note is in no
-    state. If the memory fails there is no note. Arguments and errors are those of
-    `MemoryMiddleware`; a run's id that cannot be used raises when the step runs. `counters()`
-    counts what this step did.
+    state. If the memory fails there is no note. Where this process also has a `remember_node` with
+    the same memory, ids and policy, the step accepts what the user wrote, as `MemoryMiddleware`
+    does, so that no crash of the model's call loses it; by itself it stores
+    nothing. Arguments and errors are those of `MemoryMiddleware`; a run's id that cannot be used
+    raises when the step runs. `counters()` counts what this step did.
     """
     agent = agent_memory(memory, policy, on_event)
     scopes, turns = ScopeResolver(user_id, agent_id, agent.warn), turn_cache(agent)
@@ -87,7 +96,10 @@ def recall_hook(
             return messages
         query = "\n".join(text["text"] for text in texts)
         found = yield call("recall", scope, query, to_conversation(messages))
-        turns.of(turn_key(messages, scope)).shown.add(shown(found, agent.policy))
+        known = turns.of(turn_key(messages, scope)).shown
+        if turns.has_writer(user_id, agent_id, agent.policy) and not is_called_by_agent():
+            yield call("accept", user_messages(texts), scope, known)
+        known.add(shown(found, agent.policy))
         note = render(found, agent.policy)
         return with_note(messages, note) if note else messages
 
@@ -121,6 +133,7 @@ def remember_node(
             yield call("write", turn_messages(texts, {"messages": messages}), scope)
         return {}
 
+    turns.add_writer(remember, user_id, agent_id, agent.policy)
     return MemoryStep(agent, remember, "remember")
 
 

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage
-from langgraph.managed.is_last_step import RemainingStepsManager
 
 from commonplace import Memory, Scope
 from commonplace.agents import AgentMemory, LazyMemory, LRUCache, ShownRecords
@@ -57,11 +56,9 @@ class TurnState(AgentState[Any]):
 
     Attributes:
         commonplace_turn: None between turns.
-        commonplace_steps: steps left before LangGraph ends the run with an error.
     """
 
     commonplace_turn: NotRequired[Annotated[LangGraphTurn | None, PrivateStateAttr]]
-    commonplace_steps: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
 
 
 def begin_turn(
@@ -126,13 +123,11 @@ class OpenTurn:
         note: what the model is shown, empty if nothing was recalled; None before the recall.
         said: what the user wrote, when last read; None before that.
         shown: the records that the model was shown, which its tools may change.
-        is_saved: what the user wrote has been stored without an answer.
     """
 
     note: str | None = None
     said: list[UserText] | None = None
     shown: ShownRecords = field(default_factory=ShownRecords)
-    is_saved: bool = False
 
 
 class TurnCache:
@@ -142,6 +137,7 @@ class TurnCache:
     """
 
     def __init__(self) -> None:
+        self._writers: WeakKeyDictionary[Any, tuple[object, ...]] = WeakKeyDictionary()
         self._turns = LRUCache[str, OpenTurn](MAX_TURNS)
         self._askers = LRUCache[tuple[Place, str, str], str](MAX_TEXTS)
 
@@ -159,12 +155,15 @@ class TurnCache:
         texts = turn["said"] if said is None else said
         return LangGraphTurn(**{**turn, "said": current_texts(texts, messages)})
 
-    def mark_saved(self, turn: LangGraphTurn) -> bool:
-        """Mark the user's texts as stored without an answer; False if they were already."""
-        known = self.of(turn["id"])
+    def add_writer(self, writer: object, *whose: object) -> None:
+        """Note what writes turns at their end while it lives, and whose: sources of ids, policy."""
         with self._turns.lock:
-            is_first, known.is_saved = not known.is_saved, True
-        return is_first
+            self._writers[writer] = whose
+
+    def has_writer(self, *whose: object) -> bool:
+        """Return whether something writes such turns at their end."""
+        with self._turns.lock:
+            return whose in self._writers.values()
 
     def own(
         self, texts: list[UserText], scope: Scope | None, place: Place | None

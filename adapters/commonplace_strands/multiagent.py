@@ -94,12 +94,21 @@ class MultiAgentRun:
         """
         for memory, scope in inner.owners.values():
             is_own = scope == in_session(scope.owner, conversation_id(ended))
-            self.join(memory, in_session(scope.owner, conversation_id(outer)) if is_own else scope)
+            moved = in_session(scope.owner, conversation_id(outer)) if is_own else scope
+            self.join(memory, moved)
+            if (moved, self.run_id) != (scope, inner.run_id):
+                memory.withdraw(inner.messages(), scope)
         self.answers |= inner.answers
         if inner.task:
             self.take_task(_task_of(inner.state()))
         else:
             self.task = ""
+
+    async def accept(self, memory: AgentMemory) -> None:
+        """Accept the user's task in the scopes that `join` gave for a memory."""
+        for owner, scope in list(self.owners.values()):
+            if owner.lazy is memory.lazy:
+                await owner.aaccept(self.messages(), scope)
 
     def messages(self, answer: str = "") -> list[Message]:
         """Make the messages of the run; their ids are the same each time."""

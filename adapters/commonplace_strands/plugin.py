@@ -371,13 +371,23 @@ class MemoryPlugin(Plugin):
         held = Conversation(texts=conversation_texts(call.messages), ids=shown_ids)
         if turn.matches is None:
             turn.matches = []  # a turn recalls once
-            turn.matches = await self._recall(scope, turn.query, held) if turn.query else []
+            try:
+                turn.matches = await self._recall(scope, turn.query, held) if turn.query else []
+            finally:  # also when it is cancelled meanwhile
+                await self._accept(call.agent, turn, scope)
         matches = [match for match in turn.matches if match.record.id not in shown_ids]
         if active is not None:
             active.shown_ids.update(match.record.id for match in matches)
             active.note = render(matches, self.policy)
         turn.shown.add(shown(matches, self.policy))
         return add_note(call, matches, self.policy)
+
+    async def _accept(self, agent: Any, turn: StrandsTurn, scope: Scope) -> None:
+        """Accept what the user said, unless a memory manager extracts it."""
+        if turn.run is not None:
+            await turn.run.accept(self._agent_memory)
+        elif turn.asked and not is_extracted(agent, self._memory, scope):
+            await self._agent_memory.aaccept(turn.messages(""), scope, turn.shown)
 
     async def _recall(self, scope: Scope, query: str, held: Conversation) -> list[Match]:
         """Recall; the first time wait for the memory to open, 10 seconds at most."""

@@ -112,7 +112,7 @@ class StrandsTurn:
         messages: list[Message] = []
         for message, message_id in zip(self.asked, self.message_ids(), strict=True):
             messages += to_messages(text_of(message), "user", "", message_id)
-        return messages + to_messages(answer, "assistant", "", self.next_id())
+        return messages + (to_messages(answer, "assistant", "", self.next_id()) if answer else [])
 
     def answer(self, result: AgentResult | None, history: Sequence[StrandsMessage]) -> str:
         """Return what was answered; empty if the turn was cut off, or no model wrote it.

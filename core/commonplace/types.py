@@ -587,6 +587,8 @@ class Extraction:
         keep_messages: keep the messages verbatim too; True by default. Without them a model that
             fails is an error, because nothing would be left: `ModelFailedError`, which is retried,
             `ModelRefusedError` or `ModelUnreadableError`.
+        before: messages that an earlier write stored, in front of those of this one, and that the
+            model reads with them: of a question that was stored before its answer was there.
 
     Raises:
         InvalidRecordError: one of them cannot be stored.
@@ -597,8 +599,12 @@ class Extraction:
     expires_at: datetime | None = None
     keep_messages: bool = True
     in_session: bool = False
+    before: Sequence[Message] = ()
 
     def __post_init__(self) -> None:
+        for message in check_collection("before", self.before, "Messages"):
+            if not isinstance(message, Message):
+                raise InvalidRecordError(field="before", value=message, reason="must be a Message")
         check_metadata(self.metadata)
         check_time("expires_at", self.expires_at)
         check_flag("in_session", self.in_session)

@@ -62,10 +62,10 @@ def test_tools_and_turns_of_two_projects_keep_the_same_words_apart(memory):
     projects = {name: {"project": name} for name in "xy"}
     agents = {name: agent(memory, where=one, metadata=one) for name, one in projects.items()}
     fact = {"thinking": "", "content": ["Alice likes tea."]}
-    turn = [Message(text="Always answer in French. I like tea.", id="m1")]
-    for name in "xyx":
+    said = "Always answer in French. I like tea."
+    for number, name in enumerate("xyx"):
         agents[name].call_tool("add_memory", fact, ALICE)
-        agents[name].write(turn, ALICE)
+        agents[name].write([Message(text=said, id=f"m{number}")], ALICE)
 
     for name, where in projects.items():
         records = memory.list(ALICE.owner, where=where).records
@@ -74,7 +74,7 @@ def test_tools_and_turns_of_two_projects_keep_the_same_words_apart(memory):
         assert counts == {
             "Alice likes tea.": times,
             "Always answer in French.": times,
-            turn[0].text: 1,
+            said: 1,
         }
         found = agents[name].call_tool("search_memory", {"keywords": ["tea"]}, ALICE)
         assert "Alice likes tea." in found

@@ -191,7 +191,7 @@ async def test_of_a_reply_whose_model_fails_the_users_words_are_kept_once(memory
     agent = await make(middleware, script=[RuntimeError("refused")] * 4)
     with pytest.raises(RuntimeError):
         await agent.reply(UserMsg("Alice", "I like tea"))
-    assert texts(memory) == ["I like tea"]
+    assert await settled(middleware, memory) == ["I like tea"]
 
     agent.model.script = []
     await agent.reply(UserMsg("Alice", "I like tea"))  # another message with the same words
@@ -320,10 +320,10 @@ async def test_a_parked_reply_is_not_failed_and_its_interruption_keeps_the_words
     await stream.aclose()
     with pytest.raises(ValueError, match="waiting"):
         await agent.reply(UserMsg("Alice", "I like tea"))
-    assert await settled(middleware, memory) == ["I like tea"]
+    assert await settled(middleware, memory) == ["book Lyon", "I like tea"]
 
     await agent.reply(UserInterruptEvent(reply_id=asked.reply_id))
-    assert await settled(middleware, memory) == ["I like tea", "book Lyon"]
+    assert await settled(middleware, memory) == ["book Lyon", "I like tea"]
 
 
 async def test_a_parked_reply_that_fails_when_it_goes_on_keeps_the_words(memory, middleware):
@@ -333,7 +333,7 @@ async def test_a_parked_reply_that_fails_when_it_goes_on_keeps_the_words(memory,
     with pytest.raises(RuntimeError):
         await agent.reply(confirm(asked))
 
-    assert texts(memory) == ["book Lyon"]
+    assert await settled(middleware, memory) == ["book Lyon"]
     assert agent.state.middle_context == {}
 
 

@@ -790,3 +790,30 @@ def test_no_call_hands_out_what_is_of_another_user_and_no_note_is_closed(memory)
             found = LongTermMemory(user_id=owner_of(number).user_id, client=memory)
             note = runner.run(found.retrieve(user("What do you know about me?")))
             check_note(note, Policy(), f"zebra{number}x")
+
+
+# -- accepted before the model is called ---------------------------------------------------------
+
+
+async def test_what_a_user_said_is_there_while_the_model_thinks(memory, long_term):
+    class Thinking(ScriptedModel):
+        async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            memory.flush()
+            kept.append(texts(memory))
+            return await super().__call__(*args, **kwargs)
+
+    kept: list[list[str]] = []
+    agent = make(long_term, [use("retrieve_from_memory", keywords=["tea"]), say("So do I.")])
+    agent.model = Thinking(agent.model.script)
+    await agent(user("I like tea"))
+
+    assert kept[0] == ["I like tea"]
+    assert "no relevant memories" in agent.model.seen[-1]
+    assert texts(memory) == ["I like tea", "So do I."]
+
+
+async def test_who_only_retrieves_stores_nothing(memory, long_term):
+    await long_term.retrieve(user("I like tea"))
+    memory.flush()
+
+    assert texts(memory) == []

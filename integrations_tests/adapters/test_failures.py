@@ -321,11 +321,12 @@ async def test_what_an_embedder_fails_too_often_is_kept_for_a_retry(tmp_path, ag
         driver = make_driver(agent, memory, events)
         embedder.fails = True
         await driver.turn(FACT)
-        [letter] = await memory.admin.run(memory.admin.dead_letters, ALICE)
+        letters = await memory.admin.run(memory.admin.dead_letters, ALICE)
         embedder.fails = False
-        memory.admin.retry([letter.operation])
+        memory.admin.retry([one.operation for one in letters])
         memory.flush(60)
 
+        assert len(letters) == 2  # what the user said, and the answer
         assert [one.name for one in events] == ["failed", "failed"]
         assert "A write is now a dead letter" in caplog.text
         assert FACT in [one.text for one in memory.list(ALICE).records]

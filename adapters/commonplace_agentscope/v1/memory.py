@@ -26,6 +26,7 @@ from commonplace.agents import (
     MemoryCounters,
     MemorySource,
     OnEvent,
+    ShownRecords,
     StackRule,
     UnknownCallerError,
     acquire_memory,
@@ -134,7 +135,9 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
     async def retrieve(
         self, msg: Msg | list[Msg] | None, limit: int | None = None, **kwargs: Any
     ) -> str:
-        """Recall for the messages that an agent is to answer.
+        """Recall for the messages that an agent is to answer, and accept what the user said.
+
+        An agent that does not call `record` after its reply, and any other caller, only recalls.
 
         Args:
             msg: one or several, by anybody; None for nothing.
@@ -158,6 +161,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
             memory = self._limited(limit)
             held = Conversation(texts=await self._shown())
             note = render(await memory.arecall(scope, query, held), memory.policy)
+            await self._accept(msg if isinstance(msg, list) else [msg], scope)
         except Exception as error:
             self._memory.warn("recall", error)
             return ""
@@ -277,7 +281,8 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
             scope = await self._scope()
             if scope is None:
                 raise InvalidScopeError(field="user_id", value=None, reason="must be known")
-            text = await self._memory.acall_tool(name, arguments, scope)
+            shown = self._history_of(self._known_agent()).shown
+            text = await self._memory.acall_tool(name, arguments, scope, shown)
         except Exception as error:  # the model reads it; the reply goes on
             text = f"{failure}: {error}"
         return ToolResponse(content=[TextBlock(type="text", text=text)])
@@ -333,6 +338,19 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
             self._memory.warn("conversation", error)
             return []
 
+    async def _accept(self, messages: Sequence[Any], scope: Scope) -> None:
+        """Accept what the user said to an agent that records its history after the reply."""
+        agent = self._known_agent()
+        if getattr(agent, "_static_control", False):
+            history = self._history_of(agent)
+            history.shown = ShownRecords()
+            said = [
+                one
+                for one in to_history(messages)
+                if one.role == "user" and history.owners.get(str(one.id), scope.key) == scope.key
+            ]
+            await self._memory.aaccept(said, scope, history.shown)
+
     def _known_agent(self) -> Any | None:
         try:
             return _calling_agent(self)
@@ -366,12 +384,14 @@ class _History:
         written: ids of its messages that are in the memory.
         owners: the key of the scope in which each of its messages was first seen, by its id.
         is_new: the memory was not asked yet which of its messages it has.
+        shown: what the agent is answering now, which its searches do not find.
     """
 
     def __init__(self) -> None:
         self.written: set[str] = set()
         self.owners: dict[str, str | None] = {}
         self.is_new = True
+        self.shown = ShownRecords()
 
     def restore(self, recorded: Mapping[str, str]) -> None:
         """Take what another process has recorded, as the owner's key of each message by its id."""

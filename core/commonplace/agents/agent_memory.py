@@ -14,7 +14,7 @@ from concurrent.futures import wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import (
@@ -26,7 +26,7 @@ from ..errors import (
 )
 from ..retrieval.forget_requests import split_forget_requests
 from ..sans_io import Plan, aon, arun_plan, on, run_plan
-from ..types import Extraction, Fact, Match, Message, Scope, WriteResult, now
+from ..types import Match, Message, Scope, WriteResult, now
 from .adapter_arguments import check_function
 from .health import (
     MISCONFIGURED,
@@ -39,14 +39,11 @@ from .health import (
 )
 from .lazy_memory import LazyMemory, MemorySource, acquire_memory
 from .note import Conversation, ShownRecords
+from .open_turns import Accepted, TurnEnd, accept_turn, end_turn, turn_record_ids
 from .operations import recall, run_tool
 from .policy import WRITE_PATIENCE, Policy, check_policy
 from .retraction import retract
-from .standing_instructions import instruction_facts
 from .waiting_writes import Outcome, WaitingWrite, may_be_tried_again
-
-if TYPE_CHECKING:  # it loads the engines
-    from ..memory import Memory
 
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
@@ -177,6 +174,45 @@ class AgentMemory:
         self._recalled("recall", scope, start, len(found))
         return found
 
+    def accept(
+        self, messages: Sequence[Message], scope: Scope, shown: ShownRecords | None = None
+    ) -> None:
+        """Accept what the user said, before a model is called: no crash loses it from then on.
+
+        Waits a quarter of a second at most. Nothing is extracted from it before the end of the
+        turn, which writes all messages of the turn again, under the same ids. A request to forget
+        is left to the end, and so is a message without an id.
+
+        Args:
+            shown: of the turn; its searches do not find what is accepted here.
+        """
+        done = self._accept(messages, scope, shown)
+        if done is not None and self.lazy.opened is not None:
+            wait([done], _ACCEPT_SECONDS)
+
+    async def aaccept(
+        self, messages: Sequence[Message], scope: Scope, shown: ShownRecords | None = None
+    ) -> None:
+        """Accept what the user said, as `accept`; it goes on, too, when the caller is cancelled."""
+        done = self._accept(messages, scope, shown)
+        if done is not None and self.lazy.opened is not None:
+            await asyncio.wait({asyncio.wrap_future(done)}, timeout=_ACCEPT_SECONDS)
+
+    def withdraw(self, messages: Sequence[Message], scope: Scope) -> None:
+        """Delete what was accepted, in a thread, because its turn is part of another one."""
+        ids = self._ids(messages, scope)
+
+        def delete() -> None:
+            wait(self.lazy.turns.pending(ids), WRITE_PATIENCE)
+            self.lazy.turns.end(messages, ids)
+            for record_id in ids:
+                with contextlib.suppress(Exception):  # it was not accepted
+                    self.lazy.get().delete(record_id, scope, wait=False)
+
+        done = start_call("write", delete)
+        self.lazy.accepting.add(done)
+        done.add_done_callback(self.lazy.accepting.discard)
+
     def write(self, messages: Sequence[Message], scope: Scope) -> None:
         """Remember what was said: accept it, then wait as the policy says.
 
@@ -185,7 +221,7 @@ class AgentMemory:
         """
         write = self._new_write(messages, scope)
         if write is not None:
-            add = partial(self.add, list(messages), scope, self._wait(write.seconds))
+            add = partial(self._add, write, self._wait(write.seconds))
             done = start_call("write", partial(write.run, add))
             try:
                 done.result(write.seconds + _ACCEPT_SECONDS)
@@ -202,11 +238,11 @@ class AgentMemory:
         write = self._new_write(messages, scope)
         if write is None:
             return True
-        wait, memory = self._wait(write.seconds), self.lazy.opened
-        if memory is None or self.lazy.waiting:
-            work = self._write_on_thread(write, partial(self.add, list(messages), scope, wait))
+        wait_for = self._wait(write.seconds)
+        if self.lazy.opened is None or self.lazy.waiting:
+            work = self._write_on_thread(write, partial(self._add, write, wait_for))
         else:
-            work = write.arun(self._aadd(memory, list(messages), scope, wait))
+            work = write.arun(self._aadd(write, wait_for))
         task = asyncio.create_task(work)
         task.add_done_callback(self.lazy.writes.discard)
         self.lazy.writes.add(task)  # a loop keeps no task alive
@@ -224,7 +260,7 @@ class AgentMemory:
         """
         write = self._new_write(messages, scope)
         if write is not None:
-            add = partial(self.add, list(messages), scope, False)
+            add = partial(self._add, write, False)
             done = start_call("write", partial(write.run, add))
             self.lazy.accepting.add(done)
             done.add_done_callback(self.lazy.accepting.discard)
@@ -252,17 +288,8 @@ class AgentMemory:
         it. Raises and returns as `Memory.add`, and reports no event; nothing is written, and the
         result is empty, if nothing else was said.
         """
-        memory, policy = self.lazy.get(), self.policy
-        messages = self._stated(messages, scope, ends=True)
-        if not messages:
-            return WriteResult(operation="")
-        facts = self._instructions(messages)
-        if facts:
-            memory.add(facts, scope.owner, infer=False, identity=policy.identity, wait=False)
-        return memory.add(
-            messages, scope, infer=self._extraction(), metadata=policy.metadata,
-            identity=policy.identity, wait=wait,
-        )  # fmt: skip
+        write = _Write(self, messages, scope, len(messages), (), self._write_seconds())
+        return self._add(write, wait)
 
     # -- what a model asks for: raises ---------------------------------------------------------
 
@@ -333,6 +360,84 @@ class AgentMemory:
             self._stated(messages, scope, ends=True)
             return None
         return _Write(self, messages, scope, count, named, self._write_seconds())
+
+    def _ids(self, messages: Sequence[Message], scope: Scope) -> list[str]:
+        return turn_record_ids(messages, scope, self.policy)
+
+    def _accept(
+        self, messages: Sequence[Message], scope: Scope, shown: ShownRecords | None
+    ) -> "Accepted | None":
+        """Begin to accept what is not accepted yet, on a thread; None if that is nothing."""
+        if isinstance(self.lazy.opening_error, MISCONFIGURED):  # there is nowhere to write it
+            return None
+        messages = [one for one in self._stated(messages, scope) if one.id is not None]
+        ids, done = self._ids(messages, scope), Accepted()
+        if shown is not None:
+            shown.own_ids.update(ids)
+        new = self.lazy.turns.begin(messages, ids, done)
+        if not new:
+            return None
+        self.lazy.accepting.add(done)
+        done.add_done_callback(self.lazy.accepting.discard)
+        start_call("write", partial(self._accept_now, new, scope, done))
+        return done
+
+    def _accept_now(self, messages: Mapping[str, Message], scope: Scope, done: "Accepted") -> None:
+        start, at = time.monotonic(), now()
+        try:
+            done.set_result(self._run(accept_turn(messages, scope, self.policy)))
+        except Exception as error:
+            name: EventName = "failed"
+            if may_be_tried_again(error):
+                name = self.let_wait(list(messages.values()), scope, at, self._accept_again)
+            self.report(name, "write", scope, start, len(messages), error)
+            done.set_result(error)
+
+    def _accept_again(self, messages: Sequence[Message], scope: Scope) -> None:
+        ids, done = self._ids(messages, scope), Accepted()
+        held = dict(zip(ids, messages, strict=True))
+        done.set_result(self._run(accept_turn(held, scope, self.policy)))
+        self.lazy.turns.begin(messages, ids, done)  # in the place of what failed
+
+    def take_back(self, end: TurnEnd, scope: Scope) -> None:
+        """Know again what was accepted of a turn whose end was not."""
+        if end.before:
+            done = Accepted()
+            done.set_result(end.accepted[0])
+            self.lazy.turns.begin(end.before, self._ids(end.before, scope), done)
+
+    def let_wait(
+        self,
+        messages: Sequence[Message],
+        scope: Scope,
+        at: datetime,
+        write: Callable[[Sequence[Message], Scope], object],
+    ) -> EventName:
+        """Keep what was not accepted in memory, to be tried again; return the event of that.
+
+        Args:
+            at: when it was said.
+            write: writes it, once that may be done.
+        """
+
+        def write_again(waiting: WaitingWrite) -> bool:
+            if self.lazy.get().admin.was_forgotten(scope, since=at):
+                return False
+            write(waiting.messages, scope)
+            return True
+
+        def end(outcome: Outcome, error: Exception | None) -> None:
+            if outcome != "forgotten":
+                start = time.monotonic()  # no agent waited
+                self.report(outcome, "write", scope, start, len(messages), error)
+
+        dated = [one if one.at else replace(one, at=at) for one in messages]
+        waiting = WaitingWrite(messages=dated, scope=scope, write=write_again, end=end)
+        is_kept = self.lazy.waiting.put(waiting, self.policy.max_waiting)
+        if (memory := self.lazy.opened) is not None:
+            with contextlib.suppress(MemoryClosedError):
+                memory.admin.before_close(self.lazy.waiting.close)
+        return "waiting" if is_kept else "lost"
 
     def _stated(
         self, messages: Sequence[Message], scope: Scope, *, ends: bool = False
@@ -406,29 +511,24 @@ class AgentMemory:
             with contextlib.suppress(Exception):  # the write has told its own
                 await memory.aflush(0.0)  # an asynchronous model needs this loop
 
-    async def _aadd(
-        self, memory: "Memory", messages: Sequence[Message], scope: Scope, wait: float | bool
-    ) -> WriteResult:
-        messages = self._stated(messages, scope, ends=True)
+    def _add(self, write: "_Write", wait_for: float | bool) -> WriteResult:
+        messages = self._stated(write.messages, write.scope, ends=True)
         if not messages:
             return WriteResult(operation="")
-        facts, policy = self._instructions(messages), self.policy
-        if facts:
-            identity = policy.identity
-            await memory.aadd(facts, scope.owner, infer=False, identity=identity, wait=False)
-        return await memory.aadd(
-            messages, scope, infer=self._extraction(), metadata=policy.metadata,
-            identity=policy.identity, wait=wait,
-        )  # fmt: skip
+        ids, turns = self._ids(messages, write.scope), self.lazy.turns
+        wait(turns.pending(ids), write.seconds)
+        write.end = turns.end(messages, ids)
+        return self._run(end_turn(write.end, write.scope, self.policy, wait_for))
 
-    def _instructions(self, messages: Sequence[Message]) -> list[Fact]:
-        facts = instruction_facts(messages) if self.policy.instructions else []
-        return [replace(fact, metadata={**self.policy.metadata, **fact.metadata}) for fact in facts]
-
-    def _extraction(self) -> Extraction | None:
-        """Return how facts are extracted; as ever when None."""
-        metadata = self.policy.metadata
-        return Extraction(metadata=metadata) if metadata else None
+    async def _aadd(self, write: "_Write", wait_for: float | bool) -> WriteResult:
+        messages = self._stated(write.messages, write.scope, ends=True)
+        if not messages:
+            return WriteResult(operation="")
+        ids, turns = self._ids(messages, write.scope), self.lazy.turns
+        if pending := turns.pending(ids):
+            await asyncio.wait(map(asyncio.wrap_future, pending), timeout=write.seconds)
+        write.end = turns.end(messages, ids)
+        return await self._arun(end_turn(write.end, write.scope, self.policy, wait_for))
 
     def _wait(self, seconds: float) -> float | bool:
         return seconds if self.policy.await_write else False
@@ -513,6 +613,8 @@ class _Write:
     Then it retracts what the turn asks to forget.
 
     Attributes:
+        messages, scope: what is written, and where.
+        end: what of it was not accepted before.
         is_written: it was done in time.
     """
 
@@ -525,16 +627,18 @@ class _Write:
         named: Sequence[str],
         seconds: float,
     ) -> None:
+        self.messages = messages
+        self.scope = scope
+        self.end = TurnEnd(messages=messages)
         self.seconds = seconds
         self._agent = agent
-        self._messages = messages
-        self._scope = scope
         self._count = count
         self._named = named
         self._at = now()
         self._start = time.monotonic()
         self._lock = threading.Lock()
         self._is_reported = False
+        self._has_failed = False
         self.is_written = False
 
     def run(self, add: Callable[[], WriteResult]) -> None:
@@ -544,7 +648,7 @@ class _Write:
         except Exception as error:
             self._wait_or_fail(error)
         if self._named:
-            self._agent.retract(self._named, self._scope, self._at)
+            self._agent.retract(self._named, self.scope, self._at)
 
     async def arun(self, add: Awaitable[WriteResult]) -> None:
         try:
@@ -552,7 +656,7 @@ class _Write:
         except Exception as error:
             self._wait_or_fail(error)
         if self._named:
-            await self._agent.aretract(self._named, self._scope, self._at)
+            await self._agent.aretract(self._named, self.scope, self._at)
 
     def expire(self) -> None:
         """Report that it is not done in time, unless it is."""
@@ -561,7 +665,9 @@ class _Write:
             self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
 
     def _finish(self, result: WriteResult) -> None:
-        self._follow(result)
+        self._follow(*self.end.accepted, result)
+        if self._has_failed:
+            return
         # Pending at once is what only waits for a loop with an asynchronous model.
         is_over = result.pending and time.monotonic() - self._start >= self.seconds
         if is_over and self._agent.policy.await_write:
@@ -572,42 +678,32 @@ class _Write:
         if self._count:
             self._report("written", None)
 
-    def _follow(self, result: WriteResult) -> None:
-        if result.pending and (memory := self._agent.lazy.opened) is not None:
+    def _follow(self, *results: WriteResult) -> None:
+        if (memory := self._agent.lazy.opened) is not None:
             with contextlib.suppress(MemoryClosedError):  # the journal has it
-                memory.admin.follow(result, self._fail)
+                for one in results:
+                    if one.pending:
+                        memory.admin.follow(one, self._fail)
 
     def _wait_or_fail(self, error: Exception) -> None:
         """Keep what was not accepted in memory, to be tried again; report a failure else."""
         if not may_be_tried_again(error):
             self._fail(error)
             return
-        agent = self._agent
-        messages = [one if one.at else replace(one, at=self._at) for one in self._messages]
-        waiting = WaitingWrite(
-            messages=messages, scope=self._scope, write=self._write_again, end=self._end_waiting
-        )
-        is_kept = agent.lazy.waiting.put(waiting, agent.policy.max_waiting)
-        if (memory := agent.lazy.opened) is not None:
-            with contextlib.suppress(MemoryClosedError):
-                memory.admin.before_close(agent.lazy.waiting.close)
+        self._agent.take_back(self.end, self.scope)
+        name = self._agent.let_wait(self.messages, self.scope, self._at, self._write_again)
         self._is_reported = False  # that it was late is not all
-        self._report("waiting" if is_kept else "lost", error)
+        self._report(name, error)
 
-    def _write_again(self, waiting: WaitingWrite) -> bool:
-        agent, scope = self._agent, self._scope
-        if agent.lazy.get().admin.was_forgotten(scope, since=self._at):
-            return False
-        self._follow(agent.add(waiting.messages, scope, wait=False))
-        return True
-
-    def _end_waiting(self, outcome: Outcome, error: Exception | None) -> None:
-        if outcome != "forgotten":
-            self._start, self._is_reported = time.monotonic(), False  # no agent waited
-            self._report(outcome, error)
+    def _write_again(self, messages: Sequence[Message], scope: Scope) -> None:
+        self._follow(self._agent.add(messages, scope, wait=False))
 
     def _fail(self, error: Exception) -> None:
         self._agent.lazy.is_late = isinstance(error, TimeoutError)
+        with self._lock:
+            if self._has_failed or type(error) is type(self.end.error):
+                return  # told already
+            self._has_failed = True
         self._is_reported = False  # that it was late is not all
         self._report("failed", error)
 
@@ -616,4 +712,4 @@ class _Write:
             if self._is_reported:
                 return
             self._is_reported = True
-        self._agent.report(name, "write", self._scope, self._start, self._count, error)
+        self._agent.report(name, "write", self.scope, self._start, self._count, error)

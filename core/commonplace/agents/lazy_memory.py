@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, MutableMapping
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 from ..concurrency import await_within, start_call
@@ -16,6 +16,7 @@ from ..settings import Settings, to_folder
 from ..types import Scope
 from .adapter_arguments import check_memory
 from .health import MemoryHealth
+from .open_turns import OpenTurns
 from .waiting_writes import WaitingWrites
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
@@ -43,6 +44,7 @@ class LazyMemory:
         writes: writes that run on an event loop, for all who share the memory.
         accepting: writes that a thread accepts and nobody waits for, likewise.
         waiting: turns that could not be accepted, likewise.
+        turns: what was accepted of turns that are not over, likewise.
         is_late: a write took too long, on a loop that may be closed, and none was done since.
         health: counters and outages, for all who share the memory.
     """
@@ -55,7 +57,8 @@ class LazyMemory:
         self._is_given_up = False
         self.holders: WeakSet[object] = WeakSet()
         self.writes: set[asyncio.Task[None]] = set()
-        self.accepting: set[Future[None]] = set()
+        self.accepting: set[Future[Any]] = set()
+        self.turns: OpenTurns = OpenTurns()
         self.waiting: WaitingWrites = WaitingWrites()
         self.is_late = False
         self.health: MemoryHealth = MemoryHealth()

@@ -112,10 +112,15 @@ def label(record: Record) -> str:
 
 
 class ShownRecords:
-    """The records that a model was shown in one turn, which alone its tools may change."""
+    """The records that a model was shown in one turn, which alone its tools may change.
+
+    Attributes:
+        own_ids: of the records of the turn itself, which no search of it shows.
+    """
 
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}
+        self.own_ids: set[str] = set()
 
     def add(self, matches: Sequence[Match]) -> None:
         """Add what a note or an answer shows; of two with one label the later counts."""

@@ -165,10 +165,14 @@ def _search_memory(
         return ToolAnswer(text="(no keywords supplied: nothing to search)", count=0)
     where = search_scope(scope, policy)
     texts = [text for text in map(to_query, wanted) if text]
-    found: list[Sequence[Match]] = yield [_search(where, text, policy, most) for text in texts]
+    own = shown.own_ids  # what the model is asked now
+    found: list[Sequence[Match]] = yield [
+        _search(where, text, policy, most + len(own)) for text in texts
+    ]
     matches: dict[str, Match] = {}
-    for match in (match for one in found for match in one):
-        matches.setdefault(match.record.id, match)
+    for some in found:
+        for match in [one for one in some if one.record.id not in own][:most]:
+            matches.setdefault(match.record.id, match)
     shown.add(tuple(matches.values()))
     lines = bullets(tuple(matches.values()), with_ids=policy.shows_ids)
     text = "\n".join(lines) or "(no relevant memories found)"

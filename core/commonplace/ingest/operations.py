@@ -136,9 +136,11 @@ class Operations:
             puts.append(put)
         puts = _merge_repeated(puts)
         check_texts_of_keys(self._engines, keyed, upsert=upsert)
-        messages = (item for item in items if isinstance(item, Message)) if how else ()
+        messages = tuple(item for item in items if isinstance(item, Message)) if how else ()
+        if how is not None and messages:
+            messages, how = (*how.before, *messages), replace(how, before=())
         body = WriteBody(
-            puts=tuple(puts), at=at, origin=origin, messages=tuple(messages), extraction=how,
+            puts=tuple(puts), at=at, origin=origin, messages=messages, extraction=how,
             identity=parts,
         )  # fmt: skip
         return _write("add", scope, body)

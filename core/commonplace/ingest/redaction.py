@@ -117,7 +117,8 @@ class Redaction:
         )
 
     def extraction(self, infer: Extraction | None) -> Extraction | None:
-        """Redact the metadata of extracted facts."""
+        """Redact the metadata of extracted facts, and what a model reads before the messages."""
         if infer is None:
             return infer
-        return replace(infer, metadata=self.metadata(infer.metadata))
+        before = self.content(infer.before)
+        return replace(infer, metadata=self.metadata(infer.metadata), before=before)

@@ -84,9 +84,10 @@ def make():
 
 @pytest.fixture
 def told(memory):
-    """Read what is stored of a user, oldest first."""
+    """Read what is stored of a user, oldest first, once what was accepted is."""
 
     def read(user="alice"):
+        memory.flush(10)
         records = memory.list(Scope(user_id=user)).records
         return sorted(
             records, key=lambda one: (one.created_at, one.position or 0, one.role == "assistant")

@@ -198,3 +198,27 @@ def test_nothing_said_is_nothing_written(memory, texts):
     remember_node(memory, user_id="alice").invoke({"messages": [AIMessage("Hello?")]})
 
     assert texts() == []
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_question_is_there_while_the_model_thinks_if_a_node_remembers(
+    memory, graph, model, texts, is_async
+):
+    kept = []
+    scripted = model(lambda _messages: kept.append(texts()) or "So do I.")
+    built, given = graph(scripted), {"messages": [HumanMessage("I like tea")]}
+    if is_async:
+        await built.ainvoke(given, config())
+    else:
+        built.invoke(given, config())
+
+    assert kept == [["I like tea"]]
+    assert texts() == ["I like tea", "So do I."]
+
+
+def test_a_hook_stores_nothing_where_no_node_remembers_for_the_same_ids(memory, model, texts):
+    node = remember_node(memory, agent_id="another")
+    (recall_hook(memory) | model()).invoke([HumanMessage("I like tea")], config())
+
+    assert texts() == []
+    assert node.counters().written == 0

@@ -79,7 +79,7 @@ async def test_a_call_that_succeeds_at_last_is_kept_once(
     await run(agent, context, is_async)
 
     assert texts() == [SAID, "It is warm."]
-    assert ours.counters().written == (2 if is_outside else 1)
+    assert ours.counters().written == 1
 
 
 def test_a_turn_that_is_tried_again_on_its_checkpoint_is_kept_once(
@@ -208,7 +208,7 @@ def test_a_turn_that_another_middleware_ended_is_kept_when_the_next_begins(
     agent = make(scripted, MemoryMiddleware(memory), limit, tools=[weather], checkpointer=saver)
     with pytest.raises(Exception, match="limit"):
         agent.invoke(ASK, THREAD, context=context("alice"))
-    assert texts() == []
+    assert texts() == [SAID]
     # Another process, without the limit.
     later = make(model("Hello."), MemoryMiddleware(memory), checkpointer=saver)
     later.invoke({"messages": [("user", "still there?")]}, THREAD, context=context("alice"))
@@ -229,7 +229,7 @@ async def test_an_interrupt_is_no_failure(memory, make, model, call, context, te
     agent = make(scripted, ours, tools=[consent], checkpointer=InMemorySaver())
     out = await run(agent, context, is_async)
     assert out["__interrupt__"]
-    assert texts() == []
+    assert texts() == [SAID]
     await run(agent, context, is_async, Command(resume="yes"))
 
     assert texts() == [SAID, "It is warm."]

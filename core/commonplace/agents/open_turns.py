@@ -1,0 +1,176 @@
+"""Open turns: the user's words are accepted before a model is called, and the end adds the answer.
+
+A process that dies while a model thinks has lost nothing that the user said. What is known here
+only saves work: a turn that ends in another process is written whole, and stays the same records.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from ..concurrency import LRUCache
+from ..dedup_key import with_identity
+from ..sans_io import Call, Plan, call
+from ..types import Extraction, Fact, Message, Record, Scope, WriteResult
+from .policy import Policy
+from .standing_instructions import instruction_facts
+
+MAX_MESSAGES = 10_000
+Accepted = Future[WriteResult | Exception]
+"""The acceptance of messages, with its result or the error that prevented it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnd:
+    """What the end of a turn writes.
+
+    Attributes:
+        messages: to be stored; all of the turn where nothing is left without those accepted.
+        before: accepted when the turn began, for a chat model to read.
+        untold: messages whose standing instructions are not stored yet, by the ids of their records
+            where a message has an id.
+        accepted: results of the writes that accepted `before`.
+        error: why what should have been accepted when the turn began was not.
+    """
+
+    messages: Sequence[Message]
+    before: tuple[Message, ...] = ()
+    untold: Mapping[str, Message] = field(default_factory=dict)
+    accepted: Sequence[WriteResult] = ()
+    error: Exception | None = None
+
+
+class OpenTurns:
+    """The last 10,000 messages accepted of turns that are not over, on one memory; thread-safe."""
+
+    def __init__(self) -> None:
+        self._accepted: LRUCache[str, Accepted] = LRUCache(MAX_MESSAGES)
+
+    def begin(
+        self, messages: Sequence[Message], ids: Sequence[str], done: Accepted
+    ) -> dict[str, Message]:
+        """Take what is about to be accepted, without what was accepted before.
+
+        Args:
+            ids: of the records of the messages.
+            done: gets the result when it is accepted.
+
+        Returns:
+            What is to be accepted, by the ids of its records.
+        """
+        new: dict[str, Message] = {}
+        with self._accepted.lock:
+            for record_id, message in zip(ids, messages, strict=True):
+                earlier = self._accepted.get(record_id)
+                if earlier is None or isinstance(_result(earlier), Exception):
+                    self._accepted[record_id] = done
+                    new[record_id] = message
+        return new
+
+    def pending(self, ids: Iterable[str]) -> set[Accepted]:
+        """List what is still being accepted, by the ids of the records."""
+        found = map(self._accepted.get, ids)
+        return {done for done in found if done is not None and not done.done()}
+
+    def end(self, messages: Sequence[Message], ids: Sequence[str]) -> TurnEnd:
+        """End a turn: tell what is left to be stored of its messages.
+
+        Args:
+            ids: of the records of the messages.
+        """
+        before: list[Message] = []
+        left: list[Message] = []
+        untold: dict[str, Message] = {}
+        accepted: dict[str, WriteResult] = {}
+        error: Exception | None = None
+        for record_id, message in zip(ids, messages, strict=True):
+            done = self._accepted.pop(record_id)
+            result = None if done is None else _result(done)
+            if isinstance(result, WriteResult):
+                before.append(message)
+                accepted[result.operation] = result
+                continue
+            left.append(message)
+            error = error or result
+            if done is None or result is not None:
+                untold[record_id] = message
+        if not left:  # a turn without an answer
+            left, before = before, []
+        return TurnEnd(
+            messages=left,
+            before=tuple(before),
+            untold=untold,
+            accepted=list(accepted.values()),
+            error=error,
+        )
+
+
+def _result(done: Accepted) -> WriteResult | Exception | None:
+    """Return what came of an acceptance; None while it goes on."""
+    return done.result() if done.done() else None
+
+
+def turn_record_ids(messages: Sequence[Message], scope: Scope, policy: Policy) -> list[str]:
+    """Derive the ids of the records of messages; of one without an id, that of no record."""
+    ids = []
+    for place, message in enumerate(messages):
+        key = f"\x00{place}" if message.id is None else message.id
+        key = with_identity(key, policy.metadata, policy.identity)
+        ids.append(scope.record_id("episode", key))
+    return ids
+
+
+# -- plans ---------------------------------------------------------------------------------------
+
+
+def accept_turn(messages: Mapping[str, Message], scope: Scope, policy: Policy) -> Plan[WriteResult]:
+    """Store what the user said, by the ids of the records, and the standing instructions in it."""
+    facts = yield from _instructions(messages, scope, policy)  # before the messages are known
+    result: WriteResult = yield _add(list(messages.values()), scope, policy, False, wait=False)
+    if facts:
+        yield _add(facts, scope.owner, policy, False, wait=False)
+    return result
+
+
+def end_turn(end: TurnEnd, scope: Scope, policy: Policy, wait: float | bool) -> Plan[WriteResult]:
+    """Store what is left of a turn, with the standing instructions in it, and extract facts.
+
+    Args:
+        wait: see `Memory.add`.
+    """
+    facts = yield from _instructions(end.untold, scope, policy)
+    if facts:
+        yield _add(facts, scope.owner, policy, False, wait=False)
+    is_plain = not policy.metadata and not end.before
+    how = None if is_plain else Extraction(metadata=policy.metadata, before=end.before)
+    result: WriteResult = yield _add(list(end.messages), scope, policy, how, wait=wait)
+    return result
+
+
+def _add(
+    content: Sequence[Message | Fact],
+    scope: Scope,
+    policy: Policy,
+    infer: Extraction | bool | None,
+    *,
+    wait: float | bool,
+) -> Call:
+    return call(
+        "add", content, scope, infer=infer, metadata=policy.metadata, identity=policy.identity,
+        wait=wait,
+    )  # fmt: skip
+
+
+def _instructions(
+    messages: Mapping[str, Message], scope: Scope, policy: Policy
+) -> Plan[list[Fact]]:
+    """Find the standing instructions in messages, given by the ids of their records.
+
+    Those of a message that is stored were told when its turn began, perhaps elsewhere.
+    """
+    if not policy.instructions or not instruction_facts(list(messages.values())):
+        return []
+    known: Sequence[Record] = yield call("get_many", list(messages), scope)
+    ids = {record.id for record in known}
+    facts = instruction_facts([one for key, one in messages.items() if key not in ids])
+    return [replace(fact, metadata={**policy.metadata, **fact.metadata}) for fact in facts]
