@@ -14,7 +14,7 @@ from concurrent.futures import wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import (
@@ -387,10 +387,11 @@ class AgentMemory:
         try:
             done.set_result(self._run(accept_turn(messages, scope, self.policy)))
         except Exception as error:
-            name: EventName = "failed"
+            name: EventName | None = "failed"
             if may_be_tried_again(error):
                 name = self.let_wait(list(messages.values()), scope, at, self._accept_again)
-            self.report(name, "write", scope, start, len(messages), error)
+            if name is not None:
+                self.report(name, "write", scope, start, len(messages), error)
             done.set_result(error)
 
     def _accept_again(self, messages: Sequence[Message], scope: Scope) -> None:
@@ -412,8 +413,11 @@ class AgentMemory:
         scope: Scope,
         at: datetime,
         write: Callable[[Sequence[Message], Scope], object],
-    ) -> EventName:
-        """Keep what was not accepted in memory, to be tried again; return the event of that.
+    ) -> Literal["waiting", "lost"] | None:
+        """Keep what was not accepted in memory, to be tried again.
+
+        Returns:
+            The event to report; None if it was told already.
 
         Args:
             at: when it was said.
@@ -433,11 +437,11 @@ class AgentMemory:
 
         dated = [one if one.at else replace(one, at=at) for one in messages]
         waiting = WaitingWrite(messages=dated, scope=scope, write=write_again, end=end)
-        is_kept = self.lazy.waiting.put(waiting, self.policy.max_waiting)
+        event = self.lazy.waiting.put(waiting, self.policy.max_waiting)
         if (memory := self.lazy.opened) is not None:
             with contextlib.suppress(MemoryClosedError):
                 memory.admin.before_close(self.lazy.waiting.close)
-        return "waiting" if is_kept else "lost"
+        return event
 
     def _stated(
         self, messages: Sequence[Message], scope: Scope, *, ends: bool = False
@@ -692,8 +696,9 @@ class _Write:
             return
         self._agent.take_back(self.end, self.scope)
         name = self._agent.let_wait(self.messages, self.scope, self._at, self._write_again)
-        self._is_reported = False  # that it was late is not all
-        self._report(name, error)
+        if name is not None:
+            self._is_reported = False  # that it was late is not all
+            self._report(name, error)
 
     def _write_again(self, messages: Sequence[Message], scope: Scope) -> None:
         self._follow(self._agent.add(messages, scope, wait=False))

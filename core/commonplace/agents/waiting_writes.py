@@ -69,22 +69,28 @@ class WaitingWrites:
         """Return how many wait."""
         return len(self._queue)
 
-    def put(self, write: WaitingWrite, limit: int) -> bool:
-        """Let a turn wait behind the others; False if `limit` turns wait already.
+    def put(self, write: WaitingWrite, limit: int) -> Literal["waiting", "lost"] | None:
+        """Let a turn wait behind the others; it is lost if `limit` turns wait already.
 
-        Messages with an id that wait already are left out.
+        The whole of a turn whose beginning waits takes the place of that, which was told; other
+        messages with an id that wait already are left out. None for what waits already.
         """
         with self._changing:
-            held = {one.id for other in self._queue if other.scope == write.scope
-                    for one in other.messages if one.id is not None}  # fmt: skip
+            told = _ids(write)
+            same = [one for one in self._queue if one.scope == write.scope and _ids(one)]
+            for begun in same:
+                if _ids(begun) <= told:
+                    self._queue[self._queue.index(begun)] = write
+                    return None
+            held = set().union(*map(_ids, same))
             messages = [one for one in write.messages if one.id not in held]
             if not messages:
-                return True
+                return None
             if len(self._queue) >= limit:
-                return False
+                return "lost"
             self._queue.append(replace(write, messages=messages))
             self._start_timer()
-            return True
+            return "waiting"
 
     def write(self) -> None:
         """Write what waits, in its order.
@@ -120,10 +126,13 @@ class WaitingWrites:
                     raise
                 outcome, failure = "lost", error
             with self._changing:
-                self._queue.popleft()
+                is_whole = self._queue[0] is first  # else more of the turn came meanwhile
+                if is_whole:
+                    self._queue.popleft()
                 if not self._queue:
                     self._stop_timer()
-            first.end(outcome, failure)
+            if is_whole:
+                first.end(outcome, failure)
 
     def _start_timer(self) -> None:
         if self._timer is None:
@@ -149,6 +158,10 @@ class WaitingWrites:
         with self._changing:
             if self._queue:
                 self._start_timer()
+
+
+def _ids(write: WaitingWrite) -> set[str]:
+    return {one.id for one in write.messages if one.id is not None}
 
 
 _all: "WeakSet[WaitingWrites]" = WeakSet()
