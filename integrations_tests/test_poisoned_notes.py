@@ -61,4 +61,4 @@ def test_no_text_ends_a_note_or_begins_another(pieces: list[str], is_turn: bool)
     poisoned = match(text, 1, name="Al" if is_turn else None)
     note = render([match("first"), poisoned, match("last", 2)], POLICY)
 
-    check_note(note, POLICY, "- last")
+    check_note(note, POLICY, "] last\n")

@@ -106,7 +106,7 @@ def test_a_correction_of_a_turn_stays_in_its_project(memory):
 
 def test_a_caller_without_a_loop_gets_the_same_as_one_with_a_loop(memory):
     memory.add("Alice speaks Norwegian.", ALICE, kind="profile")
-    mine = agent(memory, top_k=3)
+    mine = agent(memory, top_k=3, times=False)
     facts = {"thinking": "why", "content": ["Alice likes tea."]}
     words = {"keywords": ["tea", "Alice"]}
     added = mine.call_tool("add_memory", facts, ALICE)

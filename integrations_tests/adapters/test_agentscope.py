@@ -604,7 +604,7 @@ async def test_a_search_for_several_keywords_lists_each_memory_once(memory):
     search, _ = await CommonplaceMiddleware(user_id="alice", client=memory).list_tools()
     chunk = await search(keywords=["tea", "cat", "tea cat"], limit=2)
 
-    assert sorted(chunk.content[0].text.splitlines()) == [
-        "- Alice has a cat.",
-        "- Alice likes tea.",
+    assert sorted(line.partition("] ")[2] for line in chunk.content[0].text.splitlines()) == [
+        "Alice has a cat.",
+        "Alice likes tea.",
     ]

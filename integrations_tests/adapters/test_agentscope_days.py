@@ -102,9 +102,9 @@ def spoken(memory, scope=ALICE):
 
 
 def lines(agent):
-    """The lines of all notes in an agent's conversation."""
+    """The lines of all notes in an agent's conversation, without their times."""
     found = [one.content[0].hint.splitlines() for one in agent.state.context if holds_note(one)]
-    return [line for note in found for line in note if line.startswith("- ")]
+    return [line.partition("] ")[2] for note in found for line in note if line.startswith("- ")]
 
 
 async def settled(middleware, memory):
@@ -147,7 +147,7 @@ async def test_a_fact_is_in_the_note_each_time_it_is_asked_for(memory):
         await agent.reply(UserMsg("Alice", "How is my cat called?"))
         noted.append(lines(agent))
 
-    assert noted == [["- Alice: My cat is called Miso."]] * 9
+    assert noted == [["Alice: My cat is called Miso."]] * 9
 
 
 @pytest.mark.parametrize("inject", ["replace", "transient", "persist"])
@@ -160,7 +160,7 @@ async def test_a_note_repeats_nothing_that_the_conversation_holds(memory, inject
         async for _ in agent.reply_stream(UserMsg("Alice", text)):
             noted += lines(agent)
 
-    assert set(noted) == {"- Alice's cat Miso is ill."}
+    assert set(noted) == {"Alice's cat Miso is ill."}
     assert len(lines(agent)) == (inject != "transient")
 
 

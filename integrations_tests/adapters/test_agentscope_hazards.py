@@ -699,7 +699,7 @@ async def test_persistent_notes_show_later_what_had_no_room_before(memory):
         await agent.reply(UserMsg("alice", "tea fact"))
 
     lines = [line for note in notes(agent) for line in note.content[0].hint.splitlines()]
-    facts = [line for line in lines if line.startswith("- tea fact")]
+    facts = [line for line in lines if "] tea fact" in line]
     assert len(facts) == len(set(facts)) == 12
 
 

@@ -210,7 +210,7 @@ async def test_the_tools_add_and_search(memory, long_term):
     await agent(user("Remember my dog Rex. What is it called?"))
 
     assert texts(memory) == ["Alice has a dog called Rex."]
-    assert "- Alice has a dog called Rex." in agent.model.seen[-1]
+    assert "] Alice has a dog called Rex." in agent.model.seen[-1]
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,10 @@ def check_note(shown: str, policy: Policy, word: str = "") -> None:
     end = shown.index(FOOTER) + len(FOOTER)
     note = shown[begin:end]
     assert end - begin <= MAX_NOTE, shown
-    assert note.startswith(f"{policy.header}\n{policy.intro}\n"), shown
-    lines = note.removeprefix(f"{policy.header}\n{policy.intro}\n").splitlines()
+    day = r"Today is [A-Z][a-z]+, \d{4}-\d\d-\d\d\.\n" if policy.times else ""
+    heading = re.match(f"{re.escape(policy.header)}\n{day}{re.escape(policy.intro)}\n", note)
+    assert heading is not None, shown
+    lines = note[heading.end() :].splitlines()
     assert lines.pop() == FOOTER, shown
     assert lines, shown
     for line in lines:

@@ -10,9 +10,11 @@ heading or the end of the note. Each becomes one harmless line here, whatever it
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 
+from ..retrieval.current import Statement, asks_before, asks_first, superseded, to_statement
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.utterance_kinds import (
@@ -23,6 +25,7 @@ from ..retrieval.utterance_kinds import (
     statements,
 )
 from ..types import Match, Record
+from .line_times import day_line, earlier, local, time_of, with_days
 from .policy import Policy
 
 NOTE_MARK = "commonplace.note"
@@ -37,6 +40,8 @@ BESIDE = 0.05
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
+_EARLIER = "earlier"  # in the details of a score: a newer one replaces it; it adds nothing
+_NOW = datetime.max.replace(tzinfo=UTC)
 _LABEL = 8  # digits of a random UUID: enough for what one turn shows
 
 # Letters and marks that show nothing: they hide text from people, not from models.
@@ -46,7 +51,7 @@ _UNSEEN = re.compile(
 _BREAKS = frozenset("\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
 _ENTITY = re.compile(r"&(?:(lt|#0{0,6}60|#x0{0,6}3c)|gt|#0{0,6}62|#x0{0,6}3e);?", re.IGNORECASE)
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "`": "'"})
-_RULES = re.compile(r"([#=~*_+-])\1{2,}|(##)")
+_RULES = re.compile(r"([#=~*_+-])\1{2,}|(##|\*\*)")
 _LEADING = re.compile(r"^(?:[#>|=~*+-]+\s+)+")
 # What looks like Latin letters and a colon: where words are recognised, never where they are shown.
 _LOOKALIKES = str.maketrans("АВЕЅІМНОРСТУХаеѕіморсух∶꞉ː", "ABESIMHOPCTYXaesimopcyx:::")
@@ -94,7 +99,12 @@ def escape(text: str, limit: int = MAX_MEMORY) -> str:
 
 
 def bullets(
-    matches: Sequence[Match], budget: int = MAX_NOTE, *, with_ids: bool = False
+    matches: Sequence[Match],
+    budget: int = MAX_NOTE,
+    *,
+    with_ids: bool = False,
+    times: bool = True,
+    now: datetime | None = None,
 ) -> list[str]:
     """Write a line `- memory` for each match, best first, until `budget` characters are used.
 
@@ -102,8 +112,12 @@ def bullets(
 
     Args:
         with_ids: each line begins with the label of its record, `- [label] memory`.
+        times: each line tells when it was said, or since or until when it holds, and whether a
+            newer match replaces it: `- [2026-05-04, 3 weeks ago] memory`.
+        now: the moment at which the lines are read, in the zone whose days are meant.
     """
-    return list(dict.fromkeys(line for _, line in _lines(matches, budget, with_ids)))
+    at = local(now) if times else None
+    return list(dict.fromkeys(line for _, line in _lines(matches, budget, with_ids, at)))
 
 
 def label(record: Record) -> str:
@@ -138,18 +152,22 @@ class ShownRecords:
         return found if found is not None and wanted in (label(found), found.id) else None
 
 
-def render(matches: Sequence[Match], policy: Policy) -> str:
-    """Write the note: header, intro, one line for each memory, footer; at most 4,000 characters.
+def render(matches: Sequence[Match], policy: Policy, now: datetime | None = None) -> str:
+    """Write the note: header, day, intro, one line for each memory, footer.
 
-    Empty text if there is nothing to show.
+    At most 4,000 characters; empty text if there is nothing to show.
+
+    Args:
+        now: the moment at which the note is read, in the zone whose days are meant; the present
+            one in the zone of this process when None.
     """
-    lines = bullets(matches, _budget(policy), with_ids=policy.shows_ids)
-    return "\n".join([policy.header, policy.intro, *lines, FOOTER]) if lines else ""
+    lines = list(dict.fromkeys(line for _, line in _note_lines(matches, policy, now)))
+    return "\n".join([*_head(policy, now), *lines, FOOTER]) if lines else ""
 
 
-def shown(matches: Sequence[Match], policy: Policy) -> list[Match]:
+def shown(matches: Sequence[Match], policy: Policy, now: datetime | None = None) -> list[Match]:
     """Choose the matches that `render` has room for, best first; one of equal text counts too."""
-    return [match for match, _ in _lines(matches, _budget(policy), policy.shows_ids)]
+    return [match for match, _ in _note_lines(matches, policy, now)]
 
 
 def mark(
@@ -172,25 +190,46 @@ def is_note(metadata: Mapping[str, object] | None, source: str | None = None) ->
     return source == NOTE_MARK or (metadata is not None and NOTE_MARK in metadata)
 
 
-def _budget(policy: Policy) -> int:
-    return MAX_NOTE - len(policy.header) - len(policy.intro) - len(FOOTER) - 2
+def _head(policy: Policy, now: datetime | None) -> list[str]:
+    heading = [policy.header, policy.intro]
+    if policy.times:
+        heading.insert(1, day_line(local(now), policy.intro))
+    return heading
 
 
-def _lines(matches: Sequence[Match], budget: int, with_ids: bool) -> list[tuple[Match, str]]:
+def _note_lines(
+    matches: Sequence[Match], policy: Policy, now: datetime | None
+) -> list[tuple[Match, str]]:
+    budget = MAX_NOTE - sum(len(line) + 1 for line in _head(policy, now)) - len(FOOTER)
+    return _lines(matches, budget, policy.shows_ids, local(now) if policy.times else None)
+
+
+def _lines(
+    matches: Sequence[Match], budget: int, with_ids: bool, now: datetime | None
+) -> list[tuple[Match, str]]:
+    """Write the lines there is room for; of two that differ by their times alone the first."""
     lines: list[tuple[Match, str]] = []
-    written: set[str] = set()
+    written: dict[str, str] = {}
     for match in matches:
-        speaker = _speaker(match.record)
-        text = escape(match.record.text, MAX_MEMORY - len(speaker))
-        line = f"- [{label(match.record)}] {speaker}{text}" if with_ids else f"- {speaker}{text}"
+        record = match.record
+        speaker = _speaker(record)
+        text = escape(with_days(record, now) if now else record.text, MAX_MEMORY - len(speaker))
         if not text:
             continue
-        if line not in written:
+        said = speaker + text
+        front = [f"[{label(record)}]"] if with_ids else []
+        key = " ".join([*front, said])
+        if key not in written:
+            if now:
+                front.append(time_of(record, now))
+            if now and is_earlier(match):
+                front.append(earlier(record.text))
+            line = " ".join(["-", *filter(None, front), said])
             budget -= len(line) + 1
             if budget < 0:
                 break
-            written.add(line)
-        lines.append((match, line))
+            written[key] = line
+        lines.append((match, written[key]))
     return lines
 
 
@@ -269,36 +308,73 @@ def choose(
     Left out is what the conversation or a better line says already, turns that only ask, that say
     that they know nothing or that only ask to forget something, and what is below the floors of
     the score. A fact stands before the turn that it was drawn from, which is shown only where there
-    is room. Nothing is chosen for small talk, or for a text to transform.
+    is room. A line that a newer one replaces stands behind it, marked, and only where there is
+    room, unless the question asks for what held before. Nothing is chosen for small talk, or for a
+    text to transform.
 
     Args:
-        matches: as a search returned them, more than are wanted.
+        matches: as a search returned them, more than are wanted; newer ones replace older ones
+            among all of them.
         query: what the user wrote.
         held: the running conversation.
         shows_query: what the query says is shown too, for tools that change it.
     """
     if needs_no_memory(query):
         return []
-    held = held or Conversation()
+    matches, held = list(matches), held or Conversation()
     # A question may have every word of its answer: "Do I like tea?"
-    stated = "" if shows_query else " ".join(statements(query))
-    said, known = _joined([*held.texts, stated]), vocabulary(stated)
-    told: list[Match] = []
-    for match in matches:
-        record = match.record
-        words, line = vocabulary(record.text), normalize(record.text)
-        if record.id in held.ids or contains(said, line) or (words and words <= known):
-            continue
-        if any(contains(normalize(one.record.text), line) for one in told):
-            continue
-        if record.kind != "episode" or _tells(record):
-            told.append(match)
-        if len(told) == _EXAMINED * top_k:
-            break
+    stated = " ".join(statements(query))
+    told = _told(matches, held, "" if shows_query else stated)
     best = told[0].score if told else 0.0
     if best < ENOUGH:
         return []
-    return _facts_first(_without_sources([one for one in told if _is_near(one, best)], top_k))
+    near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
+    replaced = replacements(matches, stated)
+    if asks_before(query) or asks_first(query):
+        found = _facts_first(_without_sources(near)[:top_k])
+        return [_as_earlier(one) if one.record.id in replaced else one for one in found]
+    hold, earlier_ones = _newest_for(near, told, replaced)
+    hold = _facts_first(_without_sources(hold)[:top_k])
+    return _with_earlier(hold, earlier_ones, replaced, top_k)
+
+
+def newest_first(
+    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str]
+) -> list[Match]:
+    """Put what holds now before what it replaces, which is marked; as many as were given.
+
+    Args:
+        matches: to put in order, best first.
+        others: more of the search, of which each that replaces one of those is taken.
+        replaced: as `replacements` returns it for all of them.
+    """
+    hold, earlier_ones = _newest_for(matches, [*matches, *others], replaced)
+    return _with_earlier(hold[: len(matches)], earlier_ones, replaced, len(matches))
+
+
+def replacements(matches: Sequence[Match], stated: str = "") -> dict[str, str]:
+    """Map the id of each record that a newer one replaces to the id of that one.
+
+    Args:
+        matches: of one search, in any order.
+        stated: what the user says now, whose id is "".
+    """
+    records = [match.record for match in matches]
+    told = [to_statement(record) for record in records]
+    speakers = {(one.user, one.name) for one in told if one.role == "user"} if stated else set()
+    told += [
+        Statement(text=stated, moment=_NOW, kind="episode", role="user", user=user, name=name)
+        for user, name in speakers
+    ]
+    ids = [*(record.id for record in records), *("" for _ in speakers)]
+    found = superseded(told)
+    last = {old: _last(found, old) for old in found}
+    return {ids[old]: ids[new] for old, new in last.items()}
+
+
+def is_earlier(match: Match) -> bool:
+    """Return whether `choose` or `newest_first` marked a match as one that a newer replaces."""
+    return _EARLIER in match.score_details
 
 
 def without_held(records: Iterable[Record], held: Conversation | None) -> list[Record]:
@@ -336,14 +412,89 @@ def _is_drawn_from(fact: Record, turn: Record) -> bool:
     return len(words & vocabulary(turn.indexed_text)) >= _COVERED * len(words) > 0
 
 
-def _without_sources(matches: list[Match], top_k: int) -> list[Match]:
-    """Take the best; a turn whose fact is among them only where there is room."""
+def _told(matches: Sequence[Match], held: Conversation, stated: str) -> list[Match]:
+    """Leave out what is known or tells nothing; of what was said twice the newer moment counts."""
+    said, known = _joined([*held.texts, stated]), vocabulary(stated)
+    told: dict[str, Match] = {}
+    for match in matches:
+        record = match.record
+        words, line = vocabulary(record.text), normalize(record.text)
+        if record.id in held.ids or contains(said, line) or (words and words <= known):
+            continue
+        if line in told:
+            told[line] = _newer(told[line], match)
+            continue
+        if any(contains(one, line) for one in told):
+            continue
+        if record.kind != "episode" or _tells(record):
+            told[line] = match
+    return list(told.values())
+
+
+def _newer(match: Match, other: Match) -> Match:
+    """Return the later record of two with one text and speaker, with the score of the first."""
+    one, two = match.record, other.record
+    if (one.kind, one.role, one.name) != (two.kind, two.role, two.name):
+        return match
+    return replace(match, record=two) if two.occurred_at > one.occurred_at else match
+
+
+def _newest_for(
+    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str]
+) -> tuple[list[Match], list[Match]]:
+    """Split matches into those that hold and those that newer ones replace, marked.
+
+    One that replaces another has its place at least.
+    """
+    by_id = {one.record.id: one for one in others}
+    hold: dict[str, Match] = {}
+    earlier_ones: list[Match] = []
+    for match in matches:
+        newest = replaced.get(match.record.id)
+        if newest is None:
+            hold.setdefault(match.record.id, match)
+            continue
+        earlier_ones.append(_as_earlier(match))
+        if newest in by_id:
+            hold.setdefault(newest, by_id[newest])
+    return list(hold.values()), earlier_ones
+
+
+def _with_earlier(
+    hold: list[Match], earlier_ones: Sequence[Match], replaced: Mapping[str, str], most: int
+) -> list[Match]:
+    """Put replaced lines behind those that replace them, or last, as long as there is room."""
+    found = list(hold)
+    for match in earlier_ones[: most - len(hold)]:
+        newest = replaced[match.record.id]
+        behind = [
+            at
+            for at, one in enumerate(found)
+            if newest in (one.record.id, replaced.get(one.record.id))
+        ]
+        found.insert(behind[-1] + 1 if newest and behind else len(found), match)
+    return found
+
+
+def _as_earlier(match: Match) -> Match:
+    return replace(match, score_details={**match.score_details, _EARLIER: 0.0})
+
+
+def _last(found: Mapping[int, int], old: int) -> int:
+    """Follow what replaces what to the one that nothing replaces."""
+    while old in found:
+        old = found[old]
+    return old
+
+
+def _without_sources(matches: list[Match]) -> list[Match]:
+    """Put turns whose facts are among them last, so that they come only where there is room."""
     kept: list[Match] = []
     sources: list[Match] = []
     for match in matches:
         is_source = any(_is_drawn_from(one.record, match.record) for one in kept)
         (sources if is_source else kept).append(match)
-    return [*kept, *sources][:top_k]
+    return [*kept, *sources]
 
 
 def _facts_first(matches: list[Match]) -> list[Match]:

@@ -15,7 +15,15 @@ from ..retrieval.utterance_kinds import normalize
 from ..sans_io import Call, Plan, call
 from ..types import Kind, Match, Page, Record, Scope, WriteResult
 from .framework_values import is_visible
-from .note import Conversation, ShownRecords, bullets, choose, without_held
+from .note import (
+    Conversation,
+    ShownRecords,
+    bullets,
+    choose,
+    newest_first,
+    replacements,
+    without_held,
+)
 from .policy import (
     MAX_FACT,
     MAX_FACTS,
@@ -166,15 +174,17 @@ def _search_memory(
     where = search_scope(scope, policy)
     texts = [text for text in map(to_query, wanted) if text]
     own = shown.own_ids  # what the model is asked now
-    found: list[Sequence[Match]] = yield [
-        _search(where, text, policy, most + len(own)) for text in texts
-    ]
+    fetched = max(most, _LEAST_FETCHED) + len(own)  # what replaces an older one is among them
+    asked: list[Sequence[Match]] = yield [_search(where, text, policy, fetched) for text in texts]
+    found = [[match for match in one if match.record.id not in own] for one in asked]
+    every = {match.record.id: match for one in found for match in one}
+    replaced = replacements(tuple(every.values()))
     matches: dict[str, Match] = {}
-    for some in found:
-        for match in [one for one in some if one.record.id not in own][:most]:
+    for one in found:
+        for match in newest_first(one[:most], tuple(every.values()), replaced):
             matches.setdefault(match.record.id, match)
     shown.add(tuple(matches.values()))
-    lines = bullets(tuple(matches.values()), with_ids=policy.shows_ids)
+    lines = bullets(tuple(matches.values()), with_ids=policy.shows_ids, times=policy.times)
     text = "\n".join(lines) or "(no relevant memories found)"
     return ToolAnswer(text=text, count=len(lines))
 

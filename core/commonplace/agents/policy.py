@@ -81,6 +81,8 @@ class Policy:
         instructions: True keeps what the user asks for once and for all ("always answer in French")
             as a preference, and shows it in every note; it is found by its form, in English and
             Chinese, in the user's own turns only.
+        times: True shows what day it is, and for each memory when it was said, or since or until
+            when it holds, and whether a newer one replaces it; False shows none of this.
         inject: `replace` keeps one note in the conversation, that of the latest turn; `transient`
             removes the note when the turn ends; `persist` keeps every note.
         header, intro: the first two lines of a note; at most 1,000 characters each.
@@ -105,6 +107,7 @@ class Policy:
     max_waiting: int = MAX_WAITING
     recall_timeout: float = 2.0
     instructions: bool = True
+    times: bool = True
     inject: Inject = "replace"
     header: str = HEADER
     intro: str = INTRO
@@ -139,7 +142,7 @@ class Policy:
             raise InvalidRecordError(
                 field="recall_timeout", value=self.recall_timeout, reason="must be above zero"
             )
-        for name in ("scope_search_by_agent", "await_write", "instructions"):
+        for name in ("scope_search_by_agent", "await_write", "instructions", "times"):
             check_flag(name, getattr(self, name))
         check_list("tools", self.tools, "names of tools")
         for tool in self.tools:

@@ -7,13 +7,14 @@ shared words beside one that says that something changed. What may hold beside t
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..types import Record
 from .lexical import CJK, vocabulary
 from .slots import CHINESE, ENGLISH, OTHERS, Slot
 from .subjects import PEOPLE, subject
@@ -25,6 +26,9 @@ _SENTENCES = 4  # of a newer statement, that may replace an older one
 _FEW = 2  # sentences of an older one at most: one of three does not make it obsolete
 _SHORT_VALUE = 7  # words
 _TOLD = 10  # of the words of a newer sentence at most; a longer one tells of several matters
+
+_ABOUT_USERS = frozenset(["fact", "preference", "profile"])
+_NAME_BEGINS = re.compile(r"[^\W\d_]{2,}")
 
 _CHANGE = re.compile(
     r"\b(?:now|nowadays|these days|currently|anymore|any more|no longer|from now on|instead"
@@ -199,9 +203,12 @@ class Statement:
     Attributes:
         moment: since when it holds, or when it was said.
         position: order among those of one moment.
-        kind: kind of record; statements of two kinds never replace each other.
-        role: who spoke, None for a fact; as above.
+        kind: kind of record. A fact and a turn of the user whom it is about may replace each
+            other; other statements of two kinds never do.
+        role: who spoke, None for a fact; turns of two roles never replace each other.
         name: of the speaker; as above.
+        user: whose memory it is in; None if unknown, which keeps facts and turns apart.
+        trust: one of less trust replaces nothing.
         vector: unit vector of the text, if known.
     """
 
@@ -211,6 +218,8 @@ class Statement:
     kind: str = "fact"
     role: str | None = None
     name: str | None = None
+    user: str | None = None
+    trust: float = 1.0
     vector: NDArray[np.float32] | None = None
 
 
@@ -226,11 +235,64 @@ def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
             older = statements_[j]
             if len(older.text) > _LONGEST or _time(older) == _time(newer):
                 continue
-            if (older.kind, older.role, older.name) != (newer.kind, newer.role, newer.name):
+            if older.trust > newer.trust or not _are_of_one(older, newer):
                 continue
-            if _are_near(older, newer) and _text_replaces(newer.text, older.text):
+            names = _names(older) | _names(newer)
+            if _are_near(older, newer) and _text_replaces(newer.text, older.text, names):
                 replaced[j] = i
     return replaced
+
+
+def to_statement(record: Record) -> Statement:
+    """Return what a record states."""
+    return Statement(
+        text=record.text,
+        moment=record.occurred_at,
+        position=record.position,
+        kind=record.kind,
+        role=record.role,
+        name=record.name,
+        user=record.scope.user_id,
+        trust=record.trust,
+    )
+
+
+def _are_of_one(one: Statement, other: Statement) -> bool:
+    """Tell whether two statements are by one speaker, or by the user and about him."""
+    if "episode" in (one.kind, other.kind) and one.kind != other.kind:
+        turn = one if one.kind == "episode" else other
+        is_users = one.user is not None and one.user == other.user and turn.role == "user"
+        return is_users and {one.kind, other.kind} <= {"episode", *_ABOUT_USERS}
+    if one.kind != other.kind and not {one.kind, other.kind} <= _ABOUT_USERS:
+        return False
+    return (one.role, _speaker(one)) == (other.role, _speaker(other))
+
+
+def _speaker(turn: Statement) -> str | None:
+    """Return the name of a turn's speaker; None for the user himself."""
+    name, user = (turn.name or "").casefold(), (turn.user or "").casefold()
+    return None if name in ("", user) else name
+
+
+def _names(statement: Statement) -> frozenset[str]:
+    """Read the names that mean the user: that of the speaker, and the one that the id begins with.
+
+    A fact tells them as "alice", whose id may be "alice-7".
+    """
+    if statement.user is None:
+        return frozenset()
+    names = [statement.user] if statement.role is None else [statement.user, statement.name or ""]
+    return frozenset(found[0] for one in names if (found := _NAME_BEGINS.match(one.casefold())))
+
+
+def tells_state(text: str) -> bool:
+    """Return whether a text tells what holds for somebody, such as a home, and not what happened.
+
+    False for a text of more than 400 characters.
+    """
+    return len(text) <= _LONGEST and any(
+        one.slots and not (one.is_past or one.is_hope or one.is_once) for one in _read(text)
+    )
 
 
 def change_words(text: str) -> bool:
@@ -262,10 +324,23 @@ def asks_now(question: str) -> bool:
 
 
 @lru_cache(maxsize=16_384)
-def _text_replaces(newer: str, older: str) -> bool:
-    """Tell whether a short text replaces another one, by any of their sentences."""
-    others = _read(older)
-    return len(others) <= _FEW and any(_replaces(one, o) for one in _read(newer) for o in others)
+def _text_replaces(newer: str, older: str, names: frozenset[str]) -> bool:
+    """Tell whether a short text replaces another one, by any of their sentences.
+
+    Args:
+        names: that mean the user.
+    """
+    others = [_of_user(one, names) for one in _read(older)]
+    if len(others) > _FEW:
+        return False
+    told = [_of_user(one, names) for one in _read(newer)]
+    return any(_replaces(one, other) for one in told for other in others)
+
+
+def _of_user(sentence: "_Sentence", names: frozenset[str]) -> "_Sentence":
+    """Tell of the user what is told of one of his names, as "alice" or "alice sister"."""
+    name, _, of = sentence.owner.partition(" ")
+    return replace(sentence, owner=of or "user") if name in names else sentence
 
 
 @dataclass(frozen=True, slots=True)

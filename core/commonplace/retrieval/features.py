@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ports.stores import Expansion, Hit
-from ..types import Record, Scope
+from ..types import Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
 from .current import (
-    Statement,
     asks_before,
     asks_first,
     asks_now,
     change_words,
     superseded,
+    to_statement,
 )
 from .lexical import has_cjk, query_words, vocabulary
 from .near_words import near_words
@@ -391,7 +391,7 @@ class CandidateArrays:
     def replaced(self) -> dict[int, int]:
         """The best statements that newer ones among them replace, and by which, as rows."""
         best = self._best_rows
-        found = superseded([_to_statement(self.records[i]) for i in best])
+        found = superseded([to_statement(self.records[i]) for i in best])
         return {int(best[old]): int(best[new]) for old, new in found.items()}
 
     @cached_property
@@ -691,17 +691,6 @@ def _numbered(values: Sequence[Any]) -> Numbers:
     """Number values in their order, equal ones the same, from 0."""
     places = {value: place for place, value in enumerate(sorted(set(values)))}
     return np.array([places[value] for value in values], np.intp)
-
-
-def _to_statement(record: Record) -> Statement:
-    return Statement(
-        text=record.text,
-        moment=record.occurred_at,
-        position=record.position,
-        kind=record.kind,
-        role=record.role,
-        name=record.name,
-    )
 
 
 def _rarity(counts: Floats, number: int, weights: Floats) -> Floats:

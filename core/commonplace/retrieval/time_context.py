@@ -189,6 +189,9 @@ _AHEAD_ANYWAY = re.compile(
     r"|要|[会會](?![いうえっ议議社])|将|將|打算|准备|準備|计划|計劃|予定|つもり",
     re.IGNORECASE,
 )
+_NOT_COUNTED = re.compile(r"\bthe\s+$", re.IGNORECASE)
+_OF_SOMETHING = re.compile(r"\s+(?:of|before|after)\b|(?<=日)子")
+_OF_ANOTHER = re.compile(r"(?:following|previous)\b", re.IGNORECASE)
 _STATED = 200  # characters before and after a time, at most, that tell when its sentence is
 
 
@@ -201,3 +204,14 @@ def is_ahead(text: str, first: int, last: int) -> bool:
     if _AHEAD_ANYWAY.search(sentence):
         return True
     return _TOLD_AHEAD.search(sentence) is not None and _TOLD_BEFORE.search(sentence) is None
+
+
+def is_counted(text: str, first: int, last: int) -> bool:
+    """Tell whether a time that is counted from a moment is counted from that of its text.
+
+    "The last week of May" and "the next week" in a story are not.
+    """
+    before = text[max(0, first - _AROUND) : first]
+    if _OF_ANOTHER.match(text, first) or _OF_SOMETHING.match(text, last):
+        return False
+    return _NOT_COUNTED.search(before) is None

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
-from .time_context import is_ahead, is_time
+from .time_context import is_ahead, is_counted, is_time
 from .time_words import (
     EASTERN,
     ENGLISH,
@@ -65,33 +65,52 @@ def resolved_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
     Args:
         at: when it is asked.
     """
-    return _resolved(text, at.date(), stated=False)
-
-
-def stated_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
-    """Read the times that a statement names, each with its place, in their order.
-
-    A weekday, or a date without a year, is the next one in a sentence about the future and else
-    the last one.
-
-    Args:
-        at: when it is said.
-    """
-    return _resolved(text, at.date(), stated=True)
-
-
-def _resolved(text: str, today: date, *, stated: bool) -> list[tuple[Span, AskedTime]]:
-    text = text[:_MAX_CHARACTERS]
+    today, text = at.date(), text[:_MAX_CHARACTERS]
     found = [*_numeric(text, today)] if _DIGIT.search(text) else []
     for span, rule, values in _readings(text):
-        try:
-            read = rule(values, today)
-            if stated and rule in _OPEN and is_ahead(text, *span):
-                read = _next(rule, values, today)
-        except (ValueError, OverflowError):  # there is no such day
-            continue
+        read = _read(rule, values, today)
         if read is not None:
             found.append((span, read))
+    return _apart(found)
+
+
+def counted_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
+    """Read the times that a statement counts from its moment, each with its place, in their order.
+
+    Such as "tomorrow", "two weeks ago" and 下周三. Left out are dates and weekdays by themselves,
+    what is counted from another moment ("the next week") or from one of two ("next Friday" on a
+    Monday), and "in two days" where it may tell how long something took.
+
+    Args:
+        at: when it is said, in the zone whose days are meant.
+    """
+    today, found = at.date(), []
+    for span, rule, values in _readings(text[:_MAX_CHARACTERS]):
+        steps = values.one("LTXr")
+        if (rule in _OPEN and steps is None) or rule not in _COUNTED or "Y" in values:
+            continue
+        if rule is not _read_day and not is_counted(text, *span):
+            continue
+        if rule is _read_ahead and not is_ahead(text, *span):
+            continue
+        read = _read(rule, values, today)
+        if read is None:
+            continue
+        week = _unit("w", steps, today) if rule is _read_weekday else read
+        if week.start <= read.start <= week.end:
+            found.append((span, read))
+    return _apart(found)
+
+
+def _read(rule: "Rule", values: "_Values", today: date) -> AskedTime | None:
+    try:
+        return rule(values, today)
+    except (ValueError, OverflowError):  # there is no such day
+        return None
+
+
+def _apart(found: list[tuple[Span, AskedTime]]) -> list[tuple[Span, AskedTime]]:
+    """Put times in the order of their places, and keep the longest of those that overlap."""
     found.sort(key=lambda one: (one[0][0], -one[0][1]))
     kept: list[tuple[Span, AskedTime]] = []
     for span, read in found:
@@ -402,27 +421,9 @@ def _read_year(values: _Values, today: date) -> AskedTime | None:
     return None if year is None else AskedTime(date(year, 1, 1), date(year, 12, 31), "year")
 
 
-# What does not tell its year or its week.
-_OPEN = {_read_date, _read_month, _read_season, _read_weekday, _read_weekday_of_week, _read_weekend}
-
-
-def _next(rule: Rule, values: _Values, today: date) -> AskedTime | None:
-    """Read what does not tell its year or its week as the next one."""
-    if values.one("LTX") is not None or _year_of(values, today) is not None:
-        return rule(values, today)
-    read = rule(values, today)
-    if read is None:
-        return None
-    if rule in (_read_weekday, _read_weekday_of_week):
-        away = (read.start - today).days % 7 or 7
-        return _days(today + timedelta(days=away))
-    if rule is _read_weekend:
-        return _unit("k", 0, today)
-    for year in (today.year, today.year + 1):
-        read = rule(_Values({**values, "Y": [year]}), today)
-        if read is not None and read.end >= today:
-            break
-    return read
+# What does not tell its year or its week by itself, and what else is counted from a moment.
+_OPEN = {_read_date, _read_month, _read_season, _read_weekday, _read_weekday_of_week, _read_year}
+_COUNTED = _OPEN | {_read_day, _read_ago, _read_ahead, _read_part_of_day, _read_unit}
 
 
 # -- patterns ----------------------------------------------------------------------------------

@@ -195,7 +195,7 @@ class TestGraphs:
         agent("Which vet did we find for Miso?", **of("alice"))
 
         shown = agent.model.shown()
-        assert f"- user: {TASK}" in shown
+        assert f", today] user: {TASK}" in shown
         assert "Original Task" not in shown
         assert "vets are in Lyon" not in shown
 

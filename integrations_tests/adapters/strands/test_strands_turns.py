@@ -345,7 +345,8 @@ class TestShown:
         agent = make(plugin, script=script)
         agent("How is my cat called?", **of("alice"))
 
-        assert f"- [{record.id[:8]}] {CAT}" in agent.model.shown(0)
+        assert f"- [{record.id[:8]}] [" in agent.model.shown(0)
+        assert f"] {CAT}" in agent.model.shown(0)
         assert memory.get(record.id, ALICE).text == text
 
     def test_what_a_search_shows_can_be_forgotten(self, memory, make, plugin, use, record):

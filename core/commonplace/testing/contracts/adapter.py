@@ -199,6 +199,13 @@ async def _instructions(turn_with: MakeTurn, memory: Memory) -> None:
         assert bool(memory.list(ALICE, kinds=["preference"]).records) is is_kept
 
 
+async def _times(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    for is_told in (False, True):
+        shown = await turn_with(Policy(times=is_told))("alice", ASKED)
+        assert (f"] {TOLD}" in shown) is is_told
+
+
 async def _inject(turn_with: MakeTurn, memory: Memory) -> None:
     memory.add(TOLD, ALICE)
     memory.add("My dog is called Rex.", ALICE)
@@ -253,6 +260,7 @@ EFFECTS: Mapping[str, Callable[[MakeTurn, Memory], Awaitable[None]]] = {
     "max_waiting": _max_waiting,
     "recall_timeout": _recall_timeout,
     "instructions": _instructions,
+    "times": _times,
     "inject": _inject,
     "header": _header,
     "intro": _intro,

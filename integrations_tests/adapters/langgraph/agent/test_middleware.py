@@ -150,7 +150,7 @@ def test_what_is_told_in_one_thread_is_recalled_in_another(memory, make, model, 
     agent.invoke(ask("My cat is called Miso."), thread("t1"), context=context("alice"))
     agent.invoke(ask("How is my cat called?"), thread("t2"), context=context("alice"))
 
-    assert "- user: My cat is called Miso." in scripted.shown()
+    assert ", today] user: My cat is called Miso." in scripted.shown()
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
@@ -285,9 +285,10 @@ def test_a_question_with_a_picture_keeps_it_and_gets_a_note(memory, make, model,
 
 
 def lines_of(text):
-    """List the memories of the note in what a model was shown."""
+    """List the memories of the note in what a model was shown, without their times."""
     note = text.partition(HEADER)[2].partition("(End of")[0]
-    return [one for one in note.splitlines() if one.startswith("- ")]
+    lines = [one for one in note.splitlines() if one.startswith("- ")]
+    return [re.sub(r"^- \[[^]]*\d{4}-\d\d-\d\d[^]]*\]", "-", one) for one in lines]
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -85,7 +85,7 @@ async def test_a_graph_of_ones_own_recalls_what_it_was_told(
         else:
             out = built.invoke(given, where, **who)
 
-    assert "- user: My cat is called Miso." in scripted.shown()
+    assert ", today] user: My cat is called Miso." in scripted.shown()
     assert [one.text for one in out["messages"]] == ["How is my cat called?", "All right."]
     assert HEADER not in str([saver.blobs, saver.storage, saver.writes])
     assert len(texts()) == 4
@@ -106,7 +106,7 @@ def test_a_second_loop_goes_on(graph, model):
     for text in ("My cat is called Miso.", "How is my cat called?"):
         asyncio.run(built.ainvoke({"messages": [("user", text)]}, config()))
 
-    assert "- user: My cat is called Miso." in scripted.shown()
+    assert ", today] user: My cat is called Miso." in scripted.shown()
 
 
 def test_a_turn_that_is_remembered_twice_is_known(memory, texts):

@@ -45,7 +45,7 @@ def test_what_an_agent_is_told_is_in_the_store_and_what_is_put_there_it_recalls(
     agent.store.put((*HERS, "notes"), "k", {"drink": {"name": "tea"}, "hot": True})
     agent.store.put(HERS, "secret", {"content": "The drink is a secret"}, index=False)
     ask(agent, context, "Which drink is hot?", thread="other")
-    assert '- {"drink": {"name": "tea"}, "hot": true}' in chat.shown()
+    assert ', today] {"drink": {"name": "tea"}, "hot": true}' in chat.shown()
     assert "secret" not in chat.shown()
     ask(agent, context, "Which drink is hot?", user="bob")
     assert "tea" not in chat.shown()
