@@ -91,8 +91,9 @@ def note_lines(sent: str) -> list[str]:
 
 
 def without_speaker(line: str, user: str) -> str:
-    """Take a handle such as `[3] ` and the speaker's name from a line of a note."""
+    """Take a handle such as `[3] `, the times and the speaker's name from a line of a note."""
     line = re.sub(r"^\[\w{1,8}\] ", "", line)
+    line = re.sub(r"^(?:\[[^]]*\d{4}-\d\d-\d\d[^]]*\] )?(?:\((?:earlier|较早)\) )?", "", line)
     return re.sub(rf"^(?:user|assistant|{re.escape(user)}): ", "", line)
 
 

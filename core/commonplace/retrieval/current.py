@@ -6,7 +6,7 @@ shared words beside one that says that something changed. What may hold beside t
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -17,6 +17,32 @@ from numpy.typing import NDArray
 from ..types import Record
 from .lexical import CJK, vocabulary
 from .slots import CHINESE, ENGLISH, OTHERS, Slot
+from .statement_words import (
+    BEFORE,
+    CHANGE,
+    CLOSE,
+    EVENT_NOUNS,
+    FIRST,
+    FIRST_TIME,
+    HAS,
+    HOPE,
+    MOVED,
+    NEGATED,
+    NOW,
+    OBJECT,
+    ONCE,
+    PAST,
+    PAST_TENSE,
+    QUALIFIER,
+    STATE_QUESTION,
+    SWITCHED,
+    TIME,
+    TOWN,
+    VALUE,
+    WEAK,
+    WEAK_CHINESE,
+    WEAK_PAIRS,
+)
 from .subjects import PEOPLE, subject
 from .utterance_kinds import statements
 
@@ -30,122 +56,11 @@ _TOLD = 10  # of the words of a newer sentence at most; a longer one tells of se
 _ABOUT_USERS = frozenset(["fact", "preference", "profile"])
 _NAME_BEGINS = re.compile(r"[^\W\d_]{2,}")
 
-_CHANGE = re.compile(
-    r"\b(?:now|nowadays|these days|currently|anymore|any more|no longer|from now on|instead"
-    r"|after all"
-    r"|new|newly|correction|switch(?:ed|ing)|chang(?:ed|ing)|moved|relocated|replaced|swapped"
-    r"|migrated|renamed|started|joined|became|transferred|promoted|rescheduled|postponed"
-    r"|pushed back|brought forward|cancell?ed|called off|put off|delayed|quit|gave up|given up"
-    r"|stopped|left|retired|resigned|dropped|sold|traded|got rid of|divorced|separated|broke up"
-    r"|as of|again|turned|upgraded|jetzt|gezogen|umgezogen|gewechselt|ahora|mud[eéó]|cambi[eéó])\b"
-    r"|现在|如今|目前|新|改|换|不再|更正|搬|从今|变成|变了|\w起，?|调到|推迟|延期|延[到至]|提前"
-    r"|取消|改签|涨|降"
-    r"|升|转学|跳槽|离职|辞职|入职|退休|离婚|分手|戒|卖了|定居|変更|引っ越し|引越し|転職"
-)
-# That something holds no longer: with a word of the older statement it replaces it.
-_CLOSE = re.compile(
-    r"\b(?:sold|traded|got rid of|gave up|given up|gave away|gave (?:back|my)|quit|stopped"
-    r"|left (?!in\b|over\b|on\b|at\b|behind\b)"
-    r"|cancell?ed|called off|no longer|any ?more|dropped|lost|replaced|instead of|retired"
-    r"|switched from|moved (?:away )?from|broke up|split up|separated|ended|resigned"
-    r"|finished with)\b"
-    r"|卖了|卖掉|戒了?|取消|不再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换"
-)
-# That something goes on in another way: as above, where what is shared is not the day or the taste.
-_NOW = re.compile(
-    r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
-    r"|switched|changed|migrated|renamed|as of|since the|jetzt|ahora)\b"
-    r"|现在|如今|目前|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
-    r"|転[職校勤]"
-    r"|[り買切]?替え|乗り換え|変わ|早ま"
-)
-_MOVED = re.compile(
-    r"\b(?:moved?|postponed|pushed|rescheduled|cancell?ed|brought forward|delayed|changed|shifted"
-    r"|called off|put off|(?:is|starts|takes place|begins) now|now (?:is|starts|at|on|begins|takes)"
-    r"|from now on|these days|(?<!by )now)\b|推迟|延期|延后|延[到至]|提前|改到|改成|改为|改在|改签"
-    r"|取消|调到|换到|调整|変更"
-)
-_EVENT_NOUNS = re.compile(
-    r"\b(deadline|appointment|meeting|wedding|flight|exam|party|class|course|interview|trip|surgery"
-    r"|operation|concert|lesson|call|stand-?up|train|dinner|lunch|delivery|launch|release|game"
-    r"|match|session|checkup|check-up|ceremony|conference|workshop|training|rehearsal|visit|report"
-    r"|dentist|haircut|date|event|retro|review|demo|tour|ferry|bus|webinar|seminar|lecture"
-    r"|picnic)\b"
-    r"|(截止日期|截止|截稿|交稿|预约|周会|例会|会议|会|考试|航班|聚会|课|约会|面试|婚礼|牙医|晚饭"
-    r"|午饭|饭局|手术"
-    r"|旅行|比赛|演出|音乐会"
-    r"|火车|飞机|体检|发布|评审|会談|会議)"
-)
-_QUALIFIER = re.compile(r"\b(?:with|for|in|of|about) (?:the |my |our )?([a-z]\w+)")
-_TIME = re.compile(
-    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
-    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november"
-    r"|december)\b"
-    r"|\b\d[\d.,:/-]*\w{0,3}\b|\b(?:noon|midnight|morning|evening|afternoon|night|today|tomorrow)\b"
-)
-_VALUE = re.compile(r"\b\d[\w.,:/-]*|[\w.+-]+@[\w.-]+|(?<!^)\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]*")
-_FIRST = {"I", "I'm", "I’m", "We", "My", "Our", "The", "It", "They"}
-
-_PAST = re.compile(
-    r"\b(?:used to|back then|when (?:i|he|she|we|they) (?:was|were)|years ago|as a (?:child|kid"
-    r"|teen\w*)"
-    r"|before that|previously|formerly|once (?:lived|worked|had)|in my (?:youth|childhood|twenties"
-    r"|teens)|as an? (?:student|intern|trainee|boy|girl)|(?<!have )(?<!has )(?<!['’]ve )lived"
-    r"|in the past|at the time|former|frühe?r|damals|antes|solía)\b"
-    r"|曾经?|小时候|当年|以前|之前|原来|从前|过去|那时|年轻时|以前は|昔"
-)
-_HOPE = re.compile(
-    r"\b(?:want(?:s|ed)? to|would (?:like|love)|['’]d (?:like|love|rather)"
-    r"|(?<!\d )(?<!in )(?<!since )may(?! \d)|might|could|should|plan"
-    r"(?:s|ning)?|think(?:s|ing)? (?:of|about)|hop(?:e|es|ing)|consider(?:s|ing)?|wish|wishes|dream"
-    r"|maybe|perhaps|possibly|if|about to|going to|(?:i|we|he|she|they|user) will|i['’]ll|we['’]ll"
-    r"|almost|nearly|want|wants"
-    r"|möchte|vielleicht|quiero|quizás?)\b"
-    r"|(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要"
-    r"|希望|准备|或许"
-    r"|差点|たい"
-)
-_NEGATED = re.compile(
-    r"\b(?:not|no longer|never|cannot)\b|n['’]t\b|不|没|\b(?:nicht|kein\w*|no)\b|ない|ません"
-)
-# Something that was once done: no later one of its kind undoes it.
-_ONCE = re.compile(
-    r"^(?:(?:yesterday|today|last \w+|this \w+),? )?(?:i|we|he|she|they|my \w+|[a-z]+)"
-    r"(?: (?:just|also|finally|recently|once))? (?:went|saw|had|bought|met|read|watched|visited"
-    r"|flew"
-    r"|gave (?!up)|finished|ate|took|made|drank|wrote|ran|won|heard|spent|cooked|attended"
-    r"|celebrated"
-    r"|played"
-    r"|tried|ordered|booked|borrowed|lent|repaired|painted|planted|baked|called|told|talked|spoke"
-    r"|hiked|swam|climbed|learned|fell|broke my|sent|received)\b"
-    r"|^(?:[我咱他她]|用户)?们?(?:陪|帮|参加|不参加|送|带)"
-    r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了"
-    r"|写了|送了|玩了|听了)"
-)
-_WEAK = frozenset(
-    (
-        "like love hate enjoy learn read watch have has had go went get got eat want know speak "
-        "see buy bought own new now work live use start move moved morning evening day week month "
-        "year time call my mine me people thing lot home as some any more much no not too also "
-        "still just again about today can cannot from by up down since so last will would there "
-        "out over if then than user nutzer nutzerin usuario usuaria don doesn didn isn aren wasn "
-        "won haven hasn couldn half ask asked tell told say said think need never stop started "
-        "stopped because left two three four five six seven eight nine ten both only other "
-        "another first one thing way bit really whole me der die das ein eine einen einem mit und "
-        "hat ist nicht kein keine keinen am im zu zum zur von fur für auf war ich mir mich mein "
-        "meine er sie es bei jeden monat jahr jetzt el la los las un una de del en con por para "
-        "que su mi se es al y no lo fue take took make made every each all these those am s m ve "
-        "d ll re t i'm old good "
-        "becaus befor onli everi realli peopl after"
-    ).split()
-)
-_WEAK_CHINESE = frozenset(
-    "我的是在了们有个一不现每天上下早晚今明昨这那就也都还很去来到从把被给和跟吧啊家里想要会能可以喜"
-    "欢新换改年月日周点时候最用户没"
-)
 _WORDS = re.compile(r"[\w'’@.+-]*\w")
 _USERS = re.compile(r"ユーザー|\b(?:user|nutzer(?:in)?s?|usuari[oa])\b")
 _HIRAGANA = re.compile("[\u3040-\u309f]")
+_CLAUSES = re.compile(r"[,，;；:：](?!\d)")
+_CLAUSE = 3  # words or characters of a clause at least
 _PIECES = re.compile(rf"[{CJK}]|[^\s{CJK}]+")
 _SINGULAR = frozenset(
     "sister brother friend son daughter cousin uncle aunt cat dog colleague kid child parrot "
@@ -165,35 +80,6 @@ _PARTIAL = re.compile(
 _TAKES_UP = re.compile(r"改([喝吃坐骑穿开练])")
 _DOES = re.compile(r"[喝吃坐骑穿开练]")
 _DOTS = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St|No)\. |(?<=\w)\.(?=\w)")
-
-_BEFORE = re.compile(
-    r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|ex-\w+|in the past|back then|earlier|no longer"
-    r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|antes|anterior)\b|\bbefore(?:\W*$|,"
-    r"| (?:that|i|we|he|she|it|the|my|our"
-    r"|moving)\b)|(?<!how )\bold (?:job|address|number|place|boss"
-    r"|flat|apartment|house|phone|school|password)\b"
-    r"|以前|之前|原来|原先|原本|原定|本来|从前|曾经|过去|上一[个份任家次部台]|前[女男]友|前夫|前妻"
-    r"|以前は|前[はに]|昔",
-    re.IGNORECASE,
-)
-_FIRST_TIME = re.compile(
-    r"\b(?:first|original(?:ly)?|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
-    r"|start(?:ed)? out|zuerst"
-    r"|ursprünglich|anfangs|al principio|originalmente)\b|最初|一开始|最早|起初|当初|最开始"
-    r"|第一[个次份任]|最初は|初めは",
-    re.IGNORECASE,
-)
-_PAST_TENSE = re.compile(
-    r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatte)\b(?! i (?:tell|say|mention))"
-    r"|当时|那时|上[周个次]|去年|昨[天晚]|过",
-    re.IGNORECASE,
-)
-_STATE_QUESTION = re.compile(
-    r"\b(?:is|are|am|['’]s|do|does|can|has|have|now|current(?:ly)?|these days|nowadays|still|latest"
-    r"|newest|ist|bin|wohnt|arbeitet|jetzt|es|vive|trabaja|ahora)\b|现在|目前|如今|最新"
-    r"|[在是叫住用]",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,25 +188,25 @@ def change_words(text: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _says_change(text: str) -> bool:
-    return _CHANGE.search(text.lower()) is not None
+    return CHANGE.search(text.lower()) is not None
 
 
 def asks_before(question: str) -> bool:
     """Return whether a question is for what held before what holds now."""
-    return _BEFORE.search(question[:_LONGEST]) is not None
+    return BEFORE.search(question[:_LONGEST]) is not None
 
 
 def asks_first(question: str) -> bool:
     """Return whether a question is for what held at first."""
-    return _FIRST_TIME.search(question[:_LONGEST]) is not None
+    return FIRST_TIME.search(question[:_LONGEST]) is not None
 
 
 def asks_now(question: str) -> bool:
     """Return whether a question is for what holds now, and not for what was or happened."""
     asked = question[:_LONGEST]
-    if _BEFORE.search(asked) or _FIRST_TIME.search(asked) or _PAST_TENSE.search(asked):
+    if BEFORE.search(asked) or FIRST_TIME.search(asked) or PAST_TENSE.search(asked):
         return False
-    return _STATE_QUESTION.search(asked) is not None
+    return STATE_QUESTION.search(asked) is not None
 
 
 @lru_cache(maxsize=16_384)
@@ -330,9 +216,9 @@ def _text_replaces(newer: str, older: str, names: frozenset[str]) -> bool:
     Args:
         names: that mean the user.
     """
-    others = [_of_user(one, names) for one in _read(older)]
-    if len(others) > _FEW:
+    if len(statements(_DOTS.sub(" ", older))) > _FEW:
         return False
+    others = [_of_user(one, names) for one in _read(older)]
     told = [_of_user(one, names) for one in _read(newer)]
     return any(_replaces(one, other) for one in told for other in others)
 
@@ -352,6 +238,8 @@ class _Sentence:
         slots: what it fills, as slot and thing; and whether it says that it changed.
         shared: words that tell its matter, in stems and in pairs of Chinese characters.
         values: names, numbers and addresses in it.
+        switched: words before what is used, done or wanted instead of something else.
+        objects: the beginnings of what Chinese verbs of states are about.
         events: what takes place, and of which kind.
         words: in small letters, without words of change.
     """
@@ -361,6 +249,7 @@ class _Sentence:
     renewing: frozenset[tuple[str, str]]
     shared: frozenset[str]
     values: frozenset[str]
+    objects: frozenset[str]
     events: frozenset[str]
     qualifiers: frozenset[str]
     words: tuple[str, ...]
@@ -370,6 +259,8 @@ class _Sentence:
     is_negated: bool
     closes: bool
     goes_on: bool
+    switched: frozenset[str]
+    has: bool
     moves: bool
     is_partial: bool
     takes_up: frozenset[str]
@@ -387,7 +278,7 @@ def _replaces(newer: _Sentence, older: _Sentence) -> bool:
     if older.is_once or newer.is_once or not _is_one(newer.owner, older.owner):
         return False
     return bool(
-        newer.takes_up & older.does
+        (newer.takes_up & older.does and not older.is_negated)
         or _moves_event(newer, older)
         or _shares_change(newer, older)
         or _matches(newer, older)
@@ -405,11 +296,21 @@ def _fills_anew(newer: _Sentence, older: _Sentence) -> bool:
         if not is_one and {newer.owner, older.owner} - {*_SELF, slot[1], *_PARTNERS}:
             continue
         if changes:
-            if not newer.values or newer.values - older.values or newer.closes:
+            is_other = newer.values - older.values and not newer.objects & older.objects
+            if is_other or newer.closes:
+                return True
+            if not newer.values and not _tells_again(newer, older):
                 return True
         elif slot in newer.renewing and _differ(newer, older, slot):
             return True
     return False
+
+
+def _tells_again(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether it says the same, maybe with more words."""
+    if newer.is_negated != older.is_negated:
+        return False
+    return bool(newer.objects & older.objects or (older.shared and older.shared <= newer.shared))
 
 
 def _is_one(one: str, other: str) -> bool:
@@ -418,7 +319,10 @@ def _is_one(one: str, other: str) -> bool:
 
 
 _SELF = frozenset(["", "me", "user"])
-_PARTNERS = frozenset("wife husband partner girlfriend boyfriend fiancé fiancée".split())
+_PARTNERS = frozenset(
+    "wife husband partner girlfriend boyfriend fiancé fiancée 老公 老婆 丈夫 妻子 男朋友 女朋友"
+    " 男友 女友".split()
+)
 
 
 def _differ(newer: _Sentence, older: _Sentence, slot: tuple[str, str]) -> bool:
@@ -452,10 +356,12 @@ def _shares_change(newer: _Sentence, older: _Sentence) -> bool:
     least = min(len(mine), len(others))
     if newer.is_negated != older.is_negated and not newer.closes:
         is_same = len(common) >= 2 and len(common) * 2 > least
-        return is_same or max(len(mine), len(others)) <= 2
+        return is_same or (len(common) == least and max(len(mine), len(others)) <= 2)
     if newer.closes and not older.closes:
         return len(common) >= 2 or len(others) <= 2
-    return newer.goes_on and (len(common) >= 2 or len(common) == least)
+    if newer.switched & common and len(others) == 2 and not (newer.has or older.has):
+        return True  # one of the two words is the matter, the other one its value
+    return newer.goes_on and (len(common) >= 2 or len(common) == len(others))
 
 
 def _without(words: frozenset[str], owner: str) -> frozenset[str]:
@@ -473,6 +379,7 @@ def _matches(newer: _Sentence, older: _Sentence) -> bool:
         newer.goes_on
         and not older.goes_on
         and is_alike
+        and (matching > 2 or _CJK.search(newer.words[0]))
         and (newer.shared & older.shared or _tells_much(frame))
     ):
         return True
@@ -552,32 +459,57 @@ def _time(statement: Statement) -> tuple[datetime, int]:
 
 @lru_cache(maxsize=4_096)
 def _read(text: str) -> tuple[_Sentence, ...]:
-    """Read the sentences of a short text that tell something, in order."""
+    """Read the sentences of a short text that tell something, in order, each with its clauses."""
     plain = _DOTS.sub(lambda found: f"{found[1]} " if found[1] else "·", text)
     told = [one.replace("·", ".") for one in statements(plain)]
-    return tuple(_read_sentence(one) for one in told[:_SENTENCES])
+    return tuple(part for one in told[:_SENTENCES] for part in _with_clauses(one))
+
+
+def _with_clauses(sentence: str) -> Iterator[_Sentence]:
+    """Read a sentence, and its clauses, which are about whom the one before is about.
+
+    What makes the sentence one about the past or a hope may be in another clause.
+    """
+    whole = _read_sentence(sentence)
+    yield whole
+    clauses = [one.strip() for one in _CLAUSES.split(sentence)]
+    owner = ""
+    for clause in clauses if len(clauses) > 1 else ():
+        if len(_PIECES.findall(clause)) < _CLAUSE:
+            continue
+        read = _read_sentence(clause)
+        owner = read.owner or owner
+        yield replace(read, owner=owner, is_past=whole.is_past, is_hope=whole.is_hope)
 
 
 def _read_sentence(sentence: str) -> _Sentence:
     small = sentence.lower()
     slots, renewing = _slots(small)
-    events = {group for found in _EVENT_NOUNS.finditer(small) for group in found.groups() if group}
+    events = {group for found in EVENT_NOUNS.finditer(small) for group in found.groups() if group}
     return _Sentence(
         owner=subject(sentence, small),
         slots=slots,
         renewing=renewing,
         shared=_shared(small),
-        values=frozenset(one.lower() for one in _VALUE.findall(sentence) if one not in _FIRST),
+        values=frozenset(
+            [one.lower() for one in VALUE.findall(sentence) if one not in FIRST]
+            + TOWN.findall(sentence)
+        ),
+        objects=frozenset(OBJECT.findall(small)) if _CJK.search(small) else frozenset(),
         events=frozenset(events),
         qualifiers=_qualifiers(small, events),
         words=_framed(small),
-        is_past=_PAST.search(small) is not None,
-        is_hope=_HOPE.search(small) is not None,
-        is_once=_ONCE.search(small) is not None and not slots,
-        is_negated=_NEGATED.search(small) is not None,
-        closes=_CLOSE.search(small) is not None,
-        goes_on=_NOW.search(small) is not None,
-        moves=_MOVED.search(small) is not None,
+        is_past=PAST.search(small) is not None,
+        is_hope=HOPE.search(small) is not None,
+        is_once=ONCE.search(small) is not None and not slots,
+        is_negated=NEGATED.search(small) is not None,
+        closes=CLOSE.search(small) is not None,
+        goes_on=NOW.search(small) is not None,
+        switched=_shared(small[: found.end()])
+        if (found := SWITCHED.search(small))
+        else frozenset(),
+        has=HAS.search(small) is not None,
+        moves=MOVED.search(small) is not None,
         is_partial=_PARTIAL.search(small) is not None,
         takes_up=frozenset(_TAKES_UP.findall(small)),
         does=frozenset(_DOES.findall(small)),
@@ -587,7 +519,7 @@ def _read_sentence(sentence: str) -> _Sentence:
 def _slots(small: str) -> tuple[dict[tuple[str, str], bool], frozenset[tuple[str, str]]]:
     is_cjk = _CJK.search(small) is not None
     tables: tuple[tuple[Slot, ...], ...] = (CHINESE, OTHERS) if is_cjk else (ENGLISH, OTHERS)
-    now = _NOW.search(small) is not None
+    now = NOW.search(small) is not None
     found: dict[tuple[str, str], bool] = {}
     renewing = set()
     for table in tables:
@@ -614,20 +546,20 @@ def _of(match: re.Match[str]) -> str:
 def _shared(small: str) -> frozenset[str]:
     """Read the words that tell what a sentence is about."""
     found = set()
-    for word in vocabulary(_TIME.sub(" ", _CHANGE.sub(" ", _USERS.sub(" ", small)))):
+    for word in vocabulary(TIME.sub(" ", CHANGE.sub(" ", _USERS.sub(" ", small)))):
         if _CJK.match(word):
             if _HIRAGANA.search(word):
                 continue
-            if len(word) == 2 and not (set(word) & _WEAK_CHINESE):
+            if len(word) == 2 and word not in WEAK_PAIRS and not (set(word) & WEAK_CHINESE):
                 found.add(word)
-        elif word not in _WEAK and not word.isdecimal() and len(word) > 1:
+        elif word not in WEAK and not word.isdecimal() and len(word) > 1:
             found.add(word)
     return frozenset(found)
 
 
 def _qualifiers(small: str, events: set[str]) -> frozenset[str]:
     """Read of which kind an event is: what stands before its noun, and with whom or what it is."""
-    found = {one for one in _QUALIFIER.findall(small) if not _TIME.match(one)}
+    found = {one for one in QUALIFIER.findall(small) if not TIME.match(one)}
     for event in events:
         before, _, _ = small.partition(event)
         if _CJK.search(event):
@@ -643,7 +575,7 @@ _NO_KIND = frozenset("the my our a an his her their this that next new moved pos
 
 def _framed(small: str) -> tuple[str, ...]:
     """Split a sentence into words, without those that say that something changed."""
-    words = _WORDS.findall(_NOW.sub(" ", small))
+    words = _WORDS.findall(NOW.sub(" ", small))
     if _CJK.search(small):
         return tuple(_PIECES.findall(" ".join(words)))
     return tuple(words)

@@ -35,7 +35,7 @@ def _slot(name: str, states: str = "", changes: str = "", *, renews: bool = True
 
 
 _OCCUPATION = (
-    r"(?:\w{3,}(?:ologist|ician|[ai]rian|keeper|smith|ographer|mechanic)|accountant|actor|actress"
+    r"(?:(?!vegeta)\w{3,}(?:ologist|ician|[ai]rian|keeper|smith|ographer|mechanic)|accountant|actor|actress"
     r"|architect|analyst|artist|assistant|baker|banker|barber|barista|bartender|builder|butcher"
     r"|carpenter|cashier|chef|chemist|cleaner|clerk|coach|consultant|cook|dentist|designer"
     r"|detective"
@@ -65,6 +65,11 @@ _NOT_A_HOME = (
     r"|position|group|project|school|class|company|firm|desk|seat|online|vim|emacs|linux|mac|vs"
     r"|python|\w+\W*$(?<=script)|(?:next|following)|mon|tues|wednes|thurs|fri|satur|sun|\d))"
 )
+_WHICH_MAIL = r"work|private|personal|business|school|office|company|second|other"
+_TASKS = (
+    r"notes|code|photos|calendar|to-?dos|tasks|budget|passwords|files|drawings|documents|bookmarks"
+    r"|contacts|recipes|invoices"
+)
 _EDITORS = (
     r"vim|neovim|emacs|vs ?code|visual studio|sublime|intellij|pycharm|webstorm|zed|atom|nano"
 )
@@ -83,10 +88,14 @@ ENGLISH = (
     _slot(
         "home",
         r"\b(?:live|lives|lived|living|reside|resides|based|settled) (?:\w+ )?(?:in|at|on|with)\b"
-        r"|\bstay(?:s|ing) (?:with|at)\b|\brents? an? (?:\w+ )?(?:room|flat|house|apartment) in\b"
-        r"|\b(?:home|apartment|flat|house|place) is (?:in|on|at)\b",
-        r"\b(?:moved|relocated|settled)(?: (?:back|over|down|house|out|in|away|again|together"
-        r"|here))?"
+        r"|\bstay(?:s|ing) (?:with|at)\b|\bstays? in (?!bed\b|touch\b|an?\b|the\b|my\b)"
+        r"|\brents? an? (?:\w+ )?(?:room|flat|house|apartment) in\b"
+        r"|\b(?:home|apartment|flat|house|place)(?: is|['’]s) (?:in|on|at)\b"
+        r"|\b(?:have|own|rent|got|share) (?:an?|our|my) (?:[\w-]+ ){0,2}?(?:[\w-]*bedroom|studio"
+        r"|flat|apartment|house|condo|cottage) (?:in|on|near|by)\b"
+        r"|\brents? (?:\w+ )?in\b|\b(?:an?|the) (?:[\w-]+ )?resident\b|\bis (?:my |our )?home\b",
+        r"\brelocated for good\b|\b(?:moved|relocated|settled)"
+        r"(?: (?:back|over|down|house|out|in|away|again|together|here))?"
         rf"(?: with \w+)? (?:to|into|in)\b{_NOT_A_HOME}"
         r"|\bmoved (?:in|house|out)\b|\bmoved out of\b|\b(?:new|own) (?:home|flat|apartment|house"
         r"|place)\b"
@@ -96,6 +105,8 @@ ENGLISH = (
     _slot(
         "employer",
         r"\b(?:works?|working|employed|interning) (?:[\w-]+ ){0,4}?(?:at|for|by)\b"
+        r"|\b(?:do|does|doing) (?:payroll|marketing|accounting|bookkeeping|sales|support|design"
+        r"|consulting|research|admin|security|logistics|hr|pr|it) (?:for|at)\b"
         r"|\b(?:i['’]?m|i am|is) an? (?:[\w-]+ ){1,4}(?:at|for)\b|\bjob (?:is )?(?:at|with)\b",
         r"\b(?:started|began|begun) (?:working |work |a job |a new job |my job )?(?:at|with|for)"
         r"(?! (?:\d|noon|half|the gym|one|two|six|seven|eight|nine|ten))"
@@ -106,13 +117,14 @@ ENGLISH = (
         r"|\b(?:quit|left|lost|resigned from) (?:my|his|her|the|their) (?:job|position)\b"
         r"|\b(?:retired|resigned|unemployed|laid off|made redundant|got fired|(?:was|been"
         r"|got) sacked)\b"
-        r"|\bhanded in (?:my|his|her) notice\b",
+        r"|\bhanded in (?:my|his|her) notice\b|\b(?:let|laid) me (?:go|off)\b|\bfired me\b",
     ),
     _slot(
         "occupation",
         r"\bworks? as (?:an?|the)\b"
         rf"|\b(?:i['’]?m|i am|is|am) (?:now )?an? (?:[\w-]+ ){{0,3}}?{_OCCUPATION}\b",
-        r"\bpromoted\b|\b(?:became|become|am now|retrained as) an? |\bchanged (?:career"
+        r"\bpromoted\b|\b(?:made|appointed|named) me (?!an? (?:cup|coffee|tea|cake|meal|sandwich))"
+        r"|\bretrained\b|\b(?:became|become|am now|retrained as) an? |\bchanged (?:career"
         r"|profession)s?\b"
         r"|\b(?:retired|resigned)\b|\b(?:quit|left|lost) (?:my|his|her|the) job\b"
         r"|\bhanded in (?:my|his|her) notice\b|\b(?:now teach|teach now)",
@@ -129,6 +141,7 @@ ENGLISH = (
         "which",
         rf"\b(?:my|our|the|user['’]s) ({_SINGLE}) is\b|\b({_SINGLE})['’]s name is\b"
         rf"|\bis my ({_SINGLE})\b"
+        rf"|\b(?:use|uses|using|chose|picked) [\w ]{{1,20}} as (?:my|our) ({_SINGLE})\b"
         r"|\b(\w+)(?:['’]s name is| (?:is|was) (?:called|named)| goes by| answers to)\b",
         rf"\b(?:new|another|different) ({_SINGLE})\b"
         rf"|\b(?:my|our) ({_SINGLE}) is (?:[\w-]+ ){{1,3}}now\b"
@@ -141,7 +154,8 @@ ENGLISH = (
         r"\b(?:i['’]?m|i am|is|am) (?:still |happily |currently )?(?:single|dating|seeing|engaged"
         r"|married|widowed|divorced)\b"
         r"|\b(?:wife|husband|girlfriend|boyfriend|partner|fiancée?)(?: is called| is named"
-        r"|['’]s name)",
+        r"|['’]s name is)|\bmy (?:wife|husband|girlfriend|boyfriend|fiancée?) is\b"
+        r"|\bis (?:now )?my (?:wife|husband|girlfriend|boyfriend|fiancée?)\b",
         r"\b(?:broke|broken|split) up\b|\bseparated\b|\b(?:got|getting|been|are) (?:divorced"
         r"|married"
         r"|engaged)\b|\bengaged\b.{0,30}\bnow\b|\bcalled off the (?:engagement|wedding)\b"
@@ -156,10 +170,47 @@ ENGLISH = (
         r"|\bnumber (?:has )?changed\b|\bchanged my (?:phone |mobile )?number\b",
     ),
     _slot(
+        "extension",
+        r"\bextension (?:is|was)\b.{0,6}\d",
+        r"\bextension (?:has |is )?(?:changed|now)\b|\bnew extension\b",
+    ),
+    _slot(
+        "nickname",
+        r"\b(?:call|calls|called|calling) me (?!on\b|at\b|back|later|when|if\b|tomorrow|an?\b|the\b"
+        r"|any|every|again|to\b|up\b)|\bi (?:go|answer) (?:by|to)\b|\bi['’]?m known as\b",
+    ),
+    _slot(
+        "delivery",
+        r"\b(parcels?|packages?|deliveries|letters|post|invoices)\b.{0,24}\bto\b"
+        r"|\b(?:deliver|ship|send) (?:my |our )?(parcels?|packages?|letters|post|invoices) to\b",
+    ),
+    _slot(
+        "seat",
+        r"\b(?:window|aisle|middle) seats?\b",
+        r"\b(?:switched|changed) to (?:the )?(?:window|aisle|middle) seats?\b",
+        renews=False,
+    ),
+    _slot(
+        "taken",
+        r"\b(?:take|takes|drink|drinks|like|likes) (?:my|his|her) (coffee|tea)\b"
+        r"|\bin (?:my|his|her) (coffee|tea)\b",
+        renews=False,
+    ),
+    _slot(
+        "kept_in",
+        r"\b(?:do|does|keep|keeps|take|takes|write|store|track|manage|have) (?:all )?(?:of )?"
+        rf"(?:my|our|his|her) ({_TASKS}) (?:in|on|with)\b",
+        r"\b(?:moved|migrated|switched|transferred|imported) (?:all )?(?:of )?"
+        rf"(?:my|our|his|her) ({_TASKS}) (?:over )?(?:to|into)\b",
+        renews=False,
+    ),
+    _slot(
         "mail",
-        r"\be-?mail (?:address )?is\b|\b(?:reach|write to|mail|e-?mail) (?:me|us) (?:at|on"
+        rf"(?:\b({_WHICH_MAIL}) )?\be-?mail (?:address )?is\b"
+        r"|\b(?:reach|write to|mail|e-?mail) (?:me|us) (?:at|on"
         r"|to)\b.{0,40}@",
-        r"\bnew e-?mail\b|\be-?mail (?:address )?(?:has )?(?:changed|is now)\b"
+        r"\bnew e-?mail\b"
+        rf"|(?:\b({_WHICH_MAIL}) )?\be-?mail (?:address )?(?:has )?(?:changed|is now)\b"
         r"|\bchanged (?:my )?e-?mail\b",
     ),
     _slot(
@@ -186,7 +237,8 @@ ENGLISH = (
     _slot(
         "diet",
         r"\b(?:vegetarian|vegan|pescatarian|meat|keto)\b",
-        r"\b(?:eat|eats|eating|ate) (?:\w+ )?(?:meat|fish) (?:again|now)\b|\bbecame (?:a )?veg"
+        r"\b(?:eat|eats|eating|ate) (?:\w+ )?(?:meat|fish|chicken|beef|pork|ham|bacon|seafood|eggs)"
+        r" (?:again|now)\b|\bbecame (?:a )?veg"
         r"|\b(?:not|no longer) (?:a )?(?:vegan|vegetarian)\b"
         r"|\b(?:stopped|quit|gave up) (?:eating )?meat\b|\b(?:went|turned|gone) veg",
         renews=False,
@@ -264,6 +316,7 @@ _KEEPS = (
     r"女朋友|男朋友|老板|经理|领导|房东|室友|老师|医生|教练|班主任|导师|主管|手机|电脑|车|房子"
     r"|工作|银行|理发师|牙医"
 )
+_CHINESE_TASKS = r"笔记|日记|代码|日程|记账|账本|照片|文档|待办|密码|书签"
 _CHINESE_OCCUPATION = (
     r"(?:老师|教师|医生|护士|律师|会计|厨师|司机|记者|警察|程序员|工程师|设计师|经理|主管|销售|秘书"
     r"|教授|编辑"
@@ -274,12 +327,12 @@ CHINESE = (
     _slot(
         "home",
         r"住在|住[^院宿着过]|家(?:住)?在|人也?在",
-        r"搬(?:到|去|进|家|来|回)|定居|现在住|安家|迁居|换了?(?:房子|住处)",
+        r"搬(?:到|去|进|家|来|回|走|出)|住在[^，。]{1,8}了\W*$|定居|现在住|安家|迁居|换了?(?:房子|住处)",
     ),
     _slot(
         "employer",
-        r"在[^，。]{1,12}(?:工作|上班|任职|当|做|实习)",
-        r"跳槽|离职|辞职|辞了|入职|换了?工作|退休|被裁|失业|加入了?[^，。]{1,10}公司|创业|开了一家"
+        r"(?<!现)在[^，。]{1,12}(?:工作|上班|任职|当|做|实习)|(?:自己)?开(?:了)?[^，。去来]{0,6}(?:店|公司|工作室|餐馆|饭店)",
+        r"去[^，。]{1,10}(?:上班|工作)了|跳槽|离职|辞职|辞了|入职|换了?工作|退休|被裁|失业|加入了?[^，。]{1,10}公司|创业|开了一家"
         r"|去了一家",
     ),
     _slot(
@@ -301,13 +354,23 @@ CHINESE = (
     _slot(
         "partner",
         r"单身|谈恋爱|在一起|未婚(?!夫|妻)|已婚|订婚|结婚(?!纪念)|(?:和|跟)(?:老公|老婆|男朋友"
-        r"|女朋友|男友|女友|丈夫|妻子)",
+        r"|女朋友|男友|女友|丈夫|妻子)|(?:老公|老婆|[男女]朋友|[男女]友|丈夫|妻子|未婚[夫妻])(?:的名字)?[是叫]",
         r"分手|结婚了|(?<!办)离婚(?!律师|官司|案)|订婚了|复婚|分居|结了婚|脱单|领证",
         renews=False,
     ),
     _slot("phone", r"(?:电话|手机号|号码|手机)(?:号码)?[是：:]?\d|打我?\d{5}", r"换了?(?:手机)?号"
-        r"|新号码?|号码?(?:改|换|变)"),
-    _slot("mail", r"(?:邮箱|邮件地址)(?:地址)?是", r"新邮箱|邮箱(?:改|换|变)|换了?邮箱"),
+        r"|新号码?|(?<!分机)号码?(?:改|换|变)"),
+    _slot("nickname", r"叫我[^，。]{1,6}",
+        r"(?:别|不要)再?叫我|改叫我|叫我[^，。]{1,6}(?:吧|就[好行])"),
+    _slot("extension", r"分机号?(?:码)?[是：:]?\d", r"分机号?(?:码)?(?:改|换|变)"),
+    _slot("delivery", r"(?:快递|包裹|文件|发票|信件)[^，。]{0,4}(?:寄|送|发)[到去给]",
+        r"(?:快递|包裹|文件|发票|信件)?(?:别|不要)再?(?:寄|送)|改寄"),
+    _slot("kept_in", rf"({_CHINESE_TASKS})[^，。]{{0,3}}用"
+        rf"|用[^，。]{{1,8}}[记写画存管做]({_CHINESE_TASKS})"
+        rf"|[记写画存管做]({_CHINESE_TASKS})[^，。]{{0,3}}用",
+        rf"({_CHINESE_TASKS})[^，。]{{0,6}}(?:迁|搬|换|转|挪|改)(?:到|成|用|为)", renews=False),
+    _slot("mail", r"(工作|公司|私人|学校)?(?:邮箱|邮件地址)(?:地址)?是",
+        r"新邮箱|邮箱(?:改|换|变)|换了?邮箱"),
     _slot("address", r"(?<!邮件)(?:地址|住址)是", r"新(?:地址|住址)|(?:地址|住址)(?:改|换|变)"),
     _slot(
         "secret",
@@ -315,6 +378,8 @@ CHINESE = (
         r"([^，。的把我]{1,4})的?密码(?:改|换|变|现在)|改了([^，。的把我]{1,4})的?密码",
     ),
     _slot("favourite", r"最(?:喜欢|爱)的(\w{1,6}?)是"),
+    _slot("favourite", r"最(?:喜欢|爱)([喝吃看听玩穿])",
+        r"现在[^，。]{0,3}更(?:喜欢|爱)([喝吃看听玩穿])"),
     _slot("commute", r"(?:坐|骑|开|走|搭|步行|打)\S{0,5}(?:上班|去公司)"),
     _slot("vehicle", r"开(?:的是)?(?:一)?(?:辆|台)|开的是"),
     _slot("diet", r"吃素|素食|纯素|不吃肉|吃肉", r"(?:开始|又|改|恢复)(?:开始)?吃[肉素]"

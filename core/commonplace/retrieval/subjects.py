@@ -35,7 +35,12 @@ _NAME = re.compile(
     r"^(?!(?:The|We|It|They|This|That|These|There|When|If|Since|Now|After|He|She|You|As|In|On|At"
     r"|From"
     r"|Call|Yesterday|Today|Just|Actually|Correction|Our|My|Ich|Mein|Meine|Wir|Vivo|Trabajo|Me|Mi"
-    r"|Ahora|Der|Die|Das|El|La|User|Users|Is|Has|Was|Had|Can|Will)\b)([A-Z]\w+)"
+    r"|Ahora|Der|Die|Das|El|La|User|Users|Is|Has|Was|Had|Can|Will|Someone|Somebody|Nobody|Everyone|Everybody|People|Finally"
+    r"|Recently|Unfortunately|Luckily|Apparently|Currently|Lately|Suddenly|Thankfully|Sadly|Sorry"
+    r"|Sold|Left|Moved|Changed|Switched|Started|Stopped|Got|Please|Heads|New|No|Not|Still|Also|So"
+    r"|But|And|Well|Oh|By|For|To|With|Last|Next|Some|All|Every|Any|Most|One|Two|Good|Big|Small)\b"
+    r"|\w+ is (?:my |our )?home\b|\w+ \w+ are\b|\w+ (?:is|are) (?:\w+ )?(?:for|to) me\b)"
+    r"([A-Z]\w+)(?: [A-Z]\w+)?"
     # A verb comes next, not what follows one: "Lives in Rome", "Likes the sea".
     r"(?:['’]s\b| (?!and (?:I|me)\b|is (?:now )?my\b|(?:the|an?|in|at|to|with|for|on|by|of|as|about"
     r"|no|not|his|her|their|every|two|three)\b)[a-z])"

@@ -1,0 +1,169 @@
+"""Words of statements: that something changed, ended, goes on, was once or is hoped for.
+
+And of questions for what holds, held before or held at first. Patterns in English and Chinese, with
+the plainest words of German, Spanish and Japanese. Text of statements is in small letters.
+"""
+
+import re
+
+CHANGE = re.compile(
+    r"\b(?:now|nowadays|these days|currently|anymore|any more|no longer|from now on|instead"
+    r"|after all"
+    r"|new|newly|correction|switch(?:ed|ing)|chang(?:ed|ing)|moved|relocated|replaced|swapped"
+    r"|migrated|renamed|started|joined|became|transferred|promoted|rescheduled|postponed"
+    r"|pushed back|brought forward|cancell?ed|called off|put off|delayed|quit|gave up|given up"
+    r"|stopped|left|retired|resigned|dropped|sold|traded|got rid of|divorced|separated|broke up"
+    r"|as of|again|turned|upgraded|jetzt|gezogen|umgezogen|gewechselt|ahora|mud[eéó]|cambi[eéó])\b"
+    r"|现在|如今|目前|新|改|换|不再|更正|搬|从今|变成|变了|\w起，?|调到|推迟|延期|延[到至]|提前"
+    r"|取消|改签|涨|降"
+    r"|升|转学|跳槽|离职|辞职|入职|退休|离婚|分手|戒|卖了|定居|変更|引っ越し|引越し|転職"
+)
+# That something holds no longer: with a word of the older statement it replaces it.
+CLOSE = re.compile(
+    r"\b(?:sold|traded|died|stole|stolen|closed|got rid of|gave up|given up|gave away"
+    r"|gave (?:back|my)|quit|stopped"
+    r"|left (?!in\b|over\b|on\b|at\b|behind\b)"
+    r"|cancell?ed|called off|no longer|any ?more|dropped|lost|replaced|instead of|retired"
+    r"|switched from|moved (?:away )?from|broke up|split up|separated|ended|resigned"
+    r"|finished with)\b"
+    r"|卖了|卖掉|关了|戒了?|取消|不再|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"
+    r"|(?:别|不要)再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换"
+)
+# That something goes on in another way: as above, where what is shared is not the day or the taste.
+NOW = re.compile(
+    r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
+    r"|switched|changed|migrated|renamed|rewrote|as of|as from|jetzt|ahora"
+    r"|starting (?:this|next|from|on|\w+day|tomorrow)"
+    r"|since (?:the|last|this|\w+day|january|february|march|april|may|june|july|august|september"
+    r"|october|november|december))\b"
+    r"|现在|如今|目前|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
+    r"|転[職校勤]"
+    r"|[り買切]?替え|乗り換え|変わ|早ま"
+)
+MOVED = re.compile(
+    r"\b(?:moved?|postponed|pushed|rescheduled|cancell?ed|brought forward|delayed|changed|shifted"
+    r"|slipped|slid|bumped|starting (?:this|next|from|on|tomorrow)|called off|put off"
+    r"|(?:is|starts|takes place|begins) now|now (?:is|starts|at|on|begins|takes)"
+    r"|from now on|these days|(?<!by )now)\b|推迟|延期|延后|延[到至]|提前|改到|改成|改为|改在|改签"
+    r"|取消|调到|换到|挪[到至]|推到|改约|顺延|提到|调整|変更"
+)
+EVENT_NOUNS = re.compile(
+    r"\b(deadline|appointment|meeting|wedding|flight|exam|party|class|course|interview|trip|surgery"
+    r"|operation|concert|lesson|call|stand-?up|train|dinner|lunch|delivery|launch|release|game"
+    r"|match|practice|standup|session|checkup|check-up|ceremony|conference|workshop|training|rehearsal|visit|report"
+    r"|dentist|haircut|date|event|retro|review|demo|tour|ferry|bus|webinar|seminar|lecture"
+    r"|picnic)\b"
+    r"|(截止日期|截止|截稿|交稿|预约|周会|例会|会议|会|考试|航班|聚会|课|约会|面试|婚礼|牙医|晚饭"
+    r"|午饭|饭局|手术"
+    r"|旅行|比赛|演出|音乐会"
+    r"|火车|飞机|体检|复查|发布|上线|交付|评审|会談|会議)"
+)
+QUALIFIER = re.compile(r"\b(?:with|for|in|of|about) (?:the |my |our )?([a-z]\w+)")
+TIME = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)\b"
+    r"|\b\d[\d.,:/-]*\w{0,3}\b|\b(?:noon|midnight|morning|evening|afternoon|night|today|tomorrow)\b"
+)
+VALUE = re.compile(r"\b\d[\w.,:/-]*|[\w.+-]+@[\w.-]+|(?<!^)\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]*")
+FIRST = {"I", "I'm", "I’m", "We", "My", "Our", "The", "It", "They"}
+
+PAST = re.compile(
+    r"\b(?:used to|back then|when (?:i|he|she|we|they) (?:was|were)|years ago|as a (?:child|kid"
+    r"|teen\w*)"
+    r"|before that|previously|formerly|once (?:lived|worked|had)|in my (?:youth|childhood|twenties"
+    r"|teens)|as an? (?:student|intern|trainee|boy|girl)|(?<!have )(?<!has )(?<!['’]ve )lived"
+    r"|in the past|at the time|former|frühe?r|damals|antes|solía)\b"
+    r"|曾经?|小时候|当年|以前|之前|原来|从前|过去|那时|年轻时|以前は|昔"
+)
+HOPE = re.compile(
+    r"\b(?:want(?:s|ed)? to|would (?:like|love)|['’]d (?:like|love|rather)"
+    r"|(?<!\d )(?<!in )(?<!since )may(?! \d)|might|could"
+    r"|should(?!.*\b(?:instead|from now on)\b)|plan(?:s|ning)?|think(?:s|ing)? (?:of|about)"
+    r"|hop(?:e|es|ing)|consider(?:s|ing)?|wish|wishes|dream"
+    r"|maybe|perhaps|possibly|if|about to|going to|(?:i|we|he|she|they|user) will|i['’]ll|we['’]ll"
+    r"|almost|nearly|(?<!always )wants?"
+    r"|möchte|vielleicht|quiero|quizás?)\b"
+    r"|(?<![理思联感猜梦])想(?![法象念到起])|打算|可能|要是|假如|万一|也许|计划|考虑|如果|要不要"
+    r"|希望|准备|或许"
+    r"|差点|たい"
+)
+NEGATED = re.compile(
+    r"\b(?:not|no longer|never|cannot)\b|n['’]t\b|不|没|\b(?:nicht|kein\w*|no)\b|ない|ません"
+)
+# Something that was once done: no later one of its kind undoes it.
+ONCE = re.compile(
+    r"^(?:(?:yesterday|today|last \w+|this \w+),? )?(?:i|we|he|she|they|my \w+|[a-z]+)"
+    r"(?: (?:just|also|finally|recently|once))? (?:went|saw|had|bought|met|read|watched|visited"
+    r"|flew"
+    r"|gave (?!up)|finished|ate|took|made|drank|wrote|ran|won|heard|spent|cooked|attended"
+    r"|celebrated"
+    r"|played"
+    r"|tried|ordered|booked|borrowed|lent|repaired|painted|planted|baked|called|told|talked|spoke"
+    r"|hiked|swam|climbed|learned|fell|broke my|sent|received)\b"
+    r"|^(?:[我咱他她]|用户)?们?(?:陪|帮|参加|不参加|送|带)"
+    r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了"
+    r"|写了|送了|玩了|听了)"
+)
+WEAK = frozenset(
+    (
+        "do run like love hate enjoy learn write read watch have has had go went get got eat want "
+        "know speak see buy bought own new now work live use start move moved morning evening day "
+        "week month year time call my mine me people thing lot home as some any more much no not too also "
+        "still just again about today can cannot from by up down since so last will would there "
+        "out over if then than user nutzer nutzerin usuario usuaria don doesn didn isn aren wasn "
+        "won haven hasn couldn half ask asked tell told say said think need never stop started "
+        "stopped because left two three four five six seven eight nine ten both only other "
+        "another first one thing way bit really whole me der die das ein eine einen einem mit und "
+        "hat ist nicht kein keine keinen am im zu zum zur von fur für auf war ich mir mich mein "
+        "meine er sie es bei jeden monat jahr jetzt el la los las un una de del en con por para "
+        "que su mi se es al y no lo fue take took make made every each all these those am s m ve "
+        "d ll re t i'm old good "
+        "becaus befor onli everi realli peopl after"
+    ).split()
+)
+WEAK_CHINESE = frozenset(
+    "我的是在了们有个一不现每天上下早晚今明昨这那就也都还很去来到从把被给和跟吧啊家里想要会能可以喜"
+    "欢新换改年月日周点时候最用户没"
+)
+
+BEFORE = re.compile(
+    r"\b(?:previous(?:ly)?|former(?:ly)?|used? to|ex-\w+|in the past|back then|earlier|no longer"
+    r"|any ?more|früher(?:e[nrs]?)?|vorher|davor|damals|antes|anterior)\b|\bbefore(?:\W*$|,"
+    r"| (?:that|i|we|he|she|it|the|my|our"
+    r"|moving)\b)|(?<!how )\bold (?:job|address|number|place|boss"
+    r"|flat|apartment|house|phone|school|password)\b"
+    r"|以前|之前|原来|原先|原本|原定|本来|从前|曾经|过去|上一[个份任家次部台]|前[女男]友|前夫|前妻"
+    r"|以前は|前[はに]|昔",
+    re.IGNORECASE,
+)
+FIRST_TIME = re.compile(
+    r"\b(?:first|original(?:ly)?|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
+    r"|start(?:ed)? out|zuerst"
+    r"|ursprünglich|anfangs|al principio|originalmente)\b|最初|一开始|最早|起初|当初|最开始"
+    r"|第一[个次份任]|最初は|初めは",
+    re.IGNORECASE,
+)
+PAST_TENSE = re.compile(
+    r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatte)\b(?! i (?:tell|say|mention))"
+    r"|当时|那时|上[周个次]|去年|昨[天晚]|过",
+    re.IGNORECASE,
+)
+STATE_QUESTION = re.compile(
+    r"\b(?:is|are|am|['’]s|do|does|can|has|have|now|current(?:ly)?|these days|nowadays|still|latest"
+    r"|newest|ist|bin|wohnt|arbeitet|jetzt|es|vive|trabaja|ahora)\b|现在|目前|如今|最新"
+    r"|[在是叫住用]",
+    re.IGNORECASE,
+)
+
+# That one thing is used, done or wanted in place of another one.
+SWITCHED = re.compile(
+    r"\b(?:switched|migrated|moved|changed|swapped|converted|transferred|gone over|went over"
+    r"|upgraded) (?:[\w'’-]+ ){0,4}?(?:to|for)\b|\brewrote (?:the |my |our )?\w+"
+    r"|改用|换成|换到|改成|改为|迁到|转到|搬到|重写"
+)
+HAS = re.compile(r"\b(?:have|has|own|owns|got)\b|有|养")
+# Where somebody lives, and the two characters behind a verb of a state.
+TOWN = re.compile(r"住在([^\W了的]{1,3}[^\W了的楼层里边近面区镇村街路号舍校店家起])(?!\w)")
+OBJECT = re.compile(r"(?:住在|搬[到去]|[在到去叫是用开喝吃])([^\W了的]{2})")
+WEAK_PAIRS = frozenset("开始 已经 正在 继续 决定 觉得 知道 一直 重新 自己 朋友".split())
