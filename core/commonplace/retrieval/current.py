@@ -21,9 +21,11 @@ from .statement_words import (
     BEFORE,
     CHANGE,
     CLOSE,
+    DUE,
     EVENT_NOUNS,
     FIRST,
     FIRST_TIME,
+    FROM_TO,
     HAS,
     HOPE,
     MOVED,
@@ -234,16 +236,19 @@ class _Sentence:
     """What a sentence says of whom.
 
     Attributes:
+        text: in small letters.
         owner: "me", "user", a relation such as "sister", a name, or "" if it names nobody.
         slots: what it fills, as slot and thing; and whether it says that it changed.
         shared: words that tell its matter, in stems and in pairs of Chinese characters.
         values: names, numbers and addresses in it.
         switched: words before what is used, done or wanted instead of something else.
+        former: what something has changed from.
         objects: the beginnings of what Chinese verbs of states are about.
         events: what takes place, and of which kind.
         words: in small letters, without words of change.
     """
 
+    text: str
     owner: str
     slots: dict[tuple[str, str], bool]
     renewing: frozenset[tuple[str, str]]
@@ -260,6 +265,7 @@ class _Sentence:
     closes: bool
     goes_on: bool
     switched: frozenset[str]
+    former: frozenset[str]
     has: bool
     moves: bool
     is_partial: bool
@@ -280,6 +286,7 @@ def _replaces(newer: _Sentence, older: _Sentence) -> bool:
     return bool(
         (newer.takes_up & older.does and not older.is_negated)
         or _moves_event(newer, older)
+        or any(_has(older, former) for former in newer.former)
         or _shares_change(newer, older)
         or _matches(newer, older)
     )
@@ -339,6 +346,12 @@ def _differ(newer: _Sentence, older: _Sentence, slot: tuple[str, str]) -> bool:
     return bool(newer.values and older.values and newer.values - older.values)
 
 
+def _has(older: _Sentence, former: str) -> bool:
+    if _CJK.search(former):
+        return former in older.text
+    return set(former.split()) <= set(older.words)
+
+
 def _moves_event(newer: _Sentence, older: _Sentence) -> bool:
     """Tell whether it gives another time or place to what the older one announces."""
     if not (newer.moves and newer.events & older.events):
@@ -357,7 +370,7 @@ def _shares_change(newer: _Sentence, older: _Sentence) -> bool:
     if newer.is_negated != older.is_negated and not newer.closes:
         is_same = len(common) >= 2 and len(common) * 2 > least
         return is_same or (len(common) == least and max(len(mine), len(others)) <= 2)
-    if newer.closes and not older.closes:
+    if newer.closes and not older.closes and newer.is_negated + older.is_negated < 2:
         return len(common) >= 2 or len(others) <= 2
     if newer.switched & common and len(others) == 2 and not (newer.has or older.has):
         return True  # one of the two words is the matter, the other one its value
@@ -486,7 +499,10 @@ def _read_sentence(sentence: str) -> _Sentence:
     small = sentence.lower()
     slots, renewing = _slots(small)
     events = {group for found in EVENT_NOUNS.finditer(small) for group in found.groups() if group}
+    if DUE.search(small):
+        events.add("deadline")
     return _Sentence(
+        text=small,
         owner=subject(sentence, small),
         slots=slots,
         renewing=renewing,
@@ -508,6 +524,7 @@ def _read_sentence(sentence: str) -> _Sentence:
         switched=_shared(small[: found.end()])
         if (found := SWITCHED.search(small))
         else frozenset(),
+        former=frozenset("".join(one) for one in FROM_TO.findall(small)),
         has=HAS.search(small) is not None,
         moves=MOVED.search(small) is not None,
         is_partial=_PARTIAL.search(small) is not None,
@@ -560,7 +577,7 @@ def _shared(small: str) -> frozenset[str]:
 def _qualifiers(small: str, events: set[str]) -> frozenset[str]:
     """Read of which kind an event is: what stands before its noun, and with whom or what it is."""
     found = {one for one in QUALIFIER.findall(small) if not TIME.match(one)}
-    for event in events:
+    for event in (one for one in events if one in small):
         before, _, _ = small.partition(event)
         if _CJK.search(event):
             found.update(re.findall(r"([^\W我们的在把和]{2})的?$", before))

@@ -90,7 +90,7 @@ ENGLISH = (
         r"\b(?:live|lives|lived|living|reside|resides|based|settled) (?:\w+ )?(?:in|at|on|with)\b"
         r"|\bstay(?:s|ing) (?:with|at)\b|\bstays? in (?!bed\b|touch\b|an?\b|the\b|my\b)"
         r"|\brents? an? (?:\w+ )?(?:room|flat|house|apartment) in\b"
-        r"|\b(?:home|apartment|flat|house|place)(?: is|['’]s) (?:in|on|at)\b"
+        r"|\b(?:home|apartment|flat|house|place)(?: is|['’]s) (?:an? [\w-]+ )?(?:in|on|at)\b"
         r"|\b(?:have|own|rent|got|share) (?:an?|our|my) (?:[\w-]+ ){0,2}?(?:[\w-]*bedroom|studio"
         r"|flat|apartment|house|condo|cottage) (?:in|on|near|by)\b"
         r"|\brents? (?:\w+ )?in\b|\b(?:an?|the) (?:[\w-]+ )?resident\b|\bis (?:my |our )?home\b",
@@ -177,12 +177,13 @@ ENGLISH = (
     _slot(
         "nickname",
         r"\b(?:call|calls|called|calling) me (?!on\b|at\b|back|later|when|if\b|tomorrow|an?\b|the\b"
-        r"|any|every|again|to\b|up\b)|\bi (?:go|answer) (?:by|to)\b|\bi['’]?m known as\b",
+        r"|any|every|again|to\b|up\b)|\bi (?:go by|answer to)\b|\bi['’]?m known as\b",
     ),
     _slot(
         "delivery",
         r"\b(parcels?|packages?|deliveries|letters|post|invoices)\b.{0,24}\bto\b"
-        r"|\b(?:deliver|ship|send) (?:my |our )?(parcels?|packages?|letters|post|invoices) to\b",
+        r"|\b(?:deliver|ship|send) (?:my |our |the )?(parcels?|packages?|letters|post|invoices)"
+        r" to\b",
     ),
     _slot(
         "seat",
@@ -240,7 +241,20 @@ ENGLISH = (
         r"\b(?:eat|eats|eating|ate) (?:\w+ )?(?:meat|fish|chicken|beef|pork|ham|bacon|seafood|eggs)"
         r" (?:again|now)\b|\bbecame (?:a )?veg"
         r"|\b(?:not|no longer) (?:a )?(?:vegan|vegetarian)\b"
-        r"|\b(?:stopped|quit|gave up) (?:eating )?meat\b|\b(?:went|turned|gone) veg",
+        r"|\b(?:stopped|quit|gave up) (?:eating )?meat\b|\b(?:went|turned|gone) (?:\w+ )?veg",
+        renews=False,
+    ),
+    _slot(
+        "drinking",
+        r"\bdrinks? (?:\w+ )?(?:alcohol|beer|wine)\b|\b(?:teetotal|sober)\b",
+        r"\b(?:alcohol|beer|wine)\b.{0,12}\b(?:again|now)\b"
+        r"|\b(?:stopped|quit|gave up) (?:drinking|alcohol|beer|wine)\b",
+        renews=False,
+    ),
+    _slot(
+        "smoking",
+        r"\bsmokes?\b",
+        r"\b(?:stopped|quit|gave up|started) (?:smoking|cigarettes)\b|\bsmok\w+ (?:again|now)\b",
         renews=False,
     ),
     _slot("bedtime", r"\b(?:bedtime|go(?:es)? to (?:bed|sleep))\b"),
@@ -326,8 +340,8 @@ _CHINESE_OCCUPATION = (
 CHINESE = (
     _slot(
         "home",
-        r"住在|住[^院宿着过]|家(?:住)?在|人也?在",
-        r"搬(?:到|去|进|家|来|回|走|出)|住在[^，。]{1,8}了\W*$|定居|现在住|安家|迁居|换了?(?:房子|住处)",
+        r"住在|住[^院宿着过]|(?<!现)在[^，。]{1,6}(?:漂|生活|定居|长住)|家(?:住)?在|人也?在",
+        r"搬(?:到|去|进|家|来|回|走|出)|住在[^，。]{1,8}了\W*$|离开[^，。]{1,6}[回去到]|定居|现在住|安家|迁居|换了?(?:房子|住处)",
     ),
     _slot(
         "employer",
@@ -338,7 +352,7 @@ CHINESE = (
     _slot(
         "occupation",
         rf"(?:是|当|做)(?:一?[名个位])?[^，。的]{{0,6}}{_CHINESE_OCCUPATION}",
-        r"辞职|辞了|转行|退休|升(?:职|为|成|任)|改行|不当\w{1,6}了|开了一家|离职",
+        r"辞职|辞了|转行|退休|升(?:职|为|成|任)|改行|不[当做]\w{1,6}了|转去?做|开了一家|离职",
     ),
     _slot("job_search", r"找工作|失业|待业|没工作", r"入职|找到(?:了)?(?:\w{0,3})工作|上班了|被录用"
         r"|录取"),
@@ -360,8 +374,8 @@ CHINESE = (
     ),
     _slot("phone", r"(?:电话|手机号|号码|手机)(?:号码)?[是：:]?\d|打我?\d{5}", r"换了?(?:手机)?号"
         r"|新号码?|(?<!分机)号码?(?:改|换|变)"),
-    _slot("nickname", r"叫我[^，。]{1,6}",
-        r"(?:别|不要)再?叫我|改叫我|叫我[^，。]{1,6}(?:吧|就[好行])"),
+    _slot("nickname", r"[叫喊]我[^，。]{1,6}",
+        r"(?:别|不要)再?[叫喊]我|(?:改|以后)[叫喊]我|叫我[^，。]{1,6}(?:吧|就[好行])"),
     _slot("extension", r"分机号?(?:码)?[是：:]?\d", r"分机号?(?:码)?(?:改|换|变)"),
     _slot("delivery", r"(?:快递|包裹|文件|发票|信件)[^，。]{0,4}(?:寄|送|发)[到去给]",
         r"(?:快递|包裹|文件|发票|信件)?(?:别|不要)再?(?:寄|送)|改寄"),

@@ -20,13 +20,13 @@ CHANGE = re.compile(
 )
 # That something holds no longer: with a word of the older statement it replaces it.
 CLOSE = re.compile(
-    r"\b(?:sold|traded|died|stole|stolen|closed|got rid of|gave up|given up|gave away"
-    r"|gave (?:back|my)|quit|stopped"
+    r"\b(?:sold|traded|died|stole|stolen|closed|got rid of|gave up|given up|gave (?:\w+ ){1,3}up"
+    r"|nobody|no one|passed away|gave away|gave (?:back|my)|quit|stopped"
     r"|left (?!in\b|over\b|on\b|at\b|behind\b)"
     r"|cancell?ed|called off|no longer|any ?more|dropped|lost|replaced|instead of|retired"
     r"|switched from|moved (?:away )?from|broke up|split up|separated|ended|resigned"
     r"|finished with)\b"
-    r"|卖了|卖掉|关了|戒了?|取消|不再|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"
+    r"|卖了|卖掉|关了|戒了?|取消|不再|去世|死了|走丢|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"
     r"|(?:别|不要)再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换"
 )
 # That something goes on in another way: as above, where what is shared is not the day or the taste.
@@ -42,7 +42,7 @@ NOW = re.compile(
 )
 MOVED = re.compile(
     r"\b(?:moved?|postponed|pushed|rescheduled|cancell?ed|brought forward|delayed|changed|shifted"
-    r"|slipped|slid|bumped|starting (?:this|next|from|on|tomorrow)|called off|put off"
+    r"|slipped|slid|bumped|extended|starting (?:this|next|from|on|tomorrow)|called off|put off"
     r"|(?:is|starts|takes place|begins) now|now (?:is|starts|at|on|begins|takes)"
     r"|from now on|these days|(?<!by )now)\b|推迟|延期|延后|延[到至]|提前|改到|改成|改为|改在|改签"
     r"|取消|调到|换到|挪[到至]|推到|改约|顺延|提到|调整|変更"
@@ -107,24 +107,24 @@ ONCE = re.compile(
 )
 WEAK = frozenset(
     (
-        "do run like love hate enjoy learn write read watch have has had go went get got eat want "
-        "know speak see buy bought own new now work live use start move moved morning evening day "
-        "week month year time call my mine me people thing lot home as some any more much no not too also "
-        "still just again about today can cannot from by up down since so last will would there "
-        "out over if then than user nutzer nutzerin usuario usuaria don doesn didn isn aren wasn "
-        "won haven hasn couldn half ask asked tell told say said think need never stop started "
-        "stopped because left two three four five six seven eight nine ten both only other "
-        "another first one thing way bit really whole me der die das ein eine einen einem mit und "
-        "hat ist nicht kein keine keinen am im zu zum zur von fur für auf war ich mir mich mein "
-        "meine er sie es bei jeden monat jahr jetzt el la los las un una de del en con por para "
-        "que su mi se es al y no lo fue take took make made every each all these those am s m ve "
-        "d ll re t i'm old good "
-        "becaus befor onli everi realli peopl after"
+        "do run like love hate enjoy learn write read watch have has had go went get got eat "
+        "want know speak see drink play wear listen cook ride buy bought own new now work live "
+        "use start move moved morning evening day week month year time call my mine me people "
+        "thing lot home as some any more much no not too also still just again about today can "
+        "cannot from by up down since so last will would there out over if then than user "
+        "nutzer nutzerin usuario usuaria don doesn didn isn aren wasn won haven hasn couldn "
+        "half ask asked tell told say said think need never stop started stopped because left "
+        "two three four five six seven eight nine ten both only other another first one thing "
+        "way bit really whole me der die das ein eine einen einem mit und hat ist nicht kein "
+        "keine keinen am im zu zum zur von fur für auf war ich mir mich mein meine er sie es "
+        "bei jeden monat jahr jetzt el la los las un una de del en con por para que su mi se es "
+        "al y no lo fue take took make made every each all these those am s m ve d ll re t i'm "
+        "old good becaus befor onli everi realli peopl after"
     ).split()
 )
 WEAK_CHINESE = frozenset(
     "我的是在了们有个一不现每天上下早晚今明昨这那就也都还很去来到从把被给和跟吧啊家里想要会能可以喜"
-    "欢新换改年月日周点时候最用户没"
+    "欢新换改年月日周点时候最用户没叫当住用开做喊"
 )
 
 BEFORE = re.compile(
@@ -165,5 +165,14 @@ SWITCHED = re.compile(
 HAS = re.compile(r"\b(?:have|has|own|owns|got)\b|有|养")
 # Where somebody lives, and the two characters behind a verb of a state.
 TOWN = re.compile(r"住在([^\W了的]{1,3}[^\W了的楼层里边近面区镇村街路号舍校店家起])(?!\w)")
-OBJECT = re.compile(r"(?:住在|搬[到去]|[在到去叫是用开喝吃])([^\W了的]{2})")
+OBJECT = re.compile(r"(?:住在|搬[到去]|[在到去叫是用喝吃]|(?<!离)开)([^\W了的]{2})")
 WEAK_PAIRS = frozenset("开始 已经 正在 继续 决定 觉得 知道 一直 重新 自己 朋友".split())
+# From what to what something changed, and what is due, whose day is its deadline.
+FROM_TO = re.compile(
+    r"\b(?:moved|switched|ported|migrated|changed|went|gone|converted|transferred|upgraded"
+    r"|relocated|renamed|swapped) (?:[\w'’-]+ ){0,4}?from (?:the |my |our )?(\w[\w .+#-]{0,20}?)"
+    r" (?:back |over )?to\b"
+    r"|\b(?:swapped|traded|exchanged|replaced) (?:in )?(?:the |my |our )?([\w-]+) (?:in )?(?:for"
+    r"|with|by)\b|从([^，。从]{2,8}?)(?:换|转|搬|跳槽|迁|改|移)(?:到|成|为|去|用)"
+)
+DUE = re.compile(r"\bdue\b|[要得]交\b")

@@ -39,11 +39,10 @@ _NAME = re.compile(
     r"|Recently|Unfortunately|Luckily|Apparently|Currently|Lately|Suddenly|Thankfully|Sadly|Sorry"
     r"|Sold|Left|Moved|Changed|Switched|Started|Stopped|Got|Please|Heads|New|No|Not|Still|Also|So"
     r"|But|And|Well|Oh|By|For|To|With|Last|Next|Some|All|Every|Any|Most|One|Two|Good|Big|Small)\b"
-    r"|\w+ is (?:my |our )?home\b|\w+ \w+ are\b|\w+ (?:is|are) (?:\w+ )?(?:for|to) me\b)"
-    r"([A-Z]\w+)(?: [A-Z]\w+)?"
-    # A verb comes next, not what follows one: "Lives in Rome", "Likes the sea".
-    r"(?:['’]s\b| (?!and (?:I|me)\b|is (?:now )?my\b|(?:the|an?|in|at|to|with|for|on|by|of|as|about"
-    r"|no|not|his|her|their|every|two|three)\b)[a-z])"
+    r"|\w+ is (?:my |our )?home\b|\w+ \w+ are\b"
+    r"|\w+ (?:the|an?|my|our|your|me|us|it|this|that|to|in|on|at|for|of|with|up|out|off|over)\b"
+    r"|\w+ (?:is|are) (?:\w+ )?(?:for|to) me\b)"
+    r"([A-Z]\w+)(?: [A-Z]\w+)?(?:['’]s\b| (?!and (?:I|me)\b|is (?:now )?my\b)[a-z])"
 )
 _SURNAMES = (
     "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏"
