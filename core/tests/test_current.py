@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commonplace.retrieval.current import (
-    Statement,
+from commonplace.retrieval.current import Statement, superseded
+from commonplace.retrieval.statement_words import (
     asks_before,
     asks_first,
     asks_now,
     change_words,
-    superseded,
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

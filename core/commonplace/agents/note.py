@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from ..retrieval.current import Statement, asks_before, asks_first, superseded, to_statement
+from ..retrieval.current import Statement, may_replace, superseded, to_statement
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
+from ..retrieval.statement_words import asks_before, asks_first
 from ..retrieval.utterance_kinds import (
     contains,
     knows_nothing,
@@ -457,7 +458,19 @@ def _newest_for(
         earlier_ones.append(_as_earlier(match))
         if newest in by_id:
             hold.setdefault(newest, by_id[newest])
-    return list(hold.values()), earlier_ones
+    return _newer_first(list(hold.values())), earlier_ones
+
+
+def _newer_first(matches: list[Match]) -> list[Match]:
+    """Put a line that tells of a change in front of the first older one on its matter."""
+    found = [(match, to_statement(match.record)) for match in matches]
+    for at in range(len(found)):
+        newer = [one for one in found[at + 1 :] if may_replace(one[1], found[at][1])]
+        if newer:
+            newest = max(newer, key=lambda one: one[1].moment)
+            found.remove(newest)
+            found.insert(at, newest)
+    return [match for match, _ in found]
 
 
 def _with_earlier(

@@ -18,13 +18,11 @@ from ..types import Record
 from .lexical import CJK, vocabulary
 from .slots import CHINESE, ENGLISH, OTHERS, Slot
 from .statement_words import (
-    BEFORE,
     CHANGE,
     CLOSE,
     DUE,
     EVENT_NOUNS,
     FIRST,
-    FIRST_TIME,
     FROM_TO,
     HAS,
     HOPE,
@@ -34,9 +32,7 @@ from .statement_words import (
     OBJECT,
     ONCE,
     PAST,
-    PAST_TENSE,
     QUALIFIER,
-    STATE_QUESTION,
     SWITCHED,
     TIME,
     TOWN,
@@ -44,6 +40,7 @@ from .statement_words import (
     WEAK,
     WEAK_CHINESE,
     WEAK_PAIRS,
+    change_words,
 )
 from .subjects import PEOPLE, subject
 from .utterance_kinds import statements
@@ -183,32 +180,19 @@ def tells_state(text: str) -> bool:
     )
 
 
-def change_words(text: str) -> bool:
-    """Return whether a text says itself that something changed."""
-    return _says_change(text[:_LONGEST])
+def may_replace(newer: Statement, older: Statement) -> bool:
+    """Tell whether a newer statement says that something changed in what an older one is about.
 
-
-@lru_cache(maxsize=4_096)
-def _says_change(text: str) -> bool:
-    return CHANGE.search(text.lower()) is not None
-
-
-def asks_before(question: str) -> bool:
-    """Return whether a question is for what held before what holds now."""
-    return BEFORE.search(question[:_LONGEST]) is not None
-
-
-def asks_first(question: str) -> bool:
-    """Return whether a question is for what held at first."""
-    return FIRST_TIME.search(question[:_LONGEST]) is not None
-
-
-def asks_now(question: str) -> bool:
-    """Return whether a question is for what holds now, and not for what was or happened."""
-    asked = question[:_LONGEST]
-    if BEFORE.search(asked) or FIRST_TIME.search(asked) or PAST_TENSE.search(asked):
+    Less is needed than for `superseded`: a word or a slot of both. It is enough to read the newer
+    one first, and not to call the older one obsolete.
+    """
+    if max(len(newer.text), len(older.text)) > _LONGEST or _time(newer) <= _time(older):
         return False
-    return STATE_QUESTION.search(asked) is not None
+    if older.trust > newer.trust or not _are_of_one(older, newer):
+        return False
+    names = _names(older) | _names(newer)
+    told, others = ([_of_user(read, names) for read in _read(one.text)] for one in (newer, older))
+    return any(_may_replace(one, other) for one in told for other in others)
 
 
 @lru_cache(maxsize=16_384)
@@ -271,6 +255,15 @@ class _Sentence:
     is_partial: bool
     takes_up: frozenset[str]
     does: frozenset[str]
+
+
+def _may_replace(newer: _Sentence, older: _Sentence) -> bool:
+    if newer.is_past or newer.is_hope or older.is_past or older.is_hope or older.is_once:
+        return False
+    if not _is_one(newer.owner, older.owner) or not (newer.closes or change_words(newer.text)):
+        return False
+    common = _without(newer.shared & older.shared, older.owner)
+    return bool(common or newer.slots.keys() & older.slots.keys())
 
 
 def _replaces(newer: _Sentence, older: _Sentence) -> bool:

@@ -18,16 +18,10 @@ from ..ports.stores import Expansion, Hit
 from ..types import Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .current import (
-    asks_before,
-    asks_first,
-    asks_now,
-    change_words,
-    superseded,
-    to_statement,
-)
+from .current import superseded, to_statement
 from .lexical import has_cjk, query_words, vocabulary
 from .near_words import near_words
+from .statement_words import asks_before, asks_first, asks_now, change_words
 from .subjects import asked_subjects, subject_fit
 from .times import asked_times, time_fit, without_time_words
 from .utterance_kinds import knows_nothing, statements

@@ -5,6 +5,9 @@ the plainest words of German, Spanish and Japanese. Text of statements is in sma
 """
 
 import re
+from functools import lru_cache
+
+_LONGEST = 400  # characters of a text that are looked at
 
 CHANGE = re.compile(
     r"\b(?:now|nowadays|these days|currently|anymore|any more|no longer|from now on|instead"
@@ -58,7 +61,7 @@ EVENT_NOUNS = re.compile(
     r"|旅行|比赛|演出|音乐会"
     r"|火车|飞机|体检|复查|发布|上线|交付|评审|会談|会議)"
 )
-QUALIFIER = re.compile(r"\b(?:with|for|in|of|about) (?:the |my |our )?([a-z]\w+)")
+QUALIFIER = re.compile(r"\b(?:with|for|in|of|about|to|from) (?:the |my |our )?([a-z]\w+)")
 TIME = re.compile(
     r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
     r"|\b(?:january|february|march|april|may|june|july|august|september|october|november"
@@ -176,3 +179,31 @@ FROM_TO = re.compile(
     r"|with|by)\b|从([^，。从]{2,8}?)(?:换|转|搬|跳槽|迁|改|移)(?:到|成|为|去|用)"
 )
 DUE = re.compile(r"\bdue\b|[要得]交\b")
+
+
+def change_words(text: str) -> bool:
+    """Return whether a text says itself that something changed."""
+    return _says_change(text[:_LONGEST])
+
+
+@lru_cache(maxsize=4_096)
+def _says_change(text: str) -> bool:
+    return CHANGE.search(text.lower()) is not None
+
+
+def asks_before(question: str) -> bool:
+    """Return whether a question is for what held before what holds now."""
+    return BEFORE.search(question[:_LONGEST]) is not None
+
+
+def asks_first(question: str) -> bool:
+    """Return whether a question is for what held at first."""
+    return FIRST_TIME.search(question[:_LONGEST]) is not None
+
+
+def asks_now(question: str) -> bool:
+    """Return whether a question is for what holds now, and not for what was or happened."""
+    asked = question[:_LONGEST]
+    if BEFORE.search(asked) or FIRST_TIME.search(asked) or PAST_TENSE.search(asked):
+        return False
+    return STATE_QUESTION.search(asked) is not None
