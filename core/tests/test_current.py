@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commonplace.retrieval.current import Statement, superseded
+from commonplace.retrieval.current import Statement, may_replace, superseded
 from commonplace.retrieval.statement_words import (
     asks_before,
     asks_first,
@@ -18,6 +18,9 @@ from commonplace.retrieval.statement_words import (
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PAIRS = tomllib.loads((Path(__file__).parent / "current_statements.toml").read_text("utf-8"))
+CORRECTIONS = tomllib.loads(
+    (Path(__file__).parents[2] / "benchmarks/corrections.toml").read_text("utf-8")
+)
 FACTS = ("The user", "Alice", "Bob", "Maria", "用户")
 
 
@@ -58,6 +61,46 @@ def test_newer_statements_replace_older_ones_on_one_matter(language, half, least
 
     assert least <= found
     assert most >= wrong
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_correction_in_ones_own_words_is_found_among_facts_and_turns(language) -> None:
+    pairs = CORRECTIONS[language]["develop"]
+
+    assert [one for one in pairs["replaced"] if not is_corrected(*one[:2])] == []
+    assert [one for one in pairs["kept"] if is_corrected(*one[:2])] == []
+
+
+def is_corrected(*texts: str) -> bool:
+    told = [
+        Statement(
+            text=text.removeprefix("fact: "),
+            moment=START + timedelta(days=day),
+            kind="fact" if text.startswith("fact: ") else "episode",
+            role=None if text.startswith("fact: ") else "user",
+            user="alice",
+        )
+        for day, text in enumerate(texts)
+    ]
+    return superseded(told) == {0: 1}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "expected"),
+    [
+        ("My friends call me Zed.", "My friends dropped Zed for Zack.", True),
+        ("Our cat sleeps in the kitchen.", "The cat sleeps in the bedroom these days.", True),
+        ("我的座机是88231000。", "座机号码变更为88239999，现在用这个。", True),
+        ("Our cat sleeps in the kitchen.", "My sister sold the cat basket.", False),
+        ("Our cat sleeps in the kitchen.", "We might get a cat now.", False),
+        ("I like jazz.", "I play chess now.", False),
+    ],
+)
+def test_what_tells_of_a_change_may_replace_what_shares_its_matter(older, newer, expected) -> None:
+    one, other = said(older, newer)
+
+    assert may_replace(other, one) is expected
+    assert not may_replace(one, other)
 
 
 def test_the_newest_of_several_takes_the_place_of_all() -> None:

@@ -405,3 +405,159 @@ def test_no_text_takes_long(text):
             best = min(best, time.thread_time() - began)
 
         assert best < 0.02
+
+
+# -- follow-ups --------------------------------------------------------------------------------
+
+FOLLOW_UPS = [
+    "make it shorter",
+    "lgtm, ship it",
+    "继续",
+    "Write a haiku",
+    "in French please",
+    "shorter",
+    "再短一点",
+    "fix the typo",
+    "run it again",
+    "Make it longer.",
+    "a bit more formal please",
+    "now in Spanish",
+    "looks good to me",
+    "ship it!",
+    "go ahead",
+    "go on",
+    "continue",
+    "keep going",
+    "try again",
+    "do it again",
+    "one more time",
+    "next",
+    "undo that",
+    "rename it to main.py",
+    "run the tests",
+    "run the tests again",
+    "commit it",
+    "push it",
+    "use bullet points",
+    "as a table please",
+    "in one sentence",
+    "more detail please",
+    "less technical",
+    "simplify it",
+    "rewrite that in a friendlier tone",
+    "turn it into a list",
+    "Write a poem about the sea",
+    "write a limerick",
+    "tell me a joke",
+    "flip a coin",
+    "what is 17 * 23?",
+    "add a docstring",
+    "remove the last paragraph",
+    "shorten the second paragraph",
+    "explain it again",
+    "fix it",
+    "that's wrong, try again",
+    "more",
+    "again please",
+    "no, the other one",
+    "换成英文",
+    "翻译成英文",
+    "用法语",
+    "更正式一点",
+    "短一点",
+    "长一点",
+    "再来一遍",
+    "再来一个",
+    "接着说",
+    "接着写",
+    "往下写",
+    "可以了，提交吧",
+    "运行一下",
+    "再跑一遍",
+    "改一下错别字",
+    "改成列表",
+    "写一首俳句",
+    "写首诗",
+    "讲个笑话",
+    "用一句话概括",
+    "说得简单点",
+    "详细一点",
+    "换个说法",
+    "重写一遍",
+    "好的，继续",
+    "没问题，发布吧",
+    "下一个",
+    "改得正式些",
+]
+WANTS_MORE = [
+    "make it shorter than my last essay",
+    "In French, what did I say about Lyon?",
+    "continue where we left off with my thesis",
+    "run the tests like I prefer",
+    "Write an email to my boss",
+    "Write a haiku about my dog",
+    "Write a birthday poem for my wife",
+    "write a cover letter for me",
+    "What should I cook tonight?",
+    "rename it the way I like",
+    "Plan my weekend",
+    "Recommend a restaurant",
+    "book my usual table",
+    "use my address",
+    "fix the typo in my address",
+    "run it on my server",
+    "remind me about it again",
+    "in French I struggle with verbs",
+    "I moved again",
+    "shorter days make me sad",
+    "next week I fly to Rome",
+    "I want to go on a trip",
+    "继续我上次的计划",
+    "给我老板写封邮件",
+    "推荐一家餐厅",
+    "写一首关于我女儿的诗",
+    "我又搬家了",
+    "再短一点的头发适合我吗",
+    "下一个假期我去哪",
+    "接着上次的话题",
+    "按我的习惯改一下",
+    "继续住在北京",
+    "make dinner plans",
+    "Add it to my calendar",
+    "Same as last time please",
+    "Do it like before",
+    "The usual, please",
+    "more about my trip",
+    "more coffee for me",
+    "push the meeting to Friday",
+    "the other one is my sister",
+    "try again with my other email",
+    "我再来一个城市",
+    "帮我订平时那家",
+    "send it to Bob",
+    "move it to Friday",
+    "555 0101",
+    "12/05/2026",
+    "Change the password",
+    "stop smoking",
+]
+
+
+@pytest.mark.parametrize("query", FOLLOW_UPS)
+def test_nothing_is_chosen_for_a_follow_up_or_a_task_of_its_own(query):
+    assert note(query, fact("I like tea."), turn("My cat is grey.")) == []
+
+
+@pytest.mark.parametrize("query", WANTS_MORE)
+def test_who_means_something_of_his_gets_a_note(query):
+    assert note(query, fact("I like tea.")) == ["I like tea."]
+
+
+@pytest.mark.parametrize(
+    "part", ["a bit ", "run it ", "make it ", "shorter ", "再短", "1+", "the other "]
+)
+def test_a_follow_up_is_told_in_a_moment(part):
+    start = time.perf_counter()
+    note((part * 100)[:199] + "?!", fact("I like tea."))
+
+    assert time.perf_counter() - start < 0.1  # several times what it takes

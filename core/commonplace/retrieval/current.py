@@ -365,7 +365,8 @@ def _shares_change(newer: _Sentence, older: _Sentence) -> bool:
         return is_same or (len(common) == least and max(len(mine), len(others)) <= 2)
     if newer.closes and not older.closes and newer.is_negated + older.is_negated < 2:
         return len(common) >= 2 or len(others) <= 2
-    if newer.switched & common and len(others) == 2 and not (newer.has or older.has):
+    named = newer.switched & common if _CJK.search(newer.text) else newer.switched <= common
+    if newer.switched and named and len(others) == 2 and not (newer.has or older.has):
         return True  # one of the two words is the matter, the other one its value
     return newer.goes_on and (len(common) >= 2 or len(common) == len(others))
 

@@ -35,8 +35,8 @@ def _slot(name: str, states: str = "", changes: str = "", *, renews: bool = True
 
 
 _OCCUPATION = (
-    r"(?:(?!vegeta)\w{3,}(?:ologist|ician|[ai]rian|keeper|smith|ographer|mechanic)|accountant|actor|actress"
-    r"|architect|analyst|artist|assistant|baker|banker|barber|barista|bartender|builder|butcher"
+    r"(?:(?!vegeta)\w{3,}(?:ologist|ician|[ai]rian|keeper|smith|ographer|mechanic)|accountant|actor"
+    r"|actress|architect|analyst|artist|assistant|baker|banker|barber|barista|bartender|builder|butcher"
     r"|carpenter|cashier|chef|chemist|cleaner|clerk|coach|consultant|cook|dentist|designer"
     r"|detective"
     r"|developer|director|doctor|driver|editor|electrician|engineer|farmer|firefighter|florist"
@@ -104,7 +104,7 @@ ENGLISH = (
     _slot("town_of_work", r"\bworks? in (?!the\b|an?\b|my\b)"),
     _slot(
         "employer",
-        r"\b(?:works?|working|employed|interning) (?:[\w-]+ ){0,4}?(?:at|for|by)\b"
+        r"\b(?:works?|working|employed|interning) (?:[\w-]+ ){0,4}?(?:at|for|by)\b(?! me\b)"
         r"|\b(?:do|does|doing) (?:payroll|marketing|accounting|bookkeeping|sales|support|design"
         r"|consulting|research|admin|security|logistics|hr|pr|it) (?:for|at)\b"
         r"|\b(?:i['’]?m|i am|is) an? (?:[\w-]+ ){1,4}(?:at|for)\b|\bjob (?:is )?(?:at|with)\b",
@@ -124,7 +124,7 @@ ENGLISH = (
         r"\bworks? as (?:an?|the)\b"
         rf"|\b(?:i['’]?m|i am|is|am) (?:now )?an? (?:[\w-]+ ){{0,3}}?{_OCCUPATION}\b",
         r"\bpromoted\b|\b(?:made|appointed|named) me (?!an? (?:cup|coffee|tea|cake|meal|sandwich))"
-        r"|\bretrained\b|\b(?:became|become|am now|retrained as) an? |\bchanged (?:career"
+        r"|\bhired me as\b|\bretrained\b|\b(?:became|become|am now|retrained as) an? |\bchanged (?:career"
         r"|profession)s?\b"
         r"|\b(?:retired|resigned)\b|\b(?:quit|left|lost) (?:my|his|her|the) job\b"
         r"|\bhanded in (?:my|his|her) notice\b|\b(?:now teach|teach now)",
@@ -142,6 +142,7 @@ ENGLISH = (
         rf"\b(?:my|our|the|user['’]s) ({_SINGLE}) is\b|\b({_SINGLE})['’]s name is\b"
         rf"|\bis my ({_SINGLE})\b"
         rf"|\b(?:use|uses|using|chose|picked) [\w ]{{1,20}} as (?:my|our) ({_SINGLE})\b"
+        r"|\b(?:we|i) (?:named|called) (?:the|our|my) (\w+)\b"
         r"|\b(\w+)(?:['’]s name is| (?:is|was) (?:called|named)| goes by| answers to)\b",
         rf"\b(?:new|another|different) ({_SINGLE})\b"
         rf"|\b(?:my|our) ({_SINGLE}) is (?:[\w-]+ ){{1,3}}now\b"
@@ -156,7 +157,8 @@ ENGLISH = (
         r"|\b(?:wife|husband|girlfriend|boyfriend|partner|fiancée?)(?: is called| is named"
         r"|['’]s name is)|\bmy (?:wife|husband|girlfriend|boyfriend|fiancée?) is\b"
         r"|\bis (?:now )?my (?:wife|husband|girlfriend|boyfriend|fiancée?)\b",
-        r"\b(?:broke|broken|split) up\b|\bseparated\b|\b(?:got|getting|been|are) (?:divorced"
+        r"\b(?:broke|broken|split) up\b|\bseparated\b|\b(?:and i|we) divorced\b"
+        r"|\b(?:got|getting|been|are) (?:divorced"
         r"|married"
         r"|engaged)\b|\bengaged\b.{0,30}\bnow\b|\bcalled off the (?:engagement|wedding)\b"
         r"|\bsingle (?:again|now)\b|\b(?:girlfriend|boyfriend|wife|husband) left me\b",
@@ -217,7 +219,7 @@ ENGLISH = (
     _slot(
         "address",
         r"(?<!mail )\baddress is\b",
-        r"\bnew address\b|(?<!mail )\baddress (?:has )?(?:changed|is now)\b",
+        r"\bnew (?:\w+ )?address\b|(?<!mail )\baddress (?:has )?(?:changed|is now)\b",
     ),
     _slot(
         "secret",
@@ -369,7 +371,7 @@ CHINESE = (
         "partner",
         r"单身|谈恋爱|在一起|未婚(?!夫|妻)|已婚|订婚|结婚(?!纪念)|(?:和|跟)(?:老公|老婆|男朋友"
         r"|女朋友|男友|女友|丈夫|妻子)|(?:老公|老婆|[男女]朋友|[男女]友|丈夫|妻子|未婚[夫妻])(?:的名字)?[是叫]",
-        r"分手|结婚了|(?<!办)离婚(?!律师|官司|案)|订婚了|复婚|分居|结了婚|脱单|领证",
+        r"分手|结婚了|(?<!办)离婚(?!律师|官司|案)|离了|订婚了|复婚|分居|结了婚|脱单|领证",
         renews=False,
     ),
     _slot("phone", r"(?:电话|手机号|号码|手机)(?:号码)?[是：:]?\d|打我?\d{5}", r"换了?(?:手机)?号"

@@ -13,7 +13,7 @@ CHANGE = re.compile(
     r"\b(?:now|nowadays|these days|currently|anymore|any more|no longer|from now on|instead"
     r"|after all"
     r"|new|newly|correction|switch(?:ed|ing)|chang(?:ed|ing)|moved|relocated|replaced|swapped"
-    r"|migrated|renamed|started|joined|became|transferred|promoted|rescheduled|postponed"
+    r"|migrated|renamed|rewrote|started|joined|became|transferred|promoted|rescheduled|postponed"
     r"|pushed back|brought forward|cancell?ed|called off|put off|delayed|quit|gave up|given up"
     r"|stopped|left|retired|resigned|dropped|sold|traded|got rid of|divorced|separated|broke up"
     r"|as of|again|turned|upgraded|jetzt|gezogen|umgezogen|gewechselt|ahora|mud[eéó]|cambi[eéó])\b"
@@ -29,7 +29,7 @@ CLOSE = re.compile(
     r"|cancell?ed|called off|no longer|any ?more|dropped|lost|replaced|instead of|retired"
     r"|switched from|moved (?:away )?from|broke up|split up|separated|ended|resigned"
     r"|finished with)\b"
-    r"|卖了|卖掉|关了|戒了?|取消|不再|去世|死了|走丢|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"
+    r"|卖了|卖掉|关了|戒了?|取消|不再|去世|死了|走丢|不在[^，。]{1,6}了|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"
     r"|(?:别|不要)再|放弃|扔了|丢了|分手|离婚|退了|停了|把[^，。]{1,12}换"
 )
 # That something goes on in another way: as above, where what is shared is not the day or the taste.
@@ -37,15 +37,17 @@ NOW = re.compile(
     r"\b(?:now|nowadays|these days|currently|from now on|any ?more|no longer|instead|after all"
     r"|switched|changed|migrated|renamed|rewrote|as of|as from|jetzt|ahora"
     r"|starting (?:this|next|from|on|\w+day|tomorrow)"
+    r"|this (?:term|semester|season)"
     r"|since (?:the|last|this|\w+day|january|february|march|april|may|june|july|august|september"
     r"|october|november|december))\b"
-    r"|现在|如今|目前|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
+    r"|现在|如今|目前|变更|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
     r"|転[職校勤]"
     r"|[り買切]?替え|乗り換え|変わ|早ま"
 )
 MOVED = re.compile(
     r"\b(?:moved?|postponed|pushed|rescheduled|cancell?ed|brought forward|delayed|changed|shifted"
-    r"|slipped|slid|bumped|extended|starting (?:this|next|from|on|tomorrow)|called off|put off"
+    r"|slipped|slid|bumped|extended|rebooked"
+    r"|starting (?:this|next|from|on|tomorrow)|called off|put off"
     r"|(?:is|starts|takes place|begins) now|now (?:is|starts|at|on|begins|takes)"
     r"|from now on|these days|(?<!by )now)\b|推迟|延期|延后|延[到至]|提前|改到|改成|改为|改在|改签"
     r"|取消|调到|换到|挪[到至]|推到|改约|顺延|提到|调整|変更"
@@ -110,24 +112,24 @@ ONCE = re.compile(
 )
 WEAK = frozenset(
     (
-        "do run like love hate enjoy learn write read watch have has had go went get got eat "
-        "want know speak see drink play wear listen cook ride buy bought own new now work live "
-        "use start move moved morning evening day week month year time call my mine me people "
-        "thing lot home as some any more much no not too also still just again about today can "
-        "cannot from by up down since so last will would there out over if then than user "
-        "nutzer nutzerin usuario usuaria don doesn didn isn aren wasn won haven hasn couldn "
-        "half ask asked tell told say said think need never stop started stopped because left "
-        "two three four five six seven eight nine ten both only other another first one thing "
-        "way bit really whole me der die das ein eine einen einem mit und hat ist nicht kein "
-        "keine keinen am im zu zum zur von fur für auf war ich mir mich mein meine er sie es "
-        "bei jeden monat jahr jetzt el la los las un una de del en con por para que su mi se es "
-        "al y no lo fue take took make made every each all these those am s m ve d ll re t i'm "
-        "old good becaus befor onli everi realli peopl after"
+        "our your his her their type do run like love hate enjoy learn write read watch have "
+        "has had go went get got eat want know speak see drink play wear listen cook ride buy "
+        "bought own new now work live use start move moved morning evening day week month year "
+        "time call my mine me people thing lot home as some any more much no not too also still "
+        "just again about today can cannot from by up down since so last will would there out "
+        "over if then than user nutzer nutzerin usuario usuaria don doesn didn isn aren wasn "
+        "won haven hasn couldn half ask asked tell told say said think need never stop started "
+        "stopped because left two three four five six seven eight nine ten both only other "
+        "another first one thing way bit really whole me der die das ein eine einen einem mit "
+        "und hat ist nicht kein keine keinen am im zu zum zur von fur für auf war ich mir mich "
+        "mein meine er sie es bei jeden monat jahr jetzt el la los las un una de del en con por "
+        "para que su mi se es al y no lo fue take took make made every each all these those am "
+        "s m ve d ll re t i'm old good becaus befor onli everi realli peopl after"
     ).split()
 )
 WEAK_CHINESE = frozenset(
     "我的是在了们有个一不现每天上下早晚今明昨这那就也都还很去来到从把被给和跟吧啊家里想要会能可以喜"
-    "欢新换改年月日周点时候最用户没叫当住用开做喊"
+    "欢新换改年月日周点时候最用户没叫当住用开做喊两三四五杯个次"
 )
 
 BEFORE = re.compile(

@@ -24,7 +24,8 @@ _CHINESE_PEOPLE = (
     r"|房东|领导|公司|妹|弟|姉|兄|母|父|友達)"
 )
 _SUBJECT = re.compile(
-    rf"\b(?:my|our|meine?|mi|user['’]s) (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b(?! and (?:i|me)\b)"
+    rf"(?:\b(?:my|our|meine?|mi|user['’]s)|^the) (?:\w+ ){{0,2}}?({'|'.join(PEOPLE)})\b"
+    r"(?! and (?:i|me)\b)"
     rf"|\b({'|'.join(PEOPLE)}) (?:of the user|des nutzers|del usuario)\b"
     r"|\b(i|we|my|our|me|us|ich|wir|meine?|vivo|trabajo|me|mi)\b"
     r"|\b(?:the |der |die |el |la )?(user|nutzer|nutzerin|usuario|usuaria)\b"
@@ -39,7 +40,7 @@ _NAME = re.compile(
     r"|Recently|Unfortunately|Luckily|Apparently|Currently|Lately|Suddenly|Thankfully|Sadly|Sorry"
     r"|Sold|Left|Moved|Changed|Switched|Started|Stopped|Got|Please|Heads|New|No|Not|Still|Also|So"
     r"|But|And|Well|Oh|By|For|To|With|Last|Next|Some|All|Every|Any|Most|One|Two|Good|Big|Small)\b"
-    r"|\w+ is (?:my |our )?home\b|\w+ \w+ are\b"
+    r"|\w+ is (?:my |our )?home\b|\w+ \w+ are\b|\w+ is what\b"
     r"|\w+ (?:the|an?|my|our|your|me|us|it|this|that|to|in|on|at|for|of|with|up|out|off|over)\b"
     r"|\w+ (?:is|are) (?:\w+ )?(?:for|to) me\b)"
     r"([A-Z]\w+)(?: [A-Z]\w+)?(?:['’]s\b| (?!and (?:I|me)\b|is (?:now )?my\b)[a-z])"

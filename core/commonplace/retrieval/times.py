@@ -89,9 +89,8 @@ def counted_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
         steps = values.one("LTXr")
         if (rule in _OPEN and steps is None) or rule not in _COUNTED or "Y" in values:
             continue
-        if rule is not _read_day and not is_counted(text, *span):
-            continue
-        if rule is _read_ahead and not is_ahead(text, *span):
+        is_told = is_ahead if rule is _read_ahead else is_counted
+        if rule is not _read_day and not is_told(text, *span):
             continue
         read = _read(rule, values, today)
         if read is None:

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from .follow_ups import CHINESE_FOLLOW_UPS, ENGLISH_FOLLOW_UPS
 from .lexical import CJK
 
 _SHORT = 200  # characters of small talk at most
@@ -141,6 +142,15 @@ def _any_of(phrases: Sequence[str]) -> str:
 _SMALL_TALK = re.compile(
     rf"(?>(?:(?:{_any_of(_ENGLISH_SMALL_TALK)})(?: |$))+)|(?>(?:{_any_of(_CHINESE_SMALL_TALK)})+)"
 )
+_FOLLOW_UP = re.compile(
+    rf"(?>(?:(?:{'|'.join(ENGLISH_FOLLOW_UPS)}|{_any_of(_ENGLISH_SMALL_TALK)})(?: |$))+)"
+    rf"|(?>(?:{'|'.join(CHINESE_FOLLOW_UPS)}|{_any_of(_CHINESE_SMALL_TALK)})+)"
+)
+_SUM = re.compile(
+    r"\W*(?:(?:what is|what['’]s|calculate|compute|计算|算一?下)[\d\s+*/x×÷().,^%-]*\d[\s=()]*"
+    r"|\d[\d\s.,()]*[+*×÷^][\d\s+*/x×÷().,^%-]*\d[\s=()]*)(?:等于多少|是多少)?\W*",
+    re.IGNORECASE,
+)
 _GREETING = re.compile(r"(?:hi|hello|hey|good (?:morning|afternoon|evening|night)|morning) \w+")
 
 
@@ -155,8 +165,18 @@ def is_small_talk(text: str) -> bool:
 
 
 def needs_no_memory(text: str) -> bool:
-    """Return whether a text is small talk, or asks to transform a text that comes with it."""
-    return is_small_talk(text) or _TRANSFORM.search(text) is not None
+    """Return whether a text is small talk, or is about the text or the task at hand alone.
+
+    It asks to transform what comes with it, goes on with what was just done, or asks for a sum.
+    """
+    return is_small_talk(text) or _TRANSFORM.search(text) is not None or _follows_up(text)
+
+
+def _follows_up(text: str) -> bool:
+    plain = normalize(text)
+    if len(plain) > _SHORT:
+        return False
+    return bool(_FOLLOW_UP.fullmatch(plain) or _SUM.fullmatch(text))
 
 
 def sentences(text: str) -> list[str]:
