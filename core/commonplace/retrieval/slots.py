@@ -124,7 +124,8 @@ ENGLISH = (
         r"\bworks? as (?:an?|the)\b"
         rf"|\b(?:i['’]?m|i am|is|am) (?:now )?an? (?:[\w-]+ ){{0,3}}?{_OCCUPATION}\b",
         r"\bpromoted\b|\b(?:made|appointed|named) me (?!an? (?:cup|coffee|tea|cake|meal|sandwich))"
-        r"|\bhired me as\b|\bretrained\b|\b(?:became|become|am now|retrained as) an? |\bchanged (?:career"
+        r"|\bhired me as\b|\bretrained\b|\b(?:became|become|am now|retrained as) an? "
+        r"|\bchanged (?:career"
         r"|profession)s?\b"
         r"|\b(?:retired|resigned)\b|\b(?:quit|left|lost) (?:my|his|her|the) job\b"
         r"|\bhanded in (?:my|his|her) notice\b|\b(?:now teach|teach now)",
