@@ -11,9 +11,9 @@ Prints:
       Bob: My sister Ann lives in Bath.
     LangGraph recalls
       Alice: Where does my sister live?
-      the model was shown: Alice's sister Mei lives in Leeds.
+      the model was shown: [since ...] Alice's sister Mei lives in Leeds.
       Bob: Where does my sister live?
-      the model was shown: Bob's sister Ann lives in Bath.
+      the model was shown: [since ...] Bob's sister Ann lives in Bath.
     Strands corrects
       Alice's sister Mei lives in Leeds. -> Alice's sister Mei lives in Lyon.
     mem0 reads the history

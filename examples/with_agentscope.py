@@ -10,9 +10,9 @@ Prints:
       agent: 好的。
     second process
       user: Which food am I allergic to?
-      the agent was shown: - Alice: I am allergic to peanuts.
+      the agent was shown: - [..., today] Alice: I am allergic to peanuts.
       user: 我最喜欢什么茶？
-      the agent was shown: - Alice: 我住在杭州，最喜欢龙井茶。
+      the agent was shown: - [...,今天] Alice: 我住在杭州，最喜欢龙井茶。
 """
 
 import asyncio

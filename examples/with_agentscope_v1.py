@@ -11,9 +11,9 @@ Prints:
       agent: I will.
     second process
       user: Which food am I allergic to?
-      the agent was shown: - Alice: I am allergic to peanuts.
+      the agent was shown: - [..., today] Alice: I am allergic to peanuts.
       user: Where does my sister live?
-      the agent was shown: - Alice's sister Emma lives in Lyon.
+      the agent was shown: - [since ...] Alice's sister Emma lives in Lyon.
 """
 
 import asyncio

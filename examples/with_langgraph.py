@@ -13,9 +13,9 @@ Prints:
       agent: 好的。
     second process
       alice: Which food am I allergic to?
-      the model was shown: user: I am allergic to peanuts.
+      the model was shown: [..., today] user: I am allergic to peanuts.
       alice: 我最喜欢什么茶？
-      the model was shown: user: 我住在杭州，最喜欢龙井茶。
+      the model was shown: [...,今天] user: 我住在杭州，最喜欢龙井茶。
       bob: Which food am I allergic to?
       the model was shown: nothing
       the store, asked for alice: I am allergic to peanuts.

@@ -8,9 +8,9 @@ Prints:
       bob: My sister Ann lives in Leeds.
     second process
       alice: Where does my sister live?
-      the agent was shown: user: My sister Mei lives in Hangzhou.
+      the agent was shown: [..., today] user: My sister Mei lives in Hangzhou.
       bob: Where does my sister live?
-      the agent was shown: user: My sister Ann lives in Leeds.
+      the agent was shown: [..., today] user: My sister Ann lives in Leeds.
       carol: Where does my sister live?
       the agent was shown nothing
 """

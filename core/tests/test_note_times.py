@@ -246,6 +246,16 @@ def test_a_newer_fact_replaces_what_the_user_said(fact) -> None:
     assert [fact, "(earlier) I live in Paris."] == lines
 
 
+def test_a_fact_that_was_corrected_replaces_the_turn_that_it_came_from() -> None:
+    told, fact = turn(PARIS, 9, score=0.9), record("Alice lives in Lyon.", 9)
+    same = Match(record=fact.record, score=0.6)
+    corrected = Match(record=replace(fact.record, updated_at=NOW), score=0.6)
+
+    assert chosen("Where do I live?", told, same) == ["I live in Paris.", "Alice lives in Lyon."]
+    lines = chosen("Where do I live?", told, corrected)
+    assert lines == ["Alice lives in Lyon.", "(earlier) I live in Paris."]
+
+
 def test_what_the_user_said_later_replaces_a_fact() -> None:
     lines = chosen("Where do I live?", record("Alice lives in Paris.", 9, score=0.9), turn(LYON, 2))
 

@@ -8,7 +8,7 @@ shared words beside one that says that something changed. What may hold beside t
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +29,7 @@ from .statement_words import (
     MOVED,
     NEGATED,
     NOW,
+    NUMBERS,
     OBJECT,
     ONCE,
     PAST,
@@ -47,6 +48,7 @@ from .utterance_kinds import statements
 
 _LEAST_COSINE = 0.35  # of two statements on one matter, by the default embedder
 _LONGEST = 400  # characters; longer texts tell of several matters and are left alone
+_LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
 _SENTENCES = 4  # of a newer statement, that may replace an older one
 _FEW = 2  # sentences of an older one at most: one of three does not make it obsolete
 _SHORT_VALUE = 7  # words
@@ -118,7 +120,7 @@ def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
             continue
         for j in order[:place]:
             older = statements_[j]
-            if len(older.text) > _LONGEST or _time(older) == _time(newer):
+            if len(older.text) > _LONGEST or not _is_newer(newer, older):
                 continue
             if older.trust > newer.trust or not _are_of_one(older, newer):
                 continue
@@ -129,10 +131,13 @@ def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
 
 
 def to_statement(record: Record) -> Statement:
-    """Return what a record states."""
+    """Return what a record states; a fact that was corrected, from its correction on."""
+    moment = record.occurred_at
+    if record.kind != "episode" and (later := record.updated_at - record.created_at) > _NO_TIME:
+        moment = min(moment, _LATEST - later) + later
     return Statement(
         text=record.text,
-        moment=record.occurred_at,
+        moment=moment,
         position=record.position,
         kind=record.kind,
         role=record.role,
@@ -186,7 +191,7 @@ def may_replace(newer: Statement, older: Statement) -> bool:
     Less is needed than for `superseded`: a word or a slot of both. It is enough to read the newer
     one first, and not to call the older one obsolete.
     """
-    if max(len(newer.text), len(older.text)) > _LONGEST or _time(newer) <= _time(older):
+    if max(len(newer.text), len(older.text)) > _LONGEST or not _is_newer(newer, older):
         return False
     if older.trust > newer.trust or not _are_of_one(older, newer):
         return False
@@ -427,12 +432,9 @@ def _length(words: tuple[str, ...]) -> float:
 
 
 def _are_numbers(words: tuple[str, ...]) -> bool:
-    return all(word[0].isdigit() or word in _NUMBERS for word in words)
+    return all(word[0].isdigit() or word in NUMBERS for word in words)
 
 
-_NUMBERS = frozenset(
-    "one two three four five six seven eight nine ten eleven twelve twenty".split()
-)
 _SINGLE_FRAME = re.compile(
     r"^(?!the user (?:is|will be)$)(?:my|our|the|\w+['’]s)\b.*\b(?:is|are|ist|es|will be|runs"
     r"|costs?|starts|begins|called"
@@ -458,6 +460,13 @@ def _are_near(one: Statement, other: Statement) -> bool:
     if one.vector is None or other.vector is None:
         return True
     return float(one.vector @ other.vector) >= _LEAST_COSINE
+
+
+def _is_newer(one: Statement, other: Statement) -> bool:
+    """Tell whether one was said after another; a fact is as old as the turn of its moment."""
+    if "episode" in (one.kind, other.kind) and one.kind != other.kind:
+        return one.moment > other.moment
+    return _time(one) > _time(other)
 
 
 def _time(statement: Statement) -> tuple[datetime, int]:

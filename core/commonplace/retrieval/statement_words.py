@@ -110,6 +110,7 @@ ONCE = re.compile(
     r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了"
     r"|写了|送了|玩了|听了)"
 )
+NUMBERS = frozenset("one two three four five six seven eight nine ten eleven twelve twenty".split())
 WEAK = frozenset(
     (
         "our your his her their type do run like love hate enjoy learn write read watch have "
