@@ -94,6 +94,9 @@ def is_corrected(*texts: str) -> bool:
         ("Our cat sleeps in the kitchen.", "My sister sold the cat basket.", False),
         ("Our cat sleeps in the kitchen.", "We might get a cat now.", False),
         ("I like jazz.", "I play chess now.", False),
+        ("I live in Paris.", "I used to live in Paris, now I live in Rome.", True),
+        ("我在学泰语这门外语。", "原来的外语我不学了，改学外语里的意大利语。", True),
+        ("I live in Rome.", "Years ago, when I lived in Paris, I had a cat.", False),
     ],
 )
 def test_what_tells_of_a_change_may_replace_what_shares_its_matter(older, newer, expected) -> None:

@@ -484,7 +484,7 @@ def _read(text: str) -> tuple[_Sentence, ...]:
 def _with_clauses(sentence: str) -> Iterator[_Sentence]:
     """Read a sentence, and its clauses, which are about whom the one before is about.
 
-    What makes the sentence one about the past or a hope may be in another clause.
+    What makes it one about the past or a hope may be in another clause, if it has no "now".
     """
     whole = _read_sentence(sentence)
     yield whole
@@ -495,7 +495,8 @@ def _with_clauses(sentence: str) -> Iterator[_Sentence]:
             continue
         read = _read_sentence(clause)
         owner = read.owner or owner
-        yield replace(read, owner=owner, is_past=whole.is_past, is_hope=whole.is_hope)
+        is_past = read.is_past or (whole.is_past and not read.goes_on)
+        yield replace(read, owner=owner, is_past=is_past, is_hope=whole.is_hope)
 
 
 def _read_sentence(sentence: str) -> _Sentence:

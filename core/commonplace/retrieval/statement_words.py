@@ -40,7 +40,7 @@ NOW = re.compile(
     r"|this (?:term|semester|season)"
     r"|since (?:the|last|this|\w+day|january|february|march|april|may|june|july|august|september"
     r"|october|november|december))\b"
-    r"|现在|如今|目前|变更|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
+    r"|现在|如今|目前|变更|改[学喝吃坐骑练]|以后(?!再说)|今后|重写|改成|改为|改用|改到|改在|改|换[成到了用]|变成|涨价?|降价?|升|不再|调到"
     r"|転[職校勤]"
     r"|[り買切]?替え|乗り換え|変わ|早ま"
 )
