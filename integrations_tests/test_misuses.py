@@ -117,7 +117,7 @@ ELSEWHERE: dict[str, set[str]] = {
     "Revise.namespace": {"none", "list", "words", "tuple"},
     "Policy.mode": set(), "Policy.threshold": {"none", "zero"}, "Policy.kinds": {"list", "tuple", "set"},  # noqa: E501 -- a table
     "Policy.metadata": MAPPINGS - {"none"}, "Policy.scope_search_by_agent": {"true"},
-    "Policy.await_write": {"true"}, "Policy.recall_timeout": {"fraction"},
+    "Policy.await_write": {"true"}, "Policy.times": {"true"}, "Policy.recall_timeout": {"fraction"},
     "Policy.instructions": {"true"}, "Policy.inject": set(),
     "Policy.header": {*TEXTS, "empty", "spaces"}, "Policy.intro": {*TEXTS, "empty", "spaces"},
     "Policy.tools": {"list", "tuple"}, "Policy.tool_instructions": {*TEXTS, "empty", "spaces", "5MB"},  # noqa: E501 -- a table
