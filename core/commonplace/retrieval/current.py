@@ -34,6 +34,7 @@ from .statement_words import (
     ONCE,
     PAST,
     QUALIFIER,
+    SAME,
     SWITCHED,
     TIME,
     TOWN,
@@ -69,9 +70,6 @@ _SINGULAR = frozenset(
 )
 _ROLES = frozenset("boss manager landlord tutor teacher doctor company team".split())
 _KIN = frozenset(PEOPLE) - _ROLES
-_SAME = {"boss": "manager", "line manager": "manager", "physician": "doctor", "gp": "doctor",
-         "flatmate": "roommate", "flat": "home", "house": "home", "apartment": "home",
-         "color": "colour", "老板": "领导", "经理": "领导", "主管": "领导"}  # fmt: skip
 # What holds at times only leaves room for another.
 _PARTIAL = re.compile(
     r"\b(?:when|sometimes|often|usually|if|on \w+days?|occasionally|either|or)\b|有时|偶尔|下雨"
@@ -561,7 +559,7 @@ _CJK = re.compile(f"[{CJK}]")
 
 def _of(match: re.Match[str]) -> str:
     of = next((group for group in match.groups() if group), "")
-    return _SAME.get(of, of)
+    return SAME.get(of, of)
 
 
 def _shared(small: str) -> frozenset[str]:

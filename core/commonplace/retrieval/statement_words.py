@@ -110,6 +110,9 @@ ONCE = re.compile(
     r"|^(?:[我咱他她]|用户)?们?[^，。住叫]{0,6}(?:去了|看了|买了|吃了|见了|读了|喝了|做了|参加了"
     r"|写了|送了|玩了|听了)"
 )
+SAME = {"boss": "manager", "line manager": "manager", "physician": "doctor", "gp": "doctor",
+         "flatmate": "roommate", "flat": "home", "house": "home", "apartment": "home",
+         "color": "colour", "老板": "领导", "经理": "领导", "主管": "领导"}  # fmt: skip
 NUMBERS = frozenset("one two three four five six seven eight nine ten eleven twelve twenty".split())
 WEAK = frozenset(
     (
