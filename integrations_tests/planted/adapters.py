@@ -98,7 +98,39 @@ FAULTS = (
         new="",
         tests=("core/tests/test_standing_instructions.py", "-k", "other_words or only_ends"),
     ),
+    Fault(
+        name="turn-told-twice",
+        what="A standing instruction counts as told again at the end of its turn",
+        file=f"{_AGENTS}/open_turns.py",
+        old="if key not in ids])",
+        new="])",
+        tests=("core/tests/test_open_turns.py", "-k", "standing"),
+    ),
+    Fault(
+        name="turn-finds-itself",
+        what="A search finds what the user asks in this turn",
+        file=f"{_AGENTS}/operations.py",
+        old="if one.record.id not in own][:most]",
+        new="][:most]",
+        tests=("core/tests/test_open_turns.py", "-k", "search"),
+    ),
+    Fault(
+        name="answer-extracted-alone",
+        what="A chat model is not shown the question that was accepted before the answer",
+        file=f"{_AGENTS}/open_turns.py",
+        old="Extraction(metadata=policy.metadata, before=end.before)",
+        new="Extraction(metadata=policy.metadata)",
+        tests=("core/tests/test_open_turns.py", "-k", "extracted or redacted"),
+    ),
     # -- AgentScope ------------------------------------------------------------------------------
+    Fault(
+        name="agentscope-lost-with-process",
+        what="What a user said is lost with a process that dies while the model thinks",
+        file=f"{_AGENTSCOPE}/middleware.py",
+        old="                    await turn.accept()\n",
+        new="",
+        tests=(f"{_TESTS}/test_unended_turns.py", "-k", "approval or stream"),
+    ),
     Fault(
         name="agentscope-notes-of-two-users",
         what="Notes of two users are left in one conversation",
@@ -171,6 +203,14 @@ FAULTS = (
         tests=(f"{_TESTS}/test_agentscope_hazards.py", "-k", "tells_nothing"),
     ),
     # -- LangGraph -------------------------------------------------------------------------------
+    Fault(
+        name="langgraph-lost-with-process",
+        what="What a user said is lost with a process that dies while the model thinks",
+        file=f"{_LANGGRAPH}/middleware.py",
+        old='        yield call("accept", said, scope, known.shown)\n',
+        new="",
+        tests=(f"{_TESTS}/test_unended_turns.py", "-k", "interrupt"),
+    ),
     Fault(
         name="langgraph-client-over-login",
         what="The user whom a client names counts before the one who is logged in",

@@ -11,6 +11,8 @@ from commonplace_langgraph import MemoryMiddleware
 
 ALICE = Scope(user_id="alice")
 THREAD = {"configurable": {"thread_id": "t1"}}
+# What is stored of a turn that waits: what Alice said is there before the model is called.
+PARKED = ["Alice takes the train to Lyon.", "book the train to Lyon"]
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
 
 
@@ -45,7 +47,7 @@ def test_a_turn_that_waits_for_consent_is_searched_and_written_once(
     memory, parked, context, texts, monkeypatch
 ):
     agent, scripted = parked(InMemorySaver())
-    assert texts() == ["Alice takes the train to Lyon."]
+    assert texts() == PARKED
 
     asked, search = [], memory.search
     monkeypatch.setattr(memory, "search", lambda *a, **k: asked.append(a) or search(*a, **k))
@@ -84,7 +86,7 @@ def test_somebody_else_who_consents_is_shown_and_told_nothing(
     agent.invoke(APPROVE, THREAD, context=context("bob"))
 
     assert FOOTER not in scripted.shown()
-    assert texts() == ["Alice takes the train to Lyon."]
+    assert texts() == PARKED
     assert texts("bob") == ["Bob takes the train to Oslo."]
     assert "is not who asked in this turn. Resume it with the user_id of its first" in caplog.text
 
@@ -97,7 +99,7 @@ def test_a_tool_call_that_somebody_else_consents_to_reaches_nobodys_memory(
     out = agent.invoke(APPROVE, THREAD, context=context("bob"))
 
     assert texts("bob") == []
-    assert texts() == ["Alice takes the train to Lyon."]
+    assert texts() == PARKED
     assert "Error recording memory" in out["messages"][-2].text
 
 
@@ -138,4 +140,4 @@ def test_a_turn_that_somebody_damaged_breaks_nothing(parked, context, texts, cap
     )
     agent.invoke(None, THREAD, context=context("alice"))
 
-    assert texts() == ["Alice takes the train to Lyon."]
+    assert texts() == PARKED
