@@ -211,6 +211,7 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             self._memory.accept(said, scope)
             raise
         self._memory.raise_misconfiguration()
+        known.accepted = said
         yield call("accept", said, scope, known.shown)
         known.shown.add(shown(found, self.policy))
         return render(found, self.policy)
@@ -222,13 +223,25 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
 
     def _end(self, state: TurnState, runtime: Runtime[Any]) -> Plan[Update]:
         current = self._resume(state, runtime)
-        if turn := turn_in(state):
+        turn = turn_in(state)
+        accepted = self._turns.of(turn["id"]).accepted if turn else ()
+        if turn:
             self._turns.drop(turn)
         if current is not None and not current.turn["by_agent"]:
             said = current.turn["said"]
             messages = self._read([], turn_messages, said, state, by_model=True)
-            yield call("write", messages or self._read([], user_messages, said), current.scope)
+            messages = messages or self._read([], user_messages, said)
+            self._withdraw_changed(accepted, messages, current.scope)
+            yield call("write", messages, current.scope)
         return {TURN_KEY: None}
+
+    def _withdraw_changed(
+        self, accepted: Sequence[Message], messages: Sequence[Message], scope: Scope
+    ) -> None:
+        """Withdraw what another middleware has changed since: it may have removed a secret."""
+        ids = {message.id for message in messages}
+        if changed := [message for message in accepted if message.id not in ids]:
+            self._memory.withdraw(changed, scope)
 
     # -- turns ---------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from langchain.agents import AgentState
 from langchain.agents.middleware.types import PrivateStateAttr
 from langchain_core.messages import BaseMessage
 
-from commonplace import Memory, Scope
+from commonplace import Memory, Message, Scope
 from commonplace.agents import AgentMemory, LazyMemory, LRUCache, ShownRecords
 
 from .convert import UserText, current_texts, last_question_id, messages_in
@@ -122,11 +122,13 @@ class OpenTurn:
     Attributes:
         note: what the model is shown, empty if nothing was recalled; None before the recall.
         said: what the user wrote, when last read; None before that.
+        accepted: messages of what the user wrote, as the model was first shown it.
         shown: the records that the model was shown, which its tools may change.
     """
 
     note: str | None = None
     said: list[UserText] | None = None
+    accepted: Sequence[Message] = ()
     shown: ShownRecords = field(default_factory=ShownRecords)
 
 

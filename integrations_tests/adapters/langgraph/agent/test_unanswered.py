@@ -264,3 +264,19 @@ def test_somebody_elses_failed_turn_is_not_written_for_the_next_user(
 
     assert texts("bob") == ["hello", "All right."]
     assert memory.list(Scope(user_id="alice")).records == ()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_what_is_redacted_after_the_model_was_called_is_kept_in_its_last_form(
+    memory, make, model, context, texts, is_async
+):
+    class Redacting(AgentMiddleware):
+        def after_model(self, state, runtime):
+            question = state["messages"][0]
+            return {"messages": [HumanMessage("I moved to [removed].", id=question.id)]}
+
+    agent = make(model("It is warm."), MemoryMiddleware(memory), Redacting())
+    await run(agent, context, is_async)
+    await memory.aflush()
+
+    assert texts() == ["I moved to [removed].", "It is warm."]
