@@ -371,7 +371,7 @@ class AgentMemory:
         if isinstance(self.lazy.opening_error, MISCONFIGURED):  # there is nowhere to write it
             return None
         messages = [one for one in self._stated(messages, scope) if one.id is not None]
-        ids, done = self._ids(messages, scope), Accepted()
+        ids, done = self._ids(messages, scope), Accepted(id(self))
         if shown is not None:
             shown.own_ids.update(ids)
         new = self.lazy.turns.begin(messages, ids, done)
@@ -395,7 +395,7 @@ class AgentMemory:
             done.set_result(error)
 
     def _accept_again(self, messages: Sequence[Message], scope: Scope) -> None:
-        ids, done = self._ids(messages, scope), Accepted()
+        ids, done = self._ids(messages, scope), Accepted(id(self))
         held = dict(zip(ids, messages, strict=True))
         done.set_result(self._run(accept_turn(held, scope, self.policy)))
         self.lazy.turns.begin(messages, ids, done)  # in the place of what failed
@@ -403,7 +403,7 @@ class AgentMemory:
     def take_back(self, end: TurnEnd, scope: Scope) -> None:
         """Know again what was accepted of a turn whose end was not."""
         if end.before:
-            done = Accepted()
+            done = Accepted(id(self))
             done.set_result(end.accepted[0])
             self.lazy.turns.begin(end.before, self._ids(end.before, scope), done)
 
@@ -521,7 +521,7 @@ class AgentMemory:
             return WriteResult(operation="")
         ids, turns = self._ids(messages, write.scope), self.lazy.turns
         wait(turns.pending(ids), write.seconds)
-        write.end = turns.end(messages, ids)
+        write.end = turns.end(messages, ids, id(self))
         return self._run(end_turn(write.end, write.scope, self.policy, wait_for))
 
     async def _aadd(self, write: "_Write", wait_for: float | bool) -> WriteResult:
@@ -531,7 +531,7 @@ class AgentMemory:
         ids, turns = self._ids(messages, write.scope), self.lazy.turns
         if pending := turns.pending(ids):
             await asyncio.wait(map(asyncio.wrap_future, pending), timeout=write.seconds)
-        write.end = turns.end(messages, ids)
+        write.end = turns.end(messages, ids, id(self))
         return await self._arun(end_turn(write.end, write.scope, self.policy, wait_for))
 
     def _wait(self, seconds: float) -> float | bool:

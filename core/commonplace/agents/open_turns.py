@@ -16,8 +16,18 @@ from .policy import Policy
 from .standing_instructions import instruction_facts
 
 MAX_MESSAGES = 10_000
-Accepted = Future[WriteResult | Exception]
-"""The acceptance of messages, with its result or the error that prevented it."""
+
+
+class Accepted(Future[WriteResult | Exception]):
+    """The acceptance of messages, with its result or the error that prevented it.
+
+    Args:
+        teller: the `id` of who tells of the error.
+    """
+
+    def __init__(self, teller: int) -> None:
+        super().__init__()
+        self.teller = teller
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +40,8 @@ class TurnEnd:
         untold: messages whose standing instructions are not stored yet, by the ids of their records
             where a message has an id.
         accepted: results of the writes that accepted `before`.
-        error: why what should have been accepted when the turn began was not.
+        error: why what should have been accepted when the turn began was not, if that was told by
+            who ends it.
     """
 
     messages: Sequence[Message]
@@ -72,11 +83,12 @@ class OpenTurns:
         found = map(self._accepted.get, ids)
         return {done for done in found if done is not None and not done.done()}
 
-    def end(self, messages: Sequence[Message], ids: Sequence[str]) -> TurnEnd:
+    def end(self, messages: Sequence[Message], ids: Sequence[str], teller: int = 0) -> TurnEnd:
         """End a turn: tell what is left to be stored of its messages.
 
         Args:
             ids: of the records of the messages.
+            teller: the `id` of who ends it.
         """
         before: list[Message] = []
         left: list[Message] = []
@@ -91,7 +103,8 @@ class OpenTurns:
                 accepted[result.operation] = result
                 continue
             left.append(message)
-            error = error or result
+            if done is not None and done.teller == teller:
+                error = result
             if done is None or result is not None:
                 untold[record_id] = message
         if not left:  # a turn without an answer
