@@ -29,7 +29,7 @@ from langgraph.types import interrupt
 from strands import Agent
 from strands.multiagent import GraphBuilder
 
-from commonplace import Memory, Scope
+from commonplace import Memory, Policy, Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_agentscope import CommonplaceMiddleware
 from commonplace_langgraph import MemoryMiddleware, recall_hook, remember_node
@@ -38,6 +38,7 @@ from commonplace_strands import MemoryPlugin
 from .langgraph.agent.conftest import Scripted
 from .strands.conftest import ScriptedModel
 from .test_agentscope import dangerous, make, use
+from .test_user_ids import DRIVERS
 
 ALICE = Scope(user_id="alice")
 SAID = "My cat number {} is called Miso."
@@ -242,6 +243,28 @@ def test_an_interrupt_that_is_never_resumed_loses_no_message(tmp_path):
 
         assert out["__interrupt__"]
     assert kept(tmp_path) == [SAID.format(0)]
+
+
+# -- not accepted --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda one: one.__name__)
+async def test_nothing_is_accepted_where_the_agent_decides_what_to_keep(tmp_path, driver):
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        agent = driver(memory, user_id="alice", policy=Policy(mode="agent_control"))
+        await agent.turn(SAID.format(0))
+
+        assert agent.calls == 1
+    assert kept(tmp_path) == []
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda one: one.__name__)
+async def test_nothing_is_accepted_of_nobody(tmp_path, driver):
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        await driver(memory).turn(SAID.format(0))
+        memory.flush()
+
+        assert memory.admin.list_scopes() == []
 
 
 if __name__ == "__main__":
