@@ -481,15 +481,18 @@ class AgentMemory:
                 named += asked
         return named
 
-    def retract(self, named: Sequence[str], scope: Scope, before: datetime) -> None:
+    def retract(
+        self, named: Sequence[str], messages: Sequence[Message], scope: Scope, before: datetime
+    ) -> None:
         """Delete the memories that requests to forget clearly mean, and report it; never raises.
 
         Args:
             named: what is to be forgotten, such as "my old number".
+            messages: of the turn, which are not meant.
             before: only what was stored earlier is meant.
         """
         start, seconds = time.monotonic(), self._tool_seconds("forget_memory")
-        plan = retract(scope, named, self.policy, before)
+        plan = retract(scope, named, self.policy, before, self._ids(messages, scope))
         try:
             gone = call_within(seconds, "forget", lambda: self._run(plan))
         except Exception as error:
@@ -497,10 +500,12 @@ class AgentMemory:
         else:
             self._retracted(scope, start, len(gone))
 
-    async def aretract(self, named: Sequence[str], scope: Scope, before: datetime) -> None:
+    async def aretract(
+        self, named: Sequence[str], messages: Sequence[Message], scope: Scope, before: datetime
+    ) -> None:
         """Delete the memories that requests to forget clearly mean, as `retract`."""
         start, seconds = time.monotonic(), self._tool_seconds("forget_memory")
-        plan = retract(scope, named, self.policy, before)
+        plan = retract(scope, named, self.policy, before, self._ids(messages, scope))
         try:
             gone = await await_within(seconds, "forget", self._arun(plan))
         except Exception as error:
@@ -652,7 +657,7 @@ class _Write:
         except Exception as error:
             self._wait_or_fail(error)
         if self._named:
-            self._agent.retract(self._named, self.scope, self._at)
+            self._agent.retract(self._named, self.messages, self.scope, self._at)
 
     async def arun(self, add: Awaitable[WriteResult]) -> None:
         try:
@@ -660,7 +665,7 @@ class _Write:
         except Exception as error:
             self._wait_or_fail(error)
         if self._named:
-            await self._agent.aretract(self._named, self.scope, self._at)
+            await self._agent.aretract(self._named, self.messages, self.scope, self._at)
 
     def expire(self) -> None:
         """Report that it is not done in time, unless it is."""

@@ -5,7 +5,7 @@ meant, or everything, nothing is deleted.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from ..errors import RecordNotFoundError
@@ -19,6 +19,7 @@ from .policy import WRITE_PATIENCE, Policy
 
 _LEAST = 0.5  # score of what is meant: more likely than not
 _SURE = 0.8  # score of what is meant where it has half of the words alone
+_RIVAL = 0.4  # share of the best score from which one with as many of the words may be meant, too
 _MARGIN = 0.2  # of the score of another, with fewer of the words, that may be meant all the same
 _SHARED = 0.6  # share of the words of two records of which one repeats the other
 _FOUND = 20
@@ -43,7 +44,11 @@ _FORMER = re.compile(r"\b(?:old|former|previous)\b|[旧]|以前|之前", re.IGNO
 
 
 def retract(
-    scope: Scope, named: Sequence[str], policy: Policy, before: datetime
+    scope: Scope,
+    named: Sequence[str],
+    policy: Policy,
+    before: datetime,
+    own: Collection[str] = (),
 ) -> Plan[list[Record]]:
     """Delete what each request names, where one memory is clearly meant; return what is deleted.
 
@@ -54,6 +59,7 @@ def retract(
     Args:
         named: what is to be forgotten, such as "my old number".
         before: only what was stored earlier is meant.
+        own: ids of the records of the request's own turn, which are not meant.
     """
     where = search_scope(scope, policy)
     gone: dict[str, Record] = {}
@@ -64,7 +70,8 @@ def retract(
         found: Sequence[Match] = yield call(
             "search", text, where, top_k=_FOUND, where=policy.where, kinds=policy.kinds
         )
-        earlier = [one for one in found if one.record.created_at < before]
+        others = [one for one in found if one.record.id not in own]
+        earlier = [one for one in others if one.record.created_at < before]
         meant = _meant(text, words, [one for one in earlier if one.record.id not in gone])
         if meant is None:
             continue
@@ -109,19 +116,23 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
         record = match.record
         of = subject(record.text, record.text.lower())
         share = _shares(words, text, record.text)
-        needed = _LEAST if share > 0.5 else _SURE
         is_named = about != "me" and about in record.text.lower()
         is_other = about not in ("", "user") and of not in ("", "user", about) and not is_named
-        if record.role != "assistant" and not is_other and share >= 0.5 and match.score >= needed:
+        if record.role != "assistant" and not is_other and share >= 0.5:
             ranked.append((share, match))
     if not ranked:
         return None
     share, best = max(ranked, key=lambda one: (one[0], one[1].score))
+    if best.score < (_LEAST if share > 0.5 else _SURE):
+        return None
     others = [
         match.record
         for other, match in ranked
         if match is not best
-        and (other == share or match.score > best.score + _MARGIN)
+        and (
+            (other == share and match.score >= _RIVAL * best.score)
+            or match.score > best.score + _MARGIN
+        )
         and match.record not in _repetitions(best.record, [match.record])
     ]
     if not others:

@@ -167,10 +167,12 @@ ENGLISH = (
     ),
     _slot(
         "phone",
-        r"\b(?:phone|mobile|cell|telephone)?(?: |-)?number (?:is|was)\b.{0,6}\d"
+        r"(?:\b(?:phone|mobile|cell|telephone)[ -]|\b(?:my|our|his|her|their|new) |['’]s )number"
+        r" (?:is|was)\b.{0,6}\d"
         r"|\b(?:call|text|phone|ring|reach) (?:me|him|her|us) (?:on|at)\b.{0,6}\d",
         r"\b(?:new|changed|different|another) (?:phone |mobile |cell )?number\b"
-        r"|\bnumber (?:has )?changed\b|\bchanged my (?:phone |mobile )?number\b",
+        r"|(?:\b(?:phone|mobile|cell|telephone)[ -]|\b(?:my|our|his|her) |['’]s )number"
+        r" (?:has )?changed\b|\bchanged my (?:phone |mobile )?number\b",
     ),
     _slot(
         "extension",
