@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 
+_MOST_TEXTS = 256  # in a request; a provider takes so many
+
+
 class OpenAIEmbedder:
     """Embeds with an `/embeddings` endpoint.
 
@@ -73,10 +76,17 @@ class OpenAIEmbedder:
         return self._request(texts, {})
 
     def _request(self, texts: Sequence[str], options: Mapping[str, Any]) -> list[list[float]]:
-        answer = self._client.embeddings.create(
-            model=self._model, input=list(texts), encoding_format="float", **options
-        )
-        return [one.embedding for one in sorted(answer.data, key=lambda one: one.index)]
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _MOST_TEXTS):
+            answer = self._client.embeddings.create(
+                model=self._model,
+                input=list(texts[start : start + _MOST_TEXTS]),
+                encoding_format="float",
+                **options,
+            )
+            found = sorted(answer.data, key=lambda one: one.index)
+            vectors += [one.embedding for one in found]
+        return vectors
 
 
 class OpenAIChat:
