@@ -10,7 +10,9 @@ import math
 import re
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import accumulate, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +28,7 @@ from .errors import (
 from .ports.models import ChatModel, Embedder, TokenEmbedder
 from .ports.stores import AskChat
 from .settings import Settings
-from .types import TokenEmbedding
+from .types import Record, TokenEmbedding
 
 Purpose = Literal["query", "document"]
 RunInThread = Callable[..., Awaitable[Any]]
@@ -91,6 +93,23 @@ def _call(embedder: Embedder, texts: Sequence[str], purpose: Purpose, limit: int
     if isinstance(embedder, TokenEmbedder):
         return embedder.embed_tokens(given, purpose=purpose)
     return embedder.embed(given, purpose=purpose)
+
+
+def embedded_passages(record: Record, limit: int) -> list[str]:
+    """List the passages of a record that are embedded: the first, and all that end in the limit.
+
+    Args:
+        limit: characters of each text that are embedded.
+    """
+    parts = record.indexed_passages
+    ends = accumulate(map(len, parts))
+    return [part for part, end in zip(parts, ends, strict=True) if end <= limit] or [parts[0]]
+
+
+def join_passages(record: Record, vectors: Iterator[TokenEmbedding], limit: int) -> TokenEmbedding:
+    """Join the vectors of a record's passages, the next ones of those of `embedded_passages`."""
+    first, *following = islice(vectors, len(embedded_passages(record, limit)))
+    return replace(first, following=tuple(following)) if following else first
 
 
 def is_async(method: object) -> bool:

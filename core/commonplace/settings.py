@@ -71,7 +71,7 @@ class Settings:
     max_pending: int = 100_000
     max_attempts: int = 1_000
     retry_after: float = 0.2
-    max_embed_chars: int = 4_000
+    max_embed_chars: int = 32 * 1024
     model_timeout: float = 120.0
     cache_bytes: int = 256 * 2**20
     half_life: float = 30.0

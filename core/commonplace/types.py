@@ -13,6 +13,7 @@ from typing import Any, Literal, Self, get_args, overload
 
 from .dedup_key import join_key
 from .errors import InvalidRecordError, InvalidScopeError
+from .passages import passages
 from .validation import (
     MAX_MESSAGE_BYTES,
     SCOPE_FIELDS,
@@ -343,6 +344,15 @@ class Record:
         return f"{self.name}: {text}" if self.name else text
 
     @property
+    def indexed_passages(self) -> Sequence[str]:
+        """The passages of that text, which are embedded one by one: a short text is a single one.
+
+        The speaker's name goes in front of each.
+        """
+        parts = passages(self.situation or self.text)
+        return [f"{self.name}: {part}" for part in parts] if self.name else parts
+
+    @property
     def namespaces(self) -> tuple[tuple[str, ...], ...]:
         """The namespaces that it is in, outermost first; its own is the last."""
         return tuple(self.namespace[:end] for end in range(1, len(self.namespace) + 1))
@@ -454,11 +464,17 @@ class Match:
             are in the order of their scores. By similarity, the cosine, -1..1.
         score_details: what each feature added; they sum to the logit of the score. By similarity,
             to the score.
+        excerpt: the passage of the text that fits best; of a text up to some 400 characters, all.
     """
 
     record: Record
     score: float
     score_details: Mapping[str, float] = field(default_factory=dict)
+    excerpt: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.excerpt:
+            object.__setattr__(self, "excerpt", self.record.text)
 
     @property
     def text(self) -> str:
@@ -665,10 +681,13 @@ class TokenEmbedding:
         vector: of the text.
         tokens: one vector after the other, each of `TokenEmbedder.token_dimensions` signed bytes:
             127 times a vector of unit length. Empty if there are none.
+        following: of a long text, which is embedded in passages: the same of each passage after
+            the first. Empty for a text of one passage.
     """
 
     vector: Sequence[float]
     tokens: bytes = b""
+    following: "tuple[TokenEmbedding, ...]" = ()
 
 
 Namespace = tuple[str, ...]

@@ -53,14 +53,22 @@ class ShelfIndex:
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points; one replaces the stored point of its id if its version is greater."""
         for point in points:
-            self._check_vector(point.vector)
+            for one in point.passages:
+                self._check_vector(one.vector)
         with self._changing() as stored:
             for point in points:
                 known = stored.get(point.record.id)
                 if known is None or known.record.version < point.record.version:
-                    vector = [float(number) for number in point.vector]
-                    new = replace(point, record=_in_utc(point.record), vector=vector)
-                    stored[point.record.id] = new
+                    first, *following = (
+                        TokenEmbedding(vector=[float(number) for number in one.vector])
+                        for one in point.passages
+                    )
+                    stored[point.record.id] = replace(
+                        point,
+                        record=_in_utc(point.record),
+                        vector=first.vector,
+                        following=tuple(following),
+                    )
 
     def amend(self, records: Sequence[Record]) -> None:
         """Replace records that are stored and not newer; vectors and terms stay."""
@@ -74,7 +82,9 @@ class ShelfIndex:
         """Read the vectors of these records by id, where they are stored with the same text."""
         stored = self._points()
         return {
-            record.id: TokenEmbedding(vector=stored[record.id].vector)
+            record.id: TokenEmbedding(
+                vector=stored[record.id].vector, following=stored[record.id].following
+            )
             for record in records
             if record.id in stored and stored[record.id].record.indexed_text == record.indexed_text
         }
@@ -156,13 +166,18 @@ class ShelfIndex:
         for point in covered:
             if query.matches(point.record) and chosen(point.record):
                 held = dict(zip(point.terms.indices, point.terms.weights, strict=True))
+                # The nearest passage of a long text counts.
+                vectors = [one.vector for one in point.passages]
+                cosines = [float(np.dot(query.vector, vector)) for vector in vectors]
+                best = cosines.index(max(cosines))
                 hit = Hit(
                     record=point.record,
-                    dense=float(np.dot(query.vector, point.vector)),
+                    dense=cosines[best],
                     lexical=sum(asked[index] * held.get(index, 0.0) for index in asked),
                     words=point.words,
                     terms=tuple(held.get(index, 0.0) for index in asked),
-                    vector=point.vector,
+                    vector=vectors[best],
+                    passages=tuple(cosines) if point.following else (),
                 )
                 hits.append(hit)
         return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))

@@ -46,7 +46,8 @@ class Engine:
         if self._shard is not None:
             return
         size = vectors["dense"].size
-        dense = qe.EdgeVectorParams(size=size, distance=qe.Distance.Cosine)
+        best = qe.MultiVectorConfig(comparator=qe.MultiVectorComparator.MaxSim)
+        dense = qe.EdgeVectorParams(size=size, distance=qe.Distance.Cosine, multivector_config=best)
         terms = qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)
         config = qe.EdgeConfig(vectors={"dense": dense}, sparse_vectors={"terms": terms})
         self._shard = qe.EdgeShard.create(self._folder, config)

@@ -17,6 +17,7 @@ import pytest
 from qdrant_client import QdrantClient, models
 
 from commonplace.backends.qdrant import client as qdrant_client_module
+from commonplace.backends.qdrant import collection
 from commonplace.backends.qdrant.index import QdrantIndex
 from commonplace.backends.qdrant.query import scorers, union_requests, visible
 from commonplace.errors import (
@@ -34,8 +35,10 @@ from commonplace.testing.contracts.index import (
     NOW,
     TOKEN_DIMENSIONS,
     VectorIndexContract,
+    make_passages,
     make_point,
     make_query,
+    make_tokens,
     make_vector,
     texts,
 )
@@ -125,6 +128,22 @@ class TestQdrantInMemory(VectorIndexContract):
         opened = QdrantIndex(":memory:", dimensions=DIMENSIONS, **TOKENS)
         yield opened
         opened.close()
+
+
+def test_a_collection_from_before_there_were_passages_has_a_mean_of_them(monkeypatch):
+    monkeypatch.setattr(collection.m, "MultiVectorConfig", lambda **_: None)
+    index = QdrantIndex(":memory:", dimensions=DIMENSIONS, **TOKENS)
+    tokens = make_tokens((1, 0))
+    following = make_passages((0.0, 1.0))
+    index.upsert([make_point("long", ANNA, 1.0, tokens=tokens, following=following)])
+    index.upsert([make_point("short", ANNA, 0.5, 0.5, tokens=tokens)])
+
+    hits = index.search(make_query(tokens=tokens), 5)
+
+    assert [hit.dense for hit in hits] == pytest.approx([0.5**0.5] * 2, abs=1e-6)
+    assert [(hit.passages, hit.late) for hit in hits] == [((), (1.0,))] * 2
+    assert index.vectors([hits[0].record])[hits[0].record.id].following == ()
+    index.close()
 
 
 class TestQdrantOverTheWire(VectorIndexContract):

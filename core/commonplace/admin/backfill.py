@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ..model_calls import embed
+from ..model_calls import embed, embedded_passages, join_passages
 from ..ports.models import Embedder, TokenEmbedder
 from ..ports.snapshot_rows import RecordRow, SnapshotRow
 from ..ports.stores import GraphStore, Point, VectorIndex
@@ -60,8 +60,7 @@ def backfill(
     for batch in batches((record for record in live_records(graph) if record.indexed), _BATCH):
         outdated = [record for record in batch if indexed.get(record.id, -1) < record.version]
         vectors = vectors_of(outdated) if vectors_of and outdated else {}
-        if isinstance(embedder, TokenEmbedder):
-            vectors = {id_: embedding for id_, embedding in vectors.items() if embedding.tokens}
+        vectors = _usable(vectors, outdated, embedder, limit)
         index.upsert(points_of(outdated, embedder, limit=limit, vectors=vectors))
         # Another record may have ended or contradicted it since, which keeps its version.
         index.amend([record for record in batch if indexed.get(record.id, -1) >= record.version])
@@ -75,6 +74,22 @@ def backfill(
     index.delete(None, orphans)
     index.flush()
     return BackfillReport(embedded=embedded, reused=reused, removed=len(orphans))
+
+
+def _usable(
+    vectors: Mapping[str, TokenEmbedding],
+    records: Sequence[Record],
+    embedder: Embedder,
+    limit: int,
+) -> dict[str, TokenEmbedding]:
+    """Choose the vectors that need not be made anew: with tokens, and of all passages."""
+    counts = {record.id: len(embedded_passages(record, limit)) for record in records}
+    needs_tokens = isinstance(embedder, TokenEmbedder)
+    return {
+        id_: one
+        for id_, one in vectors.items()
+        if (one.tokens or not needs_tokens) and 1 + len(one.following) == counts[id_]
+    }
 
 
 def points_of(
@@ -97,9 +112,9 @@ def points_of(
     vectors = dict(vectors)
     missing = [record for record in records if record.id not in vectors]
     if missing:
-        texts = [record.indexed_text for record in missing]
-        rows = embed(embedder, texts, purpose="document", limit=limit)
-        vectors |= {record.id: row for record, row in zip(missing, rows, strict=True)}
+        texts = [part for record in missing for part in embedded_passages(record, limit)]
+        rows = iter(embed(embedder, texts, purpose="document", limit=limit))
+        vectors |= {record.id: join_passages(record, rows, limit) for record in missing}
     return [
         Point(
             record=record,
@@ -107,6 +122,7 @@ def points_of(
             terms=document_terms(record.indexed_text),
             words=count_words(record.indexed_text),
             tokens=vectors[record.id].tokens,
+            following=vectors[record.id].following,
         )
         for record in records
     ]

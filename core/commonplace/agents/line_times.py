@@ -53,12 +53,14 @@ def time_of(record: Record, now: datetime) -> str:
     return f"[{day},{age}]" if chinese else f"[{day}, {age}]"
 
 
-def with_days(record: Record, now: datetime) -> str:
+def with_days(record: Record, text: str, now: datetime) -> str:
     """Write a record's text with the days that it counts from its moment behind their words.
 
     What somebody else wrote, as in a document, is left as it is: its moment is not known.
+
+    Args:
+        text: the part of it that is shown.
     """
-    text = record.text
     if record.origin in ("tool", "document"):
         return text
     said = _local_to(now, record.occurred_at)

@@ -214,7 +214,8 @@ def _lines(
     for match in matches:
         record = match.record
         speaker = _speaker(record)
-        text = escape(with_days(record, now) if now else record.text, MAX_MEMORY - len(speaker))
+        said = with_days(record, _excerpt(match), now) if now else _excerpt(match)
+        text = escape(said, MAX_MEMORY - len(speaker))
         if not text:
             continue
         said = speaker + text
@@ -232,6 +233,14 @@ def _lines(
             written[key] = line
         lines.append((match, written[key]))
     return lines
+
+
+def _excerpt(match: Match) -> str:
+    """Return what is shown of a text, with an ellipsis where some was left out."""
+    text, shown = match.record.text, match.excerpt
+    start = text.find(shown)
+    before, after = text[: max(start, 0)], text[start + len(shown) :] if start >= 0 else ""
+    return f"{'… ' if before.strip() else ''}{shown}{' …' if after.strip() else ''}"
 
 
 def _speaker(record: Record) -> str:

@@ -211,6 +211,7 @@ class _IndexBatch:
                 terms=terms,
                 words=words,
                 tokens=embedding.tokens,
+                following=embedding.following,
             )
         elif put.replace or record.kind != "episode":
             # Its text is of another change, the rest of this one: it may be a repetition.

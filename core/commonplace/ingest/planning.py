@@ -24,7 +24,9 @@ from ..model_calls import (
     aembed_texts,
     complete,
     embed_texts,
+    embedded_passages,
     is_async,
+    join_passages,
     model_name,
 )
 from ..ports.models import ChatModel, Embedder
@@ -202,8 +204,10 @@ async def plan_async(
         plan = await arun_plan(_extraction_plan(op, body, models, settings), perform)
     else:
         plan = await run(_read_plan, op, models, context)
-    vectors = await aembed_texts(models.embedder, texts_to_embed(plan.puts), settings, run)
-    return with_vectors(plan, iter(vectors))
+    limit = settings.max_embed_chars
+    texts = texts_to_embed(plan.puts, limit)
+    vectors = await aembed_texts(models.embedder, texts, settings, run)
+    return with_vectors(plan, iter(vectors), limit)
 
 
 def _read_plan(op: Operation, models: Models, context: PlanContext) -> WritePlan:
@@ -259,14 +263,18 @@ def plan_deletion(scope: Scope, body: DeleteBody) -> PlannedChanges:
     return PlannedChanges(changes=[(removal, None)])
 
 
-def texts_to_embed(puts: Sequence[Put]) -> list[str]:
-    """List the texts of changes that need vectors, in the order of the changes."""
-    return [put.record.indexed_text for put in puts if put.needs_embedding]
+def texts_to_embed(puts: Sequence[Put], limit: int) -> list[str]:
+    """List the passages of changes that need vectors, in the order of the changes."""
+    embedded = (put.record for put in puts if put.needs_embedding)
+    return [part for record in embedded for part in embedded_passages(record, limit)]
 
 
-def with_vectors(plan: WritePlan, vectors: Iterator[TokenEmbedding]) -> PlannedChanges:
+def with_vectors(plan: WritePlan, vectors: Iterator[TokenEmbedding], limit: int) -> PlannedChanges:
     """Give each change the vectors of its text, the next ones of those of `texts_to_embed`."""
-    changes = [(put, next(vectors) if put.needs_embedding else None) for put in plan.puts]
+    changes = [
+        (put, join_passages(put.record, vectors, limit) if put.needs_embedding else None)
+        for put in plan.puts
+    ]
     return PlannedChanges(changes=changes, skipped=plan.skipped, failure=plan.failure)
 
 
@@ -343,7 +351,8 @@ def _embed_group(
     embedder: Embedder, group: Sequence[tuple[Operation, WritePlan]], context: PlanContext
 ) -> Iterator[tuple[Operation, PlannedChanges | CommonplaceError]]:
     """Embed the texts of operations in one call, or one by one to find the text to blame."""
-    texts = [text for _, plan in group for text in texts_to_embed(plan.puts)]
+    limit = context.settings.max_embed_chars
+    texts = [text for _, plan in group for text in texts_to_embed(plan.puts, limit)]
     began = time.perf_counter()
     try:
         vectors = iter(embed_texts(embedder, texts, context.settings))
@@ -357,7 +366,7 @@ def _embed_group(
     if texts:
         context.measure(embedder, len(texts), time.perf_counter() - began)
     for op, plan in group:
-        yield op, with_vectors(plan, vectors)
+        yield op, with_vectors(plan, vectors, limit)
 
 
 # -- known facts -----------------------------------------------------------------------------------

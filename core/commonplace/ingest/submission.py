@@ -189,14 +189,16 @@ class DirectWriter:
         if not all(write.only_embeds for write in writes):
             return None
         puts = [write.body.puts if isinstance(write.body, WriteBody) else () for write in writes]
-        embedded = self._embed_quickly(models, texts_to_embed(list(chain.from_iterable(puts))))
+        limit = self._settings.max_embed_chars
+        texts = texts_to_embed(list(chain.from_iterable(puts)), limit)
+        embedded = self._embed_quickly(models, texts)
         if embedded is None:
             return None
         vectors = iter(embedded)
         return [
             plan_deletion(write.operation.scope, write.body)
             if isinstance(write.body, DeleteBody)
-            else with_vectors(WritePlan(puts=own), vectors)
+            else with_vectors(WritePlan(puts=own), vectors, limit)
             for write, own in zip(writes, puts, strict=True)
         ]
 

@@ -67,6 +67,9 @@ class Point:
         words: length of the text in words, which lexical ranking needs.
         tokens: vectors of the text's tokens, as in `TokenEmbedding`; an index that was made without
             them ignores them.
+        following: of a long text, of which `vector` and `tokens` are those of its first passage:
+            the same of each further passage. An index that does not know them finds the text by
+            its first one.
     """
 
     record: Record
@@ -74,6 +77,12 @@ class Point:
     terms: Terms
     words: int
     tokens: bytes = b""
+    following: tuple[TokenEmbedding, ...] = ()
+
+    @property
+    def passages(self) -> tuple[TokenEmbedding, ...]:
+        """What is stored of each passage, in their order; a single one for a short text."""
+        return (TokenEmbedding(vector=self.vector, tokens=self.tokens), *self.following)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +129,16 @@ class Query:
 class Hit:
     """A record with its raw scores: `dense` the cosine, `lexical` the weighted term product.
 
+    A record with several passages is one hit, with the `dense` and `vector` of the one that is
+    nearest by its vector, and the `late` of the one with the greatest mean of it.
+
     Attributes:
         late: the best cosine of each of the query's tokens among the record's, in the order of the
             query's; empty where either has none.
         terms: the record's weight of each of the query's terms, in their order; 0 for one that it
             does not have.
         vector: of the record, in single precision; a sequence or an array, not to be changed.
+        passages: the cosine of each passage, in their order; empty if it has one vector.
     """
 
     record: Record
@@ -135,6 +148,7 @@ class Hit:
     late: tuple[float, ...] = ()
     terms: tuple[float, ...] = ()
     vector: Sequence[float] = field(default=(), compare=False, repr=False)
+    passages: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ this module knows: `benchmarks/train_ranking.py` measures it and writes `weights
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any
@@ -14,12 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..passages import is_short
 from ..ports.stores import Expansion, Hit
 from ..types import Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
 from .current import superseded, to_statement
-from .lexical import has_cjk, query_words, vocabulary
+from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
+from .lexical import has_cjk, query_words, term_indices, vocabulary
 from .near_words import near_words
 from .statement_words import asks_before, asks_first, asks_now, change_words
 from .subjects import asked_subjects, subject_fit
@@ -116,15 +119,42 @@ class CandidateArrays:
         return {word: tuple(places[index] for index in one) for word, one in forms.items()}
 
     @cached_property
-    def _terms(self) -> Floats:
-        """Which of the question's words each candidate has: a column for each word, 0 or 1."""
+    def _held(self) -> Floats:
+        """Which of the question's words each text has: a column for each word, 0 or 1."""
         size = max(len(hit.terms) for hit in self._hits)
         if not size:
             return np.zeros((len(self._hits), len(self._words)))
         none = (0.0,) * size
         held = np.array([hit.terms or none for hit in self._hits]) > 0
         columns = [held[:, list(forms)].any(axis=1) for forms in self._words.values()]
-        found = np.stack(columns, axis=1).astype(float)
+        return np.stack(columns, axis=1).astype(float)
+
+    @cached_property
+    def excerpts(self) -> list[str]:
+        """The passage of each candidate that fits best; of a short text, all of it."""
+        texts = [one.text for one in self.records]
+        if not self._long:
+            return texts
+        places = query_words(self._question)
+        weights = zip(places, self._rarity_of(self._held).tolist(), strict=True)
+        words = {word: AskedWord(places[word], weight) for word, weight in weights}
+        for row in self._long:
+            texts[row] = excerpt(self._hits[row], words)
+        return texts
+
+    @cached_property
+    def _long(self) -> list[int]:
+        """The candidates whose texts have several passages, which are compared by their best."""
+        return [row for row, one in enumerate(self.records) if not is_short(one.text)]
+
+    @cached_property
+    def _terms(self) -> Floats:
+        """Which of the question's words each candidate has, a long one in its excerpt."""
+        found = self._held.copy()
+        forms = query_words(self._question).values() if self._long else ()
+        for row in self._long:
+            held = term_indices(indexed_part(self.records[row], self.excerpts[row]))
+            found[row] = [not held.isdisjoint(indices) for indices in forms]
         self._add_near_words(found)
         return found
 
@@ -135,7 +165,9 @@ class CandidateArrays:
         if not strange:
             return
         nearest = np.argsort(-self.cosine, kind="stable")[:_NEAREST]
-        told = {int(i): vocabulary(self.records[i].indexed_text) for i in nearest}
+        told = {
+            int(i): vocabulary(indexed_part(self.records[i], self.excerpts[i])) for i in nearest
+        }
         meant = near_words(strange, sorted(set().union(*told.values())))
         for word, others in meant.items():
             rows = [i for i, one in told.items() if not one.isdisjoint(others)]
@@ -144,10 +176,13 @@ class CandidateArrays:
     @cached_property
     def _rarity(self) -> Floats:
         """The weight of each word, in sum 1: the fewer candidates have it, the more it weighs."""
+        return self._rarity_of(self._terms)
+
+    def _rarity_of(self, held: Floats) -> Floats:
         rest = without_time_words(self._question)
         content = self._words if rest == self._question else query_words(rest)
         counted = [word in content and _PARTICLES.isdisjoint(word) for word in self._words]
-        return _rarity(self._terms.sum(axis=0), len(self._hits), np.array(counted, float))
+        return _rarity(held.sum(axis=0), len(self._hits), np.array(counted, float))
 
     @cached_property
     def coverage(self) -> Floats:
@@ -245,12 +280,12 @@ class CandidateArrays:
     @cached_property
     def is_empty(self) -> Mask:
         """Turns that state nothing: they only ask or agree, or say that they know nothing."""
-        flags = zip(self.is_turn, self.asks, self.words, self.records, strict=True)
+        flags = zip(self.is_turn, self.asks, self.words, self.records, self.excerpts, strict=True)
         return np.array(
             [
                 bool(is_turn)
-                and states_nothing(one.text, bool(asks) or words <= _BRIEF, one.role == "assistant")
-                for is_turn, asks, words, one in flags
+                and states_nothing(text, bool(asks) or words <= _BRIEF, one.role == "assistant")
+                for is_turn, asks, words, one, text in flags
             ]
         )
 
@@ -338,8 +373,8 @@ class CandidateArrays:
             return np.zeros(len(self.records), bool)
         return np.array(
             [
-                one.name is not None and one.name not in self._named and bool(_YOU.search(one.text))
-                for one in self.records
+                one.name is not None and one.name not in self._named and bool(_YOU.search(text))
+                for one, text in zip(self.records, self.excerpts, strict=True)
             ]
         )
 
@@ -365,7 +400,7 @@ class CandidateArrays:
         asked = asked_type(self._question)
         if asked is None:
             return np.zeros(len(self.records))
-        return np.array([fits(one.text, asked) for one in self.records])
+        return np.array([fits(text, asked) for text in self.excerpts])
 
     @cached_property
     def direction(self) -> float:
@@ -379,13 +414,15 @@ class CandidateArrays:
         """Candidates that say themselves that something has changed."""
         if not self.direction:
             return np.zeros(len(self.records), bool)
-        return np.array([change_words(one.text) for one in self.records])
+        return np.array([change_words(text) for text in self.excerpts])
 
     @cached_property
     def replaced(self) -> dict[int, int]:
         """The best statements that newer ones among them replace, and by which, as rows."""
         best = self._best_rows
-        found = superseded([to_statement(self.records[i]) for i in best])
+        found = superseded(
+            [replace(to_statement(self.records[i]), text=self.excerpts[i]) for i in best]
+        )
         return {int(best[old]): int(best[new]) for old, new in found.items()}
 
     @cached_property
@@ -423,6 +460,10 @@ class CandidateArrays:
         is_newer = moments > moments[best, None]
         is_of_one = speakers == speakers[best, None]
         found: Floats = nearness * (is_newer & is_of_one & ~self.is_empty)
+        # Where the vector is of another passage than the excerpt, it says nothing of that.
+        strange = [i for i in self._long if not has_vector_of(self._hits[i], self.excerpts[i])]
+        found[:, strange] = 0.0
+        found[np.isin(best, strange)] = 0.0
         return found
 
     @cached_property
@@ -441,7 +482,7 @@ class CandidateArrays:
         """The same of those newer statements alone that say that something changed."""
         columns = np.flatnonzero(self._newer_twins.any(axis=0))
         changed = np.zeros(len(self.records))
-        changed[columns] = [change_words(self.records[j].text) for j in columns]
+        changed[columns] = [change_words(self.excerpts[j]) for j in columns]
         return self._newer_twins * changed
 
     @cached_property
@@ -526,8 +567,12 @@ class CandidateArrays:
 
     @cached_property
     def length(self) -> Floats:
-        """Logarithm of the number of words, up to 400, less that of a usual turn."""
-        found: Floats = np.minimum(np.log(np.maximum(1.0, self.words)), 6.0) - 3.0
+        """Logarithm of the number of words, up to 400, less that of a usual turn.
+
+        Of a record with passages, the words of a usual one of them, as one is compared.
+        """
+        compared = self.words / np.array([max(1, len(hit.passages)) for hit in self._hits])
+        found: Floats = np.minimum(np.log(np.maximum(1.0, compared)), 6.0) - 3.0
         return found
 
 

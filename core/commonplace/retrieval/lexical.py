@@ -110,6 +110,12 @@ def _cached_vocabulary(text: str) -> frozenset[str]:
     return frozenset(tokens(text))
 
 
+@functools.lru_cache(maxsize=4_096)
+def term_indices(text: str) -> frozenset[int]:
+    """Read the indices of the terms of a text, which must be short, as it is kept."""
+    return frozenset(document_terms(text).indices)
+
+
 def document_terms(text: str) -> Terms:
     """Weigh the terms of a stored text: repetition saturates, long texts count a little less."""
     words = _forms(text)

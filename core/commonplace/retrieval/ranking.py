@@ -142,7 +142,14 @@ def rank(
         details = {name: part for name, part in details.items() if part} | {"offset": offset}
         # One of the day that is asked for stands for later ones.
         shown = best if found.dated[best] > found.dated[standing] else standing
-        matches.append(Match(record=records[shown], score=scores[best], score_details=details))
+        matches.append(
+            Match(
+                record=records[shown],
+                score=scores[best],
+                score_details=details,
+                excerpt=found.excerpts[shown],
+            )
+        )
     return matches
 
 

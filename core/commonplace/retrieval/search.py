@@ -29,7 +29,8 @@ from ..validation import check_choice, check_flag, check_share, check_text, chec
 from .access_log import AccessLog
 from .calibration import Calibration
 from .decay import decayed
-from .lexical import entity_mentions, query_terms
+from .excerpts import AskedWord, excerpt
+from .lexical import entity_mentions, query_terms, query_words
 from .ranking import neighbour_turns, rank
 from .times import AskedTime, asked_times
 
@@ -332,11 +333,14 @@ def _nearest(request: SearchRequest, query: Query, index: VectorIndex) -> list[M
         hit for scope in request.scopes for hit in index.search(replace(query, scope=scope), limit)
     ]
     hits.sort(key=lambda hit: (-hit.dense, hit.record.id))
+    asked = query_words(request.text)
+    words = {word: AskedWord(forms, 1 / len(asked)) for word, forms in asked.items()}
     matches = (
         Match(
             record=hit.record,
             score=max(-1.0, min(1.0, hit.dense)),
             score_details={"dense": hit.dense},
+            excerpt=excerpt(hit, words),
         )
         for hit in hits[:limit]
     )

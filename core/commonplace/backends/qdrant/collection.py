@@ -48,6 +48,8 @@ class CollectionTraits:
         ranges: the server allows conditions on numbers without an index.
         local: this is the driver's imitation of a server, where every search is exact.
         tokens: its token vectors are those of the present embedder.
+        passages: a record has a vector for each passage; it has one in a collection that was made
+            before there were any.
     """
 
     shards: int
@@ -55,6 +57,11 @@ class CollectionTraits:
     ranges: bool
     local: bool
     tokens: bool
+    passages: bool
+
+    def nearest(self, vector: list[float]) -> Any:
+        """Put a query's vector as this collection takes it."""
+        return [vector] if self.passages else vector
 
     def candidate_params(self, scope: Scope) -> m.SearchParams | None:
         """Build the parameters of the search for candidates."""
@@ -97,12 +104,14 @@ def open_collection(
     stored = _check_meta(name, info.config.metadata or {}, wanted)
     _finish(client, name, info.payload_schema, layout)
     strict = info.config.strict_mode_config
+    vectors: Any = info.config.params.vectors
     return CollectionTraits(
         shards=1 if client.local else info.config.params.shard_number or 1,
         quantized=info.config.quantization_config is not None,
         ranges=not (strict and strict.enabled and strict.unindexed_filtering_retrieve is False),
         local=client.local,
         tokens=has_tokens(stored, wanted),
+        passages=vectors["dense"].multivector_config is not None,
     )
 
 
@@ -137,7 +146,11 @@ def _make(
     if layout.buckets > 1:
         more["sharding_method"] = m.ShardingMethod.CUSTOM
     dense = m.VectorParams(
-        size=dimensions, distance=m.Distance.COSINE, on_disk=layout.quantize or None
+        size=dimensions,
+        distance=m.Distance.COSINE,
+        on_disk=layout.quantize or None,
+        # A vector for each passage of a text, of which the nearest counts.
+        multivector_config=m.MultiVectorConfig(comparator=m.MultiVectorComparator.MAX_SIM),
     )
     client.call(
         client.driver.create_collection,

@@ -2,7 +2,11 @@
 
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar
+
+import numpy as np
 
 from ...ports.stores import Hit, Point, Query
 from ...types import Record, Scope, TokenEmbedding
@@ -20,6 +24,7 @@ from .query import (
     matching_hits,
     older,
     scorers,
+    to_vectors,
     union_requests,
     visible,
     within,
@@ -34,6 +39,7 @@ _MOST_BYTES = 8 * 2**20  # about, of the rows in one request; a server takes 32 
 _DELETE_BATCH = 1024
 _PAGE = 1024
 _ROW = ["row", FIELD]
+_LEAST_LENGTH = 1e-6  # of a vector that has a direction
 
 
 class QdrantIndex:
@@ -43,6 +49,9 @@ class QdrantIndex:
     When a call returns, its writes are durable and every reader sees them. A search is one round
     trip unless a filter that the server cannot evaluate exactly hides most of what it finds; an
     upsert is one round trip for 64 points.
+
+    A long text is one point with a vector for each passage. In a collection that was made before
+    there were passages it has their mean, until the index is rebuilt.
 
     Scopes of up to some 50,000 records are searched exactly; for a larger one that belongs to one
     user Qdrant builds a graph.
@@ -120,8 +129,9 @@ class QdrantIndex:
             return []
         traits, bucket = self._traits, self._layout.bucket(query.scope)
         conditions = visible(query, ranges=traits.ranges)
-        candidates = scorers(query, vector, traits.candidate_params(query.scope))
-        final = scorers(query, vector, traits.scoring_params())
+        nearest = traits.nearest(vector)
+        candidates = scorers(query, nearest, traits.candidate_params(query.scope))
+        final = scorers(query, nearest, traits.scoring_params())
         asked = asked_tokens(query, self._token_dimensions)
         fields = ["row"] if asked is None else _ROW
         wanted = limit
@@ -144,7 +154,7 @@ class QdrantIndex:
         if not chosen:
             return []
         conditions = m.Filter(must=[m.Filter(should=chosen), equals("scopes", query.scope.key)])
-        final = scorers(query, vector, self._traits.scoring_params())
+        final = scorers(query, self._traits.nearest(vector), self._traits.scoring_params())
         asked = asked_tokens(query, self._token_dimensions)
         fields = ["row"] if asked is None else _ROW
         wanted, bucket = 2 * len(turns) + len(known) + 1, self._layout.bucket(query.scope)
@@ -156,16 +166,19 @@ class QdrantIndex:
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, 64 at a time; a version that is not greater than the stored is ignored."""
-        vectors = checked([point.vector for point in points], self._dimensions)
+        every = [one.vector for point in points for one in point.passages]
+        vectors = iter(checked(every, self._dimensions))
         newest: dict[str, tuple[Record, m.PointStruct]] = {}
         sizes: dict[str, int] = {}
-        for point, vector in zip(points, vectors, strict=True):
+        for point in points:
+            parts = list(islice(vectors, 1 + len(point.following)))
             held = newest.get(point.record.id)
             if held is None or held[0].version < point.record.version:
-                tokens = to_field(point.tokens, self._token_dimensions)
-                made = _struct(point, vector, tokens)
+                made = self._struct(point, parts)
                 newest[point.record.id] = (point.record, made)
-                sizes[point.record.id] = len((made.payload or {})["row"])
+                sizes[point.record.id] = len((made.payload or {})["row"]) + 8 * self._dimensions * (
+                    len(parts) - 1
+                )
         for bucket, part in self._by_bucket([record for record, _ in newest.values()], sizes):
             self._client.write(
                 self._client.driver.upsert,
@@ -217,9 +230,10 @@ class QdrantIndex:
             for row in rows:
                 name, text = texts[str(row.id)]
                 if read_row(row.payload["row"])[0].indexed_text == text:
-                    found[name] = TokenEmbedding(
-                        vector=row.vector["dense"], tokens=from_field(row.payload)
-                    )
+                    vectors, tokens = to_vectors(row.vector["dense"]), from_field(row.payload)
+                    tokens += [b""] * (len(vectors) - len(tokens))
+                    first, *following = map(_embedding, vectors, tokens)
+                    found[name] = replace(first, following=tuple(following))
         return found
 
     def delete(self, scope: Scope | None, ids: Collection[str], version: int | None = None) -> None:
@@ -267,6 +281,18 @@ class QdrantIndex:
     def close(self) -> None:
         """Release the connections; repeating it does nothing."""
         self._client.close()
+
+    def _struct(self, point: Point, vectors: list[list[float]]) -> m.PointStruct:
+        # Empty ones too: the server counts only points with terms as the corpus of rarity.
+        terms = m.SparseVector(indices=list(point.terms.indices), values=list(point.terms.weights))
+        tokens = [one.tokens for one in point.passages]
+        has_passages = self._traits.passages
+        return m.PointStruct(
+            id=point.record.id,
+            vector={"dense": vectors if has_passages else _mean(vectors), "terms": terms},
+            payload=payload_of(point.record, point.words)
+            | to_field(tokens if has_passages else tokens[:1], self._token_dimensions),
+        )
 
     def _count(self, scope: Scope, version: int | None) -> int:
         bucket, chosen = self._layout.bucket(scope), covered(scope, version)
@@ -316,14 +342,17 @@ def _parts(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
         yield part
 
 
-def _struct(point: Point, vector: list[float], tokens: dict[str, str]) -> m.PointStruct:
-    # Empty ones too: the server counts only points with terms as the corpus of rarity.
-    terms = m.SparseVector(indices=list(point.terms.indices), values=list(point.terms.weights))
-    return m.PointStruct(
-        id=point.record.id,
-        vector={"dense": vector, "terms": terms},
-        payload=payload_of(point.record, point.words) | tokens,
-    )
+def _embedding(vector: Sequence[float], tokens: bytes) -> TokenEmbedding:
+    return TokenEmbedding(vector=vector, tokens=tokens)
+
+
+def _mean(vectors: list[list[float]]) -> list[float]:
+    """Make the one vector of a text from those of its passages."""
+    if len(vectors) == 1:
+        return vectors[0]
+    total = np.sum(vectors, axis=0)
+    length = float(np.linalg.norm(total))
+    return (total / length).tolist() if length > _LEAST_LENGTH else vectors[0]
 
 
 def _overwrite(

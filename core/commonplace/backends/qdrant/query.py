@@ -6,7 +6,9 @@ scores their union by vector, one that scores it by terms.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...filters import TIMES
 from ...ports.stores import Hit, Query
@@ -18,16 +20,14 @@ from .client import models as m
 StoredRecord = tuple[Record, int]  # with its length in words
 
 
-def scorers(
-    query: Query, vector: list[float], params: m.SearchParams | None
-) -> list[dict[str, Any]]:
+def scorers(query: Query, nearest: Any, params: m.SearchParams | None) -> list[dict[str, Any]]:
     """Build the scoring by vector and, if the query has terms, by terms.
 
     Args:
-        params: of the scoring by vector.
+        nearest: the vector. params: of the scoring by it.
     """
     found: list[dict[str, Any]] = [
-        {"query": m.NearestQuery(nearest=vector), "using": "dense", "params": params}
+        {"query": m.NearestQuery(nearest=nearest), "using": "dense", "params": params}
     ]
     if query.terms.indices:
         terms = m.SparseVector(indices=list(query.terms.indices), values=list(query.terms.weights))
@@ -119,14 +119,37 @@ def _to_hits(
         {str(point.id): point.score for response in some for point in response.points}
         for some in (responses[:1], responses[1:])
     )
+    points = {str(point.id): point for point in responses[0].points}
+    best = {key: _best_passage(points[key].vector["dense"], query.vector) for key in records}
     late: dict[str, tuple[float, ...]] = {}
     if asked is not None:
-        payloads = {str(point.id): point.payload for point in responses[0].points}
-        values = best_of_each(asked, [from_field(payloads[key]) for key in records])
+        values = best_of_each(asked, [from_field(points[key].payload) for key in records])
         late = dict(zip(records, values, strict=True))
     terms = _weights(responses[0], records, query.terms.indices)
-    vectors = {str(point.id): point.vector["dense"] for point in responses[0].points}
-    return to_hits(records, dense, lexical, late, terms, vectors)
+    vectors = {key: one.vector for key, one in best.items()}
+    passages = {key: one.cosines for key, one in best.items()}
+    return to_hits(records, dense, lexical, late, terms, vectors, passages)
+
+
+class _BestPassage(NamedTuple):
+    """The passage that is nearest to a query, with the cosines of all if there are several."""
+
+    vector: Sequence[float]
+    cosines: tuple[float, ...]
+
+
+def _best_passage(held: Sequence[Any], asked: Sequence[float]) -> _BestPassage:
+    vectors = to_vectors(held)
+    if len(vectors) == 1:
+        return _BestPassage(vectors[0], ())
+    cosines = (np.asarray(vectors) @ np.asarray(asked)).round(6).tolist()
+    number = max(range(len(cosines)), key=lambda n: (cosines[n], -n))
+    return _BestPassage(vectors[number], tuple(cosines))
+
+
+def to_vectors(held: Sequence[Any]) -> Sequence[Sequence[float]]:
+    """Read the vectors of a record's passages, in a collection of either kind."""
+    return [held] if isinstance(held[0], float) else held
 
 
 def _weights(

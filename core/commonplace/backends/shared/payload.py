@@ -225,6 +225,7 @@ def to_hits(
     late: Mapping[str, tuple[float, ...]],
     terms: Mapping[str, tuple[float, ...]],
     vectors: Mapping[str, Sequence[float]],
+    passages: Mapping[str, tuple[float, ...]],
 ) -> list[Hit]:
     """Join the scores of every record that was read; best dense first, ties by id.
 
@@ -239,6 +240,7 @@ def to_hits(
             late=late.get(key, ()),
             terms=terms.get(key, ()),
             vector=vectors[key],
+            passages=passages.get(key, ()),
         )
         for key, (record, words) in found.items()
     ]

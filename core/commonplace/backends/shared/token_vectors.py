@@ -114,12 +114,30 @@ def _multiply(tokens: Tokens, query: NDArray[np.float32]) -> NDArray[np.float32]
     return products
 
 
-def best_of_each(asked: Tokens, records: Sequence[bytes]) -> list[tuple[float, ...]]:
-    """Find the same for records with their own tokens; empty for one without."""
+def best_of_each(asked: Tokens, records: Sequence[Sequence[bytes]]) -> list[tuple[float, ...]]:
+    """Find the same for records, given with the tokens of each passage; empty for one without."""
     size = asked.shape[1]
-    counts = np.array([len(raw) // size for raw in records], np.intp)
-    tokens = np.frombuffer(b"".join(records), np.int8).reshape(-1, size)
-    return to_late(best_cosines(asked, tokens, np.cumsum(counts) - counts, counts))
+    passages = [raw for record in records for raw in record]
+    counts = np.array([len(raw) // size for raw in passages], np.intp)
+    tokens = np.frombuffer(b"".join(passages), np.int8).reshape(-1, size)
+    cosines = best_cosines(asked, tokens, np.cumsum(counts) - counts, counts)
+    if len(passages) > len(records):
+        owners = np.repeat(np.arange(len(records)), [len(record) for record in records])
+        cosines = best_passages(cosines, owners)
+    return to_late(cosines)
+
+
+def best_passages(cosines: NDArray[np.float32], owners: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Choose of each record the passage with the greatest mean cosine, the earlier one of equals.
+
+    Args:
+        cosines: a row for each passage. owners: number of its record, from 0, each at least once.
+    """
+    means = cosines.mean(axis=1, dtype=np.float64)
+    means[np.isnan(means)] = -np.inf
+    order = np.lexsort((-means, owners))
+    _, firsts = np.unique(owners[order], return_index=True)
+    return cosines[order[firsts]]
 
 
 def to_late(rows: NDArray[np.float32]) -> list[tuple[float, ...]]:
@@ -129,20 +147,22 @@ def to_late(rows: NDArray[np.float32]) -> list[tuple[float, ...]]:
     return [tuple(row) if row[0] == row[0] else () for row in rows.tolist()]
 
 
-def to_field(raw: bytes, dimensions: int) -> dict[str, str]:
-    """Convert token vectors to a field of a payload; no field if there are none.
+def to_field(passages: Sequence[bytes], dimensions: int) -> dict[str, Any]:
+    """Convert the token vectors of each passage to a field of a payload; none if there are none.
 
     Raises:
-        InvalidVectorError: the last one is shorter.
+        InvalidVectorError: the last one of a passage is shorter.
     """
-    if not dimensions or not raw:
+    if not dimensions or not any(passages):
         return {}
-    return {FIELD: b64encode(to_tokens(raw, dimensions).tobytes()).decode()}
+    texts = [b64encode(to_tokens(raw, dimensions).tobytes()).decode() for raw in passages]
+    return {FIELD: texts if len(texts) > 1 else texts[0]}
 
 
-def from_field(payload: Mapping[str, Any] | None) -> bytes:
-    """Read the token vectors in a payload; empty if there are none."""
-    return b64decode((payload or {}).get(FIELD, ""))
+def from_field(payload: Mapping[str, Any] | None) -> list[bytes]:
+    """Read the token vectors of each passage in a payload; empty ones if there are none."""
+    held = (payload or {}).get(FIELD, "")
+    return [b64decode(text) for text in ([held] if isinstance(held, str) else held)]
 
 
 def asked_tokens(query: Query, dimensions: int) -> Tokens | None:

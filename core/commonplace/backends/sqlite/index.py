@@ -25,6 +25,7 @@ from ..shared.token_vectors import (
     Tokens,
     asked_tokens,
     best_of_each,
+    best_passages,
     to_late,
     to_table,
     to_tokens,
@@ -32,6 +33,7 @@ from ..shared.token_vectors import (
 from . import namespaces, record_changes
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 from .filters import compile_filter
+from .passage_rows import pack, to_embeddings, unpack
 from .point_cache import Floats, PointCache, Reading, Scores, Wanted
 
 _SCHEMA = """
@@ -39,7 +41,7 @@ CREATE TABLE IF NOT EXISTS {point} (
   record TEXT NOT NULL, partition TEXT NOT NULL, user_id TEXT, agent_id TEXT,
   session_id TEXT, version INTEGER NOT NULL, change INTEGER NOT NULL, turn TEXT, until INTEGER,
   words INTEGER NOT NULL, digest INTEGER NOT NULL, terms BLOB NOT NULL, weights BLOB NOT NULL,
-  vector BLOB NOT NULL, tokens BLOB NOT NULL DEFAULT x''
+  vector BLOB NOT NULL, tokens BLOB NOT NULL DEFAULT x'', passages BLOB NOT NULL DEFAULT x''
 ) STRICT;
 CREATE UNIQUE INDEX IF NOT EXISTS {point}_by_record ON {point} (record);
 CREATE INDEX IF NOT EXISTS {point}_by_partition ON {point} (partition, change);
@@ -58,7 +60,10 @@ _ALL_TOKENS = 750  # records of which all tokens are compared; of more, only tho
 
 
 class _PointRow(NamedTuple):
-    """A point as the columns of a row: see `_SCHEMA`."""
+    """A point as the columns of a row: see `_SCHEMA`.
+
+    `vector` and `tokens` are of the first passage, `passages` has those of the others.
+    """
 
     record: str
     partition: str
@@ -75,6 +80,7 @@ class _PointRow(NamedTuple):
     weights: bytes
     vector: bytes
     tokens: bytes
+    passages: bytes
 
 
 _AMENDED = _PointRow._fields[1:9]
@@ -183,13 +189,15 @@ class SqliteIndex:
         """Write points in one transaction; a version that is not greater is ignored."""
         if not points:
             return
-        table = to_table([point.vector for point in points], self._dimensions).astype("<f4")
+        every = [one.vector for point in points for one in point.passages]
+        table = iter(to_table(every, self._dimensions).astype("<f4"))
         newest: dict[str, _PointRow] = {}
         kept: dict[str, Record] = {}
-        for point, vector in zip(points, table, strict=True):
+        for point in points:
             record = point.record
+            vectors = list(islice(table, 1 + len(point.following)))
             if record.id not in kept or record.version > kept[record.id].version:
-                newest[record.id] = _to_row(point, vector.tobytes(), self._token_dimensions)
+                newest[record.id] = _to_row(point, vectors, self._token_dimensions)
                 kept[record.id] = record
 
         def write(connection: Connection) -> None:
@@ -235,15 +243,17 @@ class SqliteIndex:
         if not records:
             return {}
         asked = {record.id: record for record in records}
-        sql = f"SELECT record, digest, vector, tokens FROM {self._table} WHERE record IN ({_IDS})"
+        fields = "record, digest, vector, tokens, passages"
+        sql = f"SELECT {fields} FROM {self._table} WHERE record IN ({_IDS})"
         with self._handle.read() as connection:
             found = connection.execute(sql, (json.dumps(list(asked)),)).fetchall()
         return {
             id_: TokenEmbedding(
                 vector=np.frombuffer(vector, "<f4").tolist(),
                 tokens=tokens if self._token_dimensions else b"",
+                following=to_embeddings(passages, has_tokens=self._token_dimensions > 0),
             )
-            for id_, digest, vector, tokens in found
+            for id_, digest, vector, tokens, passages in found
             if digest == _digest(asked[id_])
         }
 
@@ -387,13 +397,15 @@ class _HitCollector:
     def mean_late(self) -> Scores | None:
         """Compute the mean of the best cosines of the query's tokens, for each candidate.
 
+        Of a candidate with several passages, in the first one: in all it would take long.
+
         Returns:
             0 for a candidate without tokens; None if the query has none, or they are not in memory.
         """
         candidates = self._candidates
         if self._asked is None or candidates.tokens is None:
             return None
-        self._cosines = candidates.tokens.best(self._asked, candidates.rows)
+        self._cosines = candidates.tokens.among(candidates.rows).best(self._asked)
         means: Scores = self._cosines.mean(axis=1, dtype=np.float64)
         means[np.isnan(means)] = 0.0
         return means
@@ -404,9 +416,12 @@ class _HitCollector:
         numbers = (self._candidates.dense, self.lexical, self._candidates.words)
         dense, lexical, words = (array[at].tolist() for array in numbers)
         late, terms = self._late(at), self._candidates.weights(at)
+        scored = self._candidates.passages
+        passages = [scored.cosines(one) if scored else () for one in at]
         columns = (self._taken.values(), dense, lexical, words, late, terms, self._vectors(at))
-        names = ("record", "dense", "lexical", "words", "late", "terms", "vector")
-        hits = [Hit(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+        names = ("record", "dense", "lexical", "words", "late", "terms", "vector", "passages")
+        table = zip(*columns, passages, strict=True)
+        hits = [Hit(**dict(zip(names, row, strict=True))) for row in table]
         return sorted(hits, key=lambda hit: (-hit.dense, hit.record.id))
 
     def _late(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:
@@ -414,25 +429,44 @@ class _HitCollector:
         candidates = self._candidates
         if self._asked is None or not chosen:
             return [()] * len(chosen)
+        if candidates.tokens is None:
+            stored = [[tokens for _, tokens in parts] for parts in self._stored(chosen)]
+            return best_of_each(self._asked, stored)
+        if candidates.passages is not None:
+            tokens, owners = candidates.tokens_of(chosen)
+            return to_late(best_passages(tokens.best(self._asked), owners))
         if self._cosines is not None:
             return to_late(self._cosines[chosen])
-        point_rows = candidates.rows[chosen]
-        if candidates.tokens is not None:
-            return to_late(candidates.tokens.best(self._asked, point_rows))
-        ids = [candidates.ids[row] for row in point_rows.tolist()]
-        sql = f"SELECT record, tokens FROM {self._table} WHERE record IN ({_IDS})"
-        found = dict(self._reading.connection.execute(sql, (json.dumps(ids),)).fetchall())
-        return best_of_each(self._asked, [found[record] for record in ids])
+        return to_late(candidates.tokens.among(candidates.rows[chosen]).best(self._asked))
 
     def _vectors(self, chosen: Sequence[int]) -> Sequence[Floats]:
         """Read the vectors of some candidates."""
-        point_rows = self._candidates.rows[chosen]
-        if self._candidates.vectors is not None:
-            return list(self._candidates.vectors[point_rows])
-        ids = [self._candidates.ids[row] for row in point_rows.tolist()]
-        sql = f"SELECT record, vector FROM {self._table} WHERE record IN ({_IDS})"
-        found = dict(self._reading.connection.execute(sql, (json.dumps(ids),)).fetchall())
-        return [np.frombuffer(found[record], "<f4") for record in ids]
+        candidates = self._candidates
+        if candidates.vectors is None:
+            numbers = candidates.passages.number if candidates.passages else lambda _: 0
+            best = zip(chosen, self._stored(chosen), strict=True)
+            return [np.frombuffer(parts[numbers(one)][0], "<f4") for one, parts in best]
+        vectors = list(candidates.vectors[candidates.rows[chosen]])
+        if candidates.passages is not None and candidates.further is not None:
+            for n, one in enumerate(chosen):
+                if number := candidates.passages.number(one):
+                    place = candidates.passages.further_places(one)[number - 1]
+                    vectors[n] = candidates.further.vectors[place]
+        return vectors
+
+    def _stored(self, chosen: Sequence[int]) -> list[list[tuple[bytes, bytes]]]:
+        """Read vector and tokens of each passage of some candidates from the file."""
+        candidates = self._candidates
+        ids = [candidates.ids[row] for row in candidates.rows[chosen].tolist()]
+        fields = "record, vector, tokens, passages"
+        sql = f"SELECT {fields} FROM {self._table} WHERE record IN ({_IDS})"
+        stored = {
+            record: [(vector, tokens), *unpack(passages)]
+            for record, vector, tokens, passages in self._reading.connection.execute(
+                sql, (json.dumps(ids),)
+            )
+        }
+        return [stored[record] for record in ids]
 
     def _narrowed(self, order: Iterator[int]) -> Iterator[int]:
         if (narrow := self._narrow) is None:
@@ -565,8 +599,9 @@ def _create(
     key, table = _meta_key(generation), table_name(generation)
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     create_tables(connection, _SCHEMA.format(point=table))
-    if "tokens" not in [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]:
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN tokens BLOB NOT NULL DEFAULT x''")
+    columns = [column[1] for column in connection.execute(f"PRAGMA table_info({table})")]
+    for name in [one for one in ("tokens", "passages") if one not in columns]:
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} BLOB NOT NULL DEFAULT x''")
     made = wanted
     if row is None:  # points of an unknown embedder, in a damaged file, cannot be used
         connection.execute(f"DELETE FROM {table}")
@@ -593,8 +628,13 @@ def _until(record: Record) -> int | None:
     return min(ends, default=None)
 
 
-def _to_row(point: Point, vector: bytes, token_dimensions: int) -> _PointRow:
+def _to_row(point: Point, vectors: Sequence[Floats], token_dimensions: int) -> _PointRow:
+    """Convert a point; `vectors` are those of its passages, checked."""
     record, scope = point.record, point.record.scope
+    tokens = [
+        to_tokens(one.tokens, token_dimensions).tobytes() if token_dimensions else b""
+        for one in point.passages
+    ]
     return _PointRow(
         record=record.id,
         partition=scope.partition,
@@ -609,8 +649,9 @@ def _to_row(point: Point, vector: bytes, token_dimensions: int) -> _PointRow:
         digest=_digest(record),
         terms=np.array(point.terms.indices, "<u4").tobytes(),
         weights=np.array(point.terms.weights, "<f4").tobytes(),
-        vector=vector,
-        tokens=to_tokens(point.tokens, token_dimensions).tobytes() if token_dimensions else b"",
+        vector=vectors[0].tobytes(),
+        tokens=tokens[0],
+        passages=pack(vectors[1:], tokens[1:]),
     )
 
 

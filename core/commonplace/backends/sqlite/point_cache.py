@@ -25,13 +25,17 @@ from ...ports.stores import Query, Terms
 from ...types import Record
 from ..shared import rows as row_values
 from ..shared.token_vectors import Tokens, best_cosines, to_tokens
+from .passage_rows import PassageRows, PassageScores, join_scores, score_passages, unpack
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
 
-COLUMNS = "change, record, agent_id, session_id, turn, words, until, terms, weights, vector, tokens"
+COLUMNS = (
+    "change, record, agent_id, session_id, turn, words, until, terms, weights, vector, tokens,"
+    " passages"
+)
 _ROW_BYTES = 700  # id, turn, terms and numbers of a point, beside its vector
 _RECORD_BYTES = 1500  # a decoded record beside its text
 _NEVER = 2**63 - 1
@@ -39,6 +43,7 @@ _DECIMALS = 6  # of a score: equal vectors must not differ by the order of addit
 _BATCH = 2048  # rows read at once
 _EMPTY_BYTES = 2000  # of a partition without points
 _USUAL_TOKENS = 24  # of a text
+_TOKENS = ("token", "tokens")
 _KINDS = {
     "change": "i8", "until": "i8", "agent": "i4", "session": "i4", "words": "i4", "alive": "?",
     "token": "i8", "tokens": "i4",
@@ -53,15 +58,19 @@ class Wanted(NamedTuple):
 
 
 class TokenRows(NamedTuple):
-    """Token vectors of points, and where each row of points has its own: from where, how many."""
+    """Token vectors, and where each row of points, or each passage, has its own."""
 
     tokens: Tokens
     starts: NDArray[np.int64]
     counts: NDArray[np.int32]
 
-    def best(self, asked: Tokens, rows: Numbers) -> Floats:
-        """Find the best cosine of each asked token in each of these rows."""
-        return best_cosines(asked, self.tokens, self.starts[rows], self.counts[rows])
+    def among(self, rows: Numbers) -> "TokenRows":
+        """Choose some rows."""
+        return self._replace(starts=self.starts[rows], counts=self.counts[rows])
+
+    def best(self, asked: Tokens) -> Floats:
+        """Find the best cosine of each asked token in each row."""
+        return best_cosines(asked, self.tokens, self.starts, self.counts)
 
 
 class Occurrences(NamedTuple):
@@ -85,7 +94,10 @@ class CandidatePoints:
         words, dense: of each candidate.
         number: of points that the scope covers. frequencies: how many of them have each term.
         occurrences: of the terms in candidates, by candidate.
-        tokens, vectors: of the points, by row; None if they are not loaded.
+        tokens, vectors: of the points, by row, of each the first passage; None if they are not
+            loaded.
+        passages: cosines of the candidates with several; None if there are none.
+        further: the passages after the first; None if they are not loaded.
     """
 
     ids: Sequence[str]
@@ -97,6 +109,21 @@ class CandidatePoints:
     occurrences: Occurrences
     tokens: TokenRows | None = None
     vectors: Floats | None = None
+    passages: PassageScores | None = None
+    further: PassageRows | None = None
+
+    def tokens_of(self, chosen: Sequence[int]) -> tuple[TokenRows, Numbers]:
+        """Gather the tokens of all passages of some candidates, and which of them each is of."""
+        if self.tokens is None or self.passages is None or self.further is None:
+            raise ValueError("no passages are loaded")
+        first, columns = self.tokens.among(self.rows[chosen]), self.further.columns
+        places = [self.passages.further_places(one) for one in chosen]
+        every = np.concatenate(places)
+        numbers = np.arange(len(chosen))
+        owners = np.concatenate([numbers, np.repeat(numbers, list(map(len, places)))])
+        starts = np.concatenate([first.starts, columns["token"][every]])
+        counts = np.concatenate([first.counts, columns["tokens"][every]])
+        return TokenRows(self.tokens.tokens, starts, counts), owners
 
     def lexical(self, terms: Terms) -> Scores:
         """Compute the weighted term product of each candidate."""
@@ -150,6 +177,7 @@ class PointSelection(NamedTuple):
 
     candidates: CandidatePoints
     vectors: Floats
+    passages: PassageRows
 
     def score(self, vector: Floats) -> CandidatePoints:
         """Add the cosine of each candidate with a vector of unit length."""
@@ -161,6 +189,10 @@ class PointSelection(NamedTuple):
         scores = np.matmul(vectors[:, None, :], vector[:, None])[:, 0, 0]
         dense = np.round((scores[rows] if is_most else scores).astype(np.float64), _DECIMALS)
         self.candidates.dense = dense
+        if self.passages.size:
+            size = len(self.vectors)
+            scored = score_passages(self.passages, rows, size, vector, dense)
+            self.candidates.passages, self.candidates.further = scored, self.passages
         return self.candidates
 
 
@@ -179,6 +211,9 @@ def join(parts: Sequence[CandidatePoints], terms: Terms) -> CandidatePoints:
         number=sum(part.number for part in parts),
         frequencies=sum((p.frequencies for p in parts), np.zeros(len(terms.indices), np.intp)),
         occurrences=_concatenated(_NONE_FOUND, *found),
+        passages=join_scores([part.passages for part in parts], starts[:-1].tolist())
+        if any(part.passages for part in parts)
+        else None,
     )
 
 
@@ -205,6 +240,7 @@ class Points:
         self._vectors: Floats = np.empty((capacity, dimensions), "f4")
         self._tokens: Tokens = np.empty((0, token_dimensions), "i1")
         self._token_number = 0
+        self._passages = PassageRows(dimensions)
         self._postings = _Postings()
         self._record_bytes = 0
 
@@ -212,13 +248,14 @@ class Points:
     def bytes(self) -> int:
         """Their size in memory, roughly."""
         size = self.size * (4 * self._dimensions + _ROW_BYTES)
-        return size + self._tokens.nbytes + self._record_bytes
+        return size + self._tokens.nbytes + self._passages.bytes + self._record_bytes
 
     def add(self, loaded: Sequence[tuple[Any, ...]]) -> None:
         """Add rows of `COLUMNS`, in ascending order of `change`; each replaces its former row."""
-        change, ids, agents, sessions, turns, words, until, terms, weights, vectors, tokens = zip(
-            *loaded, strict=True
-        )
+        (
+            *(change, ids, agents, sessions, turns, words, until, terms, weights, vectors, tokens),
+            passages,
+        ) = zip(*loaded, strict=True)
         start, end = self.size, self.size + len(loaded)
         self._reserve(end)
         values: dict[str, Any] = {
@@ -234,6 +271,8 @@ class Points:
             column[start:end] = values[name]
         table = np.frombuffer(b"".join(vectors), "<f4")
         self._vectors[start:end] = table.reshape(-1, self._dimensions)
+        if any(passages):
+            self._add_passages(start, passages)
         self._postings.add(start, terms, weights)
         for row, (record_id, turn) in enumerate(zip(ids, turns, strict=True), start):
             self._bury(self._row_of.get(record_id))
@@ -243,6 +282,13 @@ class Points:
         self._ids += ids
         self.size = end
         self.alive += len(loaded)
+
+    def _add_passages(self, start: int, loaded: Sequence[Any]) -> None:
+        """Add the passages of successive rows from `start` on."""
+        found = [(row, *one) for row, raw in enumerate(loaded, start) for one in unpack(raw)]
+        rows, vectors, tokens = zip(*found, strict=True)
+        table = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, self._dimensions)
+        self._passages.add(table, {"row": rows, **self._add_tokens(tokens)})
 
     def _add_tokens(self, loaded: Sequence[Any]) -> dict[str, Any]:
         """Add the tokens of successive rows; return where they are."""
@@ -280,11 +326,15 @@ class Points:
         made.size = made.alive = len(kept)
         made._columns = {name: column[kept] for name, column in self._columns.items()}
         np.take(self._vectors, kept, axis=0, out=made._vectors)
-        starts, counts = made._columns["token"], made._columns["tokens"]
+        made._passages = self._passages.moved(moved)
+        parts = made._columns, made._passages.columns
+        starts, counts = (np.concatenate([one[name] for one in parts]) for name in _TOKENS)
         tokens = [self._tokens[a : a + n] for a, n in zip(starts, counts, strict=True)]
         made._tokens = np.concatenate([self._tokens[:0], *tokens])
         made._token_number = len(made._tokens)
-        made._columns["token"] = np.cumsum(counts, dtype="i8") - counts
+        places = np.cumsum(counts, dtype="i8") - counts
+        made._columns["token"] = places[: len(kept)]
+        made._passages.place_tokens(places[len(kept) :])
         made._ids = [self._ids[row] for row in kept.tolist()]
         made._row_of = {id_: row for row, id_ in enumerate(made._ids)}
         for turn, rows in self._turns.items():
@@ -328,7 +378,7 @@ class Points:
             tokens=TokenRows(self._tokens, self._column("token"), self._column("tokens")),
             vectors=self._vectors[: self.size],
         )
-        return PointSelection(candidates, self._vectors[: self.size])
+        return PointSelection(candidates, self._vectors[: self.size], self._passages.snapshot())
 
     def keep_records(self, records: dict[int, Record]) -> None:
         """Keep decoded records by row, for later searches."""
@@ -524,7 +574,7 @@ class PointCache:
         self._bytes = 0
         self._counters = f"SELECT written, removed FROM {table}_change WHERE partition = ?"
         index = f"{table} INDEXED BY {table}_by_partition WHERE partition = ?"
-        self._count = f"SELECT count(*) FROM {index}"
+        self._count = f"SELECT count(*), total(length(passages)) FROM {index}"
         # As one value, which takes a third of the time of as many rows.
         self._changes = f"SELECT json_group_array(change) FROM {index}"
         self._load = f"SELECT {COLUMNS} FROM {index} AND change > ? ORDER BY change"
@@ -584,9 +634,9 @@ class PointCache:
         written, removed = connection.execute(self._counters, (key,)).fetchone() or (0, 0)
         points = partition.points
         if points is None:
-            (count,) = connection.execute(self._count, (key,)).fetchone()
+            count, passages = connection.execute(self._count, (key,)).fetchone()
             tokens = _USUAL_TOKENS * self._token_dimensions
-            if count * (4 * self._dimensions + tokens + _ROW_BYTES) > self._limit:
+            if count * (4 * self._dimensions + tokens + _ROW_BYTES) + passages > self._limit:
                 return None
             points = self._new_points(count)
         elif (written, removed) == (partition.written, partition.removed):

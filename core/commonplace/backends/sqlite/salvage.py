@@ -30,6 +30,7 @@ from .connection import SCHEMA, SqliteConnection
 from .graph import SqliteGraph
 from .integrity import opened_unchanged
 from .journal import SqliteJournal
+from .passage_rows import unpack
 
 Row = tuple[Any, ...]
 Progress = Callable[[str, int, int | None], None]
@@ -279,7 +280,10 @@ class _TableCopy:
         self._damaged, self._new, self._table = damaged, new, table
         self._dimensions = dimensions
         info = new.execute(f"PRAGMA table_info({table})").fetchall()
-        self._columns: list[str] = [row[1] for row in info]
+        held = {row[1] for row in info}
+        with contextlib.suppress(sqlite3.DatabaseError):  # an earlier version had fewer
+            held = {row[1] for row in damaged.execute(f"PRAGMA table_info({table})")} or held
+        self._columns: list[str] = [row[1] for row in info if row[1] in held]
         self._key: list[str] = [row[1] for row in sorted(info, key=lambda r: r[5]) if row[5]]
         has_alias = len(self._key) == 1 and info[0][2] == "INTEGER" and info[0][5] == 1
         known = {row[1] for row in damaged.execute(f"PRAGMA table_info({table})")}
@@ -453,18 +457,19 @@ def _is_sound_meta(key: str, value: str) -> bool:
 
 def _is_sound_point(row: Mapping[str, Any], dimensions: int) -> bool:
     """Tell whether the index can load a point: a damaged one would make every search fail."""
-    with np.errstate(all="ignore"):  # damaged numbers may be infinite or none at all
-        vector = np.frombuffer(row["vector"], "<f4").astype(np.float64)
-        squared_length = float(np.dot(vector, vector))
-    if len(row["terms"]) != len(row["weights"]) or len(vector) != dimensions:
+    raw = [row["vector"], *(vector for vector, _ in unpack(row.get("passages", b"")))]
+    if len(row["terms"]) != len(row["weights"]) or {*map(len, raw)} != {4 * dimensions}:
         return False
+    with np.errstate(all="ignore"):  # damaged numbers may be infinite or none at all
+        table = np.frombuffer(b"".join(raw), "<f4").astype(np.float64)
+        squares = np.square(table.reshape(-1, dimensions)).sum(axis=1)
     terms, weights = np.frombuffer(row["terms"], "<u4"), np.frombuffer(row["weights"], "<f4")
     return (
         row["partition"] == rows.to_scope(*(row[name] for name in _IDS)).partition
         and 0 <= row["words"] < 2**31
         and bool((terms[1:] > terms[:-1]).all())
         and bool(((weights > 0) & (weights < _MOST_WEIGHT)).all())
-        and abs(squared_length - 1) < _UNIT
+        and bool((np.abs(squares - 1) < _UNIT).all())
     )
 
 

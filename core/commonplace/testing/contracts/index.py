@@ -11,7 +11,7 @@ import pytest
 from ...errors import InvalidVectorError, MemoryClosedError
 from ...filters import parse_filter
 from ...ports.stores import Point, Query, Terms, VectorIndex
-from ...types import Record, Scope, turn_key
+from ...types import Record, Scope, TokenEmbedding, turn_key
 from . import at_once
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "NOW",
     "TOKEN_DIMENSIONS",
     "VectorIndexContract",
+    "make_passages",
     "make_point",
     "make_query",
     "make_tokens",
@@ -53,6 +54,7 @@ def make_point(
     *weights: float,
     terms: Mapping[int, float] | None = None,
     tokens: bytes = b"",
+    following: tuple[TokenEmbedding, ...] = (),
     **fields: Any,
 ) -> Point:
     """Make a point whose id follows from text and scope; `terms` maps index to weight."""
@@ -66,6 +68,7 @@ def make_point(
         terms=Terms(indices=tuple(held), weights=tuple(held.values())),
         words=len(text.split()),
         tokens=tokens,
+        following=following,
     )
 
 
@@ -82,6 +85,11 @@ def make_tokens(*vectors: tuple[float, ...]) -> bytes:
     """Make token vectors that begin with these numbers, whose squares sum to 1."""
     padded = [[*vector, *[0.0] * TOKEN_DIMENSIONS][:TOKEN_DIMENSIONS] for vector in vectors]
     return bytes(round(127 * part) % 256 for one in padded for part in one)
+
+
+def make_passages(*vectors: tuple[float, ...]) -> tuple[TokenEmbedding, ...]:
+    """Make the passages of a point after the first; their vectors begin with these weights."""
+    return tuple(TokenEmbedding(vector=make_vector(*vector)) for vector in vectors)
 
 
 def query_of(tokens: bytes) -> Query:
@@ -564,6 +572,113 @@ class VectorIndexContract:
             wanted = [part / length for part in point.vector]
             assert found[point.record.id].vector == pytest.approx(wanted, abs=1e-6)
         assert index.vectors([]) == {}
+
+    def test_the_best_passage_of_a_record_counts(self, index: VectorIndex) -> None:
+        long = make_point("long", ANNA, 0.0, 1.0, following=make_passages((0.8, 0.6), (0.6, 0.8)))
+        first = make_point("first", ANNA, 0.7, following=make_passages((0.0, 1.0)))
+        index.upsert([long, first, make_point("short", ANNA, 0.28, 0.96)])
+        ids = [long.record.id, first.record.id]
+
+        for found in (index.search(make_query(), 9), index.score(make_query(), [], ids)):
+            hits = {hit.record.text: hit for hit in found}
+            assert [hit.record.text for hit in found][:2] == ["first", "long"]
+            assert hits["long"].dense == pytest.approx(0.8, abs=1e-6)
+            assert hits["long"].passages == pytest.approx((0.0, 0.8, 0.6), abs=1e-6)
+            assert list(hits["long"].vector) == pytest.approx(make_vector(0.8, 0.6), abs=1e-6)
+            assert hits["first"].passages == pytest.approx((1.0, 0.0), abs=1e-6)
+        (short,) = [hit for hit in index.search(make_query(), 9) if hit.record.text == "short"]
+        assert short.passages == ()
+
+    def test_a_record_is_one_hit_however_many_passages_it_has(self, index: VectorIndex) -> None:
+        near = [(1.0, n / 100) for n in range(1, 90)]
+        long = make_point("long", ANNA, 1.0, following=make_passages(*near))
+        others = [make_point(f"p{n}", ANNA, 0.5, 0.5 + n / 10) for n in range(4)]
+        index.upsert([long, *others])
+
+        assert texts(index, make_query(), 3) == ["long", "p0", "p1"]
+        assert index.count(ANNA) == len(list(index.versions(ANNA))) == 5
+
+    def test_passages_come_and_go_with_their_record(self, index: VectorIndex) -> None:
+        passages = make_passages((1.0, 0.1), (1.0,))
+        points = [make_point(f"p{n}", ANNA, 0.0, 1.0, following=passages) for n in range(40)]
+        his = make_point("his", BEN, 0.0, 1.0, following=passages)
+        index.upsert([*points, his])
+        index.search(make_query(), 50)
+        index.amend([replace(point.record, trust=0.5, version=2) for point in points[:20]])
+        third = [replace(point, record=replace(point.record, version=3)) for point in points]
+        index.upsert([replace(point, following=()) for point in third[:10]])
+        index.upsert([replace(point, following=passages[:1]) for point in third[10:15]])
+        index.delete(ANNA, [point.record.id for point in points[30:]])
+
+        dense = {hit.record.text: hit.dense for hit in index.search(make_query(), 50)}
+
+        wanted = dict.fromkeys((f"p{n}" for n in range(10)), 0.0)
+        wanted |= dict.fromkeys((f"p{n}" for n in range(10, 15)), 1 / math.hypot(1, 0.1))
+        wanted |= dict.fromkeys((f"p{n}" for n in range(15, 30)), 1.0)
+        assert dense == pytest.approx(wanted, abs=1e-6)
+        assert index.erase(ANNA) == 30
+        assert index.search(make_query(), 50) == []
+        assert index.search(make_query(BEN), 50)[0].dense == pytest.approx(1.0, abs=1e-6)
+
+    def test_a_passage_is_found_only_where_its_record_may_be(self, index: VectorIndex) -> None:
+        passages = make_passages((1.0,))
+        index.upsert(
+            [
+                make_point("kind", ANNA, 0.0, 1.0, following=passages, kind="profile"),
+                make_point("field", ANNA, 0.0, 1.0, following=passages, metadata={"f": 1}),
+                make_point("over", ANNA, 0.0, 1.0, following=passages, expires_at=NOW),
+                make_point("his", BEN, 0.0, 1.0, following=passages),
+            ]
+        )
+
+        assert set(texts(index, make_query())) == {"kind", "field"}
+        assert texts(index, make_query(kinds=("profile",))) == ["kind"]
+        assert texts(index, make_query(where=parse_filter({"f": 1}))) == ["field"]
+
+    @pytest.mark.parametrize("vector", [[math.nan] * DIMENSIONS, [0.0] * DIMENSIONS, [1.0]])
+    def test_an_invalid_passage_refuses_the_whole_call(
+        self, index: VectorIndex, vector: list[float]
+    ) -> None:
+        bad = make_point("bad", following=(TokenEmbedding(vector=vector),))
+
+        with pytest.raises(InvalidVectorError):
+            index.upsert([make_point("good"), bad])
+
+        assert index.count(ANNA) == 0
+
+    def test_passages_are_read_back_in_their_order(self, token_index: VectorIndex) -> None:
+        further = [
+            TokenEmbedding(vector=make_vector(0.5, n), tokens=make_tokens((0, 1)) * n)
+            for n in (1, 0, 2)
+        ]
+        point = make_point("long", tokens=make_tokens((1, 0)), following=tuple(further))
+        token_index.upsert([point, make_point("short")])
+
+        kept = token_index.vectors([point.record, make_point("short").record])
+
+        found = kept[point.record.id]
+        assert found.tokens == point.tokens
+        assert [one.tokens for one in found.following] == [one.tokens for one in further]
+        for one, wanted in zip(found.following, further, strict=True):
+            assert list(one.vector) == pytest.approx(list(wanted.vector), abs=1e-6)
+        assert kept[make_point("short").record.id].following == ()
+
+    def test_the_tokens_of_the_passage_that_fits_best_count(self, token_index: VectorIndex) -> None:
+        second = TokenEmbedding(vector=make_vector(1.0), tokens=make_tokens((-1, 0)))
+        third = TokenEmbedding(vector=make_vector(0.5, 0.5), tokens=make_tokens((0.6, 0.8)))
+        long = make_point("long", ANNA, 0.0, 1.0, tokens=make_tokens((1, 0)))
+        points = [replace(long, following=(second, third)), make_point("short", ANNA, 0.1, 1.0)]
+        token_index.upsert([*points, make_point("bare", ANNA, 0.0, 1.0, following=(third,))])
+        asked = query_of(make_tokens((0, 1), (1, 0)))
+
+        for found in (
+            token_index.search(asked, 9),
+            token_index.score(asked, [], [long.record.id, points[1].record.id]),
+        ):
+            late = {hit.record.text: hit.late for hit in found}
+            assert late["long"] == pytest.approx((0.8, 0.6), abs=0.01)
+            assert late["short"] == ()
+            assert late.get("bare", (0.8, 0.6)) == pytest.approx((0.8, 0.6), abs=0.01)
 
     def test_tokens_are_compared_one_by_one(self, token_index: VectorIndex) -> None:
         near = make_point("near", ANNA, 1.0, tokens=make_tokens((1, 0), (0.6, 0.8)))
