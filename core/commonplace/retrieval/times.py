@@ -198,12 +198,12 @@ def _numeric(text: str, today: date) -> Iterator[tuple[Span, AskedTime]]:
         for one in islice(pattern.finditer(text), _MOST):
             parts = one.groupdict()
             if "first" in parts:
-                first, second = int(parts["first"]), int(parts["second"])
-                if max(first, second) <= 12 and first != second and not _DAY_FIRST.search(text):
+                one_way, other = int(parts["first"]), int(parts["second"])
+                if max(one_way, other) <= 12 and one_way != other and not _DAY_FIRST.search(text):
                     continue
-                is_day_first = first > 12 or second <= 12
-                day, month = (first, second) if is_day_first else (second, first)
-                parts |= {"month": str(month), "day": str(day)}
+                is_day_first = one_way > 12 or other <= 12
+                days, month = (one_way, other) if is_day_first else (other, one_way)
+                parts |= {"month": str(month), "day": str(days)}
             try:
                 day = date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
             except ValueError:
