@@ -61,8 +61,8 @@ LEAST_SPREAD = 0.02
 ROUNDS = 400
 TOP = 10
 WEIGHT_OF = {
-    "LoCoMo": 15.0,
-    "BEAM": 5.0,
+    "LoCoMo": 20.0,
+    "BEAM": 7.0,
     "long messages": 1.5,
     "Chinese lives": 1.5,
     "two hops": 2.0,

@@ -77,7 +77,8 @@ def test_a_deleted_fact_comes_back_with_all_that_it_had(memory: Memory) -> None:
 
 @pytest.mark.every_engine
 def test_a_deleted_turn_comes_back_to_its_place(memory: Memory) -> None:
-    said = [Message(text=f"I ride bike {n}.", name="Ann", at=MAY) for n in range(3)]
+    texts = ("I ride bikes.", "My kayak is green.", "Chess bores me.")
+    said = [Message(text=text, name="Ann", at=MAY) for text in texts]
     ids = memory.add(said, TALK, infer=False).ids
     memory.delete(ids[1], TALK)
     memory.add(Message(text="And a boat."), TALK, infer=False)
@@ -87,7 +88,9 @@ def test_a_deleted_turn_comes_back_to_its_place(memory: Memory) -> None:
     assert turn is not None
     assert (turn.position, turn.role, turn.name, turn.occurred_at) == (1, "user", "Ann", MAY)
     assert sorted(one.position or 0 for one in memory.list(TALK).records) == [0, 1, 2, 3]
-    assert memory.search("I ride bike 1.", TALK, kinds=["episode"])[0].record.id == ids[1]
+    assert (
+        memory.search("Which colour has my kayak?", TALK, kinds=["episode"])[0].record.id == ids[1]
+    )
 
 
 @pytest.mark.every_engine

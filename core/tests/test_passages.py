@@ -92,7 +92,7 @@ def test_a_note_shows_the_excerpt_and_marks_what_it_left_out():
     text = " ".join([parts[0] * 20, parts[1], parts[2] * 20])
 
     def shown(excerpt, of=text):
-        return bullets([Match(record=record(of), score=0.5, excerpt=excerpt)])
+        return bullets([Match(record=record(of), score=0.5, excerpt=excerpt)], times=False)
 
     assert shown(parts[1]) == ["- … The code is 4711. …"]
     assert shown(parts[0]) == ["- A first sentence stands here. …"]

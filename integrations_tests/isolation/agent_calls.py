@@ -1,9 +1,12 @@
 """Every public function of `AgentMemory`, called for turns of owners who are after others'."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from commonplace import Message, Scope
 from commonplace.agents import ShownRecords
+from commonplace.types import now
 
 from .calls import Calls
 from .owners import canary
@@ -51,6 +54,35 @@ class AgentCalls(Calls):
 
         self._await(write())
         self._note(scope)
+
+    def do_agent_accept(self) -> None:
+        """Accept what a user says, before the turn ends."""
+        scope = self._owner()
+        self.ask_agent("accept", scope, [self._identified(scope)], scope)
+        self._await(self._agent.wait_for_writes(30))
+        self._note(scope)
+
+    def do_agent_withdraw(self) -> None:
+        """Take back what was accepted, by the id of a message that somebody else said too."""
+        scope, other = self._owner(), self._owner()
+        said = self._identified(scope)
+        for one in (scope, other):
+            of_one = replace(said, text=f"{canary(one)} said tea", name=f"name {canary(one)}")
+            self._agent.accept([of_one], one)
+        self.ask_agent("withdraw", scope, [said], scope)
+        self._await(self._agent.wait_for_writes(30))
+        self._note(scope)
+        self._note(other)
+
+    def do_agent_retract(self) -> None:
+        """Forget by words what may be somebody else's."""
+        scope, other = self._owner(), self._owner()
+        said = [self._identified(scope)]
+        self.ask_agent("retract", scope, [f"that {canary(other)} drinks tea"], said, scope, now())
+        self._note(scope)
+
+    def _identified(self, scope: Scope) -> Message:
+        return replace(self._message(scope), id=f"said {self._number}")
 
     def do_agent_wait_for_writes(self) -> None:
         """Wait for turns."""

@@ -389,7 +389,7 @@ class AgentMemory:
         except Exception as error:
             name: EventName | None = "failed"
             if may_be_tried_again(error):
-                name = self.let_wait(list(messages.values()), scope, at, self._accept_again)
+                name = _let_wait(self, [*messages.values()], scope, at, self._accept_again)
             if name is not None:
                 self.report(name, "write", scope, start, len(messages), error)
             done.set_result(error)
@@ -399,49 +399,6 @@ class AgentMemory:
         held = dict(zip(ids, messages, strict=True))
         done.set_result(self._run(accept_turn(held, scope, self.policy)))
         self.lazy.turns.begin(messages, ids, done)  # in the place of what failed
-
-    def take_back(self, end: TurnEnd, scope: Scope) -> None:
-        """Know again what was accepted of a turn whose end was not."""
-        if end.before:
-            done = Accepted(id(self))
-            done.set_result(end.accepted[0])
-            self.lazy.turns.begin(end.before, self._ids(end.before, scope), done)
-
-    def let_wait(
-        self,
-        messages: Sequence[Message],
-        scope: Scope,
-        at: datetime,
-        write: Callable[[Sequence[Message], Scope], object],
-    ) -> Literal["waiting", "lost"] | None:
-        """Keep what was not accepted in memory, to be tried again.
-
-        Returns:
-            The event to report; None if it was told already.
-
-        Args:
-            at: when it was said.
-            write: writes it, once that may be done.
-        """
-
-        def write_again(waiting: WaitingWrite) -> bool:
-            if self.lazy.get().admin.was_forgotten(scope, since=at):
-                return False
-            write(waiting.messages, scope)
-            return True
-
-        def end(outcome: Outcome, error: Exception | None) -> None:
-            if outcome != "forgotten":
-                start = time.monotonic()  # no agent waited
-                self.report(outcome, "write", scope, start, len(messages), error)
-
-        dated = [one if one.at else replace(one, at=at) for one in messages]
-        waiting = WaitingWrite(messages=dated, scope=scope, write=write_again, end=end)
-        event = self.lazy.waiting.put(waiting, self.policy.max_waiting)
-        if (memory := self.lazy.opened) is not None:
-            with contextlib.suppress(MemoryClosedError):
-                memory.admin.before_close(self.lazy.waiting.close)
-        return event
 
     def _stated(
         self, messages: Sequence[Message], scope: Scope, *, ends: bool = False
@@ -699,8 +656,8 @@ class _Write:
         if not may_be_tried_again(error):
             self._fail(error)
             return
-        self._agent.take_back(self.end, self.scope)
-        name = self._agent.let_wait(self.messages, self.scope, self._at, self._write_again)
+        _take_back(self._agent, self.end, self.scope)
+        name = _let_wait(self._agent, self.messages, self.scope, self._at, self._write_again)
         if name is not None:
             self._is_reported = False  # that it was late is not all
             self._report(name, error)
@@ -723,3 +680,48 @@ class _Write:
                 return
             self._is_reported = True
         self._agent.report(name, "write", self.scope, self._start, self._count, error)
+
+
+def _take_back(agent: AgentMemory, end: TurnEnd, scope: Scope) -> None:
+    """Know again what was accepted of a turn whose end was not."""
+    if end.before:
+        done = Accepted(id(agent))
+        done.set_result(end.accepted[0])
+        agent.lazy.turns.begin(end.before, turn_record_ids(end.before, scope, agent.policy), done)
+
+
+def _let_wait(
+    agent: AgentMemory,
+    messages: Sequence[Message],
+    scope: Scope,
+    at: datetime,
+    write: Callable[[Sequence[Message], Scope], object],
+) -> Literal["waiting", "lost"] | None:
+    """Keep what was not accepted in memory, to be tried again.
+
+    Returns:
+        The event to report; None if it was told already.
+
+    Args:
+        at: when it was said.
+        write: writes it, once that may be done.
+    """
+
+    def write_again(waiting: WaitingWrite) -> bool:
+        if agent.lazy.get().admin.was_forgotten(scope, since=at):
+            return False
+        write(waiting.messages, scope)
+        return True
+
+    def end(outcome: Outcome, error: Exception | None) -> None:
+        if outcome != "forgotten":
+            start = time.monotonic()  # no agent waited
+            agent.report(outcome, "write", scope, start, len(messages), error)
+
+    dated = [one if one.at else replace(one, at=at) for one in messages]
+    waiting = WaitingWrite(messages=dated, scope=scope, write=write_again, end=end)
+    event = agent.lazy.waiting.put(waiting, agent.policy.max_waiting)
+    if (memory := agent.lazy.opened) is not None:
+        with contextlib.suppress(MemoryClosedError):
+            memory.admin.before_close(agent.lazy.waiting.close)
+    return event

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product
 
 from ..retrieval.lexical import tokens, vocabulary
-from ..retrieval.utterance_kinds import needs_no_memory, normalize, sentences
+from ..retrieval.utterance_kinds import is_small_talk, needs_no_memory, normalize, sentences
 from ..types import Fact, Message, Record
 
 MARK = "standing_instruction"
@@ -299,10 +299,10 @@ def find_instructions(text: str) -> tuple[str, ...]:
         if (
             len(sentence) > _MAX_INSTRUCTION
             or _QUESTION.search(sentence)
-            or needs_no_memory(sentence)
+            or is_small_talk(sentence)
         ):
             continue
-        if _is_standing(sentence) or _eases(sentence):
+        if _eases(sentence) or (_is_standing(sentence) and not needs_no_memory(sentence)):
             found.append(sentence)
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
 
