@@ -1,6 +1,6 @@
 """Does a note show what holds now before what it replaced, and mark what no longer holds?
 
-    python benchmarks/corrections.py [--half develop|judge|second] [--misses N] [--tables FILE]
+    python benchmarks/corrections.py [--half develop|judge|second|third] [--misses N]
 
 Each pair of `corrections.toml` is told to a store of its own user, three weeks apart: once alone,
 once between the turns of twelve other sessions (`agent_days.py`). A month later its question is
@@ -32,7 +32,7 @@ from commonplace import Fact, Memory, Message, Scope
 from commonplace.agents import AgentMemory, Policy, shown
 from commonplace.agents.note import is_earlier
 
-Half = Literal["develop", "judge", "second"]
+Half = Literal["develop", "judge", "second", "third"]
 PAIRS = Path(__file__).with_name("corrections.toml")
 OTHERS = (0, 12)
 _TOLD, _CORRECTED, _ASKED = (datetime(2026, 3, day, 9, tzinfo=UTC) for day in (1, 22, 31))
@@ -167,13 +167,13 @@ def _share(values: Sequence[bool]) -> str:
 
 
 def main(
-    half: Annotated[str, typer.Option(help="develop, judge or second.")] = "develop",
+    half: Annotated[str, typer.Option(help="develop, judge, second or third.")] = "develop",
     most: Annotated[int, typer.Option("--misses", help="Print that many in full.")] = 0,
     tables: TablesFile = None,
 ) -> None:
     """Measure whether what holds now comes first."""
-    if half not in ("develop", "judge", "second"):
-        raise typer.BadParameter("It is develop, judge or second.")
+    if half not in ("develop", "judge", "second", "third"):
+        raise typer.BadParameter("It is develop, judge, second or third.")
     asked = play(half, scoring.cached(scoring.embedder("default")))  # type: ignore[arg-type]
     console = Console(width=None if Console().is_terminal else 130)
     for text in [*misses(asked)][:most]:
