@@ -4,7 +4,9 @@ The first passage of a text is a row of `point_cache.Points`, as the only one of
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -107,7 +109,8 @@ class PassageRows:
         return made
 
 
-class PassageScores(NamedTuple):
+@dataclass(frozen=True)
+class PassageScores:
     """Cosines of all passages of the candidates that have several.
 
     Attributes:
@@ -127,7 +130,7 @@ class PassageScores(NamedTuple):
 
     def cosines(self, candidate: int) -> tuple[float, ...]:
         """List the cosines of a candidate's passages; empty for one that has a single one."""
-        if (n := self._find(candidate)) is None:
+        if (n := self._found.get(candidate)) is None:
             return ()
         start = int(self.starts[n])
         further = self.scores[start : start + int(self.counts[n])].tolist()
@@ -135,20 +138,19 @@ class PassageScores(NamedTuple):
 
     def number(self, candidate: int) -> int:
         """Return the number of a candidate's best passage, from 0."""
-        n = self._find(candidate)
+        n = self._found.get(candidate)
         return 0 if n is None else int(self.best[n])
 
     def further_places(self, candidate: int) -> Numbers:
         """List the places in `PassageRows` of a candidate's passages after the first."""
-        if (n := self._find(candidate)) is None:
+        if (n := self._found.get(candidate)) is None:
             return self.places[:0]
         start = int(self.starts[n])
         return self.places[start : start + int(self.counts[n])]
 
-    def _find(self, candidate: int) -> int | None:
-        n = int(np.searchsorted(self.candidates, candidate))
-        is_there = n < len(self.candidates) and self.candidates[n] == candidate
-        return n if is_there else None
+    @cached_property
+    def _found(self) -> dict[int, int]:
+        return {candidate: n for n, candidate in enumerate(self.candidates.tolist())}
 
 
 def score_passages(
@@ -186,7 +188,8 @@ def join_scores(parts: Sequence[PassageScores | None], shifts: Sequence[int]) ->
     found = [(part, shift) for part, shift in zip(parts, shifts, strict=True) if part is not None]
     ends = np.cumsum([0, *(len(part.scores) for part, _ in found)])
     moved = [
-        part._replace(candidates=part.candidates + shift, starts=part.starts + start)
+        replace(part, candidates=part.candidates + shift, starts=part.starts + start)
         for (part, shift), start in zip(found, ends[:-1], strict=True)
     ]
-    return PassageScores(*(np.concatenate(columns) for columns in zip(*moved, strict=True)))
+    columns = [[getattr(part, field.name) for part in moved] for field in fields(PassageScores)]
+    return PassageScores(*map(np.concatenate, columns))
