@@ -176,7 +176,7 @@ CASES = [
     Case("the note in `agent.state.context`", in_context),
     Case("the reply is kept, await_write=True", written(await_write=True)),
     Case("the reply is kept, await_write=False", written(await_write=False)),
-    Case("memory_section_header=, memory_section_intro=", headed),
+    Case("memory_section_header=, memory_section_intro=", headed, "a line with the day stands between them, and a date before each memory: `Policy(times=False)`"),
     Case("tool_instructions=", lambda k: "Use the tools." in k.run(reply(k.make(tool_instructions="Use the tools."), "hi")).model.seen[-1]),
     Case("top_k=", best),
     Case("threshold=", lambda k: best(k, threshold=1.0)),

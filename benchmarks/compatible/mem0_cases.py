@@ -302,7 +302,6 @@ def kind(m):
 
 WHY = {
     "add(...) of a known text, infer=False": "is the same memory: the event is `NONE`, with its id",
-    "add(...): the model answers no JSON": "`LLMError` after one more try, in place of an empty success: nothing was stored, call it again",
     'add(..., memory_type="procedural_memory") without agent_id': "give an `agent_id`; there it silently becomes an ordinary memory",
     'add("", user_id=, infer=False)': "a blank text is no memory",
     "add(...) of 40 KiB, infer=False": "at most 32 KiB: split it, or let a model extract facts",

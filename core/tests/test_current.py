@@ -5,7 +5,6 @@ import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from commonplace.retrieval.current import Statement, may_replace, superseded
@@ -142,17 +141,6 @@ def test_statements_of_two_speakers_do_not_replace_each_other(changed) -> None:
     other = Statement(text="I moved to Rome.", moment=START + timedelta(days=1), **given)
 
     assert {} == superseded([one, other])
-
-
-@pytest.mark.parametrize(("cosine", "expected"), [(0.2, {}), (0.6, {0: 1})])
-def test_vectors_that_are_far_apart_keep_both(cosine, expected) -> None:
-    vectors = np.array([[1, 0], [cosine, (1 - cosine**2) ** 0.5]], np.float32)
-    pair = [
-        Statement(text=text, moment=START + timedelta(days=at), vector=vectors[at])
-        for at, text in enumerate(("Alice lives in Paris.", "Alice moved to Rome."))
-    ]
-
-    assert expected == superseded(pair)
 
 
 def test_one_of_many_sentences_does_not_make_a_text_obsolete() -> None:

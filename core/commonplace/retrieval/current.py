@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..types import Record
 from .lexical import CJK, vocabulary
 from .slots import CHINESE, ENGLISH, OTHERS, Slot
@@ -47,7 +44,6 @@ from .statement_words import (
 from .subjects import PEOPLE, subject
 from .utterance_kinds import statements
 
-_LEAST_COSINE = 0.35  # of two statements on one matter, by the default embedder
 _LONGEST = 400  # characters; longer texts tell of several matters and are left alone
 _LATEST, _NO_TIME = datetime.max.replace(tzinfo=UTC), timedelta()
 _SENTENCES = 4  # of a newer statement, that may replace an older one
@@ -94,7 +90,6 @@ class Statement:
         name: of the speaker; as above.
         user: whose memory it is in; None if unknown, which keeps facts and turns apart.
         trust: one of less trust replaces nothing.
-        vector: unit vector of the text, if known.
     """
 
     text: str
@@ -105,7 +100,6 @@ class Statement:
     name: str | None = None
     user: str | None = None
     trust: float = 1.0
-    vector: NDArray[np.float32] | None = None
 
 
 def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
@@ -123,7 +117,7 @@ def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
             if older.trust > newer.trust or not _are_of_one(older, newer):
                 continue
             names = _names(older) | _names(newer)
-            if _are_near(older, newer) and _text_replaces(newer.text, older.text, names):
+            if _text_replaces(newer.text, older.text, names):
                 replaced[j] = i
     return replaced
 
@@ -181,6 +175,11 @@ def tells_state(text: str) -> bool:
     return len(text) <= _LONGEST and any(
         one.slots and not (one.is_past or one.is_hope or one.is_once) for one in _read(text)
     )
+
+
+def values_in(text: str) -> frozenset[str]:
+    """Read the names, numbers and addresses of a text, in small letters."""
+    return frozenset(one.lower() for one in VALUE.findall(text[:_LONGEST]) if one not in FIRST)
 
 
 def may_replace(newer: Statement, older: Statement) -> bool:
@@ -397,7 +396,10 @@ def _matches(newer: _Sentence, older: _Sentence) -> bool:
     if may_both_hold or newer.is_negated != older.is_negated:
         return False
     if _are_numbers(mine) and _are_numbers(others):
-        return frame[-1:] not in (("at",), ("on",)) and bool(newer.shared & older.shared)
+        # "Note 12" and "room 3" are names; "3 cats" is how many there are.
+        is_name = not newer.shared.isdisjoint(vocabulary(frame[-1] if frame else ""))
+        is_time = frame[-1:] in (("at",), ("on",))
+        return not (is_name or is_time) and bool(newer.shared & older.shared)
     told = ("" if _CJK.search("".join(frame)) else " ").join(frame)
     if _SINGLE_VERB.search(told):
         return True
@@ -452,12 +454,6 @@ _SINGLE_VERB = re.compile(
 def _tells_much(frame: tuple[str, ...]) -> bool:
     """Tell whether Chinese words before a value say of what: "at breakfast I drink"."""
     return len(frame) >= 4 and _CJK.match(frame[-1]) is not None and frame[-1] not in "欢爱是的"
-
-
-def _are_near(one: Statement, other: Statement) -> bool:
-    if one.vector is None or other.vector is None:
-        return True
-    return float(one.vector @ other.vector) >= _LEAST_COSINE
 
 
 def _is_newer(one: Statement, other: Statement) -> bool:

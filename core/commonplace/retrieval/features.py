@@ -20,7 +20,7 @@ from ..ports.stores import Expansion, Hit
 from ..types import Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .current import superseded, to_statement
+from .current import superseded, to_statement, values_in
 from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
 from .lexical import has_cjk, query_words, term_indices, vocabulary
 from .near_words import near_words
@@ -423,7 +423,14 @@ class CandidateArrays:
         found = superseded(
             [replace(to_statement(self.records[i]), text=self.excerpts[i]) for i in best]
         )
-        return {int(best[old]): int(best[new]) for old, new in found.items()}
+        pairs = {int(best[old]): int(best[new]) for old, new in found.items()}
+        # Who names the older value asks for that: "What did I say of Paris?"
+        asked = set(_LETTERS.findall(self._question.casefold()))
+        return {
+            old: new
+            for old, new in pairs.items()
+            if asked.isdisjoint(values_in(self.excerpts[old]) - values_in(self.excerpts[new]))
+        }
 
     @cached_property
     def is_replaced(self) -> Mask:
