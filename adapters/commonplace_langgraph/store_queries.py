@@ -53,9 +53,9 @@ _COMPARISONS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$l
 _LAST_LABEL = chr(0x10FFFF)  # sorts after the labels of every namespace but a few odd ones
 IS_ITEM: Mapping[str, Any] = {"namespace": []}  # others may have a namespace, too
 
-# What is ranked depends a little on how much is asked for. So the first 100 are always ranked among
-# 100, the next among 1,000: whatever the pages, together they are one order.
-_STEPS = (100, 1_000, 10_000)
+# What is ranked depends a little on how much is asked for beyond 50. So the first 50 are always
+# ranked among 50, the next among 1,000: whatever the pages, together they are one order.
+_STEPS = (50, 1_000, 10_000)
 _PAGE_SIZE = 1000
 
 
@@ -266,16 +266,19 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
     }
     found: ScoredItems = []
     seen: set[tuple[Namespace, str]] = set()
-    steps = (op.end, *(step for step in _STEPS if step > op.end))
-    for step in (step for step in steps if step <= _STEPS[-1]):
+    lowest = 1.0
+    first = op.end if by_cosine else min(op.end, _STEPS[0])
+    for step in (first, *(step for step in _STEPS if step > first)):
+        if step > _STEPS[-1]:
+            break
         matches = yield call("search", op.query, scopes, top_k=step, **asking)
         for item, score in (yield from _resolve_parts(matches, op, template)):
             if (item.namespace, item.key) not in seen:
                 seen.add((item.namespace, item.key))
-                found.append((item, score))
+                lowest = min(lowest, score)
+                found.append((item, lowest))
         if len(found) >= op.end or len(matches) < step:
             least = op.threshold if by_cosine and op.threshold is not None else -1.0
-            found.sort(key=lambda pair: -(pair[1] or 0.0))  # more candidates may score others more
             return [(item, score) for item, score in found if (score or 0.0) >= least]
     raise InvalidRecordError(
         field="limit",

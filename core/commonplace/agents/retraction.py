@@ -17,8 +17,8 @@ from ..types import Match, Record, Scope
 from .operations import search_scope, to_query
 from .policy import WRITE_PATIENCE, Policy
 
-_LEAST = 0.5  # score of what is meant: more likely than not
-_SURE = 0.8  # score of what is meant where it has half of the words alone
+_LEAST = 0.4  # score of what is meant, and far above that of others
+_SURE = 0.9  # score of what is meant where it has half of the words alone
 _RIVAL = 0.4  # share of the best score from which one with as many of the words may be meant, too
 _MARGIN = 0.2  # of the score of another, with fewer of the words, that may be meant all the same
 _SHARED = 0.6  # share of the words of two records of which one repeats the other
@@ -53,7 +53,7 @@ def retract(
     """Delete what each request names, where one memory is clearly meant; return what is deleted.
 
     An assistant's answer and an extracted fact that repeat it go too. What is meant scores above
-    .5, tells of the same person, and has more of the words that are named than every other such
+    .4, tells of the same person, and has more of the words that are named than every other such
     memory; of two that have as many the older is meant by "my old number".
 
     Args:

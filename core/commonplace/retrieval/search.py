@@ -370,11 +370,16 @@ def _candidates(query: Query, index: VectorIndex, limit: int, needed: int) -> li
     """
     while True:
         hits = index.search(query, limit)
-        texts = len({hit.record.text for hit in hits})
-        is_enough = texts >= needed and 2 * texts >= len(hits)
+        told = len({_repeated(hit.record) for hit in hits})
+        is_enough = told >= needed and 2 * told >= len(hits)
         if is_enough or len(hits) < limit or limit >= _MAX_CANDIDATES:
             return hits
         limit = min(4 * limit, _MAX_CANDIDATES)
+
+
+def _repeated(record: Record) -> str:
+    """Return what equal turns have in common; other records that are alike count each."""
+    return record.text if record.kind == "episode" else record.id
 
 
 def _with_copied_metadata(match: Match) -> Match:
