@@ -505,10 +505,7 @@ def _read_sentence(sentence: str) -> _Sentence:
         slots=slots,
         renewing=renewing,
         shared=_shared(small),
-        values=frozenset(
-            [one.lower() for one in VALUE.findall(sentence) if one not in FIRST]
-            + TOWN.findall(sentence)
-        ),
+        values=values_in(sentence).union(TOWN.findall(sentence)),
         objects=frozenset(OBJECT.findall(small)) if _CJK.search(small) else frozenset(),
         events=frozenset(events),
         qualifiers=_qualifiers(small, events),

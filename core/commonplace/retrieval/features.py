@@ -641,11 +641,14 @@ FEATURES: Mapping[str, Feature] = {
 """The features, by name, in the order in which they are added up."""
 
 
-_SAID = (
-    "cosine", "cosine_squared", "standing_out", "late", "lexical", "coverage", "coverage_squared",
-    "codes", "type",
-)  # fmt: skip
-"""Features of what a text says itself."""
+_SAID = [
+    [*FEATURES].index(name)
+    for name in (
+        "cosine", "cosine_squared", "standing_out", "late", "lexical", "coverage",
+        "coverage_squared", "codes", "type",
+    )
+]  # fmt: skip
+"""The columns of what a text says itself."""
 
 
 def matrix(candidates: CandidateArrays) -> Floats:
@@ -656,11 +659,10 @@ def matrix(candidates: CandidateArrays) -> Floats:
     """
     rows = np.stack([compute(candidates) for compute in FEATURES.values()], axis=1)
     if candidates.direction >= 0:
-        columns = [place for place, name in enumerate(FEATURES) if name in _SAID]
         own = candidates.own
         for old, new in candidates.replaced.items():
             if own[old] > own[new]:
-                rows[new, columns] = rows[old, columns]
+                rows[new, _SAID] = rows[old, _SAID]
     return rows
 
 
