@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.retrieval.current import Statement, may_replace, superseded
+from commonplace.retrieval.current import Statement, may_replace, superseded, tells_change
 from commonplace.retrieval.statement_words import (
     asks_before,
     asks_first,
@@ -96,13 +96,37 @@ def is_corrected(*texts: str) -> bool:
         ("I live in Paris.", "I used to live in Paris, now I live in Rome.", True),
         ("我在学泰语这门外语。", "原来的外语我不学了，改学外语里的意大利语。", True),
         ("I live in Rome.", "Years ago, when I lived in Paris, I had a cat.", False),
+        ("The blog is written in Hugo.", "Ported the blog to Astro last night.", True),
+        ("My boyfriend Luca plays the drums.", "Luca and I split up.", True),
+        ("I swear by Darjeeling.", "I used to swear by Darjeeling but oolong won me over.", True),
+        ("My mother lives in Bath.", "I walked around Bath today.", False),
     ],
 )
-def test_what_tells_of_a_change_may_replace_what_shares_its_matter(older, newer, expected) -> None:
+def test_a_newer_statement_may_replace_what_shares_its_matter(older, newer, expected) -> None:
     one, other = said(older, newer)
 
     assert may_replace(other, one) is expected
     assert not may_replace(one, other)
+
+
+@pytest.mark.parametrize(
+    ("question", "older", "newer", "expected"),
+    [
+        ("What car do I drive?", "I've got an old Fiesta.", "Traded the Fiesta for a Leaf.", True),
+        ("What car do I drive?", "I've got an old Fiesta.", "The Fiesta is in the garage.", False),
+        ("Am I with Luca?", "My boyfriend Luca drums.", "Luca and I split up in May.", True),
+        ("When is my flight to Lima?", "My flight to Lima is on 4 May.",
+         "My flight to Quito moved to 6 May.", False),
+        ("When is my flight to Lima?", "My flight to Lima is on 4 May.",
+         "My flight to Lima moved to 6 May.", True),
+        ("我用什么手机？", "我的手机是小米。", "小米卖掉了，买了华为。", True),
+        ("我用什么手机？", "我的手机是小米。", "小米摔了一下，还能用。", False),
+    ],
+)  # fmt: skip
+def test_a_change_names_what_is_asked_or_what_was_its_answer(question, older, newer, expected):
+    one, other = said(older, newer)
+
+    assert tells_change(other, one, question) is expected
 
 
 def test_the_newest_of_several_takes_the_place_of_all() -> None:

@@ -221,6 +221,21 @@ def test_the_newest_stands_first_however_much_lies_between(others) -> None:
     assert PARIS not in lines
 
 
+def test_a_change_that_the_question_does_not_find_is_shown_first() -> None:
+    old = turn("My mailing address is 7 Elm Road.", 9, score=0.9)
+    new = turn("We left Elm Road for good, it's 3 Oak Lane.", 2, score=0.01)
+
+    assert chosen("What is my mailing address?", old, *junk(12), new)[:1] == [
+        "We left Elm Road for good, it's 3 Oak Lane.",
+    ]
+
+
+def test_what_is_merely_new_stays_behind_what_answers() -> None:
+    old, new = turn("My bike is a Trek.", 9, score=0.9), turn("My helmet is red.", 2, score=0.3)
+
+    assert chosen("What is my bike?", old, new) == ["My bike is a Trek.", "My helmet is red."]
+
+
 def test_an_older_line_takes_no_place_of_one_that_holds() -> None:
     old, new = turn(PARIS, 9, score=0.9), turn(LYON, 2)
     full, roomy = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from ..retrieval.current import Statement, may_replace, superseded, to_statement
+from ..retrieval.current import Statement, may_replace, superseded, tells_change, to_statement
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.statement_words import asks_before, asks_first
@@ -41,6 +41,7 @@ BESIDE = 0.05
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
+_LIKELY = 0.03  # least score of lines of which the newer one is read first
 _EARLIER = "earlier"  # in the details of a score: a newer one replaces it; it adds nothing
 _NOW = datetime.max.replace(tzinfo=UTC)
 _LABEL = 8  # digits of a random UUID: enough for what one turn shows
@@ -343,22 +344,23 @@ def choose(
     if asks_before(query) or asks_first(query):
         found = _facts_first(_without_sources(near)[:top_k])
         return [_as_earlier(one) if one.record.id in replaced else one for one in found]
-    hold, earlier_ones = _newest_for(near, told, replaced)
+    hold, earlier_ones = _newest_for(near, told, replaced, query)
     hold = _facts_first(_without_sources(hold)[:top_k])
     return _with_earlier(hold, earlier_ones, replaced, top_k)
 
 
 def newest_first(
-    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str]
+    query: str, matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str]
 ) -> list[Match]:
     """Put what holds now before what it replaces, which is marked; as many as were given.
 
     Args:
+        query: what was searched for.
         matches: to put in order, best first.
         others: more of the search, of which each that replaces one of those is taken.
         replaced: as `replacements` returns it for all of them.
     """
-    hold, earlier_ones = _newest_for(matches, [*matches, *others], replaced)
+    hold, earlier_ones = _newest_for(matches, [*matches, *others], replaced, query)
     return _with_earlier(hold[: len(matches)], earlier_ones, replaced, len(matches))
 
 
@@ -450,7 +452,7 @@ def _newer(match: Match, other: Match) -> Match:
 
 
 def _newest_for(
-    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str]
+    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str], query: str
 ) -> tuple[list[Match], list[Match]]:
     """Split matches into those that hold and those that newer ones replace, marked.
 
@@ -467,19 +469,33 @@ def _newest_for(
         earlier_ones.append(_as_earlier(match))
         if newest in by_id:
             hold.setdefault(newest, by_id[newest])
-    return _newer_first(list(hold.values())), earlier_ones
+    rest = [one for id_, one in by_id.items() if id_ not in hold and id_ not in replaced]
+    return _newer_first(list(hold.values()), rest, query), earlier_ones
 
 
-def _newer_first(matches: list[Match]) -> list[Match]:
-    """Put a line that tells of a change in front of the first older one on its matter."""
-    found = [(match, to_statement(match.record)) for match in matches]
-    for at in range(len(found)):
-        newer = [one for one in found[at + 1 :] if may_replace(one[1], found[at][1])]
-        if newer:
-            newest = max(newer, key=lambda one: one[1].moment)
-            found.remove(newest)
-            found.insert(at, newest)
-    return [match for match, _ in found]
+def _newer_first(matches: list[Match], rest: Sequence[Match], query: str) -> list[Match]:
+    """Put a line that may tell what holds now in front of the older ones on its matter.
+
+    An older one is marked if a newer one says that something changed, which may be of the rest.
+    """
+    told = [(one, to_statement(one.record)) for one in (*matches, *rest)]
+    found = list(matches)
+    for older, then in told[: len(matches)]:
+        newer = [one for one in told if may_replace(one[1], then)]
+        changes = [one for one in newer if tells_change(one[1], then, query)]
+        newer = [one for one in newer if min(one[0].score, older.score) >= _LIKELY]
+        newest = max((*changes, *newer), key=lambda one: one[1].moment, default=None)
+        if newest is None:
+            continue
+        ids = [one.record.id for one in found]
+        at, id_ = ids.index(older.record.id), newest[0].record.id
+        if changes:
+            found[at] = _as_earlier(older)
+        if id_ not in ids:
+            found.insert(at, newest[0])
+        elif (place := ids.index(id_)) > at:
+            found.insert(at, found.pop(place))
+    return found
 
 
 def _with_earlier(

@@ -180,8 +180,8 @@ def _search_memory(
     every = {match.record.id: match for one in found for match in one}
     replaced = replacements(tuple(every.values()))
     matches: dict[str, Match] = {}
-    for one in found:
-        for match in newest_first(one[:most], tuple(every.values()), replaced):
+    for text, one in zip(texts, found, strict=True):
+        for match in newest_first(text, one[:most], tuple(every.values()), replaced):
             matches.setdefault(match.record.id, match)
     shown.add(tuple(matches.values()))
     lines = bullets(tuple(matches.values()), with_ids=policy.shows_ids, times=policy.times)

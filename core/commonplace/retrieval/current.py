@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import product
 
 from ..types import Record
 from .lexical import CJK, vocabulary
@@ -183,18 +184,44 @@ def values_in(text: str) -> frozenset[str]:
 
 
 def may_replace(newer: Statement, older: Statement) -> bool:
-    """Tell whether a newer statement says that something changed in what an older one is about.
+    """Tell whether a newer statement may tell what holds now of what an older one is about.
 
     Less is needed than for `superseded`: a word or a slot of both. It is enough to read the newer
     one first, and not to call the older one obsolete.
     """
+    return any(True for _ in _on_one_matter(newer, older))
+
+
+def tells_change(newer: Statement, older: Statement, question: str) -> bool:
+    """Tell whether a newer statement says that something changed in what an older one is about.
+
+    It has words of change, and names what the older one answers to the question, or all of the
+    question that the older one does: "I sold the Corolla" after "I drive a Corolla", when asked
+    for the car.
+    """
+    if not any(one.closes or change_words(one.text) for one in _read(newer.text)):
+        return False
+    asked = _shared(question.lower())
+    return any(
+        _without(one.shared & other.shared, other.owner) - asked
+        or asked & other.shared <= one.shared
+        for one, other in _on_one_matter(newer, older)
+        if not (other.is_once or one.objects & other.objects)
+    )
+
+
+def _on_one_matter(newer: Statement, older: Statement) -> Iterator[tuple["_Sentence", "_Sentence"]]:
+    """Pair the sentences of two statements that share a word or a slot and may hold now."""
     if max(len(newer.text), len(older.text)) > _LONGEST or not _is_newer(newer, older):
-        return False
+        return
     if older.trust > newer.trust or not _are_of_one(older, newer):
-        return False
+        return
     names = _names(older) | _names(newer)
     told, others = ([_of_user(read, names) for read in _read(one.text)] for one in (newer, older))
-    return any(_may_replace(one, other) for one in told for other in others)
+    for one, other in product(told, others):
+        is_over = one.is_past and not one.closes
+        if not (is_over or one.is_hope or other.is_past) and _share_matter(one, other):
+            yield one, other
 
 
 @lru_cache(maxsize=16_384)
@@ -259,10 +286,15 @@ class _Sentence:
     does: frozenset[str]
 
 
-def _may_replace(newer: _Sentence, older: _Sentence) -> bool:
-    if newer.is_past or newer.is_hope or older.is_past or older.is_hope or older.is_once:
-        return False
-    if not _is_one(newer.owner, older.owner) or not (newer.closes or change_words(newer.text)):
+def _share_matter(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether two sentences share a word or a slot, and neither is about somebody else.
+
+    "My girlfriend Aisha" is the Aisha of "Aisha and I".
+    """
+    named = re.search(rf"\b{re.escape(older.owner)} (\w+)", older.text)
+    is_named = named is not None and named[1] in newer.words
+    is_told = newer.owner not in _SELF and newer.owner in older.text
+    if not (is_named or is_told or _is_one(newer.owner, older.owner)):
         return False
     common = _without(newer.shared & older.shared, older.owner)
     return bool(common or newer.slots.keys() & older.slots.keys())

@@ -26,7 +26,7 @@ CLOSE = re.compile(
     r"\b(?:sold|traded|died|stole|stolen|closed|got rid of|gave up|given up|gave (?:\w+ ){1,3}up"
     r"|nobody|no one|passed away|gave away|gave (?:back|my)|quit|stopped"
     r"|left (?!in\b|over\b|on\b|at\b|behind\b)"
-    r"|cancell?ed|called off|no longer|any ?more|dropped|lost|replaced|instead of|retired"
+    r"|cancell?ed|called off|no longer|any ?more|dropped|lost|replaced|instead of|retired|used to"
     r"|switched from|moved (?:away )?from|broke up|split up|separated|ended|resigned"
     r"|finished with)\b"
     r"|卖了|卖掉|关了|戒了?|取消|不再|去世|死了|走丢|不在[^，。]{1,6}了|不(?!知道|起|行|住|对|好)[\u4e00-\u9fff]{1,2}了"

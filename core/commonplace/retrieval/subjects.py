@@ -41,6 +41,7 @@ _NAME = re.compile(
     r"|Recently|Unfortunately|Luckily|Apparently|Currently|Lately|Suddenly|Thankfully|Sadly|Sorry"
     r"|Sold|Left|Moved|Changed|Switched|Started|Stopped|Got|Please|Heads|New|No|Not|Still|Also|So"
     r"|But|And|Well|Oh|By|For|To|With|Last|Next|Some|All|Every|Any|Most|One|Two|Good|Big|Small)\b"
+    r"|(?!(?:Ahm|Alfr|Fr|Jar|Moham+|Muham+|N|R|Rash|T|Winifr)ed\b)\w{2,}ed\b"  # "Cancelled it"
     r"|\w+ is (?:my |our )?home\b|\w+ \w+ are\b|\w+ is what\b"
     r"|\w+ (?:the|an?|my|our|your|me|us|it|this|that|to|in|on|at|for|of|with|up|out|off|over)\b"
     r"|\w+ (?:is|are) (?:\w+ )?(?:for|to) me\b)"
