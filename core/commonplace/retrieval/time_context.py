@@ -156,7 +156,12 @@ def _is_french_time(before: str, told: str, after: str, kind: str, signs: str) -
     return _is_romance_time(before, told, after, kind, signs)
 
 
+def _is_arabic_time(before: str, told: str, after: str, kind: str, signs: str) -> bool:
+    return True  # no word of the table is another one without what stands around it
+
+
 _CHECKS = {
+    "ar": _is_arabic_time,
     "en": _is_english_time,
     "de": _is_german_time,
     "es": _is_romance_time,

@@ -1,4 +1,4 @@
-"""The words with which six languages tell times, as tables for `times`.
+"""The words with which seven languages tell times, as tables for `times`.
 
 Each word has a sign, which patterns are made of, and a value: `D` a day counted from today, `N` a
 number, `A` an article that counts as one, `Y` a year, `d w n y k` the units day, week, month, year
@@ -172,6 +172,41 @@ FRENCH = _words(
         "M": "janvier février - - - - juillet - septembre octobre novembre décembre".split(),
         "W": "lundi mardi mercredi jeudi vendredi samedi dimanche".split(),
         "N": "- deux trois quatre cinq six sept huit neuf dix onze douze".split(),
+    },
+)  # fmt: skip
+ARABIC = _words(
+    {
+        "V": "قبل منذ", "I": "بعد خلال", "P": "في حتى بحلول", "F": "من",
+        "B": "أول", "Z": "كل", "d": "يوم أيام الأيام", "w": "أسبوع الأسبوع أسابيع الأسابيع",
+        "n": "شهر الشهر أشهر شهور الأشهر الشهور",
+        "y": "سنة السنة عام العام سنوات أعوام السنوات الأعوام",
+        "t": "صباح الصباح مساء المساء ليلة الليلة ظهر الظهر عصر العصر",
+    },
+    {
+        "D": {"أمس": -1, "البارحة": -1, "بالأمس": -1, "اليوم": 0, "غدا": 1, "غدًا": 1},
+        # Two of a unit are one word.
+        "d": {"يومين": 2}, "w": {"أسبوعين": 2}, "n": {"شهرين": 2}, "y": {"سنتين": 2, "عامين": 2},
+        "L": dict.fromkeys(
+            "الماضي الماضية الفائت الفائتة المنصرم المنصرمة السابق السابقة".split(), -1
+        ),
+        "T": {"هذا": 0, "هذه": 0, "الحالي": 0, "الحالية": 0},
+        "X": dict.fromkeys("القادم القادمة المقبل المقبلة التالي التالية".split(), 1),
+        "m": {"مارس": 3, "آذار": 3, "آب": 8},
+        "E": {"بداية": 0, "أوائل": 0, "منتصف": 1, "نهاية": 2, "أواخر": 2},
+        "S": {
+            "ربيع": 3, "الربيع": 3, "صيف": 6, "الصيف": 6, "خريف": 9, "الخريف": 9, "شتاء": 12,
+            "الشتاء": 12,
+        },
+    },
+    {
+        "M": (
+            "يناير فبراير - أبريل/إبريل/نيسان مايو/أيار يونيو/حزيران يوليو/تموز أغسطس "
+            "سبتمبر/أيلول أكتوبر نوفمبر ديسمبر"
+        ).split(),
+        "W": "الاثنين/الإثنين الثلاثاء الأربعاء الخميس الجمعة السبت الأحد".split(),
+        "N": (
+            "- - ثلاثة/ثلاث أربعة/أربع خمسة/خمس ستة/ست سبعة/سبع ثمانية/ثماني تسعة/تسع عشرة/عشر"
+        ).split(),
     },
 )  # fmt: skip
 # A word of these tells that a text is French, so that its "hier" is not the German one.

@@ -1,4 +1,4 @@
-"""Time expressions of questions, as intervals, in six languages.
+"""Time expressions of questions, as intervals, in seven languages.
 
 People ask for the day, week, month, season or year in which something happened, and tell what
 happened in it then or in the days after. A text is split into words, each word becomes one sign by
@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from .time_context import is_ahead, is_counted, is_time
 from .time_words import (
+    ARABIC,
     EASTERN,
     ENGLISH,
     FOLDED,
@@ -468,6 +469,10 @@ _LANGUAGES: Mapping[str, tuple[Words, Sequence[tuple[str, Rule]]]] = {
         ),
     ),
     "es": (SPANISH, (*_WESTERN, ("IF?A[dwny]", _read_ahead), ("[Dg]", _read_day))),
+    "ar": (
+        ARABIC,
+        (("V[dwny]", _read_ago), ("tL", _read_part_of_day), *_WESTERN, ("D", _read_day)),
+    ),
     "fr": (FRENCH, (*_WESTERN, ("IA[dwny]", _read_ahead), ("D", _read_day))),
 }
 _EASTERN: Sequence[tuple[str, Rule]] = (
