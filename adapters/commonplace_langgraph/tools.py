@@ -38,6 +38,7 @@ FAILURES = {
     "add_memory": "Error recording memory",
     "update_memory": "Error updating memory",
     "forget_memory": "Error forgetting memory",
+    "drop_instruction": "Error dropping instruction",
 }
 
 

@@ -39,7 +39,7 @@ from .turn_owner import Id, owner_scope, resolve_scope
 ExtraTool = Literal["list_memories", "get_memory", "memory_history", "memory_relations"]
 MAX_LISTED = 100
 CONSENT = frozenset({"y", "yes", "true", "ok", "approve", "approved"})
-ACTIONS = {"update_memory": "update", "forget_memory": "forget"}
+ACTIONS = {"update_memory": "update", "forget_memory": "forget", "drop_instruction": "drop"}
 NO_OWNER = (
     "is unknown: pass invocation_state={'user_id': ...} to the agent, or user_id= to memory_tools"
 )

@@ -508,6 +508,24 @@ def test_a_request_to_forget_is_not_kept_once_it_is_carried_out(memory):
     assert 2 == len(memory.list(ALICE.owner).records)
 
 
+def test_a_model_ends_a_standing_instruction_and_nothing_else(memory):
+    mine = agent(memory, tools=("drop_instruction",))
+    mine.write([Message(text="Always answer in French. I live in Lyon.", id="1")], ALICE)
+    shown = ShownRecords()
+    noted = mine.recall(ALICE, "What is new?")
+    shown.add(noted)
+    [instruction] = [one.record for one in noted if one.record.kind == "preference"]
+    [turn] = [one for one in memory.list(ALICE.owner).records if one.kind == "episode"]
+    shown.add([Match(record=turn, score=1.0)])
+
+    with pytest.raises(InvalidRecordError, match="not the id of a standing instruction"):
+        mine.call_tool("drop_instruction", {"memory_id": turn.id}, ALICE, shown)
+    answer = mine.call_tool("drop_instruction", {"memory_id": instruction.id}, ALICE, shown)
+
+    assert answer == "Dropped."
+    assert [turn.id] == [one.id for one in memory.list(ALICE.owner).records]
+
+
 def test_a_correction_of_a_turn_is_a_fact_and_not_what_somebody_said(memory):
     mine = agent(memory, tools=("update_memory",))
     mine.write([Message(text="My birthday is on 3 May.")], ALICE)

@@ -153,8 +153,15 @@ def run_tool(
         else:
             done = yield call("update", record.id, text, where, wait=WRITE_PATIENCE)
         return _changed(f"Updated: {text}", done)
+    if name == "drop_instruction" and MARK not in record.metadata:
+        raise InvalidRecordError(
+            field="memory_id",
+            value=arguments["memory_id"],
+            reason="is not the id of a standing instruction",
+            hint="Those that the note shows first are; other memories stay.",
+        )
     done = yield call("delete", record.id, where, wait=WRITE_PATIENCE)
-    return _changed("Forgotten.", done)
+    return _changed("Forgotten." if name == "forget_memory" else "Dropped.", done)
 
 
 def _search_memory(

@@ -21,7 +21,9 @@ from .adapter_arguments import UNSET, check_list
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
-ToolName = Literal["search_memory", "add_memory", "update_memory", "forget_memory"]
+ToolName = Literal[
+    "search_memory", "add_memory", "update_memory", "forget_memory", "drop_instruction"
+]
 
 MAX_TOP_K = 100
 MAX_HEADING = 1_000
@@ -46,6 +48,8 @@ TOOL_INSTRUCTIONS = (
 CHANGE_INSTRUCTIONS = {
     "update_memory": "Call `update_memory` when the user corrects a memory that you were shown.",
     "forget_memory": "Call `forget_memory` when the user asks you to forget one.",
+    "drop_instruction": "Call `drop_instruction` when the user no longer wants a standing "
+    "instruction that you were shown.",
 }
 DEFAULT_TOOLS: tuple[ToolName, ...] = ("search_memory", "add_memory")
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
@@ -86,9 +90,10 @@ class Policy:
         inject: `replace` keeps one note in the conversation, that of the latest turn; `transient`
             removes the note when the turn ends; `persist` keeps every note.
         header, intro: the first two lines of a note; at most 1,000 characters each.
-        tools: those of an agent that has tools. With `update_memory` or `forget_memory`, which are
-            not among them by default, it may change or delete what it was shown in the same turn;
-            each memory then has an id in front, in notes and in answers.
+        tools: those of an agent that has tools. With `update_memory`, `forget_memory` or
+            `drop_instruction`, which are not among them by default, it may change or delete what it
+            was shown in the same turn, the last one only standing instructions; each memory then
+            has an id in front, in notes and in answers.
         tool_instructions: added to the system prompt when the agent has the tools; a sentence for
             each tool that changes something follows.
 
@@ -308,6 +313,13 @@ def _describe(name: ToolName, policy: Policy) -> Tool:
             name="forget_memory",
             description="Delete one memory that you were shown in this turn, when the user asks "
             "for it.",
+            schema=_schema(["memory_id"], memory_id=memory_id),
+            is_read_only=False,
+        ),
+        "drop_instruction": Tool(
+            name="drop_instruction",
+            description="End one standing instruction that you were shown in this turn, when the "
+            "user no longer wants it.",
             schema=_schema(["memory_id"], memory_id=memory_id),
             is_read_only=False,
         ),

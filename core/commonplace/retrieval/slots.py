@@ -433,4 +433,7 @@ OTHERS = (
     _slot("phone", r"\b(?:teléfono|número) es\b.{0,6}\d", r"\bnuevo número\b"),
     _slot("home", r"に住んで", r"引っ越し(?:まし)?た|引越し(?:まし)?た"),
     _slot("employer", r"で働いて|に勤めて", r"転職|退職|入社"),
+    _slot("home", r"\b[أن]?سكن(?:ت|ا)? في\b|\b[أن]عيش في\b", r"\bانتقل(?:ت|نا)\b"),
+    _slot("employer", r"\b[أن]عمل (?:في|لدى)\b", r"\bاستقل(?:ت|نا)\b|\bوظيفة جديدة\b"),
+    _slot("phone", r"\bرقم(?:ي)?\b.{0,20}\d", r"\bرقم(?:ي)? الجديد\b"),
 )  # fmt: skip

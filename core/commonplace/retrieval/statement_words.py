@@ -16,10 +16,18 @@ CHANGE = re.compile(
     r"|migrated|renamed|rewrote|started|joined|became|transferred|promoted|rescheduled|postponed"
     r"|pushed back|brought forward|cancell?ed|called off|put off|delayed|quit|gave up|given up"
     r"|stopped|left|retired|resigned|dropped|sold|traded|got rid of|divorced|separated|broke up"
-    r"|as of|again|turned|upgraded|jetzt|gezogen|umgezogen|gewechselt|ahora|mud[eéó]|cambi[eéó])\b"
+    r"|as of|again|turned|upgraded|jetzt|gezogen|umgezogen|gewechselt|ahora|mud[eéó]|cambi[eéó]"
+    r"|inzwischen|mittlerweile|neuerdings|neue[mnrs]?|ab (?:jetzt|sofort)|stattdessen|nicht mehr"
+    r"|verkauft|gekündigt|aufgehört|angefangen|umgestiegen|verschoben|getrennt|geheiratet|befördert"
+    r"|geändert|ersetzt|aufgegeben|ya no|dej[éóo]|dejado|en (?:vez|lugar) de|nuev[oa]s?|vend[ií]\w*"
+    r"|empec[eé]|empezado|renunci\w+|actualmente|mudado|cambiado|aplazad\w+|separ(?:é|amos|ado))\b"
     r"|现在|如今|目前|新|改|换|不再|更正|搬|从今|变成|变了|\w起，?|调到|推迟|延期|延[到至]|提前"
     r"|取消|改签|涨|降"
     r"|升|转学|跳槽|离职|辞职|入职|退休|离婚|分手|戒|卖了|定居|変更|引っ越し|引越し|転職"
+    r"|今は|今では|やめ[たまて]|辞め[たまて]|始め[たまて]|変え[たまて]|売っ[たて]|別れ[たまて]|結婚し[たま]"
+    r"|代わりに|になりました|になった|引退|延期"
+    r"|\b(?:[وف]?(?:الآن|حاليا|أصبح|صار|صرت|انتقل|غير[تن]|بدل[تن]|استبدل|تركت|تركنا|استقل[تن]|بعت"
+    r"|بعنا|توقف|بدأ|التحق|تأجل|انفصل|تزوج|تقاعد)\w*|لم (?:أ|ن|ي|ت)عد|بدلا من|جديدة?|الجديدة?)\b"
 )
 # That something holds no longer: with a word of the older statement it replaces it.
 CLOSE = re.compile(
@@ -143,25 +151,28 @@ BEFORE = re.compile(
     r"|moving)\b)|(?<!how )\bold (?:job|address|number|place|boss"
     r"|flat|apartment|house|phone|school|password)\b"
     r"|以前|之前|原来|原先|原本|原定|本来|从前|曾经|过去|上一[个份任家次部台]|前[女男]友|前夫|前妻"
-    r"|以前は|前[はに]|昔",
+    r"|以前は|前[はに]|昔|قبل ذلك|من قبل|سابقا|في السابق|السابقة?\b|القديمة?\b",
     re.IGNORECASE,
 )
 FIRST_TIME = re.compile(
     r"\b(?:first|original(?:ly)?|at first|initial(?:ly)?|to begin with|in the (?:very )?beginning"
     r"|start(?:ed)? out|zuerst"
-    r"|ursprünglich|anfangs|al principio|originalmente)\b|最初|一开始|最早|起初|当初|最开始"
+    r"|ursprünglich|anfangs|al principio|originalmente|primero)\b"
+    r"|في البداية|في الأصل|أول الأمر|最初|一开始|最早|起初|当初|最开始"
     r"|第一[个次份任]|最初は|初めは",
     re.IGNORECASE,
 )
 PAST_TENSE = re.compile(
     r"\b(?:did|was|were|had|ago|earlier|once|war|waren|hatte)\b(?! i (?:tell|say|mention))"
-    r"|当时|那时|上[周个次]|去年|昨[天晚]|过",
+    r"|当时|那时|上[周个次]|去年|昨[天晚]|过"
+    r"|\b(?:كان|كنت|كنا|كانت|أمس)\b|الماضي|\b(?:ماذا|من|أين|متى|كم) \w{2,}ت\b",
     re.IGNORECASE,
 )
 STATE_QUESTION = re.compile(
     r"\b(?:is|are|am|['’]s|do|does|can|has|have|now|current(?:ly)?|these days|nowadays|still|latest"
-    r"|newest|ist|bin|wohnt|arbeitet|jetzt|es|vive|trabaja|ahora)\b|现在|目前|如今|最新"
-    r"|[在是叫住用]",
+    r"|newest|ist|bin|wohn[et]|arbeitet?|hei(?:ß|ss)[et]|fahre|derzeit|momentan|aktuell\w*|jetzt|es"
+    r"|viv[eo]|trabaj[ao]|tengo|está|actual\w*|ahora)\b|现在|目前|如今|最新|[在是叫住用]"
+    r"|[\u0621-\u064a]",
     re.IGNORECASE,
 )
 

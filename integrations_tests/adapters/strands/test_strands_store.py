@@ -284,7 +284,7 @@ class TestPolicy(PolicyFieldsContract):
     @pytest.mark.parametrize(
         ("mode", "names"),
         [
-            ("both", ["one_update_memory", "one_forget_memory"]),
+            ("both", [f"one_{name}" for name in TOOL_NAMES[2:]]),
             ("agent_control", [f"one_{name}" for name in TOOL_NAMES]),
             ("static_control", []),
         ],

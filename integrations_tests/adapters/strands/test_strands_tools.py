@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from commonplace import Fact, InvalidRecordError, InvalidScopeError, Memory, Policy, Relation, Scope
-from commonplace.agents.policy import TOOL_NAMES
+from commonplace.agents.policy import CHANGE_INSTRUCTIONS, TOOL_NAMES
 from commonplace.testing.contracts.adapter import PolicyFieldsContract
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 from commonplace_strands import ExtraTool, MemoryPlugin, memory_tools
@@ -30,7 +30,7 @@ def ask(make, plugin, use):
 
     def run(user, name, consents=None, **arguments):
         script = [use(name, **arguments)]
-        if name in ("update_memory", "forget_memory"):  # only what it was shown in this turn
+        if name in CHANGE_INSTRUCTIONS:  # only what it was shown in this turn
             script.insert(0, use("get_memory", memory_id=arguments["memory_id"]))
         agent = make(plugin, script=script)
         result = agent("Go on.", **of(user))
@@ -60,7 +60,7 @@ class TestTools:
         specs = make(plugin).tool_registry.get_all_tool_specs()
         names = {name for one in specs for name in one["inputSchema"]["json"]["properties"]}
 
-        assert len(specs) == len(ALL.tools) + len(EXTRA) == 8
+        assert len(specs) == len(ALL.tools) + len(EXTRA) == 9
         assert names == {
             "keywords", "limit", "thinking", "content", "cursor", "memory_id", "text", "entity",
             "hops",
