@@ -3,8 +3,9 @@
     python benchmarks/langgraph_store.py [--pairs 10000] [--sizes 1000,10000] [--isolation 100000]
 
 First a race in pairs: each call goes to both stores in turn, on the same disk, and the medians of
-wall and CPU time are compared; both hold the same items in 500 namespaces. Then each store by
-itself: most items in one namespace, a twentieth in another. The model is cached, 384 dimensions.
+wall and CPU time are compared; both hold the same items in 500 namespaces, and both have embedded
+as many texts after each call, which is checked. Then each store by itself: most items in one
+namespace, a twentieth in another. The model is cached, 384 dimensions.
 The last part is no race: it plays random operations on namespaces whose labels are made to be
 mistaken for each other, against a dictionary, and counts wrong answers.
 
@@ -46,11 +47,13 @@ LABELS = ["foo", "foobar", "fo", "FOO", "foo ", "föö", "fo\u0308o", "*", "foo%
 class Cached(Embeddings):
     """Made-up directions of words, remembered by text."""
 
-    def __init__(self) -> None:
-        self.known: dict[str, list[float]] = {}
+    def __init__(self, known: dict[str, list[float]] | None = None) -> None:
+        self.known: dict[str, list[float]] = {} if known is None else known
         self.words = {}
+        self.asked = 0  # texts
 
     def embed_query(self, text: str) -> list[float]:
+        self.asked += 1
         found = self.known.get(text)
         if found is None:
             parts = text.split()
@@ -67,7 +70,15 @@ class Cached(Embeddings):
 
 
 MODEL = Cached()
-INDEX: Any = {"dims": DIMENSIONS, "embed": MODEL, "fields": ["text"]}
+PEERS_MODEL = Cached(MODEL.known)
+
+
+def index(model: Cached) -> Any:
+    """Configure what is embedded; SqliteStore reads another key than the other stores."""
+    return {"dims": DIMENSIONS, "embed": model, "fields": ["text"], "text_fields": ["text"]}
+
+
+INDEX = index(MODEL)
 
 
 def text(number: int) -> str:
@@ -155,7 +166,7 @@ def peer(path: Path) -> BaseStore:
     from langgraph.store.sqlite import SqliteStore
 
     connection = loading_sqlite().connect(path, check_same_thread=False, isolation_level=None)
-    store = SqliteStore(connection, index=INDEX)
+    store = SqliteStore(connection, index=index(PEERS_MODEL))
     store.setup()
     return store
 
@@ -224,14 +235,32 @@ def race(folder: Path, size: int) -> list[Table]:
             puts = [PutOp(("docs", f"n{n % 500}"), f"k{n}", race_item(n)) for n in numbers]
             for store in stores.values():
                 store.batch(puts)
+        PEERS_MODEL.words = MODEL.words
         MODEL.embed_documents([text(n) for n in range(3 * size)])
+        calls = [race_calls(size, turn) for turn in range(2)]
+        for kind in calls:
+            check_texts(stores, kind)
         title = f"LangGraph's store: {size:,} items in 500 namespaces"
         return [
-            peers.laid_out(peers.in_turns(stores, race_calls(size, turn), clock), [*stores], named)
+            peers.laid_out(peers.in_turns(stores, calls[turn], clock), [*stores], named)
             for turn, (clock, named) in enumerate(
                 ((time.perf_counter, title), (time.process_time, f"{title}, CPU"))
             )
         ]
+
+
+def check_texts(stores: dict[str, BaseStore], calls: dict[str, Any]) -> None:
+    """Check that every call embeds as many texts in each store."""
+    models = dict(zip(stores, (MODEL, PEERS_MODEL), strict=True))
+    for store in stores.values():
+        store.search(("docs",), query=text(0))  # ours measures a model when it is first asked
+    for name, (times, call) in calls.items():
+        before = {side: model.asked for side, model in models.items()}
+        for side, store in stores.items():
+            call(store, times)  # a number that the race does not use
+        counts = {side: model.asked - before[side] for side, model in models.items()}
+        if len(set(counts.values())) > 1:
+            raise AssertionError(f"{name} embeds {counts} texts")
 
 
 def sync_stores(folder: Path) -> Iterator[tuple[str, Any]]:
@@ -256,7 +285,7 @@ async def async_row(kind: str, folder: Path, size: int) -> list[str]:
 
             path = str(folder / "peer.db")
             store = await stack.enter_async_context(
-                AsyncSqliteStore.from_conn_string(path, index=INDEX)
+                AsyncSqliteStore.from_conn_string(path, index=index(PEERS_MODEL))
             )
             await store.setup()
         return await ameasure(store, size)
