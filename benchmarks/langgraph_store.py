@@ -256,7 +256,7 @@ def check_texts(stores: dict[str, BaseStore], calls: dict[str, Any]) -> None:
         store.search(("docs",), query=text(0))  # ours measures a model when it is first asked
     for name, (times, call) in calls.items():
         before = {side: model.asked for side, model in models.items()}
-        for side, store in stores.items():
+        for store in stores.values():
             call(store, times)  # a number that the race does not use
         counts = {side: model.asked - before[side] for side, model in models.items()}
         if len(set(counts.values())) > 1:
