@@ -79,7 +79,7 @@ TWINS = (
             "from .blocking_memory import BlockingMemory\nfrom .validation import hinting_methods"
         ),
         prefix="a",
-        skip=["open", "aopen", "from_env", "afrom_env", "close"],
+        skip=["open", "aopen", "from_env", "afrom_env", "close", "session"],
         bodies={
             "*": "return await self._run(self.{name}{arguments})",
             **dict.fromkeys(["add", "update", "delete", "feedback", "batch", "forget"], COPY),
@@ -92,6 +92,28 @@ TWINS = (
             "self._submission.submit": "self._submission.asubmit",
             "self._search.run": "self._arun_search",
             "self._runtime.worker.flush": "self._submission.aflush",
+        },
+    ),
+    Twin(
+        source="core/commonplace/blocking_session.py",
+        target="core/commonplace/session.py",
+        blocking="BlockingSession",
+        header="@hinting_methods\nclass Session(BlockingSession):",
+        module_docstring=(
+            "`Session`: async versions of the methods in `blocking_session.py`, the one to read."
+        ),
+        class_docstring="",
+        imports="from .blocking_session import BlockingSession",
+        prefix="a",
+        bodies={
+            "*": "return await self._aread(self.{name}{arguments})",
+            **dict.fromkeys(["summarize", "promote", "close"], COPY),
+        },
+        docstring="Async version of `{name}`.",
+        calls={
+            "self._read": "self._aread",
+            "self._write": "self._awrite",
+            "self._answer": "self._aanswer",
         },
     ),
     Twin(

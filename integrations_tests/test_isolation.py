@@ -20,7 +20,7 @@ from .isolation.play import OPENING, cases, functions, play
 
 OPERATIONS = 25_000  # of each of four memories
 # Functions of a memory that have no async version.
-NOT_AWAITED = {"admin", "embedder", "location"}
+NOT_AWAITED = {"admin", "embedder", "location", "session"}
 DEPTH = 6
 
 

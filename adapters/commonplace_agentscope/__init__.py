@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .middleware import CommonplaceMiddleware
     from .models import AgentScopeChat
+    from .offloader import CommonplaceOffloader
     from .shared_models import AgentScopeEmbedder
 
 if find_spec("agentscope") is None:
@@ -24,6 +25,7 @@ __all__ = [
     "AgentScopeChat",
     "AgentScopeEmbedder",
     "CommonplaceMiddleware",
+    "CommonplaceOffloader",
     "MemoryCounters",
     "MemoryEvent",
     "OnEvent",
@@ -33,6 +35,7 @@ _MODULES = {
     "AgentScopeChat": ".models",
     "AgentScopeEmbedder": ".shared_models",
     "CommonplaceMiddleware": ".middleware",
+    "CommonplaceOffloader": ".offloader",
     "MemoryCounters": "commonplace.agents",
     "MemoryEvent": "commonplace.agents",
     "OnEvent": "commonplace.agents",

@@ -12,6 +12,7 @@
 - `Msg.structured_output` or `state.reply_context.structured_output` → `Message.text`, as JSON.
 - `Msg.metadata`, `usage`, `finished_*` → dropped; a message marked as a note is dropped whole.
 - the reply: `reply_id` → `Message.id`, the agent's name → `Message.name`, role `assistant`.
+- `AgentState.summary` → the session's summary.
 - `Match`es → an `AssistantMsg` named `memory` that holds one `HintBlock`, marked as a note.
 """
 
@@ -46,6 +47,9 @@ _BROKEN_OFF = (ReplyFinishedReason.INTERRUPTED, ReplyFinishedReason.ERROR)
 _FRAMING = re.compile(
     r"<(system-reminder|handover|submission)(?: [^>]*)?>.*?(?:</\1>|\Z)", re.DOTALL
 )
+_SUMMARY_TAG = re.compile(r"</?system-info>")
+_SUMMARY_HEAD = "Here is a summary of your previous work"
+_CUT_OFF = "Some earlier messages were truncated"
 
 
 def input_messages(inputs: object) -> list[Msg]:
@@ -254,3 +258,15 @@ def _notes(messages: Sequence[Msg], memory: str) -> Iterator[tuple[Msg, dict[str
         note = metadata.get(NOTE_MARK) if isinstance(metadata, dict) else None
         if isinstance(note, dict) and note.get("memory") == memory:
             yield message, note
+
+
+def to_summary(summary: str | Sequence[object]) -> str:
+    """Return what an agent's `state.summary` tells, without what frames it.
+
+    Empty if nothing was summarised, as where the summary failed and messages were cut off.
+    """
+    blocks = [summary] if isinstance(summary, str) else summary
+    texts = [one if isinstance(one, str) else getattr(one, "text", "") for one in blocks]
+    text = _SUMMARY_TAG.sub("", _FRAMING.sub("", "\n".join(texts)))
+    text = text.strip().removeprefix(_SUMMARY_HEAD).strip()
+    return "" if text.startswith(_CUT_OFF) else text

@@ -35,6 +35,7 @@ from commonplace.agents import (
     to_scope,
 )
 
+from .convert import to_summary
 from .models import to_chat
 from .shared_models import to_embedder
 from .tools import memory_tools
@@ -211,14 +212,28 @@ class CommonplaceMiddleware(MiddlewareBase):
     ) -> None:
         """Interrupt a reply that was cancelled while it recalled; show no note for another user.
 
-        This is the first hook inside the agent's own loop, which ends such a reply properly.
+        This is the first hook inside the agent's own loop, which ends such a reply properly. A
+        summary that the agent makes here is kept as the session's (`Session.summary`).
         """
         self._replies.resume(agent.state)
         key = await self.get_middleware_key()
         agent.state.context[:] = self._replies.drop_foreign_notes(
             agent.state, key, agent.state.context
         )
+        before = agent.state.summary
         await next_handler(**input_kwargs)
+        if agent.state.summary != before:
+            await self._keep_summary(agent)
+
+    async def _keep_summary(self, agent: "Agent") -> None:
+        """Keep what the agent made of its older messages as the summary of the session."""
+        try:
+            reply = self._replies.current(agent.state)
+            if reply is not None and reply.owner is not None:
+                text = to_summary(agent.state.summary)
+                await self._memory.asummarize(text, reply.owner)
+        except Exception as error:
+            self._memory.warn("summary", error)
 
     async def on_model_call(
         self,

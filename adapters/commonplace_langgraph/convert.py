@@ -11,6 +11,7 @@
   middleware wrote, messages marked as notes, answers that a provider refused to give, and answers
   that a middleware gave instead of the model.
 - texts of `HumanMessage` and `AIMessage`, with summaries → `Conversation`.
+- the text of LangChain's summary → the session's.
 - `Match` → `Document`: text, record id, and score, kind, times and the record's own metadata.
 """
 
@@ -36,6 +37,12 @@ from commonplace import Match, Message
 from commonplace.agents import Conversation, clean, is_note, is_visible, to_messages
 
 _SYNTHETIC = "lc_source"  # marks messages that LangChain's middlewares write in a user's name
+_SUMMARY_HEAD = "Here is a summary of the conversation to date:"
+_NO_SUMMARY = (
+    "Error generating summary",
+    "No previous conversation history",
+    "Previous conversation was too long",
+)
 # A message that had no id when it came into a state; a model's answer has the id of its run.
 _STATE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Keys under which providers say why a model stopped.
@@ -111,6 +118,18 @@ def to_conversation(messages: Sequence[BaseMessage]) -> Conversation:
     return Conversation(
         texts=[str(message.text) for message in said if not is_note(message.additional_kwargs)]
     )
+
+
+def summary_in(messages: Sequence[BaseMessage]) -> str:
+    """Return what LangChain's summarization put in the place of earlier messages; empty if nothing.
+
+    Empty, too, for a summary that its model failed at, which says so.
+    """
+    for message in reversed(messages):
+        if message.additional_kwargs.get(_SYNTHETIC) == "summarization":
+            text = str(message.text).removeprefix(_SUMMARY_HEAD).strip()
+            return "" if text.startswith(_NO_SUMMARY) else text
+    return ""
 
 
 def user_messages(texts: Sequence[UserText]) -> list[Message]:

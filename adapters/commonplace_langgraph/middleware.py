@@ -35,6 +35,7 @@ from commonplace.agents import (
 
 from .convert import (
     UserText,
+    summary_in,
     to_conversation,
     turn_messages,
     user_messages,
@@ -76,6 +77,9 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
     turn begins on the same checkpoint. An agent that another agent's tool calls recalls for the
     user and stores nothing, as the calling agent stores task and answer. Agents that are nodes of a
     graph store what they answer, and the user's message once.
+
+    What LangChain's `SummarizationMiddleware` writes is kept as the summary of the session, which
+    is the thread (`Session.summary`), and stands in the first note of the user's next one.
 
     Args:
         memory: an open memory, which stays open; the path of its folder, opened on first use; or
@@ -233,6 +237,8 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             messages = messages or self._read([], user_messages, said)
             self._withdraw_changed(accepted, messages, current.scope)
             yield call("write", messages, current.scope)
+            summary = self._read("", summary_in, state["messages"])
+            yield call("summarize", summary, current.scope)
         return {TURN_KEY: None}
 
     def _withdraw_changed(

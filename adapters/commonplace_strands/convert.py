@@ -11,6 +11,7 @@
 - `AgentResult.structured_output` → `Message.text`, as JSON, when the answer has no text.
 - `Match.record.text` → `MemoryEntry.content`; its `score`, and its id, kind, times
   and scope → `MemoryEntry.metadata`, over the record's own.
+- the summary of a conversation manager or a context manager → the session's.
 - recalled `Match`es → a note at the end of a model call's last user message; a tool's
   instructions → the end of its system prompt.
 """
@@ -32,6 +33,7 @@ ModelCallContext = Any
 
 _ANSWERED = ("end_turn", "stop_sequence", "tool_use")
 _DIRECT_CALL = re.compile(r"^agent\.tool\.\S+ (?:direct tool call|was called)\.$", re.MULTILINE)
+_SUMMARIZED = re.compile(r"\[Summarized: \d+ messages, [^\]\n]*\]\n+")
 
 # -- messages ------------------------------------------------------------------------------------
 
@@ -68,6 +70,20 @@ def text_of(message: Mapping[str, Any]) -> str:
         texts += [part["text"] for part in parts if isinstance(part.get("text"), str)]
     text = clean("\n".join(texts))
     return "" if _DIRECT_CALL.search(text) else text
+
+
+def summary_of(manager_state: Mapping[str, Any], messages: Sequence[StrandsMessage]) -> str:
+    """Return what the framework put in the place of earlier messages; empty if nothing.
+
+    Args:
+        manager_state: of the agent's conversation manager, of which one that summarises has the
+            summary; a context manager leaves its own among the messages.
+    """
+    kept = manager_state.get("summary_message")
+    if isinstance(kept, Mapping):
+        return text_of(kept)
+    texts = map(text_of, messages)
+    return "\n".join(text[found.end() :] for text in texts if (found := _SUMMARIZED.match(text)))
 
 
 def new_user_messages(messages: Sequence[StrandsMessage]) -> list[StrandsMessage]:

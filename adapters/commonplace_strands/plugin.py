@@ -48,6 +48,7 @@ from .convert import (
     add_note,
     conversation_texts,
     new_user_messages,
+    summary_of,
     text_of,
 )
 from .extraction import is_extracted
@@ -113,6 +114,10 @@ class MemoryPlugin(Plugin):
 
     An agent that another agent, a graph or a swarm calls recalls for the same user and writes
     nothing: what it is asked was not said by the user.
+
+    What the framework writes when it shortens a conversation, a `SummarizingConversationManager` or
+    a context manager, is kept as the summary of the session (`Session.summary`), and stands in the
+    first note of the user's next one.
 
     With a `MemoryManager` on the same agent, its stores without a scope of their own follow the
     turn's user. What the manager extracts into this memory the plugin does not write, what the
@@ -285,6 +290,16 @@ class MemoryPlugin(Plugin):
             self._agent_memory.write_later(messages, turn.scope)
         else:
             await self._agent_memory.awrite(messages, turn.scope)
+            if not turn.is_inner:
+                await self._keep_summary(event.agent, turn.scope)
+
+    async def _keep_summary(self, agent: Agent, scope: Scope) -> None:
+        """Keep what the framework made of older messages as the summary of the session."""
+        try:
+            text = summary_of(agent.conversation_manager.get_state(), agent.messages)
+            await self._agent_memory.asummarize(text, scope)
+        except Exception as error:
+            self._agent_memory.warn("summary", error)
 
     def _new_turn(self, conversation: Any, state: dict[str, Any]) -> StrandsTurn:
         """Make the turn of an invocation.

@@ -56,6 +56,8 @@ from .types import (
     Revise,
     Role,
     Scope,
+    SessionInfo,
+    SessionPage,
     Upsert,
     Version,
     Wait,
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from .agents import Policy
     from .memory import Memory
     from .memory_admin import MemoryAdmin
+    from .session import Session
 
 __version__ = "0.1.0"
 
@@ -118,6 +121,9 @@ __all__ = [
     "Role",
     "SchemaMismatchError",
     "Scope",
+    "Session",
+    "SessionInfo",
+    "SessionPage",
     "Settings",
     "StoreLockedError",
     "StoreRefusedError",
@@ -130,7 +136,12 @@ __all__ = [
     "WrongTypeError",
 ]
 
-_LAZY = {"Memory": ".memory", "MemoryAdmin": ".memory_admin", "Policy": ".agents"}
+_LAZY = {
+    "Memory": ".memory",
+    "MemoryAdmin": ".memory_admin",
+    "Policy": ".agents",
+    "Session": ".session",
+}
 
 
 if not TYPE_CHECKING:  # so that type checkers still report unknown names

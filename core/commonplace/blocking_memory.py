@@ -8,11 +8,13 @@ import os
 import threading
 from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
+from .blocking_session import SessionParts, summary_id
 from .concurrency import start_call
 from .errors import (
     InvalidRecordError,
@@ -30,6 +32,7 @@ from .ports.stores import GraphStore, VectorIndex
 from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.search import Search, SearchRequest, search_request
 from .runtime import Runtime
+from .session import Session
 from .settings import Location, Settings
 from .types import (
     Backlog,
@@ -46,6 +49,7 @@ from .types import (
     Record,
     Relation,
     Scope,
+    SessionPage,
     Version,
     Wait,
     WriteResult,
@@ -611,6 +615,38 @@ class BlockingMemory:
             as_of=as_of,
         )
 
+    def session(self, scope: Scope) -> Session:
+        """Make the object for one conversation: its turns, state and summary; reads nothing.
+
+        Args:
+            scope: with a `session_id`.
+
+        Raises:
+            InvalidScopeError: the scope has no `session_id`.
+        """
+        self._check_open(scope)
+        return Session(scope, self._session_parts)
+
+    def sessions(self, scope: Scope, *, limit: int = 20, cursor: str | None = None) -> SessionPage:
+        """Read the conversations of which turns were stored, the one of the last turn first.
+
+        Args:
+            scope: whose memory.
+            limit: sessions a page, 1..1000.
+            cursor: `SessionPage.cursor` of the page before; None for the first.
+
+        Raises:
+            InvalidRecordError: the limit is out of its range, or `sessions` did not return the
+                cursor.
+        """
+        self._check_open(scope)
+        graph = self._runtime.engines.graph
+        page = graph.sessions(scope, limit=limit, cursor=cursor)
+        ids = [summary_id(one.scope) for one in page]
+        found = {one.scope: one for one in graph.get(scope, ids)} if ids else {}
+        sessions = tuple(replace(one, summary=found.get(one.scope)) for one in page)
+        return replace(page, sessions=sessions)
+
     def history(self, record_id: str, scope: Scope) -> Sequence[Version]:
         """Read every version of a record, oldest first; empty list if this scope has none.
 
@@ -776,6 +812,16 @@ class BlockingMemory:
             self._reopen()
         for scope in scopes:
             check_scope(scope)
+
+    def _session_parts(self) -> SessionParts:
+        self._check_open()
+        return SessionParts(
+            runtime=self._runtime,
+            settings=self._settings,
+            models=self._models,
+            operations=self._operations,
+            submission=self._submission,
+        )
 
     def _connect(self, runtime: Runtime) -> None:
         engines, settings, models = runtime.engines, self._settings, self._models

@@ -24,6 +24,7 @@ from .types import (
     Record,
     Relation,
     Scope,
+    SessionPage,
     Version,
     Wait,
     WriteResult,
@@ -219,6 +220,12 @@ class Memory(BlockingMemory):
             include_expired=include_expired,
             as_of=as_of,
         )
+
+    async def asessions(
+        self, scope: Scope, *, limit: int = 20, cursor: str | None = None
+    ) -> SessionPage:
+        """Async version of `sessions`."""
+        return await self._run(self.sessions, scope, limit=limit, cursor=cursor)
 
     async def ahistory(self, record_id: str, scope: Scope) -> Sequence[Version]:
         """Async version of `history`."""

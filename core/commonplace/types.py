@@ -21,6 +21,7 @@ from .validation import (
     check_collection,
     check_flag,
     check_id,
+    check_ids,
     check_metadata,
     check_name,
     check_namespace,
@@ -30,13 +31,15 @@ from .validation import (
     hinting_init,
 )
 
-Kind = Literal["fact", "preference", "episode", "procedure", "profile"]
+Kind = Literal["fact", "preference", "episode", "procedure", "profile", "summary"]
 Role = Literal["user", "assistant", "system", "tool"]
 Origin = Literal["user", "assistant", "tool", "document", "import", "system"]
 Ranking = Literal["calibrated", "similarity"]
 Event = Literal["ADD", "UPDATE", "DELETE", "RESTORE", "NONE"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+FACT_KINDS: tuple[Kind, ...] = ("fact", "preference", "procedure", "profile")
+"""What may be extracted from a conversation."""
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 MAX_SOURCES = 32
 _IDS = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
@@ -186,6 +189,7 @@ class Fact:
         relations: that it states. A later value of a single-valued one, such as where somebody
             lives, supersedes an earlier record's.
         indexed: False keeps it from `search`, and it is not embedded; `get` and `list` read it.
+        sources: ids of the records that it was drawn from; the 32 last of them are kept.
     """
 
     text: str
@@ -201,6 +205,7 @@ class Fact:
     outcome: str | None = None
     relations: "tuple[Relation, ...]" = ()
     indexed: bool = True
+    sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_text(self.text)
@@ -221,6 +226,8 @@ class Fact:
         check_time("expires_at", self.expires_at)
         if self.key is not None:
             check_name("key", self.key)
+        check_ids("sources", self.sources)
+        object.__setattr__(self, "sources", tuple(self.sources))
         given = self.relations
         relations = tuple(given) if isinstance(given, Iterable) else (None,)
         if not all(isinstance(relation, Relation) for relation in relations):
@@ -256,7 +263,8 @@ class Record:
         times_told: how often the same fact was written; 1 for a turn.
         last_told_at: system time of the latest repetition; None if there was none.
         sources: ids of the turns that an extracted fact was drawn from, at most the 32 latest:
-            those that the same write kept. Empty for all else.
+            those that the same write kept. Of a summary, the turns that it stands for; of a record
+            that `Session.promote` made, what it was made of. Empty for all else.
         version: grows with every change, below 2**53; a repetition alone is no change.
     """
 
@@ -565,6 +573,44 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInfo:
+    """A conversation of which turns were stored.
+
+    Attributes:
+        scope: of its turns.
+        turns: how many were stored, deleted and expired ones included.
+        first_at, last_at: when the first and the last of them were said.
+        summary: the record of kind `summary` that holds; None if there is none.
+    """
+
+    scope: Scope
+    turns: int
+    first_at: datetime
+    last_at: datetime
+    summary: Record | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPage:
+    """Some sessions, newest first; `cursor` reads the next page and is None on the last.
+
+    A sequence of its sessions, as `Page` is one of records.
+    """
+
+    sessions: tuple[SessionInfo, ...]
+    cursor: str | None
+
+    def __len__(self) -> int:
+        return len(self.sessions)
+
+    def __iter__(self) -> Iterator[SessionInfo]:
+        return iter(self.sessions)
+
+    def __getitem__(self, index: int) -> SessionInfo:
+        return self.sessions[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
     """An accepted operation that cannot be applied, and why; `MemoryAdmin.retry` replays it."""
 
@@ -637,6 +683,7 @@ class Upsert:
     Two facts with one key must have the same text.
 
     Attributes:
+        origin: who said them, as in `Memory.add`.
         unredacted: top-level keys of the metadata whose values the function `redact` of the memory
             is not given, for adapters that redact these values themselves.
     """
@@ -644,6 +691,7 @@ class Upsert:
     facts: Sequence[Fact]
     scope: Scope
     unredacted: Sequence[str] = ()
+    origin: Origin = "user"
 
 
 @hinting_init

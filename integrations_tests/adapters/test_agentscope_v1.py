@@ -138,6 +138,7 @@ class TestAgentScopeV1(AdapterContract, PolicyContract, PolicyFieldsContract):
     without_effect: ClassVar[dict[str, str]] = {
         "mode": "it is the agent's `long_term_memory_mode`",
         "inject": "AgentScope 1.x keeps every note",
+        "summaries": "AgentScope 1.x has no sessions of its own",
         "tools": "they are those of AgentScope 1.x",
         "tool_instructions": "AgentScope 1.x adds none",
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from commonplace import Fact, InvalidRecordError, Relation, Scope
+from commonplace import Fact, InvalidRecordError, Message, Relation, Scope
 from commonplace.cli import arguments
 from commonplace.cli import memories as commands
 from commonplace.cli.app import app
@@ -343,6 +343,33 @@ def test_show_takes_the_beginning_of_an_id(run, ids):
     assert data["record"]["id"] == ids[2]
     assert data["relations"][0]["object"] == "Oslo"
     assert dict(rows(run("show", ids[0], "--user", "alice")))["metadata.n"] == "1"
+
+
+def test_sessions_are_listed_and_one_is_shown(run, ids, tmp_path: Path):
+    with opened(tmp_path / "memory") as memory:
+        memory.add([Message(text="Hi"), Message(text="Hello", role="assistant")], TALK)
+        memory.session(TALK).summarize("They greeted each other.")
+        memory.session(TALK).put_state({"step": 2, "note": "a"})
+    [headings, listed] = rows(run("sessions", "--user", "alice"))
+    of_talk = ("--user", "alice", "--agent", "helper", "--session", "talk")
+    shown = rows(run("show", *of_talk))
+    data = parsed(run("show", "memory", *of_talk, "--json"))
+
+    assert headings == ["session", "agent", "turns", "first", "last", "summary"]
+    assert listed[:3] == ["talk", "helper", "2"]
+    assert listed[-1] == "They greeted each other."
+    assert shown[:3] == [["summary", listed[-1]], ["state.note", "a"], ["state.step", "2"]]
+    assert [row[1:] for row in shown[3:]] == [
+        ["who", "text"],
+        ["user", "Hi"],
+        ["assistant", "Hello"],
+    ]
+    assert data["state"] == {"step": 2, "note": "a"}
+    assert parsed(run("sessions", "--user", "alice", "--json"))["sessions"][0]["turns"] == 2
+    for words in (("sessions", "--user", "bob"), ("show", "--user", "bob", "--session", "talk")):
+        assert run(*words).stdout == ""
+    for words in (("show", "--user", "alice"), ("show", "memory", "--user", "alice")):
+        assert "ID is missing" in run(*words).stderr
 
 
 def test_show_of_what_another_has_finds_nothing(run, ids):

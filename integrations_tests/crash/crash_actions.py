@@ -30,6 +30,7 @@ from commonplace_strands import CommonplaceSessionRepository
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 BEES, CELLO, VIOLA = "Alice keeps bees", "Alice plays the cello", "Alice plays the viola"
 ROWS, HENS = "Alice rows at dawn", "Alice keeps hens"
+TALKS = [Scope(user_id="alice", agent_id="a", session_id=name) for name in "xyz"]
 THEN = datetime(2024, 5, 6, tzinfo=UTC)
 SETTINGS = Settings(retry_after=0.02)
 STORED = ("memories", "alice")
@@ -202,6 +203,14 @@ def _prepare_deleted(place: Place) -> None:
         memory.delete(_id_of(memory, BEES), ALICE)
 
 
+def _prepare_sessions(place: Place) -> None:
+    with place.open() as memory:
+        _fill(memory)
+        for scope in TALKS:
+            memory.add([CELLO, keeps(HENS)], scope)
+            memory.session(scope).summarize("They talked.")
+
+
 def _prepare_copy(place: Place) -> None:
     with place.source() as source:
         _fill(source)
@@ -350,6 +359,14 @@ ACTIONS = {
         act=_on(lambda m: m.delete(_id_of(m, HENS), ALICE, wait=False)),
     ),
     "forget": Action(act=_on(lambda m: m.forget(ALICE))),
+    "promote": Action(
+        prepare=_prepare_sessions, act=_on(lambda m: m.session(TALKS[0]).promote()), repeats=True
+    ),
+    "summarize": Action(
+        prepare=_prepare_sessions,
+        act=_on(lambda m: m.session(TALKS[0]).summarize("They talked of hens.")),
+        repeats=True,
+    ),
     "checkpoint put": Action(
         act=_on(lambda m: _put_checkpoint(m, "2")), is_atomic=False, repeats=True
     ),

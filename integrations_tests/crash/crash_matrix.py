@@ -41,7 +41,7 @@ _JOURNALED = (
 )  # fmt: skip
 _SAMPLE = 3  # of the points of these actions the short form takes every third
 _SAMPLED = {
-    "folders": ("awaited add", "tell again", "supersede", "forget", "reembed"),
+    "folders": ("awaited add", "tell again", "supersede", "forget", "promote", "reembed"),
     "neo4j+folder": ("supersede", "forget", "checkpoint put", "session append"),
     "neo4j+qdrant": ("tell again", "update", "delete", "restore", "store put", "import", "copy"),
 }

@@ -21,6 +21,12 @@ class AgentCalls(Calls):
         query = f"What does {canary(self._owner())} drink?"
         self.ask_agent("recall", reader.owner, reader, query)
 
+    def do_agent_summarize(self) -> None:
+        """Keep a summary of a session."""
+        scope = self._owner()
+        self.ask_agent("summarize", scope, f"{canary(scope)} said {self._number}", scope)
+        self._note(scope)
+
     def do_agent_write(self) -> None:
         """Remember a turn."""
         scope = self._owner()

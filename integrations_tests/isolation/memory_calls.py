@@ -194,6 +194,35 @@ class MemoryCalls(Calls):
         reader, record_id = self._pick()
         self.ask("history", reader, record_id, reader)
 
+    def do_sessions(self) -> None:
+        """List sessions, perhaps from a cursor that somebody else was given."""
+        reader, random = self._owner(), self._random
+        cursor = random.choice([None, *self._cursors])
+        page = self.ask("sessions", None, reader, limit=random.choice((1, 5)), cursor=cursor)
+        for one in page or ():
+            self._sightings.expect("sessions", reader.covers(one.scope), one)
+            self._sightings.check("sessions", reader, one.summary)
+        if page is not None and page.cursor:
+            self._cursors = [*self._cursors[-50:], page.cursor]
+
+    def do_session(self) -> None:
+        """Use a session, with a record of anybody to begin at and to stand for."""
+        scope = self._random.choice([one for one in OWNERS if one.session_id is not None])
+        record_id = self._pick()[1]
+        self._sightings.operations["session"] += 1
+        session = self.memory.session(scope)
+        session.put_state({"of": canary(scope), record_id: self._number})
+        found = [session.state(), session.messages(limit=3), session.summary()]
+        self._sightings.check("session", scope, found)
+        self._sightings.check("session", scope, session.messages(before=record_id))
+        mine = record_id in self.live and scope.covers(self.live[record_id])
+        with suppress(CommonplaceError):
+            session.summarize(f"{canary(scope)} said much", covers=[record_id])
+            self._sightings.expect("session", mine, (scope, record_id))
+        if self._random.random() < 0.2:
+            self._sightings.check("session", scope.owner, session.promote(min_recalls=0))
+        self._note(scope)
+
     def do_relations(self) -> None:
         """Read the relations around what somebody else knows, or of his records."""
         self._around("relations")

@@ -39,6 +39,7 @@ from commonplace.testing.contracts.graph import (
 )
 from commonplace.testing.contracts.relations import MONDAY, TUESDAY, RelationContract, moved
 from commonplace.testing.contracts.repeated_facts import TellingContract
+from commonplace.testing.contracts.sessions import SessionsContract
 from commonplace.testing.contracts.snapshot import SnapshotContract, fill, read_all
 from commonplace.testing.contracts.sources import SourcesContract
 from commonplace.testing.fakes import HashEmbedder
@@ -81,7 +82,9 @@ def graph(connect) -> Neo4jGraph:
     return connect()
 
 
-class TestNeo4jGraph(GraphStoreContract, RelationContract, TellingContract, SourcesContract):
+class TestNeo4jGraph(
+    GraphStoreContract, RelationContract, TellingContract, SourcesContract, SessionsContract
+):
     @pytest.fixture
     def graph(self, connect) -> Neo4jGraph:
         return connect()
@@ -110,6 +113,20 @@ def test_a_store_comes_back_from_a_server_as_it_went_there(connect, tmp_path: Pa
 
     assert seen == [seen[0]] * 3
     assert kept == [kept[0]] * 3
+
+
+def test_a_store_without_the_moments_of_sessions_gets_them(connect):
+    first = connect()
+    talk = Scope(user_id="alice", session_id="s")
+    first.apply([put(f"{n}", n, talk, in_session=True) for n in (1, 2, 3)])
+    listed = first.sessions(ALICE)
+    first.driver.write(lambda ask: ask("MATCH (s:Session) REMOVE s.first_at, s.last_at"))
+    without = first.sessions(ALICE)
+    first.driver.write(lambda ask: ask("DROP INDEX Test_session_by_last"))
+
+    assert len(without) == 0
+    assert connect().sessions(ALICE) == listed
+    assert (listed[0].last_at - listed[0].first_at).seconds == 2
 
 
 # -- many at once ----------------------------------------------------------------------------------

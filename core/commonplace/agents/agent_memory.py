@@ -26,8 +26,10 @@ from ..errors import (
 )
 from ..retrieval.forget_requests import split_forget_requests
 from ..sans_io import Plan, aon, arun_plan, on, run_plan
+from ..session import Session
 from ..types import Match, Message, Scope, WriteResult, now
 from .adapter_arguments import check_function
+from .framework_values import is_visible
 from .health import (
     MISCONFIGURED,
     EventName,
@@ -40,7 +42,7 @@ from .health import (
 from .lazy_memory import LazyMemory, MemorySource, acquire_memory
 from .note import Conversation, ShownRecords
 from .open_turns import Accepted, TurnEnd, accept_turn, end_turn, turn_record_ids
-from .operations import recall, run_tool
+from .operations import recall, run_tool, shorten
 from .policy import WRITE_PATIENCE, Policy, check_policy
 from .retraction import retract
 from .waiting_writes import Outcome, WaitingWrite, may_be_tried_again
@@ -48,6 +50,7 @@ from .waiting_writes import Outcome, WaitingWrite, may_be_tried_again
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
 _ACCEPT_SECONDS = 0.25  # for what comes before a write waits
+_SUMMARY = 8_000  # characters
 _HANDLED = 1_000  # requests to forget that are not carried out twice
 _REPLAYED = timedelta(hours=1)  # a turn said earlier is history that is written again
 _MISTAKES = (InvalidRecordError, InvalidScopeError, RecordNotFoundError)  # of a model's call
@@ -97,6 +100,7 @@ class AgentMemory:
         self._first_recall_timeout = first_recall_timeout
         self._is_slow = False
         self._forgot: set[str] = set()  # keys of scopes whose turn asks to, and is not answered
+        self._summaries = LRUCache[str, str](_HANDLED)  # the last by the key of its scope
         self._handled = LRUCache[tuple[str, str | None, str], datetime](_HANDLED)
 
     def counters(self) -> MemoryCounters:
@@ -266,6 +270,50 @@ class AgentMemory:
             done.add_done_callback(self.lazy.accepting.discard)
             if self.lazy.opened is not None:
                 wait([done], _ACCEPT_SECONDS)
+
+    def summarize(self, text: str, scope: Scope) -> None:
+        """Keep what a framework wrote as the summary of its session; never raises.
+
+        Nothing is kept of a text that is the last one, in no session, or where the agent's tools
+        alone write.
+        """
+        if not self._is_new_summary(text, scope):
+            return
+        start, seconds, text = time.monotonic(), self._write_seconds(), shorten(text, _SUMMARY)
+        try:
+            call_within(seconds, "summary", lambda: self._session(scope).summarize(text))
+        except Exception as error:
+            self._summarized(scope, start, error)
+        else:
+            self._summarized(scope, start)
+
+    async def asummarize(self, text: str, scope: Scope) -> None:
+        """Keep what a framework wrote as the summary of its session, as `summarize`."""
+        if not self._is_new_summary(text, scope):
+            return
+        start, seconds, text = time.monotonic(), self._write_seconds(), shorten(text, _SUMMARY)
+        try:
+            memory = await await_within(seconds, "summary", self.lazy.aget())
+            await await_within(seconds, "summary", memory.session(scope).asummarize(text))
+        except Exception as error:
+            self._summarized(scope, start, error)
+        else:
+            self._summarized(scope, start)
+
+    def _is_new_summary(self, text: str, scope: Scope) -> bool:
+        if scope.session_id is None or not self.policy.is_static or not is_visible(text):
+            return False
+        is_new = self._summaries.setdefault(scope.key, "") != text
+        self._summaries[scope.key] = text
+        return is_new
+
+    def _session(self, scope: Scope) -> Session:
+        return self.lazy.get().session(scope)
+
+    def _summarized(self, scope: Scope, start: float, error: Exception | None = None) -> None:
+        if error is not None:
+            self._summaries[scope.key] = ""  # the next turn tries again
+        self.report("failed" if error else "written", "summary", scope, start, 1, error)
 
     async def wait_for_writes(self, timeout: float) -> None:
         """Wait for the writes of the running loop and those of `write_later` until accepted.

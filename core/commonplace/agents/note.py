@@ -26,12 +26,14 @@ from ..retrieval.utterance_kinds import (
     statements,
 )
 from ..types import Match, Record
-from .line_times import day_line, earlier, local, time_of, with_days
+from .line_times import day_line, earlier, is_chinese, local, time_of, with_days
 from .policy import Policy
+from .tokens import count_tokens
 
 NOTE_MARK = "commonplace.note"
 FOOTER = "(End of the stored notes.)"
 MAX_MEMORY = 500
+MAX_SUMMARY = 600
 MAX_NAME = 80
 MAX_NOTE = 4_000
 ENOUGH = 0.05
@@ -202,8 +204,17 @@ def _head(policy: Policy, now: datetime | None) -> list[str]:
 def _note_lines(
     matches: Sequence[Match], policy: Policy, now: datetime | None
 ) -> list[tuple[Match, str]]:
-    budget = MAX_NOTE - sum(len(line) + 1 for line in _head(policy, now)) - len(FOOTER)
-    return _lines(matches, budget, policy.shows_ids, local(now) if policy.times else None)
+    head = _head(policy, now)
+    budget = MAX_NOTE - sum(len(line) + 1 for line in head) - len(FOOTER)
+    lines = _lines(matches, budget, policy.shows_ids, local(now) if policy.times else None)
+    if policy.note_tokens is None:
+        return lines
+    written = dict.fromkeys([*head, FOOTER])
+    for end, (_, line) in enumerate(lines):
+        written[line] = None
+        if count_tokens("\n".join(written), policy) > policy.note_tokens:
+            return lines[:end]
+    return lines
 
 
 def _lines(
@@ -216,7 +227,8 @@ def _lines(
         record = match.record
         speaker = _speaker(record)
         said = with_days(record, _excerpt(match), now) if now else _excerpt(match)
-        text = escape(said, MAX_MEMORY - len(speaker))
+        most = MAX_SUMMARY if record.kind == "summary" else MAX_MEMORY
+        text = escape(said, most - len(speaker))
         if not text:
             continue
         said = speaker + text
@@ -245,6 +257,8 @@ def _excerpt(match: Match) -> str:
 
 
 def _speaker(record: Record) -> str:
+    if record.kind == "summary":
+        return "上次对话：" if is_chinese(record.text) else "Last session: "
     if record.kind != "episode":
         # Anybody may have written it, so whoever reads it is told.
         return f"(from a {record.origin}) " if record.origin in ("tool", "document") else ""

@@ -15,6 +15,7 @@ from ..retrieval.utterance_kinds import normalize
 from ..sans_io import Call, Plan, call
 from ..types import Kind, Match, Page, Record, Scope, WriteResult
 from .framework_values import is_visible
+from .last_session import delete_summaries, last_summary
 from .note import (
     Conversation,
     ShownRecords,
@@ -60,7 +61,8 @@ def recall(
 
     Both come with every turn, newest first: the profile, records of that kind, up to 1,000
     characters, and the standing instructions up to 600, without those that a newer one replaces,
-    which a query like them does not bring back. A turn of which no extracted fact holds any more is
+    which a query like them does not bring back. In front of them, in the first turn of a session,
+    stands the summary of the last one. A turn of which no extracted fact holds any more is
     left out. All sessions of the scope are searched, and
     all agents when the policy says so. Of a long query the beginning and the end are searched for:
     a question stands before or after what it is about.
@@ -69,12 +71,12 @@ def recall(
         held: the running conversation, which is not repeated.
     """
     where = search_scope(scope, policy)
-    known: list[Match] = []
+    known = yield from last_summary(scope, where, policy, held)
     if _recalls(policy, "profile"):
         page: Page = yield call(
             "list", where, kinds=("profile",), where=policy.where, limit=_PROFILE_RECORDS
         )
-        known = _within(without_held(page.records, held), MAX_PROFILE, "profile")
+        known += _within(without_held(page.records, held), MAX_PROFILE, "profile")
     replaced: set[str] = set()
     if policy.instructions and _recalls(policy, "preference"):
         marked = {MARK: True} if policy.where is None else {"AND": [{MARK: True}, policy.where]}
@@ -161,7 +163,10 @@ def run_tool(
             hint="Those that the note shows first are; other memories stay.",
         )
     done = yield call("delete", record.id, where, wait=WRITE_PATIENCE)
-    return _changed("Forgotten." if name == "forget_memory" else "Dropped.", done)
+    if name == "drop_instruction":
+        return _changed("Dropped.", done)
+    yield from delete_summaries([record], where)
+    return _changed("Forgotten.", done)
 
 
 def _search_memory(

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -17,7 +17,7 @@ from ..validation import (
     hinting_init,
     is_sound,
 )
-from .adapter_arguments import UNSET, check_list
+from .adapter_arguments import UNSET, check_function, check_list
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
@@ -87,6 +87,13 @@ class Policy:
             Chinese, in the user's own turns only.
         times: True shows what day it is, and for each memory when it was said, or since or until
             when it holds, and whether a newer one replaces it; False shows none of this.
+        summaries: True shows the summary of the user's last session (`Session.summarize`) in the
+            note of the first turn of another one, up to 600 characters, unless what was said there
+            no longer holds; not with a `where`, which no summary matches.
+        note_tokens: of a note at most, heading included, which ends with the last line that has
+            room; None for no limit but that of 4,000 characters.
+        count_tokens: counts those of a text; by default one for each Chinese, Japanese or Korean
+            letter, and one for every four other characters. Where it fails, so they are counted.
         inject: `replace` keeps one note in the conversation, that of the latest turn; `transient`
             removes the note when the turn ends; `persist` keeps every note.
         header, intro: the first two lines of a note; at most 1,000 characters each.
@@ -113,6 +120,9 @@ class Policy:
     recall_timeout: float = 2.0
     instructions: bool = True
     times: bool = True
+    summaries: bool = True
+    note_tokens: int | None = None
+    count_tokens: Callable[[str], int] | None = None
     inject: Inject = "replace"
     header: str = HEADER
     intro: str = INTRO
@@ -147,7 +157,15 @@ class Policy:
             raise InvalidRecordError(
                 field="recall_timeout", value=self.recall_timeout, reason="must be above zero"
             )
-        for name in ("scope_search_by_agent", "await_write", "instructions", "times"):
+        if self.note_tokens is not None and (
+            type(self.note_tokens) is not int or self.note_tokens < 1
+        ):
+            raise InvalidRecordError(
+                field="note_tokens", value=self.note_tokens, reason="must be an integer from 1"
+            )
+        if self.count_tokens is not None:
+            check_function("count_tokens", self.count_tokens)
+        for name in ("scope_search_by_agent", "await_write", "instructions", "times", "summaries"):
             check_flag(name, getattr(self, name))
         check_list("tools", self.tools, "names of tools")
         for tool in self.tools:

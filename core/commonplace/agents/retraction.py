@@ -14,6 +14,7 @@ from ..retrieval.subjects import subject
 from ..retrieval.utterance_kinds import normalize
 from ..sans_io import Plan, call
 from ..types import Match, Record, Scope
+from .last_session import delete_summaries
 from .operations import search_scope, to_query
 from .policy import WRITE_PATIENCE, Policy
 
@@ -52,9 +53,10 @@ def retract(
 ) -> Plan[list[Record]]:
     """Delete what each request names, where one memory is clearly meant; return what is deleted.
 
-    An assistant's answer and an extracted fact that repeat it go too. What is meant scores above
-    .4, tells of the same person, and has more of the words that are named than every other such
-    memory; of two that have as many the older is meant by "my old number".
+    An assistant's answer and an extracted fact that repeat it go too, and the summary of its
+    session. What is meant scores above .4, tells of the same person, and has more of the words
+    that are named than every other such memory; of two that have as many the older is meant by "my
+    old number".
 
     Args:
         named: what is to be forgotten, such as "my old number".
@@ -82,6 +84,8 @@ def retract(
                 except RecordNotFoundError:
                     continue  # another did it
                 gone[record.id] = record
+    if gone:
+        yield from delete_summaries(list(gone.values()), where)
     return list(gone.values())
 
 

@@ -133,10 +133,13 @@ def settings_of(given: str | None) -> Settings:
     return _settings(_parse(given)) or Settings()
 
 
-def split_words(place: str | None, **words: str | None) -> tuple[str | None, list[str]]:
+def split_words(
+    place: str | None, *, optional: bool = False, **words: str | None
+) -> tuple[str | None, list[str]]:
     """Separate the place, which may be left out, from the words that follow it.
 
     Args:
+        optional: the words may be left out, too; each is empty then.
         words: by the names that the message gives them; the last are None where the place was left
             out.
 
@@ -147,6 +150,8 @@ def split_words(place: str | None, **words: str | None) -> tuple[str | None, lis
     if len(given) > len(words):
         return place, given[1:]
     has_place = bool(given) and _is_memory(given[0])
+    if optional and len(given) == has_place:
+        return place if has_place else None, [""] * len(words)
     if has_place or len(given) < len(words):
         missing = [*words][len(given) - has_place]
         refuse(f"{missing} is missing. `--help` shows how it is given.")

@@ -102,12 +102,13 @@ class Request:
 
 
 def _command(
-    name: str | None = None, *, again: str = NOTHING_CHANGED
+    name: str | None = None, *, again: str = NOTHING_CHANGED, of_session: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command that takes a `Request`, and then its own arguments and options.
 
     Args:
         name, again: see `Commands.register`.
+        of_session: its arguments may be left out, and are empty then, beside --session.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -120,7 +121,9 @@ def _command(
         def run(**given: Any) -> None:
             common = {name: given.pop(name) for name in shared}
             values = {text.__metadata__[0].metavar: given.pop(word) for word, text in words.items()}
-            common["location"], found = arguments.split_words(common["location"], **values)
+            common["location"], found = arguments.split_words(
+                common["location"], optional=of_session and common["session"] is not None, **values
+            )
             function(Request(**common), *found, **given)
 
         location, *rest = shared.values()
@@ -234,9 +237,39 @@ def list_records(
 
 
 @_command()
+def sessions(
+    request: Request,
+    limit: Annotated[int, typer.Option(min=1, max=_PAGE, help="At most this many sessions.")] = 50,
+) -> None:
+    """List conversations, newest first, with their summaries."""
+    with request.open() as memory:
+        page = memory.sessions(request.scope, limit=limit)
+    if request.as_json:
+        document({"sessions": page.sessions, "more": page.cursor is not None})
+        return
+    if not page:
+        say(f"No session of {_name(request.scope)} is stored.{_no_user(request.scope)}")
+        return
+    rows = [
+        (one.scope.session_id or "", one.scope.agent_id or "", str(one.turns), moment(one.first_at),
+         moment(one.last_at), one.summary.text if one.summary else "")
+        for one in page
+    ]  # fmt: skip
+    table(("session", "agent", "turns", "first", "last", "summary"), rows)
+    if page.cursor is not None:
+        say(f"There are more: give a --limit above {limit}.")
+
+
+@_command(of_session=True)
 def show(request: Request, record_id: RecordId) -> None:
-    """Show all of a memory, and the relations that it states."""
+    """Show all of a memory, and the relations that it states; with --session alone, that session.
+
+    Of a session: its summary, its state and its last 20 turns.
+    """
     scope = request.scope
+    if not record_id:
+        _show_session(request)
+        return
     with request.open() as memory:
         full = _full_id(memory, record_id, scope)
         record = memory.get(full, scope, include_expired=True)
@@ -446,6 +479,25 @@ def _show_records(found: Sequence[Record], *, superseded: bool) -> None:
             [short_id(record.id), record.kind, day(record.occurred_at), *until, record.text]
         )
     table(columns, rows)
+
+
+def _show_session(request: Request) -> None:
+    with request.open() as memory:
+        session = memory.session(request.scope)
+        summary, state, turns = session.summary(), session.state(), session.messages()
+    if request.as_json:
+        document({"summary": summary, "state": state, "turns": turns})
+        return
+    if not (summary or state or turns):
+        say(f"Nothing is stored for {_name(request.scope)}.{_no_user(request.scope)}")
+        return
+    shown = {} if summary is None else {"summary": summary.text}
+    for key, value in state.items():
+        plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        shown[f"state.{key}"] = plain
+    fields(shown)
+    rows = [(moment(one.occurred_at), one.name or one.role or "", one.text) for one in turns]
+    table(("at", "who", "text"), rows)
 
 
 def _show_record(record: Record, relations: Sequence[str]) -> None:

@@ -59,7 +59,7 @@ def fact_put(
         situation=fact.situation,
         outcome=fact.outcome,
         indexed=fact.indexed,
-        sources=sources[-MAX_SOURCES:],
+        sources=(sources or fact.sources)[-MAX_SOURCES:],
     )
     return Put(record=record, relations=relations, identity=identity)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import CommonplaceError, ModelFailedError, ModelUnreadableError
 from ..ports.stores import AskChat, KnownFacts
-from ..types import KINDS, Fact, Message, Record, Relation, fold
+from ..types import FACT_KINDS, Fact, Message, Record, Relation, fold
 from ..validation import MAX_TEXT_BYTES, check_time
 from .model_answers import ModelAnswer, read_answer, text_of
 
@@ -46,7 +46,7 @@ SCHEMA: dict[str, Any] = {
                 "required": ["text", "kind", "since", "same_as", "replaces", "relations"],
                 "properties": {
                     "text": {"type": "string"},
-                    "kind": {"enum": ["fact", "preference", "procedure", "profile"]},
+                    "kind": {"enum": [*FACT_KINDS]},
                     "since": {"type": ["string", "null"]},
                     "same_as": {"type": ["integer", "null"]},
                     "replaces": {"type": ["integer", "null"]},
@@ -353,7 +353,7 @@ def _fact(row: Mapping[str, Any], when: datetime, skipped: Counter[str]) -> Fact
     try:
         fact = Fact(
             text=text,
-            kind=next((one for one in KINDS if one == kind != "episode"), "fact"),
+            kind=next((one for one in FACT_KINDS if one == kind), "fact"),
             at=since or when,
             relations=relations,
         )

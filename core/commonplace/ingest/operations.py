@@ -48,7 +48,7 @@ MAX_ITEMS = 1_000
 # The fields of a record that a `Fact` gives; an upsert keeps the others as stored.
 _FACT_FIELDS = (
     "text", "metadata", "namespace", "origin", "trust", "occurred_at", "expires_at", "importance",
-    "pinned", "situation", "outcome", "indexed",
+    "pinned", "situation", "outcome", "indexed", "sources",
 )  # fmt: skip
 
 
@@ -247,7 +247,7 @@ class Operations:
                 )
             return self.add(
                 list(command.facts), command.scope, infer=False, kind="fact", metadata=None,
-                key=None, upsert=True, origin="user", unredacted=command.unredacted,
+                key=None, upsert=True, origin=command.origin, unredacted=command.unredacted,
             )  # fmt: skip
         if isinstance(command, Revise):
             if not isinstance(command.record, Record):

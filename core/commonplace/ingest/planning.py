@@ -45,7 +45,7 @@ from ..ports.stores import (
 )
 from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings
-from ..types import KINDS, Extraction, Fact, Record, Scope, TokenEmbedding, now
+from ..types import FACT_KINDS, Extraction, Fact, Record, Scope, TokenEmbedding, now
 from .changes import IsSingle, ending, fact_put, speaker_origin, told_again
 from .codec import (
     DeleteBody,
@@ -75,7 +75,6 @@ PlannedChange = tuple[Put | Remove, TokenEmbedding | None]
 MAX_KNOWN = 16
 _CANDIDATES = 50
 _CONDITIONS = 8
-_KINDS = tuple(kind for kind in KINDS if kind != "episode")
 _log = logging.getLogger("commonplace")
 
 
@@ -399,7 +398,7 @@ class KnownFactsLookup:
             vector=vector,
             terms=terms,
             at=ask.at,
-            kinds=_KINDS,
+            kinds=FACT_KINDS,
             where=_known_to(ask),
         )
         hits = self._engines.index.search(query, _CANDIDATES)

@@ -27,10 +27,17 @@ class FenceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """The next position that a session gives out."""
+    """The next position that a session gives out.
+
+    Attributes:
+        first_at, last_at: when its first and last turn were said; None if that is unknown, as in
+            what a former pre-release exported.
+    """
 
     scope: Scope
     next: int
+    first_at: datetime | None = None
+    last_at: datetime | None = None
 
     @property
     def partition(self) -> str:

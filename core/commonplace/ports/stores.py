@@ -25,6 +25,7 @@ from ..types import (
     Record,
     Relation,
     Scope,
+    SessionPage,
     TokenEmbedding,
     Version,
 )
@@ -489,6 +490,32 @@ class GraphStore(Protocol):
             InvalidRecordError: the limit or the cursor is not valid.
         """
 
+    def turns(self, scope: Scope, *, limit: int, before: str | None = None) -> list[Record]:
+        """Read the last turns that hold, in the order in which they were stored.
+
+        Args:
+            limit: 1 to 1000.
+            before: id of a record, live or deleted, that the scope covers: only turns before it.
+                One that the scope does not cover comes after nothing.
+
+        Raises:
+            InvalidRecordError: the limit is not valid; in `sessions` the limit or the cursor.
+        """
+
+    def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
+        """Read the sessions that the scope covers, by their last turn, newest first, then by key.
+
+        A session is listed from its first turn on until it is erased. One that gets another turn
+        meanwhile moves to the front. Costs as many rows as it returns.
+
+        Args:
+            limit: 1 to 1000.
+            cursor: `SessionPage.cursor` of the page before; None for the first page.
+
+        Returns:
+            Without their summaries.
+        """
+
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
 
@@ -572,8 +599,8 @@ class GraphStore(Protocol):
     ) -> dict[str, datetime]:
         """Find those of these turns of which no fact that was drawn from them holds any more.
 
-        A fact (`Record.sources`) holds no more when it was superseded by `at`, is deleted, or when
-        an update after the turn gave it another text.
+        A fact (`Record.sources`), which a summary is not, holds no more when it was superseded by
+        `at`, is deleted, or when an update after the turn gave it another text.
 
         Args:
             turns: ids of records; others than turns that the scope covers are ignored.

@@ -261,6 +261,7 @@ class TestPolicy(PolicyFieldsContract):
         "metadata": "see TestSearchAndAdd", "max_waiting": "its caller gets the error of a write",
         "mode": "see below", "tools": "see below", "await_write": "see below",
         "times": "its answers are data, with the moments beside the texts",
+        **dict.fromkeys(("summaries", "note_tokens", "count_tokens"), "it writes no note"),
     }  # fmt: skip
 
     @pytest.fixture

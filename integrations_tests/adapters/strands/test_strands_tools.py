@@ -224,7 +224,8 @@ class TestPolicy(PolicyFieldsContract):
     """A model that searches for what it is told, with the tools alone."""
 
     without_effect = dict.fromkeys(
-        ("mode", "inject", "header", "intro", "instructions", "max_waiting"),
+        ("mode", "inject", "header", "intro", "instructions", "max_waiting", "summaries",
+         "note_tokens", "count_tokens"),
         "tools write no turns and no notes"
     ) | {
         "tool_instructions": "the agent's own system prompt is its program's",

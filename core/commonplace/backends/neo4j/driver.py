@@ -167,6 +167,8 @@ class Neo4jDriver:
                 if "AlreadyExists" not in str(error.code):
                     raise  # otherwise another process made the same constraint meanwhile
         self._await_indexes(states, schema)
+        if missing:  # of a store that a former pre-release made, perhaps
+            self.write(lambda run: run(queries.FILL_SESSIONS))
         [row] = self.write(lambda run: run(queries.SCHEMA_META, schema=SCHEMA))
         if row["value"] != SCHEMA:
             raise SchemaMismatchError(what="schema version", stored=row["value"], wanted=SCHEMA)

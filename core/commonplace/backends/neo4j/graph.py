@@ -13,7 +13,18 @@ from typing import Any
 from ...filters import Filter, Within
 from ...ports.snapshot_rows import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
-from ...types import Entity, Kind, Namespace, Page, Record, Relation, Scope, Version, now
+from ...types import (
+    Entity,
+    Kind,
+    Namespace,
+    Page,
+    Record,
+    Relation,
+    Scope,
+    SessionPage,
+    Version,
+    now,
+)
 from ..shared import rows
 from . import graph_snapshot, graph_writes, overlay, queries, relation_reads
 from .driver import Neo4jDriver, RunQuery
@@ -100,6 +111,33 @@ class Neo4jGraph:
             include_expired=include_expired,
         )
         return rows.to_page(visible, where, limit)
+
+    def turns(self, scope: Scope, *, limit: int, before: str | None = None) -> list[Record]:
+        """Read the last turns that hold, in the order in which they were stored."""
+        rows.check_limit(limit)
+        end = {"created_at": 2**63 - 1, "position": 0, "id": ""}
+        if before is not None:
+            found = self._read(queries.TURN, scope, _valid([before]))
+            if not found:
+                return []
+            end = {name: found[0]["record"].get(name) for name in end}
+        parameters = {**end, **queries.scope_parameters(scope), "now": rows.to_micros(now())}
+        text = queries.turns(scope)
+        read = self.driver.read(lambda run: run(text, limit=limit, **parameters))
+        records = (overlay.to_record(row["record"]) for row in read)
+        return list(rows.visible(scope, records))[::-1]
+
+    def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
+        """Read the sessions that the scope covers, by their last turn, newest first."""
+        rows.check_limit(limit)
+        last_at, id_ = (2**63 - 1, "") if cursor is None else rows.from_cursor(cursor)
+        parameters = {"last_at": last_at, "id": id_, **queries.scope_parameters(scope)}
+        text = queries.sessions(scope)
+        found = self.driver.read(lambda run: run(text, limit=limit + 1, **parameters))
+        nodes = (row["session"] for row in found)
+        fields = rows.SessionColumns._fields
+        sessions = [rows.SessionColumns(*map(node.get, fields)) for node in nodes]
+        return rows.to_session_page(sessions, limit)
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""

@@ -61,7 +61,11 @@ RETURN partitions,
 )
 _WRITE = {
     "sessions": "MERGE (s:Session {id: row.id}) ON CREATE SET s = row"
-    " ON MATCH SET s.next = CASE WHEN s.next > row.next THEN s.next ELSE row.next END",
+    " ON MATCH SET s.next = CASE WHEN s.next > row.next THEN s.next ELSE row.next END,"
+    " s.first_at = CASE WHEN s.first_at < row.first_at THEN s.first_at"
+    " ELSE coalesce(row.first_at, s.first_at) END,"
+    " s.last_at = CASE WHEN s.last_at > row.last_at THEN s.last_at"
+    " ELSE coalesce(row.last_at, s.last_at) END",
     "entities": queries.SAVE_RELATIONS["entities"],
     "pairs": queries.SAVE_RELATIONS["pairs"],
     "relations": "MATCH (a:Entity {id: row.subject}) MATCH (b:Entity {id: row.object})"
@@ -109,7 +113,10 @@ def versions(read: ReadTransaction) -> Iterator[tuple[str, int]]:
 
 def _partition(read: ReadTransaction, partition: str) -> Iterator[SnapshotRow]:
     for row in read(lambda run: run(_SESSIONS, partition=partition)):
-        yield SessionRow(scope=overlay.scope_of(row["node"]), next=row["node"]["next"])
+        node = row["node"]
+        first_at, last_at = (rows.from_micros(node.get(name)) for name in ("first_at", "last_at"))
+        scope = overlay.scope_of(node)
+        yield SessionRow(scope=scope, next=node["next"], first_at=first_at, last_at=last_at)
     for row in _pages(read, _ENTITIES, {"seq": 0}, partition=partition):
         entity = Entity(name=row["node"]["name"], type=row["node"]["type"])
         yield EntityRow(owner=overlay.scope_of(row["node"]), entity=entity)
@@ -212,7 +219,9 @@ def _parts(
     for row in snapshot:
         match row:
             case SessionRow():
+                moments = {"first_at": row.first_at, "last_at": row.last_at}
                 own = {"id": row.scope.key, "next": row.next}
+                own |= {name: rows.to_micros(at) for name, at in moments.items()}
                 parts["sessions"].append(overlay.to_node(asdict(row.scope), **own))
             case EntityRow():
                 entity = _entity(row)

@@ -31,7 +31,7 @@ _FLAGS = ("live", "indexed", "pinned", "single", "conflict")
 _TABLES: dict[str, tuple[int, tuple[str, ...]]] = {  # how many columns are the key, and all of them
     "record": (1, rows.RecordColumns._fields),
     "version": (2, ("record", "version", "event", "text", "previous", "metadata", "at")),
-    "session": (1, ("key", *_SCOPE, "next")),
+    "session": (1, ("key", *_SCOPE, "next", "first_at", "last_at")),
     "erasure": (1, ("key", "version")),
     # A free id is assigned again, so it does not identify an entity alone.
     "entity": (3, ("id", "scope", "key", *_SCOPE, "name", "type")),

@@ -32,6 +32,8 @@ INDEXES = {
     "relation_by_partition": ("Relation", "partition, n.seq"),
     "relation_by_slot": ("Relation", "slot"),
     "session_by_partition": ("Session", "partition"),
+    "session_by_last": ("Session", "partition, n.last_at, n.id"),
+    "session_by_agent": ("Session", "partition, n.agent_id, n.last_at, n.id"),
 }
 
 
@@ -222,6 +224,29 @@ AND CASE WHEN r.created_at = $created_at THEN r.id > $id ELSE true END
 RETURN r{.id, .version, .created_at, .indexed} AS record
 ORDER BY {order}, r.created_at, r.id LIMIT $limit
 """
+TURNS = """
+MATCH (r:Record) USING INDEX SEEK r:Record({columns}, created_at, id)
+WHERE {covered} AND r.live = true AND r.created_at <= $created_at AND r.id IS NOT NULL
+AND r.position IS NOT NULL AND coalesce(r.expires_at > $now, true)
+AND CASE WHEN r.created_at < $created_at THEN true
+  WHEN r.position = $position THEN r.id < $id ELSE r.position < $position END
+RETURN r{.*} AS record ORDER BY r.created_at DESC, r.position DESC, r.id DESC LIMIT $limit
+"""
+TURN = "UNWIND $ids AS id MATCH (r:Record {id: id}) WHERE {covered} RETURN r{.*} AS record"
+SESSIONS = """
+MATCH (s:Session) USING INDEX SEEK s:Session({columns}, last_at, id)
+WHERE {covered} AND s.last_at <= $last_at AND s.id IS NOT NULL
+AND CASE WHEN s.last_at = $last_at THEN s.id < $id ELSE true END
+RETURN s{.*, key: s.id} AS session ORDER BY {order} DESC, s.last_at DESC, s.id DESC LIMIT $limit
+"""
+FILL_SESSIONS = """
+MATCH (s:Session) WHERE s.last_at IS NULL
+MATCH (r:Record) WHERE r.partition = s.partition AND r.session_id = s.session_id
+AND r.live IS NOT NULL AND r.created_at IS NOT NULL AND r.id IS NOT NULL
+AND r.position IS NOT NULL AND coalesce(r.agent_id, '') = coalesce(s.agent_id, '')
+WITH s, min(r.occurred_at) AS first_at, max(r.occurred_at) AS last_at
+SET s.first_at = first_at, s.last_at = last_at
+"""
 HISTORY = """
 UNWIND $ids AS id MATCH (r:Record {id: id}) WHERE {covered}
 MATCH (r)-[:BECAME]->(v:Version) RETURN v{.*} AS version ORDER BY v.version
@@ -229,6 +254,7 @@ MATCH (r)-[:BECAME]->(v:Version) RETURN v{.*} AS version ORDER BY v.version
 # Each fact of some turns, and when it ended: deleted, given another text, or superseded.
 OUTDATED = """
 MATCH (r:Record) WHERE {covered} AND r.version >= 0 AND r.sources IS NOT NULL
+AND r.kind <> 'summary'
 UNWIND [id IN $ids WHERE r.sources CONTAINS '"' + id + '"'] AS id
 MATCH (t:Record {id: id}) WHERE {covered_t}
 WITH r, id, COLLECT { MATCH (r)-[:BECAME]->(v:Version) WHERE v.event = 'UPDATE'
@@ -382,6 +408,18 @@ def page(scope: Scope, kinds: Collection[str]) -> str:
     order = " DESC, ".join(f"r.{name}" for name in columns)
     covers = covered(scope, "r")
     return fill(PAGE, covered=covers, kinds=kind, columns=", ".join(columns), order=order)
+
+
+def turns(scope: Scope) -> str:
+    """Build the text that reads the last turns."""
+    return fill(TURNS, covered=covered(scope, "r"), columns=", ".join(_columns(scope)))
+
+
+def sessions(scope: Scope) -> str:
+    """Build the text that reads a page of sessions."""
+    columns = ["partition"] if scope.agent_id is None else ["partition", "agent_id"]
+    order = " DESC, ".join(f"s.{name}" for name in columns)
+    return fill(SESSIONS, covered=covered(scope, "s"), columns=", ".join(columns), order=order)
 
 
 def scan(scope: Scope) -> str:

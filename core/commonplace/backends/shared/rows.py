@@ -15,7 +15,18 @@ import msgspec
 from ...dedup_key import split_key
 from ...errors import InvalidRecordError, InvalidScopeError
 from ...filters import FIELDS, Filter, Scalar
-from ...types import Kind, Origin, Page, Record, Relation, Role, Scope, now
+from ...types import (
+    Kind,
+    Origin,
+    Page,
+    Record,
+    Relation,
+    Role,
+    Scope,
+    SessionInfo,
+    SessionPage,
+    now,
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other
@@ -317,22 +328,50 @@ def visible(
     )
 
 
+class SessionColumns(NamedTuple):
+    """A session as a row; its times in microseconds."""
+
+    key: str
+    user_id: str | None
+    agent_id: str | None
+    session_id: str
+    next: int
+    first_at: int
+    last_at: int
+
+
+def to_session_page(found: Sequence[SessionColumns], limit: int) -> SessionPage:
+    """Make a page of the first `limit` sessions, with a cursor if there are more."""
+    sessions = tuple(
+        SessionInfo(
+            scope=to_scope(row.user_id, row.agent_id, row.session_id),
+            turns=row.next,
+            first_at=from_micros(row.first_at),
+            last_at=from_micros(row.last_at),
+        )
+        for row in found[:limit]
+    )
+    last = found[limit - 1] if len(found) > limit else None
+    return SessionPage(sessions=sessions, cursor=last and _to_cursor(last.last_at, last.key))
+
+
 def to_page(records: Iterable[Record], where: Filter | None, limit: int) -> Page:
     """Take the first `limit` records that match a filter, with a cursor if there are more."""
     matching = (record for record in records if where is None or where.matches(record))
     page = tuple(itertools.islice(matching, limit + 1))
     if len(page) <= limit:
         return Page(records=page, cursor=None)
-    return Page(records=page[:limit], cursor=_to_cursor(page[limit - 1]))
+    last = page[limit - 1]
+    cursor = _to_cursor(to_micros(last.created_at), last.id)
+    return Page(records=page[:limit], cursor=cursor)
 
 
-def _to_cursor(last: Record) -> str:
-    position = [to_micros(last.created_at), last.id]
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
+def _to_cursor(at: int, key: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([at, key]).encode()).decode()
 
 
 def from_cursor(cursor: str) -> tuple[int, str]:
-    """Read the creation time and id of the last record of a page from its cursor.
+    """Read the time and the id or key of the last row of a page from its cursor.
 
     Raises:
         InvalidRecordError: it is not a cursor of a page.

@@ -23,6 +23,7 @@ from ...types import (
     Record,
     Relation,
     Scope,
+    SessionPage,
     Version,
     fold,
     now,
@@ -30,7 +31,7 @@ from ...types import (
 from ..shared import graph_expansion, rows
 from ..shared.entity_names import distinct, nearest, pairs_of, spellable
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
-from . import assertions, graph_snapshot, namespaces, record_changes
+from . import assertions, graph_snapshot, namespaces, record_changes, sessions
 from .connection import (
     ConnectionHandle,
     SqliteConnection,
@@ -51,7 +52,8 @@ CREATE TABLE IF NOT EXISTS version (
   metadata TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (record, version)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS session (
-  key TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT NOT NULL, next INTEGER NOT NULL
+  key TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT NOT NULL,
+  next INTEGER NOT NULL, first_at INTEGER, last_at INTEGER
 ) STRICT;
 CREATE INDEX IF NOT EXISTS session_by_user ON session (user_id, session_id);
 CREATE TABLE IF NOT EXISTS erasure (key TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT;
@@ -82,7 +84,8 @@ _OUTDATED = (
     " AND v.event = 'UPDATE' AND v.text <> v.previous AND v.at > t.created_at"
     " ORDER BY v.version LIMIT 1), CASE WHEN r.valid_to <= ? THEN r.valid_to END) END"
     " FROM source s CROSS JOIN record t ON t.id = s.turn CROSS JOIN record r ON r.id = s.record"
-    " WHERE s.turn IN (SELECT value FROM json_each(?)) AND {of_turn} AND {of_fact}"
+    " WHERE s.turn IN (SELECT value FROM json_each(?)) AND r.kind <> 'summary'"
+    " AND {of_turn} AND {of_fact}"
 )
 _KEEP_LAST_20 = (
     "DELETE FROM recall WHERE record = ? AND at <="
@@ -143,6 +146,19 @@ class SqliteGraph:
             page = rows.to_page(visible, where, limit)
             found.close()
         return page
+
+    def turns(self, scope: Scope, *, limit: int, before: str | None = None) -> list[Record]:
+        """Read the last turns that hold, in the order in which they were stored."""
+        rows.check_limit(limit)
+        with self._handle.read() as connection:
+            return sessions.turns(connection, scope, limit, before)
+
+    def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
+        """Read the sessions that the scope covers, by their last turn, newest first."""
+        rows.check_limit(limit)
+        after = None if cursor is None else rows.from_cursor(cursor)
+        with self._handle.read() as connection:
+            return rows.to_session_page(sessions.page(connection, scope, limit, after), limit)
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
@@ -344,6 +360,7 @@ class SqliteGraph:
 def _create(connection: Connection) -> None:
     record_changes.create(connection)
     create_tables(connection, SCHEMA)
+    sessions.create(connection)
 
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:

@@ -18,8 +18,8 @@ from . import assertions, record_changes
 
 _USERS = "SELECT DISTINCT user_id FROM record UNION SELECT DISTINCT user_id FROM session"
 _SESSIONS = (
-    "SELECT user_id, agent_id, session_id, next FROM session INDEXED BY session_by_user"
-    " WHERE user_id IS ? ORDER BY key"
+    "SELECT user_id, agent_id, session_id, next, first_at, last_at"
+    " FROM session INDEXED BY session_by_user WHERE user_id IS ? ORDER BY key"
 )
 _ENTITIES = (
     "SELECT user_id, agent_id, session_id, name, type FROM entity INDEXED BY entity_by_user"
@@ -85,8 +85,13 @@ def versions(connection: Connection, record: str) -> list[Version]:
 
 
 def _partition(connection: Connection, user: str | None) -> Iterator[SnapshotRow]:
-    for *ids, next_position in connection.execute(_SESSIONS, (user,)):
-        yield SessionRow(scope=rows.to_scope(*ids), next=next_position)
+    for *ids, next_position, first_at, last_at in connection.execute(_SESSIONS, (user,)):
+        yield SessionRow(
+            scope=rows.to_scope(*ids),
+            next=next_position,
+            first_at=rows.from_micros(first_at),
+            last_at=rows.from_micros(last_at),
+        )
     for *ids, name, kind in connection.execute(_ENTITIES, (user,)):
         yield EntityRow(owner=rows.to_scope(*ids), entity=Entity(name=name, type=kind))
     for user_id, agent_id, session_id, *row in connection.execute(_RELATIONS, (user,)):
@@ -118,12 +123,10 @@ def load(connection: Connection, snapshot: Sequence[SnapshotRow]) -> None:
             case FenceRow(key=key, version=version):
                 record_changes.fence(connection, key, version)
             case SessionRow(scope=scope):
-                sql = (
-                    "INSERT INTO session VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
-                    " SET next = max(next, excluded.next)"
-                )
-                ids = (scope.user_id, scope.agent_id, scope.session_id)
-                connection.execute(sql, (scope.key, *ids, row.next))
+                ids = (scope.key, scope.user_id, scope.agent_id, scope.session_id)
+                moments = (rows.to_micros(row.first_at), rows.to_micros(row.last_at))
+                sql = record_changes.PUT_SESSION.format("max(next, excluded.next)")
+                connection.execute(sql, (*ids, row.next, *moments))
             case EntityRow(entity=entity):
                 assertions.put_entity(connection, row.owner, entity.name, entity.type)
             case RelationRow():

@@ -63,6 +63,13 @@ _DELETE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', tags = NULL, conflicts = '[]',"
     " retracted = ?, version = ?, updated_at = ? WHERE id = ?"
 )
+# In the braces: the next position of a session that is stored.
+PUT_SESSION = (
+    "INSERT INTO session (key, user_id, agent_id, session_id, next, first_at, last_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET next = {},"
+    " first_at = coalesce(min(first_at, excluded.first_at), first_at, excluded.first_at),"
+    " last_at = coalesce(max(last_at, excluded.last_at), last_at, excluded.last_at)"
+)
 _LAST_TEXT = (
     "SELECT text, metadata FROM version WHERE record = ? AND text IS NOT NULL"
     " ORDER BY version DESC LIMIT 1"
@@ -156,7 +163,7 @@ def _put(connection: Connection, change: Put) -> Outcome:
     if told_again and row is not None and stored is not None:
         return _tell_again(connection, change, row, stored)
     if stored is None:
-        position = _next_position(connection, record.scope) if change.in_session else None
+        position = _next_position(connection, record) if change.in_session else None
         if record.position != position:
             record = replace(record, position=position)
     else:
@@ -372,12 +379,11 @@ def _add_version(
     )
 
 
-def _next_position(connection: Connection, scope: Scope) -> int | None:
+def _next_position(connection: Connection, turn: Record) -> int | None:
+    scope = turn.scope
     if scope.session_id is None:
         return None
-    sql = (
-        "INSERT INTO session VALUES (?, ?, ?, ?, 1)"
-        " ON CONFLICT (key) DO UPDATE SET next = next + 1 RETURNING next - 1"
-    )
-    values = (scope.key, scope.user_id, scope.agent_id, scope.session_id)
+    at = rows.to_micros(turn.occurred_at)
+    values = (scope.key, scope.user_id, scope.agent_id, scope.session_id, 1, at, at)
+    sql = PUT_SESSION.format("next + 1") + " RETURNING next - 1"
     return int(connection.execute(sql, values).fetchone()[0])

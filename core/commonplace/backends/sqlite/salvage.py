@@ -63,7 +63,7 @@ _FIRST = ("record", "relation", "entity", "thread")  # by their ids rows of othe
 _IDS = ("user_id", "agent_id", "session_id")
 _TIMES = {
     "at", "created_at", "updated_at", "occurred_at", "valid_to", "expires_at", "expired_at",
-    "last_told_at",
+    "last_told_at", "first_at", "last_at",
 }  # fmt: skip
 _JSON = {"metadata", "conflicts", "sources", "retracted", "deltas", "versions", "payload"}
 _KINDS = get_args(Kind)

@@ -17,6 +17,7 @@ pytest.register_assert_rewrite(
             "relations",
             "snapshot",
             "repeated_facts",
+            "sessions",
             "sources",
         )
     )

@@ -17,7 +17,7 @@ from ...agents.note import FOOTER
 from ...agents.policy import HEADER, INTRO, TOOL_NAMES, Policy
 from ...errors import InvalidRecordError, StoreUnavailableError
 from ...memory import Memory
-from ...types import Fact, Record, Scope
+from ...types import Fact, Message, Record, Scope
 
 RunTurn = Callable[[str, str], Awaitable[str]]
 ALICE = Scope(user_id="alice")
@@ -119,6 +119,27 @@ async def _top_k(turn_with: MakeTurn, memory: Memory) -> None:
     for top_k in (1, 2):
         shown = await turn_with(Policy(top_k=top_k, kinds=("fact",)))("alice", ASKED)
         assert len([name for name in names if name in shown]) == top_k
+
+
+async def _summaries(turn_with: MakeTurn, memory: Memory) -> None:
+    monday = Scope(user_id="alice", session_id="monday")
+    memory.add(Message(text="Hello."), monday, infer=False)
+    memory.session(monday).summarize("Miso was ill.")
+    assert "Miso" not in await turn_with(Policy(summaries=False))("alice", "Good morning!")
+    assert "Miso" in await turn_with(Policy())("alice", "Good morning!")
+
+
+async def _note_tokens(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    assert "Miso" not in await turn_with(Policy(note_tokens=20))("alice", ASKED)
+    assert "Miso" in await turn_with(Policy(note_tokens=500))("alice", ASKED)
+
+
+async def _count_tokens(turn_with: MakeTurn, memory: Memory) -> None:
+    memory.add(TOLD, ALICE)
+    few, many = Policy(note_tokens=20, count_tokens=lambda _: 1), Policy(note_tokens=20)
+    assert "Miso" not in await turn_with(many)("alice", ASKED)
+    assert "Miso" in await turn_with(few)("alice", ASKED)
 
 
 async def _threshold(turn_with: MakeTurn, memory: Memory) -> None:
@@ -261,6 +282,9 @@ EFFECTS: Mapping[str, Callable[[MakeTurn, Memory], Awaitable[None]]] = {
     "recall_timeout": _recall_timeout,
     "instructions": _instructions,
     "times": _times,
+    "summaries": _summaries,
+    "note_tokens": _note_tokens,
+    "count_tokens": _count_tokens,
     "inject": _inject,
     "header": _header,
     "intro": _intro,

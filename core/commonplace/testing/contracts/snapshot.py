@@ -66,7 +66,14 @@ def read_all(graph: GraphStore) -> list[Any]:
         page = graph.page(scope, limit=1000, include_expired=True)
         ids = [record.id for record in page.records]
         gone = ALICE.record_id("fact", "gone")
-        seen += [page, graph.get(scope, ids), graph.access_log(scope, ids), graph.count(scope)]
+        seen += [
+            page,
+            graph.sessions(scope),
+            graph.turns(scope, limit=9),
+            graph.get(scope, ids),
+            graph.access_log(scope, ids),
+            graph.count(scope),
+        ]
         seen += [graph.history(scope, one) for one in [*ids, gone]]
         seen += [sorted(graph.versions(scope)), graph.entities(scope)]
         seen += [graph.page(scope, as_of=LATE, include_superseded=False)]

@@ -47,6 +47,15 @@ class SourcesContract:
         """Give an empty store."""
         raise NotImplementedError
 
+    def test_a_summary_is_no_fact_of_the_turns_that_it_stands_for(self, graph: GraphStore) -> None:
+        graph.apply([turn(1), turn(2), drawn("a", 3, 1), drawn("s", 4, 1, 2, kind="summary")])
+        graph.apply([update("s", 5, text="another", kind="summary")])
+        while_it_holds = outdated(graph)
+        graph.apply([remove("a", 6)])
+
+        assert while_it_holds == {}
+        assert list(outdated(graph)) == [1]
+
     def test_a_turn_is_outdated_when_no_fact_of_it_holds(self, graph: GraphStore) -> None:
         graph.apply([turn(1), turn(2), turn(3), turn(4)])
         graph.apply([drawn("a", 5, 1, 2), drawn("b", 6, 2), drawn("c", 7, 3)])

@@ -84,11 +84,12 @@ def make():
 
 @pytest.fixture
 def told(memory):
-    """Read what is stored of a user, oldest first, once what was accepted is."""
+    """Read what was said and is stored of a user, oldest first, once what was accepted is."""
 
     def read(user="alice"):
         memory.flush(10)
-        records = memory.list(Scope(user_id=user)).records
+        page = memory.list(Scope(user_id=user))
+        records = [one for one in page if one.kind != "summary"]  # which a framework wrote
         return sorted(
             records, key=lambda one: (one.created_at, one.position or 0, one.role == "assistant")
         )

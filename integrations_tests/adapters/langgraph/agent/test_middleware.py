@@ -475,7 +475,7 @@ def test_what_another_middleware_takes_out_of_a_turn_is_neither_asked_nor_writte
         scripted = model(call("weather", city="Lyon"), "I write to b@example.org.")
         agent = make(scripted, MemoryMiddleware(memory), private, summary, tools=[weather])
         agent.invoke(ask("I am a@example.org"), thread(), context=context("alice"))
-        stored = [one.text for one in memory.list(ALICE).records]
+        stored = [one.text for one in memory.list(ALICE, kinds=["episode"]).records]
 
     assert sorted(stored) == ["I am [REDACTED_EMAIL]", "I write to [REDACTED_EMAIL]."]
     assert "example.org" not in str(embedder.calls)

@@ -1,0 +1,58 @@
+"""Summary of the last session in the note of a new one, and its end with what it may repeat."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from ..blocking_session import summary_id
+from ..errors import RecordNotFoundError
+from ..sans_io import Plan, call
+from ..types import Match, Record, Scope, SessionPage
+from .note import Conversation, without_held
+from .policy import WRITE_PATIENCE, Policy
+
+_EXAMINED = 5  # sessions, of which the first that has a summary counts
+
+
+def last_summary(
+    scope: Scope, where: Scope, policy: Policy, held: Conversation | None
+) -> Plan[list[Match]]:
+    """Read the summary of the last session, for the first turn of another one.
+
+    It helps, and is shown, if the conversation does not hold it, and if no fact that was extracted
+    from the turns that it stands for has ended since: it would tell what no longer holds.
+
+    Args:
+        scope: of the turn.
+        where: what the turn may recall.
+    """
+    is_wanted = not policy.kinds or "summary" in policy.kinds
+    if scope.session_id is None or not (policy.summaries and is_wanted) or policy.where is not None:
+        return []
+    own: SessionPage = yield call("sessions", scope, limit=1)
+    if own and own[0].turns > 1:  # one may be what the user just said
+        return []
+    page: SessionPage = yield call("sessions", where, limit=_EXAMINED)
+    others = (one.summary for one in page if one.scope.session_id != scope.session_id)
+    found = without_held([one for one in others if one is not None][:1], held)
+    if found and found[0].sources:
+        sources = found[0].sources
+        outdated: Mapping[str, datetime] = yield call("admin.outdated_turns", where, sources)
+        found = [] if outdated else found
+    return [Match(record=one, score=1.0, score_details={"summary": 1.0}) for one in found]
+
+
+def delete_summaries(gone: Sequence[Record], where: Scope) -> Plan[None]:
+    """Delete the summaries of the sessions that deleted records were said in.
+
+    They may tell what was to be forgotten.
+    """
+    scopes = {one.scope for one in gone}
+    sources: Collection[str] = {source for one in gone for source in one.sources}
+    if sources:
+        turns: Sequence[Record] = yield call("get_many", list(sources), where)
+        scopes |= {one.scope for one in turns}
+    for scope in scopes:
+        if scope.session_id is not None and where.covers(scope):
+            with suppress(RecordNotFoundError):
+                yield call("delete", summary_id(scope), where, wait=WRITE_PATIENCE)
