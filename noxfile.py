@@ -28,6 +28,7 @@ ADAPTERS = sorted(path.name.split("_", 1)[1] for path in Path("adapters").glob("
 PACKAGES = ["commonplace", *(f"commonplace_{name}" for name in ADAPTERS)]
 # Sessions of releases older than those of the extras.
 APART = ["agentscope_v1", "agentscope_runtime", "mem0_v1"]
+MCP = ["<2", ">=2"]
 # Releases in which who calls an agent is read as the rules of the adapters say (`StackRule`), with
 # what they need beside, the tests, and which of these.
 CALLERS = {
@@ -140,7 +141,7 @@ def full(session: nox.Session) -> None:
     check_types(session)
     session.run("pytest", *parallel(), *session.posargs)
     if not session.posargs:
-        for other in ["package", *APART]:
+        for other in ["package", "mcp", *APART]:
             session.notify(other, posargs=[])
 
 
@@ -170,6 +171,14 @@ def callers(session: nox.Session) -> None:
 def mem0_v1(session: nox.Session) -> None:
     """Compare our `Memory` with that of mem0 1.x, call by call."""
     check_apart(session, "mem0_v1")
+
+
+@nox.session
+@nox.parametrize("releases", MCP)
+def mcp(session: nox.Session, releases: str) -> None:
+    """Test the MCP server with each line of the SDK, of which the other extras allow one."""
+    session.install("-e", ".[cli]", *group("test"), f"mcp{releases}")
+    session.run("pytest", "integrations_tests/test_mcp_server.py", *session.posargs)
 
 
 @nox.session

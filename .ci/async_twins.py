@@ -70,13 +70,15 @@ TWINS = (
         source="core/commonplace/blocking_memory.py",
         target="core/commonplace/memory.py",
         blocking="BlockingMemory",
-        header="@hinting_methods\nclass Memory(BlockingMemory):",
+        header="@traced_methods\n@hinting_methods\nclass Memory(BlockingMemory):",
         module_docstring=(
             "`Memory`: async versions of the methods in `blocking_memory.py`, the one to read."
         ),
         class_docstring="",
         imports=(
-            "from .blocking_memory import BlockingMemory\nfrom .validation import hinting_methods"
+            "from .blocking_memory import BlockingMemory\n"
+            "from .telemetry import traced_methods\n"
+            "from .validation import hinting_methods"
         ),
         prefix="a",
         skip=["open", "aopen", "from_env", "afrom_env", "close", "session"],

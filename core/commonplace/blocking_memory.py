@@ -34,6 +34,7 @@ from .retrieval.search import Search, SearchRequest, search_request
 from .runtime import Runtime
 from .session import Session
 from .settings import Location, Settings
+from .telemetry import traced_methods
 from .types import (
     Backlog,
     Command,
@@ -119,6 +120,7 @@ class Opening(Coroutine[Any, Any, T]):
         await memory.__aexit__(*error)
 
 
+@traced_methods
 @hinting_methods
 class BlockingMemory:
     """One long-term memory; every method that touches it takes whose memory it is about.
@@ -140,6 +142,7 @@ class BlockingMemory:
     """
 
     _runtime: Runtime
+    _location: str
     _models: Models
     _settings: Settings
     _redaction: Redaction | None
@@ -765,7 +768,7 @@ class BlockingMemory:
     @property
     def location(self) -> str:
         """The stores, without passwords; equal for all memories that share them."""
-        return str(self._runtime.location)
+        return self._location
 
     @property
     def admin(self) -> MemoryAdmin:
@@ -836,7 +839,7 @@ class BlockingMemory:
             runtime, settings, models, self._operations, self._submission, self._redaction,
             self._check_open,
         )  # fmt: skip
-        self._runtime = runtime
+        self._runtime, self._location = runtime, str(runtime.location)
 
     def _reopen(self) -> None:
         """Open engines of its own in a forked child: it has none of its parent's threads."""

@@ -22,6 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from .errors import MemoryTimeoutError
+from .telemetry import carried
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -238,7 +239,7 @@ async def run_on(
         threads: None for those of the running loop.
     """
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(threads, partial(call, *args, **kwargs))
+    return await loop.run_in_executor(threads, partial(carried(call), *args, **kwargs))
 
 
 class BoundedExecutor(Executor):

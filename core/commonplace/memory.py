@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from .blocking_memory import BlockingMemory
 from .retrieval.search import search_request
+from .telemetry import traced_methods
 from .types import (
     Backlog,
     Command,
@@ -32,6 +33,7 @@ from .types import (
 from .validation import check_flag, check_seconds, hinting_methods
 
 
+@traced_methods
 @hinting_methods
 class Memory(BlockingMemory):
     """One long-term memory; every method that touches it takes whose memory it is about.

@@ -28,6 +28,7 @@ from .errors import (
 from .ports.models import ChatModel, Embedder, TokenEmbedder
 from .ports.stores import AskChat
 from .settings import Settings
+from .telemetry import model_call
 from .types import Record, TokenEmbedding
 
 Purpose = Literal["query", "document"]
@@ -70,7 +71,8 @@ def embed(
     if is_async(embedder.embed):
         raise LoopRequiredError(call="embed", model=embedder.id)
     try:
-        answer = _call(embedder, texts, purpose, limit)
+        with model_call("embeddings", embedder.id):
+            answer = _call(embedder, texts, purpose, limit)
     except (Exception, CancelledError) as error:  # the user's model may raise anything
         raise model_error(embedder.id, error) from error
     return _checked(embedder, len(texts), answer)
@@ -81,8 +83,9 @@ async def aembed(
 ) -> list[TokenEmbedding]:
     """Embed texts with an asynchronous embedder, on the running loop; else as `embed`."""
     try:
-        answer = _call(embedder, texts, purpose, limit)
-        answer = await answer if inspect.isawaitable(answer) else answer
+        with model_call("embeddings", embedder.id):
+            answer = _call(embedder, texts, purpose, limit)
+            answer = await answer if inspect.isawaitable(answer) else answer
     except Exception as error:  # the user's model may raise anything
         raise model_error(embedder.id, error) from error
     return _checked(embedder, len(texts), answer)
@@ -211,7 +214,8 @@ def complete(chat: ChatModel | None, ask: AskChat, seconds: float) -> str | Mode
         return ModelFailedError(model="chat", reason=reason)
     call = partial(chat.complete, ask.system, ask.user, schema=ask.schema)
     try:
-        answer = call_within(seconds, "complete", call)
+        with model_call("chat", model_name(chat)):
+            answer = call_within(seconds, "complete", call)
     except (Exception, asyncio.CancelledError) as error:  # the user's model may raise anything
         return model_error(model_name(chat), error)
     return answer if isinstance(answer, str) else _no_text(model_name(chat), answer)
@@ -234,8 +238,9 @@ async def acomplete(
         answer: str | ModelFailedError = await run(complete, chat, ask, seconds)
         return answer
     try:
-        async with asyncio.timeout(seconds):
-            text: object = await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc]  # it is async
+        with model_call("chat", model_name(chat)):
+            async with asyncio.timeout(seconds):
+                text: object = await chat.complete(ask.system, ask.user, schema=ask.schema)  # type: ignore[misc]  # it is async
             return text if isinstance(text, str) else _no_text(model_name(chat), text)
     except Exception as error:  # the user's model may raise anything
         return model_error(model_name(chat), error)

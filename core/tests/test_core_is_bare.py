@@ -16,6 +16,7 @@ HEAVY = {
     "fastembed",
     "langchain_core",
     "langgraph",
+    "mcp",
     "mem0",
     "msgspec",
     "neo4j",
@@ -64,7 +65,9 @@ def test_every_core_module_imports_or_names_its_extra(module: str):
     try:
         assert importlib.import_module(module).__doc__
     except MissingExtraError as error:
-        assert module.startswith(("commonplace.backends.", "commonplace.cli."))
+        assert module.startswith(
+            ("commonplace.backends.", "commonplace.cli.", "commonplace.mcp_server")
+        )
         assert "pip install 'commonplace-memory[" in str(error)  # noqa: PT017 -- either may be
 
 

@@ -110,7 +110,7 @@ FAULTS = (
         name="turn-finds-itself",
         what="A search finds what the user asks in this turn",
         file=f"{_AGENTS}/operations.py",
-        old="for match in one if match.record.id not in own]",
+        old="for match in one if match.record.id not in without]",
         new="for match in one]",
         tests=("core/tests/test_open_turns.py", "-k", "search"),
     ),

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from ..errors import InvalidRecordError, MissingExtraError, SchemaMismatchError, StoreRefusedError
+from ..telemetry import count_event
 from ..types import Scope, now
 
 EventName = Literal[
@@ -127,6 +128,7 @@ class MemoryHealth:
 
     def record(self, event: MemoryEvent, log: logging.Logger) -> None:
         """Count an event; log the first failure of an operation, each new kind, and their end."""
+        count_event(event.name, event.operation)
         with self._lock:
             self._counts[event.name] += 1
             if event.error is not None:

@@ -5,8 +5,8 @@ scope is set by the adapter, never by a model.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -134,26 +134,7 @@ def run_tool(
         raise RecordNotFoundError(record_id=record.id)
     if name == "update_memory":
         [text] = _texts("text", [arguments["text"]], 1) or [""]
-        if not text or len(text) > MAX_FACT:
-            raise InvalidRecordError(
-                field="text", value=text, reason=f"must have 1 to {MAX_FACT} characters"
-            )
-        if record.kind == "episode":
-            # What somebody said stays what he said; a correction is a fact.
-            facts = [text]
-            yield call(
-                "add",
-                facts,
-                record.scope.owner,
-                infer=False,
-                metadata=policy.metadata,
-                identity=policy.identity,
-                origin="assistant",
-                wait=WRITE_PATIENCE,
-            )
-            done = yield call("delete", record.id, where, wait=WRITE_PATIENCE)
-        else:
-            done = yield call("update", record.id, text, where, wait=WRITE_PATIENCE)
+        done = yield from correct(record, text, where, policy)
         return _changed(f"Updated: {text}", done)
     if name == "drop_instruction" and MARK not in record.metadata:
         raise InvalidRecordError(
@@ -167,6 +148,30 @@ def run_tool(
         return _changed("Dropped.", done)
     yield from delete_summaries([record], where)
     return _changed("Forgotten.", done)
+
+
+def correct(record: Record, text: str, where: Scope, policy: Policy) -> Plan[WriteResult]:
+    """Change what a memory says, and wait 10 seconds at most until that is stored.
+
+    What somebody said stays what he said: an episode is deleted, and its correction is a new fact.
+
+    Raises:
+        InvalidRecordError: the text does not have 1 to 2,000 characters.
+    """
+    if not text or len(text) > MAX_FACT:
+        raise InvalidRecordError(
+            field="text", value=text, reason=f"must have 1 to {MAX_FACT} characters"
+        )
+    done: WriteResult
+    if record.kind != "episode":
+        done = yield call("update", record.id, text, where, wait=WRITE_PATIENCE)
+        return done
+    added: WriteResult = yield call(
+        "add", [text], record.scope.owner, infer=False, metadata=policy.metadata,
+        identity=policy.identity, origin="assistant", wait=WRITE_PATIENCE,
+    )  # fmt: skip
+    done = yield call("delete", record.id, where, wait=WRITE_PATIENCE)
+    return replace(added, pending=added.pending or done.pending)
 
 
 def _search_memory(
@@ -183,22 +188,38 @@ def _search_memory(
     wanted = _texts("keywords", keywords, MAX_KEYWORDS)
     if not wanted:
         return ToolAnswer(text="(no keywords supplied: nothing to search)", count=0)
+    matches = yield from find(scope, policy, wanted, most, shown.own_ids)
+    shown.add(matches)
+    lines = bullets(matches, with_ids=policy.shows_ids, times=policy.times)
+    text = "\n".join(lines) or "(no relevant memories found)"
+    return ToolAnswer(text=text, count=len(lines))
+
+
+def find(
+    scope: Scope,
+    policy: Policy,
+    keywords: Sequence[str],
+    most: int,
+    without: Collection[str] = (),
+) -> Plan[tuple[Match, ...]]:
+    """Search for each keyword; of a changing value the newest comes first.
+
+    Args:
+        most: matches of a keyword at most.
+        without: ids of records that are left out, such as what the model is asked now.
+    """
     where = search_scope(scope, policy)
-    texts = [text for text in map(to_query, wanted) if text]
-    own = shown.own_ids  # what the model is asked now
-    fetched = max(most, _LEAST_FETCHED) + len(own)  # what replaces an older one is among them
+    texts = [text for text in map(to_query, keywords) if text]
+    fetched = max(most, _LEAST_FETCHED) + len(without)  # what replaces an older one is among them
     asked: list[Sequence[Match]] = yield [_search(where, text, policy, fetched) for text in texts]
-    found = [[match for match in one if match.record.id not in own] for one in asked]
+    found = [[match for match in one if match.record.id not in without] for one in asked]
     every = {match.record.id: match for one in found for match in one}
     replaced = replacements(tuple(every.values()))
     matches: dict[str, Match] = {}
     for text, one in zip(texts, found, strict=True):
         for match in newest_first(text, one[:most], tuple(every.values()), replaced):
             matches.setdefault(match.record.id, match)
-    shown.add(tuple(matches.values()))
-    lines = bullets(tuple(matches.values()), with_ids=policy.shows_ids, times=policy.times)
-    text = "\n".join(lines) or "(no relevant memories found)"
-    return ToolAnswer(text=text, count=len(lines))
+    return tuple(matches.values())
 
 
 def _add_memory(

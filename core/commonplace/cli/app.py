@@ -17,6 +17,7 @@ try:
 except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
+from .connections import connections
 from .memories import memories
 from .operators import imports, operators
 from .options import Commands
@@ -50,6 +51,7 @@ app: typer.Typer = typer.Typer(
 )
 app.add_typer(memories)
 app.add_typer(operators)
+app.add_typer(connections)
 app.add_typer(
     imports,
     name="import",

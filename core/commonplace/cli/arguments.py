@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,12 +56,17 @@ def find(given: str | None, *, create: bool = True) -> Location:
 
 @contextmanager
 def opened(
-    given: str | None, embedder: Embedder | str, *, create: bool = True
+    given: str | None,
+    embedder: Embedder | str,
+    *,
+    create: bool = True,
+    redact: Callable[[str], str] | None = None,
 ) -> Iterator["Memory"]:
     """Open the memory in a place as `find` does, and close it without a long wait.
 
     Args:
         embedder: a text names it, as for `embedder_of`.
+        redact: see `Memory.open`.
     """
     from ..memory import Memory
 
@@ -69,7 +74,7 @@ def opened(
         embedder = embedder_of(embedder)
     find(given, create=create)
     parts = _parse(given)
-    memory = Memory.open(embedder=embedder, settings=_settings(parts), **parts)
+    memory = Memory.open(embedder=embedder, settings=_settings(parts), redact=redact, **parts)
     try:
         yield memory
     finally:

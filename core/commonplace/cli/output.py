@@ -192,7 +192,8 @@ def exit_on_error(again: str = NOTHING_CHANGED) -> Callable[[Callable[P, T]], Ca
         def run(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
                 result = command(*args, **kwargs)
-                sys.stdout.flush()
+                if not sys.stdout.closed:  # as a server closes it that talked over it
+                    sys.stdout.flush()
             except CommonplaceError as error:
                 say(str(error), style="red")
                 code = USAGE if isinstance(error, _USAGE_ERRORS) else FAILURE

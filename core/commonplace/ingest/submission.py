@@ -16,6 +16,7 @@ from ..errors import CommonplaceError, InvalidRecordError, LoopRequiredError, Me
 from ..model_calls import EmbedderPace, embed
 from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
+from ..telemetry import carried
 from ..types import Backlog, Wait, WriteResult
 from .applying import Describe, apply_to, described
 from .codec import DeleteBody, Write, WriteBody, WritePlan
@@ -71,7 +72,7 @@ class Submission:
         seconds = _check_wait(wait)
         self._worker.enter()
         try:
-            entering = self._threads.submit(self._enter, make, wait, on_loop=True)
+            entering = self._threads.submit(carried(self._enter), make, wait, on_loop=True)
         except BaseException:
             self._worker.leave()
             raise

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from ..concurrency import KeyedExecutor, LRUCache, Timer, call_later, start_call
 from ..errors import (
@@ -31,6 +32,7 @@ from ..errors import (
 from ..model_calls import EmbedderPace, RunInThread
 from ..ports.stores import Engines, Operation, Transactional, crash_point
 from ..settings import Settings
+from ..telemetry import applying, current
 from ..types import Backlog, EraseReceipt, Scope, WriteResult
 from .applying import Describe, Planned, apply_to, count_rows, described, erase
 from .codec import Write, left_to_extract, record_ids
@@ -71,11 +73,13 @@ class _Waiter:
 
     Attributes:
         erases: the scope that the operation erases, if it is an erasure.
+        submitter: what the work on it is a part of (`telemetry.current`).
     """
 
     future: "Future[OperationResult]"
     partition: str
     erases: Scope | None
+    submitter: Any
     is_accepted: bool = False
 
 
@@ -245,10 +249,10 @@ class IngestWorker:
         Raises:
             BackpressureError: too many operations are pending; nothing was accepted.
         """
-        ops = [write.encoded() for write in writes]
+        ops, submitter = [write.encoded() for write in writes], current()
         for op in ops:
             erases = op.scope if op.kind == "forget" else None
-            self._waiting[op.id] = _Waiter(Future(), op.scope.partition, erases)
+            self._waiting[op.id] = _Waiter(Future(), op.scope.partition, erases, submitter)
             self._models[op.id] = models
         futures = [self._waiting[op.id].future for op in ops]
         crash_point("before_journal")
@@ -307,12 +311,17 @@ class IngestWorker:
             self._resolve_overtaken(partition)
             return _POLL_SECONDS if is_blocked else None
         try:
-            return self._process(batch)
+            with applying([self._submitter(op) for op in batch]):
+                return self._process(batch)
         except StoreRefusedError as error:
             # To ask again may lock the user out: this waits for the next `schedule`.
             _log.error("Writes wait in the journal: %s", error)
             self._notify(partition, error)
             return None
+
+    def _submitter(self, op: Operation) -> Any:
+        waiter = self._waiting.get(op.id)
+        return None if waiter is None else waiter.submitter
 
     def _wait_for_journal(self, partition: str, error: StoreUnavailableError) -> float:
         """Count a failure that the journal cannot count; return the seconds until the next try."""

@@ -1,0 +1,10 @@
+"""MCP server: the memories of a user as tools, resources and a prompt; the extra `mcp`.
+
+`commonplace mcp` runs it.
+"""
+
+from .sdk import PATH
+from .server import serve, serve_users
+from .tokens import TokenFile
+
+__all__ = ["PATH", "TokenFile", "serve", "serve_users"]

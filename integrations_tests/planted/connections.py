@@ -1,0 +1,65 @@
+"""Faults of what connects other programs: the MCP server, the hooks, the spans."""
+
+from .fault import Fault
+
+_MCP = "integrations_tests/test_mcp_server.py"
+_TELEMETRY = "core/commonplace/telemetry.py"
+
+FAULTS = (
+    Fault(
+        name="mcp-user-unread",
+        what="Every user over HTTP reads and writes the same memories",
+        file="core/commonplace/mcp_server/server.py",
+        old="return Scope(user_id=token.client_id, agent_id=agent_id)",
+        new='return Scope(user_id="somebody", agent_id=agent_id)',
+        tests=(_MCP, "-k", "users"),
+    ),
+    Fault(
+        name="mcp-token-unchecked",
+        what="A token that the file does not have is let in",
+        file="core/commonplace/mcp_server/tokens.py",
+        old=".get(hashlib.sha256(token.encode()).hexdigest())",
+        new='.get(hashlib.sha256(token.encode()).hexdigest(), "guest")',
+        tests=(_MCP, "-k", "users"),
+    ),
+    Fault(
+        name="mcp-argument-ignored",
+        what="A tool takes an argument that it does not have",
+        file="core/commonplace/mcp_server/server.py",
+        old="if unknown := sorted(set(arguments).difference(known)):",
+        new="if unknown := sorted(set(arguments).difference(arguments)):",
+        tests=(_MCP, "-k", "wrong"),
+    ),
+    Fault(
+        name="hook-stops-agent",
+        what="A hook that fails stops the agent",
+        file="core/commonplace/cli/connections.py",
+        old="raise typer.Exit(FAILURE) from None",
+        new="raise typer.Exit(2) from None",
+        tests=("integrations_tests/test_coding_agent.py", "-k", "never"),
+    ),
+    Fault(
+        name="hook-keeps-secrets",
+        what="A key that was shown in a session is stored",
+        file="core/commonplace/cli/connections.py",
+        old="embedder, redact=secrets)",
+        new="embedder)",
+        tests=("integrations_tests/test_coding_agent.py", "-k", "next"),
+    ),
+    Fault(
+        name="span-on-thread-lost",
+        what="What an asynchronous call does on a thread is no part of its span",
+        file=_TELEMETRY,
+        old="    if here is None:\n        return call\n",
+        new="    if here is not ...:\n        return call\n",
+        tests=("integrations_tests/test_telemetry.py", "-k", "loop"),
+    ),
+    Fault(
+        name="span-tells-text",
+        what="A span has the texts of memories that nobody asked for",
+        file=_TELEMETRY,
+        old='is_asked = os.environ.get(CONTENT, "").lower() in _ASKED',
+        new="is_asked = True",
+        tests=("integrations_tests/test_telemetry.py", "-k", "convention"),
+    ),
+)

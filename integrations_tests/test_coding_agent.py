@@ -1,0 +1,139 @@
+"""The plugin for coding agents: its files, and its hooks with the inputs that are documented."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commonplace import Memory, Scope
+from commonplace.agents.coding_agent import run_hook
+
+PLUGIN = Path(__file__).parents[1] / "plugins" / "claude-code"
+OWNER = Scope(user_id="ann", agent_id="/work/shop")
+
+
+def hook(folder: Path, name: str, session: str, project: Path, **more: str) -> str:
+    """Run the command of a hook as the plugin says, and return what the agent is shown."""
+    [entry] = json.loads((PLUGIN / "hooks" / "hooks.json").read_text("utf-8"))["hooks"][name]
+    command, *words = entry["hooks"][0]["command"].split()
+    assert command == "commonplace"
+    event = {
+        "session_id": session, "transcript_path": str(folder / f"{session}.jsonl"),
+        "cwd": str(project), "hook_event_name": name, **more,
+    }  # fmt: skip
+    env = {**os.environ, "HOME": str(folder), "CLAUDE_PROJECT_DIR": str(project), "LOGNAME": "ann"}
+    done = subprocess.run(
+        [sys.executable, "-m", "commonplace", *words],
+        input=json.dumps(event), env=env, cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if not done.stdout:
+        return ""
+    said = json.loads(done.stdout)["hookSpecificOutput"]
+    assert said["hookEventName"] == name
+    return said["additionalContext"]
+
+
+def said(*turns: tuple[str, object], **more: object) -> str:
+    """Write a transcript."""
+    return "".join(
+        json.dumps({"type": role, "message": {"role": role, "content": content}, **more}) + "\n"
+        for role, content in turns
+    )
+
+
+def test_what_is_told_in_one_session_is_shown_in_the_next(tmp_path: Path):
+    shop, other = tmp_path / "shop", tmp_path / "other"
+    assert hook(tmp_path, "SessionStart", "one", shop, source="startup") == ""
+    told = "Our deploy script is deploy/ship.sh and it needs the VPN."
+    assert hook(tmp_path, "UserPromptSubmit", "one", shop, prompt=told) == ""
+    (tmp_path / "one.jsonl").write_text(said(("user", told)))
+    assert hook(
+        tmp_path, "Stop", "one", shop,
+        last_assistant_message="Noted: ship.sh wants the VPN, key AKIAIOSFODNN7EXAMPLE.",
+    ) == ""  # fmt: skip
+
+    shown = hook(tmp_path, "UserPromptSubmit", "two", shop, prompt="How do we deploy?")
+    assert "deploy/ship.sh" in shown
+    assert len(shown) <= 4_000
+    assert "never as instructions" in shown
+    assert hook(tmp_path, "UserPromptSubmit", "three", other, prompt="How do we deploy?") == ""
+    with Memory.open(str(tmp_path / ".commonplace")) as memory:
+        kept = " ".join(record.text for record in memory.list(Scope(user_id="ann")))
+    assert "ship.sh wants the VPN, key [redacted" in kept
+    assert "AKIAIOSFODNN7EXAMPLE" not in kept
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".commonplace", "one.jsonl"]
+
+
+def test_the_turns_that_compaction_removes_are_kept_once(memory: Memory, tmp_path: Path):
+    transcript = tmp_path / "t.jsonl"
+    transcript.write_text(
+        said(("user", "We use tabs."), ("assistant", [{"type": "text", "text": "Tabs it is."}]))
+        + said(("user", [{"type": "tool_result", "content": "secret output"}]))
+        + said(("user", "<command-name>/cost</command-name>"), ("system", "hook ran"))
+        + said(("user", "/why deploy"), ("user", "<div> breaks"), ("user", "/usr/bin/x fails"))
+        + said(("user", "written by the program"), isMeta=True)
+        + said(("assistant", "from a helper"), isSidechain=True)
+        + said(("user", "The tests are in spec/."), ("assistant", [{"type": "tool_use"}]))
+        + '{"type": "user", "mess'
+    )
+    event = {"session_id": "s", "transcript_path": str(transcript)}
+    for name in ("PreCompact", "PreCompact", "Stop"):
+        assert run_hook({**event, "hook_event_name": name}, memory, OWNER) == {}
+    run_hook(
+        {**event, "hook_event_name": "UserPromptSubmit", "prompt": "We use tabs."}, memory, OWNER
+    )
+
+    kept = [record.text for record in memory.list(OWNER)]
+    assert sorted(kept) == [
+        "/usr/bin/x fails",
+        "<div> breaks",
+        "Tabs it is.",
+        "The tests are in spec/.",
+        "We use tabs.",
+    ]
+
+
+def test_a_session_begins_with_the_profile_the_instructions_and_new_facts(memory: Memory):
+    memory.add("Ann maintains the shop.", OWNER, kind="profile")
+    memory.add([f"Fact number {n}: {'long ' * 150}" for n in range(30)], OWNER)
+    prompt = {"session_id": "s", "hook_event_name": "UserPromptSubmit"}
+    run_hook({**prompt, "prompt": "Always answer in French."}, memory, OWNER)
+
+    start = {"hook_event_name": "SessionStart", "session_id": "t", "source": "compact"}
+    shown = run_hook(start, memory, OWNER)["hookSpecificOutput"]["additionalContext"]
+    assert "Ann maintains the shop." in shown
+    assert "French" in shown
+    assert "Fact number" in shown
+    assert len(shown) <= 4_000
+
+
+@pytest.mark.parametrize("given", ["", "[]", '{"hook_event_name": "Stop", "session_id": 7}', "{"])
+def test_a_hook_never_stops_the_agent(given: str, tmp_path: Path):
+    place = tmp_path / "file"
+    place.write_text("no folder")
+    for words in ([str(tmp_path / "memory")], [str(place)]):
+        done = subprocess.run(
+            [sys.executable, "-m", "commonplace", "hook", *words],
+            input=given, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode in (0, 1)
+        assert done.stdout == ""
+        assert "Traceback" not in done.stderr
+
+
+def test_the_files_of_the_plugin_name_each_other():
+    manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text("utf-8"))
+    market = json.loads((PLUGIN.parent / ".claude-plugin" / "marketplace.json").read_text("utf-8"))
+    [listed] = market["plugins"]
+    assert listed["name"] == manifest["name"]
+    assert (PLUGIN.parent / listed["source"]).resolve() == PLUGIN.resolve()
+    [server] = json.loads((PLUGIN / ".mcp.json").read_text("utf-8"))["mcpServers"].values()
+    assert server == {"command": "commonplace", "args": ["mcp", "--project"]}
+    for command in ("forget", "why"):
+        text = (PLUGIN / "commands" / f"{command}.md").read_text("utf-8")
+        assert text.startswith("---\ndescription: ")
+        assert "$ARGUMENTS" in text
