@@ -66,6 +66,11 @@ def count_rows(memory: Memory, scope: Scope) -> dict[str, int]:
     return applying.count_rows(memory._runtime.engines, scope)
 
 
+def file_sizes(memory: Memory) -> dict[Path, int]:
+    """Measure the files of a memory on this host, as `Contents.files`."""
+    return _files(memory._runtime.location)
+
+
 def _files(location: Location) -> dict[Path, int]:
     found: dict[Path, int] = {}
     for file in database_files(location):

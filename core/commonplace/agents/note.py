@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Literal
 
 from ..retrieval.current import Statement, may_replace, superseded, tells_change, to_statement
 from ..retrieval.forget_requests import split_forget_requests
@@ -46,6 +47,12 @@ _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best on
 _LIKELY = 0.03  # least score of lines of which the newer one is read first
 _EARLIER = "earlier"  # in the details of a score: a newer one replaces it; it adds nothing
 _NOW = datetime.max.replace(tzinfo=UTC)
+Rule = Literal[
+    "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
+]
+"""Why a match is left out: the question needs no memory; the conversation or the question says it
+already; a better line does; it only asks, knows nothing or asks to forget; its score is below the
+floors; a newer one replaces it; better ones take the room; of an extracted turn, no fact holds."""
 _LABEL = 8  # digits of a random UUID: enough for what one turn shows
 
 # Letters and marks that show nothing: they hide text from people, not from models.
@@ -165,13 +172,13 @@ def render(matches: Sequence[Match], policy: Policy, now: datetime | None = None
         now: the moment at which the note is read, in the zone whose days are meant; the present
             one in the zone of this process when None.
     """
-    lines = list(dict.fromkeys(line for _, line in _note_lines(matches, policy, now)))
-    return "\n".join([*_head(policy, now), *lines, FOOTER]) if lines else ""
+    lines = list(dict.fromkeys(line for _, line in note_lines(matches, policy, now)))
+    return "\n".join([*note_head(policy, now), *lines, FOOTER]) if lines else ""
 
 
 def shown(matches: Sequence[Match], policy: Policy, now: datetime | None = None) -> list[Match]:
     """Choose the matches that `render` has room for, best first; one of equal text counts too."""
-    return [match for match, _ in _note_lines(matches, policy, now)]
+    return [match for match, _ in note_lines(matches, policy, now)]
 
 
 def mark(
@@ -194,17 +201,19 @@ def is_note(metadata: Mapping[str, object] | None, source: str | None = None) ->
     return source == NOTE_MARK or (metadata is not None and NOTE_MARK in metadata)
 
 
-def _head(policy: Policy, now: datetime | None) -> list[str]:
+def note_head(policy: Policy, now: datetime | None) -> list[str]:
+    """Write the lines in front of the memories: header, day, intro."""
     heading = [policy.header, policy.intro]
     if policy.times:
         heading.insert(1, day_line(local(now), policy.intro))
     return heading
 
 
-def _note_lines(
+def note_lines(
     matches: Sequence[Match], policy: Policy, now: datetime | None
 ) -> list[tuple[Match, str]]:
-    head = _head(policy, now)
+    """Write the line of each match that the note has room for; two of equal text share one."""
+    head = note_head(policy, now)
     budget = MAX_NOTE - sum(len(line) + 1 for line in head) - len(FOOTER)
     lines = _lines(matches, budget, policy.shows_ids, local(now) if policy.times else None)
     if policy.note_tokens is None:
@@ -327,6 +336,7 @@ def choose(
     top_k: int,
     held: Conversation | None = None,
     shows_query: bool = False,
+    rules: dict[str, Rule] | None = None,
 ) -> list[Match]:
     """Choose what helps to answer, at most `top_k`, best first.
 
@@ -343,18 +353,40 @@ def choose(
         query: what the user wrote.
         held: the running conversation.
         shows_query: what the query says is shown too, for tools that change it.
+        rules: is given the rule that leaves a match out, by the id of its record.
     """
+    matches, rules = list(matches), {} if rules is None else rules
+    found = _choose(matches, query, top_k, held or Conversation(), shows_query, rules)
+    chosen = {one.record.id for one in found}
+    for record in (one.record for one in matches):
+        if record.id in chosen:
+            rules.pop(record.id, None)
+        else:
+            rules.setdefault(record.id, "room")
+    return found
+
+
+def _choose(
+    matches: Sequence[Match],
+    query: str,
+    top_k: int,
+    held: Conversation,
+    shows_query: bool,
+    rules: dict[str, Rule],
+) -> list[Match]:
     if needs_no_memory(query):
+        rules.update((one.record.id, "small_talk") for one in matches)
         return []
-    matches, held = list(matches), held or Conversation()
     # A question may have every word of its answer: "Do I like tea?"
     stated = " ".join(statements(query))
-    told = _told(matches, held, "" if shows_query else stated)
+    told = _told(matches, held, "" if shows_query else stated, rules)
     best = told[0].score if told else 0.0
+    rules.update((one.record.id, "floor") for one in told if not _is_near(one, best))
     if best < ENOUGH:
         return []
     near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
     replaced = replacements(matches, stated)
+    rules.update((one.record.id, "superseded") for one in near if one.record.id in replaced)
     if asks_before(query) or asks_first(query):
         found = _facts_first(_without_sources(near)[:top_k])
         return [_as_earlier(one) if one.record.id in replaced else one for one in found]
@@ -428,7 +460,7 @@ def _tells(turn: Record) -> bool:
 
 def _is_near(match: Match, best: float) -> bool:
     is_answer = match.record.role == "assistant"
-    return match.score >= best * (_ANSWERED if is_answer else BESIDE)
+    return best >= ENOUGH and match.score >= best * (_ANSWERED if is_answer else BESIDE)
 
 
 def _is_drawn_from(fact: Record, turn: Record) -> bool:
@@ -438,7 +470,9 @@ def _is_drawn_from(fact: Record, turn: Record) -> bool:
     return len(words & vocabulary(turn.indexed_text)) >= _COVERED * len(words) > 0
 
 
-def _told(matches: Sequence[Match], held: Conversation, stated: str) -> list[Match]:
+def _told(
+    matches: Sequence[Match], held: Conversation, stated: str, rules: dict[str, Rule]
+) -> list[Match]:
     """Leave out what is known or tells nothing; of what was said twice the newer moment counts."""
     said, known = _joined([*held.texts, stated]), vocabulary(stated)
     told: dict[str, Match] = {}
@@ -446,14 +480,16 @@ def _told(matches: Sequence[Match], held: Conversation, stated: str) -> list[Mat
         record = match.record
         words, line = vocabulary(record.text), normalize(record.text)
         if record.id in held.ids or contains(said, line) or (words and words <= known):
-            continue
-        if line in told:
+            rules[record.id] = "held"
+        elif line in told:
+            rules[told[line].record.id] = rules[record.id] = "repeat"
             told[line] = _newer(told[line], match)
-            continue
-        if any(contains(one, line) for one in told):
-            continue
-        if record.kind != "episode" or _tells(record):
+        elif any(contains(one, line) for one in told):
+            rules[record.id] = "repeat"
+        elif record.kind != "episode" or _tells(record):
             told[line] = match
+        else:
+            rules[record.id] = "asks_only"
     return list(told.values())
 
 

@@ -18,6 +18,7 @@ from .framework_values import is_visible
 from .last_session import delete_summaries, last_summary
 from .note import (
     Conversation,
+    Rule,
     ShownRecords,
     bullets,
     choose,
@@ -55,7 +56,11 @@ class ToolAnswer:
 
 
 def recall(
-    scope: Scope, query: str, policy: Policy, held: Conversation | None = None
+    scope: Scope,
+    query: str,
+    policy: Policy,
+    held: Conversation | None = None,
+    left_out: "list[tuple[Match, Rule]] | None" = None,
 ) -> Plan[list[Match]]:
     """Read the user's profile and instructions, and choose from what the query finds, best first.
 
@@ -69,6 +74,7 @@ def recall(
 
     Args:
         held: the running conversation, which is not repeated.
+        left_out: is given what was found and is not returned, best first, each with the rule.
     """
     where = search_scope(scope, policy)
     known = yield from last_summary(scope, where, policy, held)
@@ -93,9 +99,23 @@ def recall(
     most = max(_LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
     matches: Sequence[Match] = yield _search(where, text, policy, most)
     said = replaced | _normalized(one.record for one in known)
-    matches = yield from _without_outdated(where, matches)
-    new = [match for match in matches if normalize(match.record.text) not in said]
-    return known + choose(new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids)
+    current = yield from _without_outdated(where, matches)
+    new = [match for match in current if normalize(match.record.text) not in said]
+    rules: dict[str, Rule] = {}
+    chosen = choose(
+        new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids, rules=rules
+    )
+    if left_out is not None:
+        fresh = {match.record.id for match in new}
+        outdated = {match.record.id for match in matches} - {one.record.id for one in current}
+        for match in matches:
+            if match.record.id in outdated:
+                left_out.append((match, "retracted"))
+            elif match.record.id not in fresh:
+                left_out.append((match, "repeat"))
+            elif match.record.id in rules:
+                left_out.append((match, rules[match.record.id]))
+    return known + chosen
 
 
 def run_tool(

@@ -1,0 +1,121 @@
+"""What is known of a person: what he stated, one line for each matter, without a model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..retrieval.current import superseded, to_statement
+from ..retrieval.forget_requests import split_forget_requests
+from ..retrieval.lexical import vocabulary
+from ..retrieval.statement_words import NEGATED
+from ..retrieval.utterance_kinds import normalize, statements
+from ..sans_io import Plan, call
+from ..types import Page, Record, Scope
+
+_READ = 1_000
+_COMPARED = 300  # statements at most: each is compared with all before it
+_COVERED = 0.6  # share of a fact's words in a turn that says it, too
+_KINDS = ("fact", "preference", "profile", "episode")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """One matter that is known of a person.
+
+    Attributes:
+        text: what states it, without questions and small talk beside it.
+        record: where it stands.
+        since: when it was said or began.
+        until: when it ended; None if it holds, as far as is known.
+        earlier: what held before on the same matter, newest first.
+    """
+
+    text: str
+    record: Record
+    since: datetime
+    until: datetime | None = None
+    earlier: "Sequence[Known]" = ()
+
+
+def about(scope: Scope) -> Plan[list[Known]]:
+    """List what is known of a user: first what holds now, then what ended, each newest first.
+
+    Read are the newest 1,000 records, and of these the newest 300 statements: facts, preferences,
+    profile, and the user's own turns without questions, small talk and requests. A matter that was
+    told several times is one line; so are a fact and the turn that it was drawn from.
+
+    Args:
+        scope: whose memory; one with a `user_id` alone covers all agents and sessions.
+    """
+    page: Page = yield call("list", scope, kinds=_KINDS, limit=_READ, include_superseded=True)
+    told = [one for one in map(_known, page.records) if one is not None]
+    told = sorted(told, key=lambda one: one.since, reverse=True)[:_COMPARED]
+    turns = [one.record.id for one in told if one.record.kind == "episode"]
+    outdated: Mapping[str, datetime] = {}
+    if turns:
+        outdated = yield call("admin.outdated_turns", scope, turns)
+    return _by_matter([one for one in told if one.record.id not in outdated])
+
+
+def _known(record: Record) -> Known | None:
+    """Read what a record states; None for what is no statement of the user's."""
+    if record.origin in ("tool", "document") or record.role not in (None, "user"):
+        return None
+    text = " ".join(statements(split_forget_requests(record.text).stated))
+    if not text:
+        return None
+    since = to_statement(record).moment
+    return Known(text=text, record=record, since=since, until=record.valid_to)
+
+
+def _by_matter(told: Sequence[Known]) -> list[Known]:
+    """Put what newer statements replace below them, and leave out what is said again."""
+    records = [one.record for one in told]
+    replaced = superseded([to_statement(record) for record in records])
+    newest = {old: _last(replaced, old) for old in replaced}
+    drawn = {source for record in records for source in record.sources}
+    order = sorted(range(len(told)), key=lambda i: (i in newest, told[i].until is not None, i))
+    lines: dict[int, Known] = {}
+    earlier: dict[int, list[Known]] = {}
+    for i in order:
+        one, root = told[i], newest.get(i)
+        if one.record.kind == "episode" and one.record.id in drawn:
+            continue
+        beside = [*lines.values()] if root is None else earlier.setdefault(root, [])
+        if any(_says(other, one) for other in beside):
+            continue
+        if root is None:
+            lines[i] = one
+        else:
+            earlier[root].append(_until(one, told[root].since))
+    return [_with_earlier(one, earlier.get(i, ())) for i, one in lines.items()]
+
+
+def _says(one: Known, other: Known) -> bool:
+    """Tell whether a line says what another one does."""
+    told, words = (vocabulary(known.text) for known in (one, other))
+    said, more = (set(map(normalize, statements(known.text))) for known in (one, other))
+    if more <= said:
+        return True
+    if bool(NEGATED.search(one.text.lower())) != bool(NEGATED.search(other.text.lower())):
+        return False
+    if (one.record.kind == "episode") != (other.record.kind == "episode"):
+        fact = words if one.record.kind == "episode" else told
+        return len(words & told) >= _COVERED * len(fact) > 0
+    return bool(words) and words == told
+
+
+def _last(replaced: Mapping[int, int], old: int) -> int:
+    while old in replaced:
+        old = replaced[old]
+    return old
+
+
+def _until(one: Known, end: datetime) -> Known:
+    return Known(text=one.text, record=one.record, since=one.since, until=one.until or end)
+
+
+def _with_earlier(one: Known, earlier: Sequence[Known]) -> Known:
+    return Known(
+        text=one.text, record=one.record, since=one.since, until=one.until, earlier=tuple(earlier)
+    )

@@ -1,0 +1,304 @@
+"""The application: addresses, logins, forms and errors, around the pages of `views`."""
+
+import logging
+import secrets
+import unicodedata
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import jinja2
+import msgspec
+from markupsafe import Markup, escape
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from ..agents import Policy, check_memory
+from ..errors import (
+    CommonplaceError,
+    InvalidFilterError,
+    InvalidRecordError,
+    InvalidScopeError,
+    RecordNotFoundError,
+    StoreUnavailableError,
+)
+from ..memory import Memory
+from .changes import CHANGES, Moved, scope_parameters
+from .drawing import BAR_WIDTH, GRAPH_HEIGHT, GRAPH_WIDTH, bar_scale
+from .security import (
+    LOOPBACK,
+    Guard,
+    Login,
+    LoginSource,
+    TokenLogins,
+    check_same_site,
+    csrf_token,
+    read_form,
+)
+from .strings import STRINGS, Words, group_of, language_of
+from .views import PAGES, RULES, Ask, Shown
+
+logger = logging.getLogger("commonplace.web")
+_HERE = Path(__file__).parent
+_STATIC = ("page.css", "page.js", "icon.svg")
+_STATUS: Mapping[type[CommonplaceError], int] = {
+    InvalidRecordError: 400,
+    InvalidScopeError: 400,
+    InvalidFilterError: 400,
+    RecordNotFoundError: 404,
+    StoreUnavailableError: 503,
+}
+
+
+def create_app(
+    memory: Memory,
+    *,
+    token: str | None = None,
+    users: Mapping[str, Collection[str]] | None = None,
+    login: LoginSource | None = None,
+    write: bool = False,
+    hosts: Collection[str] = LOOPBACK,
+    policy: Policy | None = None,
+) -> Starlette:
+    """Make the pages of a memory, to be served alone or mounted in an application.
+
+    Args:
+        memory: an open one, which stays open.
+        token: logs an operator in once, by `/login?token=`; made at random when missing and found
+            as `app.state.token`. An empty text lets no operator in.
+        users: ids of the users that other tokens may see, as `read_users` reads them.
+        login: decides who sends a request, instead of tokens: `header_login("X-Forwarded-User")`,
+            or a function of your application that returns a `Login`, or None to refuse.
+        write: True lets forms change, delete and erase.
+        hosts: names of this host that a browser may ask for; empty for any.
+        policy: of the agent whose notes are shown.
+
+    Raises:
+        InvalidRecordError: the memory is none, or `login` is given beside tokens.
+    """
+    check_memory(memory)
+    if login is not None and (token is not None or users is not None):
+        raise InvalidRecordError(
+            field="login", value=login, reason="must not be given beside token and users"
+        )
+    if token is None:
+        token = secrets.token_urlsafe(32)
+    pages = _Pages(memory, login or TokenLogins(token, users or {}), write, policy or Policy())
+    app = Starlette(
+        routes=pages.routes(),
+        middleware=[Middleware(Guard, hosts=hosts)],
+        exception_handlers={HTTPException: pages.refuse, Exception: pages.refuse},
+    )
+    app.state.token = token
+    return app
+
+
+class _Pages:
+    """The pages of one application."""
+
+    def __init__(self, memory: Memory, login: LoginSource, write: bool, policy: Policy) -> None:
+        self._memory = memory
+        self._login = login
+        self._write = write
+        self._policy = policy
+        self._key = secrets.token_bytes(32)
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True,
+            finalize=_readable, trim_blocks=True, lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+        )  # fmt: skip
+        self._templates.filters |= {"day": _day, "moment": _moment, "size": _size, "exact": _exact}
+        self._templates.globals |= {
+            "rules": RULES, "bar_scale": bar_scale, "group_of": group_of,
+            "scope_parameters": scope_parameters,
+            "bar_width": BAR_WIDTH, "graph_width": GRAPH_WIDTH, "graph_height": GRAPH_HEIGHT,
+        }  # fmt: skip
+
+    def routes(self) -> list[Route]:
+        """List the addresses: each page, and beside it its JSON."""
+        made = [
+            Route("/", self.first, methods=["GET"]),
+            Route("/login", self.log_in, methods=["GET", "POST"]),
+            Route("/logout", self.log_out, methods=["POST"]),
+            *(Route(f"/static/{name}", self.static, methods=["GET"]) for name in _STATIC),
+        ]
+        for name in PAGES:
+            methods = ["GET", "POST"] if name in CHANGES else ["GET"]
+            made += [Route(f"/{name}{end}", self.page, methods=methods) for end in ("", ".json")]
+        return made
+
+    async def page(self, request: Request) -> Response:
+        """Answer with a page, or carry out the change of a form."""
+        login = self._login(request)
+        if login is None:
+            raise HTTPException(401)
+        name = request.url.path.rpartition("/")[2].removesuffix(".json")
+        given: Mapping[str, str] = dict(request.query_params)
+        if request.method == "POST":
+            given = await self._checked_form(request, login)
+        ask = Ask(memory=self._memory, login=login, given=given, policy=self._policy)
+        try:
+            work = CHANGES[name] if request.method == "POST" else PAGES[name]
+            return self._answer(request, login, name, await work(ask))
+        except Moved as moved:
+            return RedirectResponse(_url(request, moved.page, moved.given), 303)
+        except CommonplaceError as error:
+            return self._failed(request, login, error)
+
+    async def _checked_form(self, request: Request, login: Login) -> dict[str, str]:
+        if not self._write:
+            raise HTTPException(403)
+        check_same_site(request)
+        form = await read_form(request)
+        if not secrets.compare_digest(
+            form.pop("csrf", "").encode(), csrf_token(self._key, login).encode()
+        ):
+            raise HTTPException(403)
+        return form
+
+    async def first(self, request: Request) -> Response:
+        """Lead to the first page."""
+        return RedirectResponse(_url(request, "why"), 303)
+
+    async def log_in(self, request: Request) -> Response:
+        """Take a token and set the cookie, or ask for a token."""
+        if not isinstance(self._login, TokenLogins):
+            return await self.first(request)
+        token = request.query_params.get("token", "")
+        if request.method == "POST":
+            check_same_site(request)
+            token = (await read_form(request)).get("token", "").strip()
+        found = self._login.find(token) if token else None
+        if found is None:
+            status = 403 if token else 200
+            shown = Shown(template="login.html", data={"is_wrong": bool(token)}, status=status)
+            return self._html(request, None, "login", shown)
+        response = await self.first(request)
+        self._login.keep(found, request, response)
+        return response
+
+    async def log_out(self, request: Request) -> Response:
+        """Delete the cookie."""
+        check_same_site(request)
+        response = RedirectResponse(_url(request, "login"), 303)
+        if isinstance(self._login, TokenLogins):
+            self._login.end(request, response)
+        return response
+
+    async def static(self, request: Request) -> Response:
+        """Send one of the files that the pages use."""
+        name = request.url.path.rpartition("/")[2]
+        return FileResponse(_HERE / "static" / name, headers={"cache-control": "max-age=3600"})
+
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        """Answer a request that cannot be answered."""
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        if status == 401 and not isinstance(self._login, TokenLogins):
+            status = 403
+        if status == 401 and not _is_json(request):
+            shown = Shown(template="login.html", data={"is_wrong": False}, status=401)
+            return self._html(request, None, "login", shown)
+        return self._error(request, status, "")
+
+    def _failed(self, request: Request, login: Login, error: CommonplaceError) -> Response:
+        known = (status for kind, status in _STATUS.items() if isinstance(error, kind))
+        status = next(known, 500)
+        if status >= 500:
+            logger.warning("page %s: %s", request.url.path, error)
+        return self._error(request, status, str(error) if login.users is None else "", login)
+
+    def _error(
+        self, request: Request, status: int, reason: str, login: Login | None = None
+    ) -> Response:
+        data = {"status": status, "reason": reason}
+        if _is_json(request):
+            return JSONResponse({"error": data}, status)
+        known = f"error_{status}" in STRINGS
+        shown = Shown(
+            template="error.html", data=data | {"key": f"error_{status if known else 400}"},
+            status=status,
+        )  # fmt: skip
+        return self._html(request, login, "error", shown)
+
+    def _answer(self, request: Request, login: Login, name: str, shown: Shown) -> Response:
+        if _is_json(request):
+            plain = msgspec.json.encode(shown.data, enc_hook=_plain)
+            return Response(plain, shown.status, media_type="application/json")
+        return self._html(request, login, name, shown)
+
+    def _html(self, request: Request, login: Login | None, name: str, shown: Shown) -> Response:
+        words = Words(language_of(request.headers.get("accept-language", "")))
+        given = {key: one for key, one in request.query_params.items() if key != "token"}
+        page = self._templates.get_template(shown.template).render(
+            shown.data,
+            t=words,
+            page=name,
+            login=login,
+            can_write=self._write and login is not None,
+            can_log_out=isinstance(self._login, TokenLogins) and login is not None,
+            csrf=csrf_token(self._key, login) if login is not None else "",
+            url=lambda page, **more: _url(request, page, more),
+            here=lambda **more: _url(request, name, {**given, **more}),
+            json_url=_url(request, f"{name}.json", given) if name in PAGES else None,
+            scope=shown.data.get("scope"),
+        )
+        return HTMLResponse(
+            page, shown.status, {"content-language": words.language, "vary": "accept-language"}
+        )
+
+
+def _is_json(request: Request) -> bool:
+    return request.url.path.endswith(".json")
+
+
+def _url(request: Request, page: str, given: Mapping[str, Any] | None = None) -> str:
+    """Write the address of a page below wherever the application is mounted."""
+    query = urlencode({name: one for name, one in (given or {}).items() if one not in (None, "")})
+    return f"{request.scope.get('root_path', '')}/{page}{'?' if query else ''}{query}"
+
+
+def _readable(value: Any) -> Any:
+    """Show what of a text would hide it or turn its direction; every text of a page goes here."""
+    if value is None:
+        return ""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    return "".join(map(_visible, value))
+
+
+def _exact(value: str) -> Markup:
+    """Escape a text for a field of a form, which sends it back as it is."""
+    return escape(value)
+
+
+def _visible(char: str) -> str:
+    if char in "\n\t\u200c\u200d" or char.isprintable() or unicodedata.category(char) == "Zs":
+        return char
+    return char.encode("unicode_escape", "surrogatepass").decode()
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def _day(at: datetime | None) -> str:
+    return "" if at is None else str(at.astimezone(UTC).date())
+
+
+def _moment(at: datetime | None) -> str:
+    return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _size(number: int) -> str:
+    amount = float(number)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

@@ -1,0 +1,22 @@
+// Keys, and searching while one types; every page works without it.
+"use strict";
+
+addEventListener("keydown", (event) => {
+  const field = document.querySelector("[data-key='/']");
+  const isTyping = event.target.closest("input, textarea, select");
+  if (event.key === "/" && field && !isTyping) {
+    event.preventDefault();
+    field.select();
+  } else if (event.key === "e" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const parts = [...document.querySelectorAll("details.parts")];
+    const open = parts.some((one) => !one.open);
+    parts.forEach((one) => { one.open = open; });
+  }
+});
+
+document.addEventListener("change", (event) => {
+  const form = event.target.closest("form.ask");
+  if (form && event.target.matches("select, input[type=number]") && form.checkValidity()) {
+    form.requestSubmit();
+  }
+});

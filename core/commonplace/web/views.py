@@ -1,0 +1,373 @@
+"""What each page shows: data that its template writes, and that its `.json` gives."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time
+from typing import Any, cast
+
+from starlette.exceptions import HTTPException
+
+from ..admin import count_rows, examine, file_sizes
+from ..agents import Policy
+from ..agents.about import about as about_plan
+from ..agents.explanation import Explanation, explain
+from ..errors import InvalidRecordError
+from ..memory import Memory
+from ..passages import passages
+from ..sans_io import Plan, aon, arun_plan
+from ..types import KINDS, EraseReceipt, Kind, Match, Record, Relation, Scope
+from .drawing import draw_graph
+from .security import Login
+
+PAGE = 50
+RULES = (
+    "superseded", "retracted", "expired", "held", "repeat", "room", "threshold", "floor",
+    "asks_only", "small_talk",
+)  # fmt: skip
+"""The rules that leave a match out, in the order of the page."""
+MAX_ROWS = 200
+_TURNS, _TURN_PAGES = 100, 50
+_BY_TIME = 1_000  # owners or sessions up to which they are put in the order of their last moment
+_DATES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A request of a page.
+
+    Attributes:
+        given: the parameters of the address, or the fields of a form.
+    """
+
+    memory: Memory
+    login: Login
+    given: Mapping[str, str]
+    policy: Policy
+
+    def text(self, name: str) -> str | None:
+        """Read a parameter; None for a missing or empty one."""
+        return self.given.get(name) or None
+
+    def number(self, name: str, default: int, most: int) -> int:
+        """Read a number, 1 to `most`."""
+        try:
+            return min(max(int(self.given.get(name) or default), 1), most)
+        except ValueError:
+            raise HTTPException(400) from None
+
+    def scope(self) -> Scope:
+        """Read whose memory is meant.
+
+        Raises:
+            HTTPException: not given, or not to be seen with this login.
+        """
+        found = self.find_scope()
+        if found is None:
+            raise HTTPException(404)
+        return found
+
+    def find_scope(self) -> Scope | None:
+        """Read whose memory is meant; None if that is not given."""
+        user, users = self.text("user"), self.login.users
+        if users is not None:
+            user = next(iter(users)) if user is None and len(users) == 1 else user
+            if user is None:
+                return None
+            if user not in users:
+                raise HTTPException(403)
+        agent, session = self.text("agent"), self.text("session")
+        if user is None and agent is None and session is None:
+            return None
+        return Scope(user_id=user, agent_id=agent, session_id=session)
+
+    async def run(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Await a blocking call on a thread of the memory."""
+        return await self.memory.admin.run(call, *args, **options)
+
+    async def run_plan(self, plan: Plan[Any]) -> Any:
+        """Run a plan of the agents on the memory."""
+        return await arun_plan(plan, aon(self.memory))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A page: the name of its template, and its data, which are its JSON too."""
+
+    template: str
+    data: Mapping[str, Any]
+    status: int = 200
+
+
+View = Callable[[Ask], Awaitable[Shown]]
+
+
+async def why(ask: Ask) -> Shown:
+    """Show the note for a question, and what was left out of it."""
+    scope, question = ask.find_scope(), ask.text("q")
+    top_k = ask.number("top_k", ask.policy.top_k, 20)
+    data: dict[str, Any] = {"question": question or "", "scope": scope, "top_k": top_k}
+    if scope is not None and question is not None:
+        policy = replace(ask.policy, top_k=top_k)
+        found: Explanation = await ask.run_plan(explain(scope, question, policy))
+        data |= {
+            "note": found.note,
+            "head": found.head,
+            "lines": [
+                _scored(line.match)
+                | {"line": line.text, "earlier": line.is_earlier, "always": line.is_always}
+                for line in found.lines
+            ],
+            "foot": found.foot,
+            "left_out": [
+                _scored(one.match) | {"rule": one.rule}
+                for one in sorted(found.left_out, key=lambda one: RULES.index(one.rule))
+            ],
+        }
+    return Shown(template="why.html", data=data)
+
+
+async def people(ask: Ask) -> Shown:
+    """List the users, and the agents and sessions that belong to no user."""
+    scopes: Sequence[Scope] = await ask.run(ask.memory.admin.list_scopes)
+    users = ask.login.users
+    owners: dict[Scope, list[Scope]] = {}
+    for one in scopes:
+        if users is None or one.user_id in users:
+            owner = Scope(user_id=one.user_id) if one.user_id else one.owner
+            owners.setdefault(owner, []).append(one)
+    wanted = (ask.text("q") or "").casefold()
+    found = [one for one in owners if wanted in _names(one).casefold()]
+    return await _table(ask, "people.html", found, lambda one: owners[one], {"q": wanted})
+
+
+async def person(ask: Ask) -> Shown:
+    """List the agents and sessions of one user, the latest first."""
+    scope = ask.scope()
+    scopes: Sequence[Scope] = await ask.run(ask.memory.admin.list_scopes)
+    found = [one for one in scopes if scope.covers(one)]
+    return await _table(ask, "person.html", found, lambda one: [one], {"scope": scope})
+
+
+async def _table(
+    ask: Ask,
+    template: str,
+    found: Sequence[Scope],
+    parts: Callable[[Scope], Sequence[Scope]],
+    data: Mapping[str, Any],
+) -> Shown:
+    def rows() -> tuple[list[dict[str, Any]], int]:
+        at = ask.number("page", 1, 1_000_000)
+        ordered = sorted(found, key=_names)
+        if len(ordered) <= _BY_TIME:
+            ordered.sort(key=lambda one: _last(ask.memory, one), reverse=True)
+        shown = ordered[(at - 1) * PAGE : at * PAGE]
+        return [_row(ask.memory, one, parts(one)) for one in shown], at
+
+    made, at = await ask.run(rows)
+    next_page = at + 1 if len(found) > at * PAGE else None
+    more = {"rows": made, "total": len(found), "page": at, "next_page": next_page}
+    return Shown(template=template, data={**data, **more})
+
+
+def _row(memory: Memory, scope: Scope, parts: Sequence[Scope]) -> dict[str, Any]:
+    last = _last(memory, scope)
+    return {
+        "scope": scope,
+        "agents": len({one.agent_id for one in parts if one.agent_id}),
+        "sessions": len({one for one in parts if one.session_id}),
+        "records": count_rows(memory, scope)["graph.records"],
+        "last": None if last == _LONG_AGO else last,
+    }
+
+
+async def records(ask: Ask) -> Shown:
+    """List records, newest first."""
+    scope, kind, ended = ask.scope(), ask.text("kind"), ask.text("ended") == "1"
+    kinds = cast(tuple[Kind, ...], (kind,) if kind else ())
+    page = await ask.memory.alist(
+        scope, kinds=kinds, limit=PAGE, cursor=ask.text("cursor"),
+        include_superseded=ended, include_expired=ended,
+    )  # fmt: skip
+    data = {
+        "scope": scope, "kind": kind, "ended": ended, "kinds": KINDS, "records": page.records,
+        "cursor": page.cursor,
+    }  # fmt: skip
+    return Shown(template="records.html", data=data)
+
+
+async def conversation(ask: Ask) -> Shown:
+    """Show the turns of a session in their order, a hundred a page; the last page first."""
+    scope, back = ask.scope(), ask.number("page", 1, _TURN_PAGES)
+    turns: list[Record] = []
+    cursor: str | None = None
+    while True:
+        page = await ask.memory.alist(
+            scope, kinds=("episode",), limit=1_000, cursor=cursor,
+            include_superseded=True, include_expired=True,
+        )  # fmt: skip
+        turns += page.records
+        cursor = page.cursor
+        if cursor is None or len(turns) >= _TURNS * _TURN_PAGES:
+            break
+    turns.sort(key=lambda one: (one.scope.session_id or "", one.position or 0, one.occurred_at))
+    end = len(turns) - (back - 1) * _TURNS
+    data = {
+        "scope": scope,
+        "turns": turns[max(end - _TURNS, 0) : max(end, 0)],
+        "total": len(turns),
+        "next_page": back + 1 if end > _TURNS else None,
+    }
+    return Shown(template="conversation.html", data=data)
+
+
+async def record(ask: Ask) -> Shown:
+    """Show one record with its history, relations, and what it was drawn from."""
+    scope, record_id = ask.scope(), ask.text("id")
+    if record_id is None:
+        raise HTTPException(404)
+    found = await ask.memory.aget(record_id, scope, include_expired=True)
+    history = await ask.memory.ahistory(record_id, scope)
+    if found is None and not history:
+        raise HTTPException(404)
+    data: dict[str, Any] = {
+        "scope": scope, "id": record_id, "record": found, "history": history,
+        "done": ask.text("done"),
+    }  # fmt: skip
+    if found is not None:
+        data |= {
+            "relations": await ask.memory.arelations(
+                scope, records=[record_id], include_superseded=True
+            ),
+            "sources": await ask.memory.aget_many(found.sources, scope),
+            "conflicts": await ask.memory.aget_many(found.conflicts, scope),
+            "passages": passages(found.text),
+        }
+    return Shown(template="record.html", data=data)
+
+
+async def about(ask: Ask) -> Shown:
+    """List what is known of a person."""
+    scope = ask.scope()
+    known = await ask.run_plan(about_plan(scope))
+    return Shown(template="about.html", data={"scope": scope, "known": known})
+
+
+async def graph(ask: Ask) -> Shown:
+    """Draw the relations of a scope, at a day, or around a name."""
+    scope, entity, as_of = ask.scope(), ask.text("entity"), ask.text("as_of")
+    every = await ask.memory.arelations(scope, entity, hops=2 if entity else 1,
+                                        include_superseded=True)  # fmt: skip
+    at = _end_of(as_of) if as_of else None
+    shown = await ask.memory.arelations(scope, entity, hops=2 if entity else 1, as_of=at)
+    days = {str(end.date()) for one in every for end in (one.valid_from, one.valid_to) if end}
+    data = {
+        "scope": scope, "entity": entity, "as_of": as_of,
+        "dates": sorted(days, reverse=True)[:_DATES],
+        "drawing": draw_graph(shown),
+        "relations": sorted(every, key=_timeline)[:MAX_ROWS],
+    }  # fmt: skip
+    return Shown(template="graph.html", data=data)
+
+
+async def forget(ask: Ask) -> Shown:
+    """Count what an erasure would remove."""
+    scope = ask.scope()
+    counts = await ask.run(count_rows, ask.memory, scope)
+    data = {"scope": scope, "counts": counts, "confirm": confirmation(scope), "receipt": None}
+    return Shown(template="forget.html", data=data)
+
+
+def receipt(scope: Scope, erased: EraseReceipt) -> Shown:
+    """Show what an erasure removed."""
+    data = {"scope": scope, "counts": erased.removed, "receipt": erased}
+    return Shown(template="forget.html", data=data)
+
+
+async def operation(ask: Ask) -> Shown:
+    """Show what waits, what failed and how large it all is; with `check=1` compare the stores."""
+    if ask.login.users is not None:
+        raise HTTPException(403)
+    memory = ask.memory
+    backlog = await memory.aflush(0.0)
+    scopes: Sequence[Scope] = await ask.run(memory.admin.list_scopes)
+    dead = await ask.run(memory.admin.dead_letters)
+    data = {
+        "location": memory.location,
+        "embedder": memory.embedder.id,
+        "pending": backlog.pending,
+        "dead": dead[:MAX_ROWS],
+        "dead_total": len(dead),
+        "users": len({one.user_id for one in scopes if one.user_id}),
+        "agents": len({one.agent_id for one in scopes if one.agent_id}),
+        "sessions": len({one for one in scopes if one.session_id}),
+        "files": {str(path): size for path, size in (await ask.run(file_sizes, memory)).items()},
+        "retried": ask.text("retried"),
+        "health": None,
+    }
+    if ask.text("check") == "1":
+        found = await ask.run(examine, memory)
+        faults = {name: len(getattr(found, name)) for name in ("missing", "outdated", "orphans")}
+        data["health"] = {
+            "healthy": found.is_healthy, "consistent": found.is_consistent,
+            "counts": found.counts, "indexed": found.indexed, **faults,
+        }  # fmt: skip
+    return Shown(template="operation.html", data=data)
+
+
+def confirmation(scope: Scope) -> str:
+    """Return the id that must be typed before a scope is erased: its narrowest."""
+    return scope.session_id or scope.agent_id or scope.user_id or ""
+
+
+def _scored(match: Match) -> dict[str, Any]:
+    record: Record = match.record
+    return {
+        "id": record.id,
+        "text": match.excerpt,
+        "kind": record.kind,
+        "role": record.role,
+        "at": record.occurred_at,
+        "scope": record.scope,
+        "score": match.score,
+        "parts": dict(match.score_details),
+        "logit": sum(match.score_details.values()),
+    }
+
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def _last(memory: Memory, scope: Scope) -> datetime:
+    page = memory.list(scope, limit=1, include_superseded=True, include_expired=True)
+    return page[0].created_at if page.records else _LONG_AGO
+
+
+def _names(scope: Scope) -> str:
+    return "\x1f".join(one or "" for one in (scope.user_id, scope.agent_id, scope.session_id))
+
+
+def _end_of(day: str) -> datetime:
+    try:
+        return datetime.combine(datetime.fromisoformat(day).date(), time.max, UTC)
+    except ValueError:
+        raise InvalidRecordError(
+            field="as_of", value=day, reason="must be a day", hint="Such as 2026-05-04."
+        ) from None
+
+
+def _timeline(one: Relation) -> tuple[str, str, datetime]:
+    return one.subject.casefold(), one.predicate, one.valid_from or _LONG_AGO
+
+
+PAGES: Mapping[str, View] = {
+    "why": why,
+    "people": people,
+    "person": person,
+    "records": records,
+    "conversation": conversation,
+    "record": record,
+    "about": about,
+    "graph": graph,
+    "forget": forget,
+    "operation": operation,
+}
