@@ -16,8 +16,7 @@ from agentscope.message import Base64Source, DataBlock, Msg, ToolResultBlock, UR
 
 from commonplace import Scope
 from commonplace.agents import MemorySource, acquire_memory, hinting_init, in_session, to_scope
-from commonplace.ports import Checkpoints
-from commonplace.ports.checkpoints import Address, Blob, Checkpoint
+from commonplace.ports import Address, Blob, Checkpoint, Checkpoints
 
 T = TypeVar("T")
 _PREFIX = "commonplace://offloaded/session:"  # a URL would lose a part that is empty
