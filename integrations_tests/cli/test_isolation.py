@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.testing import Result
 
-from commonplace import Fact, Memory, Relation, Scope
+from commonplace import Fact, Memory, Message, Relation, Scope
 from commonplace.cli.memories import memories
 
 from ..isolation.asking import Asker, Case, ask, check, scope_of, word_of
@@ -41,6 +41,7 @@ def test_no_command_prints_what_is_of_another_user(run: Callable[..., Result], t
         for number, user in enumerate(USERS):
             [written] = memory.add(fact_of(scope_of(user), number), scope_of(user)).changes
             ids[user] = written.id
+            memory.add(Message(text="Hello."), Scope(user_id=user, session_id=word_of(user)))
         gone = {user: _deleted(memory, user, number) for number, user in enumerate(USERS)}
 
     def case(name: str, make: Callable[[Asker], list[str]]) -> Case:
@@ -67,6 +68,7 @@ def test_no_command_prints_what_is_of_another_user(run: Callable[..., Result], t
         "add": case("add", lambda asker: [asker.text]),
         "search": case("search", lambda asker: [asker.query, *where(asker)]),
         "list": case("list", where),
+        "sessions": case("sessions", lambda _: []),
         "show": case("show", record),
         "history": case("history", record),
         "update": case("update", lambda asker: [*record(asker), asker.text]),
