@@ -24,7 +24,7 @@ EVERYWHERE = (
     "convert turn_owner models middleware tools turn store checkpoints sessions testing".split()
 )
 OWN = {
-    "agentscope": "required_release shared_models runtime_service v1",
+    "agentscope": "required_release shared_models runtime_service v1 offloader",
     "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "
     "migrate cli_import scope_ids",

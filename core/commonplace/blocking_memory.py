@@ -14,7 +14,7 @@ from functools import partial
 from types import EllipsisType, TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
-from .blocking_session import SessionParts, summary_id
+from .blocking_session import SessionParts
 from .concurrency import start_call
 from .errors import (
     InvalidRecordError,
@@ -645,7 +645,7 @@ class BlockingMemory:
         self._check_open(scope)
         graph = self._runtime.engines.graph
         page = graph.sessions(scope, limit=limit, cursor=cursor)
-        ids = [summary_id(one.scope) for one in page]
+        ids = [one.scope.summary_id for one in page]
         found = {one.scope: one for one in graph.get(scope, ids)} if ids else {}
         sessions = tuple(replace(one, summary=found.get(one.scope)) for one in page)
         return replace(page, sessions=sessions)

@@ -30,6 +30,7 @@ from .settings import Settings
 from .types import (
     FACT_KINDS,
     MAX_SOURCES,
+    SUMMARY_KEY,
     Command,
     Delete,
     Fact,
@@ -50,7 +51,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_STATE_BYTES = 1024 * 1024
-_SUMMARY = "summary"
 _NEW_TURNS = 200  # that one summary reads
 _MAX_PROMPT, _MAX_TURN = 24_000, 2_000  # characters of all turns in it, and of one
 _TOLD = 1_000  # records that `promote` looks at, and turns that are given an end in one write
@@ -198,7 +198,7 @@ class BlockingSession:
         texts.
         """
         graph = self._parts().runtime.engines.graph
-        return next(iter(graph.get(self.scope, [summary_id(self.scope)])), None)
+        return next(iter(graph.get(self.scope, [self.scope.summary_id])), None)
 
     def summarize(self, text: str | None = None, covers: Sequence[str] = ()) -> Record | None:
         """Write the summary of the conversation, in place of the one that holds.
@@ -263,7 +263,7 @@ class BlockingSession:
         if text is None:
             return []
         sources = tuple(planned.covers)
-        fact = Fact(text=text, kind="summary", key=_SUMMARY, indexed=False, sources=sources)
+        fact = Fact(text=text, kind="summary", key=SUMMARY_KEY, indexed=False, sources=sources)
         return [Upsert(facts=[fact], scope=self.scope, origin="assistant")]
 
     def _since(self, previous: Record | None) -> Sequence[Record]:
@@ -427,11 +427,6 @@ class BlockingSession:
         parts = self._parts()
         make = partial(parts.operations.commands, commands)
         return await parts.submission.asubmit(make, wait=True)
-
-
-def summary_id(scope: Scope) -> str:
-    """Derive the id of the summary of exactly this session."""
-    return scope.record_id("summary", _SUMMARY)
 
 
 def _to_json(value: Any) -> bytes:

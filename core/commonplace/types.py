@@ -46,6 +46,9 @@ _IDS = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
 _encode_text = json.JSONEncoder().encode
 
 
+SUMMARY_KEY = "summary"  # of the fact that is the summary of a session
+
+
 @hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
@@ -103,6 +106,11 @@ class Scope:
         number = int.from_bytes(digest[:16]) & ~(0xF << 76) & ~(0x3 << 62) | 5 << 76 | 2 << 62
         found = f"{number:032x}"
         return f"{found[:8]}-{found[8:12]}-{found[12:16]}-{found[16:20]}-{found[20:]}"
+
+    @property
+    def summary_id(self) -> str:
+        """Id of the summary of exactly this session."""
+        return self.record_id("summary", SUMMARY_KEY)
 
     def covers(self, other: "Scope") -> bool:
         """Tell whether a request in this scope may see a record of `other`."""

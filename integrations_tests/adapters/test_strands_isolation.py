@@ -50,6 +50,7 @@ def tool_cases(memory: Memory) -> dict[str, Case]:
                 "add_memory": {"thinking": "", "content": [asker.text]},
                 "update_memory": {"memory_id": memory_id, "text": asker.text},
                 "forget_memory": {"memory_id": memory_id},
+                "drop_instruction": {"memory_id": memory_id},
                 "list_memories": {"cursor": asker.random.choice(cursors[-9:])},
                 "get_memory": {"memory_id": memory_id},
                 "memory_history": {"memory_id": memory_id},
@@ -86,7 +87,7 @@ def test_no_agent_or_tool_shows_what_is_of_another_user(memory: Memory) -> None:
 
     seen = ask(cases, 500)
 
-    check(seen, "memory_relations", "update_memory", "forget_memory")
+    check(seen, "memory_relations", "update_memory", "forget_memory", "drop_instruction")
 
 
 def test_no_store_session_or_storage_hands_out_what_is_of_another_user(memory: Memory) -> None:

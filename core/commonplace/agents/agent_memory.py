@@ -14,7 +14,7 @@ from concurrent.futures import wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import (
@@ -26,7 +26,6 @@ from ..errors import (
 )
 from ..retrieval.forget_requests import split_forget_requests
 from ..sans_io import Plan, aon, arun_plan, on, run_plan
-from ..session import Session
 from ..types import Match, Message, Scope, WriteResult, now
 from .adapter_arguments import check_function
 from .framework_values import is_visible
@@ -46,6 +45,9 @@ from .operations import recall, run_tool, shorten
 from .policy import WRITE_PATIENCE, Policy, check_policy
 from .retraction import retract
 from .waiting_writes import Outcome, WaitingWrite, may_be_tried_again
+
+if TYPE_CHECKING:  # it loads numpy, which who imports an adapter may never use
+    from ..session import Session
 
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
@@ -307,7 +309,7 @@ class AgentMemory:
         self._summaries[scope.key] = text
         return is_new
 
-    def _session(self, scope: Scope) -> Session:
+    def _session(self, scope: Scope) -> "Session":
         return self.lazy.get().session(scope)
 
     def _summarized(self, scope: Scope, start: float, error: Exception | None = None) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from ..blocking_session import summary_id
 from ..errors import RecordNotFoundError
 from ..sans_io import Plan, call
 from ..types import Match, Record, Scope, SessionPage
@@ -55,4 +54,4 @@ def delete_summaries(gone: Sequence[Record], where: Scope) -> Plan[None]:
     for scope in scopes:
         if scope.session_id is not None and where.covers(scope):
             with suppress(RecordNotFoundError):
-                yield call("delete", summary_id(scope), where, wait=WRITE_PATIENCE)
+                yield call("delete", scope.summary_id, where, wait=WRITE_PATIENCE)

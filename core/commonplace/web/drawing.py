@@ -98,7 +98,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edge:
+class DrawnEdge:
     """A relation in a drawing, with the place of its label; `is_over` when it has ended."""
 
     x1: float
@@ -116,7 +116,7 @@ class GraphDrawing:
     """A drawn graph; `omitted` names, those with the fewest relations, are left out."""
 
     nodes: Sequence[Node]
-    edges: Sequence[Edge]
+    edges: Sequence[DrawnEdge]
     omitted: int
 
 
@@ -157,11 +157,11 @@ def _node(name: str, degree: int, place: tuple[float, float], *, is_label_above:
     )  # fmt: skip
 
 
-def _edge(start: Node, end: Node, told: Sequence[Relation]) -> Edge:
+def _edge(start: Node, end: Node, told: Sequence[Relation]) -> DrawnEdge:
     length = math.hypot(end.x - start.x, end.y - start.y) or 1.0
     dx, dy = (end.x - start.x) / length, (end.y - start.y) / length
     names = list(dict.fromkeys(one.predicate.replace("_", " ") for one in told))
-    return Edge(
+    return DrawnEdge(
         x1=round(start.x + dx * start.radius, 1), y1=round(start.y + dy * start.radius, 1),
         x2=round(end.x - dx * (end.radius + 4), 1), y2=round(end.y - dy * (end.radius + 4), 1),
         label=_short(", ".join(names)),
