@@ -89,6 +89,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "kind_preference": ("preference", "偏好"),
     "kind_procedure": ("procedure", "做法"),
     "kind_profile": ("profile", "资料"),
+    "kind_summary": ("summary", "摘要"),
     "last": ("Last", "最近"),
     "left_out": ("Found and left out", "找到但未采用"),
     "left_out_none": ("Nothing else was found.", "没有找到其他内容。"),
