@@ -109,6 +109,15 @@ def test_a_newer_statement_may_replace_what_shares_its_matter(older, newer, expe
     assert not may_replace(one, other)
 
 
+def test_the_name_of_the_user_is_no_matter() -> None:
+    facts = [
+        Statement(text=text, moment=START + timedelta(days=day), user="alice-7")
+        for day, text in enumerate(["Alice is allergic to peanuts.", "Alice is a nurse."])
+    ]
+
+    assert not may_replace(facts[1], facts[0])
+
+
 @pytest.mark.parametrize(
     ("question", "older", "newer", "expected"),
     [

@@ -239,9 +239,14 @@ def _text_replaces(newer: str, older: str, names: frozenset[str]) -> bool:
 
 
 def _of_user(sentence: "_Sentence", names: frozenset[str]) -> "_Sentence":
-    """Tell of the user what is told of one of his names, as "alice" or "alice sister"."""
+    """Tell of the user what is told of one of his names, as "alice" or "alice sister".
+
+    That both name him makes two sentences no more alike.
+    """
     name, _, of = sentence.owner.partition(" ")
-    return replace(sentence, owner=of or "user") if name in names else sentence
+    shared = sentence.shared.difference(*map(vocabulary, names))
+    owner = (of or "user") if name in names else sentence.owner
+    return replace(sentence, owner=owner, shared=shared) if names else sentence
 
 
 @dataclass(frozen=True, slots=True)
