@@ -12,7 +12,7 @@ from commonplace import Memory, Scope
 from commonplace.agents.coding_agent import run_hook
 
 PLUGIN = Path(__file__).parents[1] / "plugins" / "claude-code"
-OWNER = Scope(user_id="ann", agent_id="/work/shop")
+OWNER = Scope(user_id="ann", agent_id="/home/ann/shop")
 
 
 def hook(folder: Path, name: str, session: str, project: Path, **more: str) -> str:
