@@ -1,10 +1,10 @@
 """What is known of a person: what he stated, one line for each matter, without a model."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from ..retrieval.current import superseded, to_statement
+from ..retrieval.current import last_of, to_statement
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.statement_words import NEGATED
@@ -71,8 +71,7 @@ def _known(record: Record) -> Known | None:
 def _by_matter(told: Sequence[Known]) -> list[Known]:
     """Put what newer statements replace below them, and leave out what is said again."""
     records = [one.record for one in told]
-    replaced = superseded([to_statement(record) for record in records])
-    newest = {old: _last(replaced, old) for old in replaced}
+    newest = last_of([to_statement(record) for record in records])
     drawn = {source for record in records for source in record.sources}
     order = sorted(range(len(told)), key=lambda i: (i in newest, told[i].until is not None, i))
     lines: dict[int, Known] = {}
@@ -87,8 +86,8 @@ def _by_matter(told: Sequence[Known]) -> list[Known]:
         if root is None:
             lines[i] = one
         else:
-            earlier[root].append(_until(one, told[root].since))
-    return [_with_earlier(one, earlier.get(i, ())) for i, one in lines.items()]
+            earlier[root].append(replace(one, until=one.until or told[root].since))
+    return [replace(one, earlier=tuple(earlier.get(i, ()))) for i, one in lines.items()]
 
 
 def _says(one: Known, other: Known) -> bool:
@@ -103,19 +102,3 @@ def _says(one: Known, other: Known) -> bool:
         fact = words if one.record.kind == "episode" else told
         return len(words & told) >= _COVERED * len(fact) > 0
     return bool(words) and words == told
-
-
-def _last(replaced: Mapping[int, int], old: int) -> int:
-    while old in replaced:
-        old = replaced[old]
-    return old
-
-
-def _until(one: Known, end: datetime) -> Known:
-    return Known(text=one.text, record=one.record, since=one.since, until=one.until or end)
-
-
-def _with_earlier(one: Known, earlier: Sequence[Known]) -> Known:
-    return Known(
-        text=one.text, record=one.record, since=one.since, until=one.until, earlier=tuple(earlier)
-    )

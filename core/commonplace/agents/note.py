@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
 
-from ..retrieval.current import Statement, may_replace, superseded, tells_change, to_statement
+from ..retrieval.current import Statement, last_of, may_replace, tells_change, to_statement
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.statement_words import asks_before, asks_first
@@ -425,9 +425,7 @@ def replacements(matches: Sequence[Match], stated: str = "") -> dict[str, str]:
         for user, name in speakers
     ]
     ids = [*(record.id for record in records), *("" for _ in speakers)]
-    found = superseded(told)
-    last = {old: _last(found, old) for old in found}
-    return {ids[old]: ids[new] for old, new in last.items()}
+    return {ids[old]: ids[new] for old, new in last_of(told).items()}
 
 
 def is_earlier(match: Match) -> bool:
@@ -566,13 +564,6 @@ def _with_earlier(
 
 def _as_earlier(match: Match) -> Match:
     return replace(match, score_details={**match.score_details, _EARLIER: 0.0})
-
-
-def _last(found: Mapping[int, int], old: int) -> int:
-    """Follow what replaces what to the one that nothing replaces."""
-    while old in found:
-        old = found[old]
-    return old
 
 
 def _without_sources(matches: list[Match]) -> list[Match]:

@@ -123,6 +123,21 @@ def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
     return replaced
 
 
+def last_of(statements_: Sequence[Statement]) -> dict[int, int]:
+    """Map each statement that a newer one replaces to the one at the end, which nothing replaces.
+
+    By their indices, as `superseded`.
+    """
+    found = superseded(statements_)
+    last = {}
+    for old in found:
+        new = old
+        while new in found:
+            new = found[new]
+        last[old] = new
+    return last
+
+
 def to_statement(record: Record) -> Statement:
     """Return what a record states; a fact that was corrected, from its correction on."""
     moment = record.occurred_at
@@ -217,8 +232,7 @@ def _on_one_matter(newer: Statement, older: Statement) -> Iterator[tuple["_Sente
     if older.trust > newer.trust or not _are_of_one(older, newer):
         return
     names = _names(older) | _names(newer)
-    told, others = ([_of_user(read, names) for read in _read(one.text)] for one in (newer, older))
-    for one, other in product(told, others):
+    for one, other in product(_read_of(newer.text, names), _read_of(older.text, names)):
         is_over = one.is_past and not one.closes
         if not (is_over or one.is_hope or other.is_past) and _share_matter(one, other):
             yield one, other
@@ -233,20 +247,25 @@ def _text_replaces(newer: str, older: str, names: frozenset[str]) -> bool:
     """
     if len(statements(_DOTS.sub(" ", older))) > _FEW:
         return False
-    others = [_of_user(one, names) for one in _read(older)]
-    told = [_of_user(one, names) for one in _read(newer)]
-    return any(_replaces(one, other) for one in told for other in others)
+    pairs = product(_read_of(newer, names), _read_of(older, names))
+    return any(_replaces(one, other) for one, other in pairs)
 
 
-def _of_user(sentence: "_Sentence", names: frozenset[str]) -> "_Sentence":
-    """Tell of the user what is told of one of his names, as "alice" or "alice sister".
+@lru_cache(maxsize=4_096)
+def _read_of(text: str, names: frozenset[str]) -> tuple["_Sentence", ...]:
+    """Read the sentences of a text, and tell of the user what is told of one of his names.
 
-    That both name him makes two sentences no more alike.
+    As "alice" or "alice sister". That both name him makes two sentences no more alike.
     """
-    name, _, of = sentence.owner.partition(" ")
-    shared = sentence.shared.difference(*map(vocabulary, names))
-    owner = (of or "user") if name in names else sentence.owner
-    return replace(sentence, owner=owner, shared=shared) if names else sentence
+    if not names:
+        return _read(text)
+    stems = frozenset().union(*map(vocabulary, names))
+    found = []
+    for sentence in _read(text):
+        name, _, of = sentence.owner.partition(" ")
+        owner = (of or "user") if name in names else sentence.owner
+        found.append(replace(sentence, owner=owner, shared=sentence.shared - stems))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
