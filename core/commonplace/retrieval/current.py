@@ -179,8 +179,13 @@ def _names(statement: Statement) -> frozenset[str]:
     """
     if statement.user is None:
         return frozenset()
-    names = [statement.user] if statement.role is None else [statement.user, statement.name or ""]
-    return frozenset(found[0] for one in names if (found := _NAME_BEGINS.match(one.casefold())))
+    return _first_names(statement.user, None if statement.role is None else statement.name or "")
+
+
+@lru_cache(maxsize=256)
+def _first_names(*names: str | None) -> frozenset[str]:
+    found = (_NAME_BEGINS.match(one.casefold()) for one in names if one is not None)
+    return frozenset(one[0] for one in found if one)
 
 
 def tells_state(text: str) -> bool:
@@ -315,13 +320,18 @@ def _share_matter(newer: _Sentence, older: _Sentence) -> bool:
 
     "My girlfriend Aisha" is the Aisha of "Aisha and I".
     """
-    named = re.search(rf"\b{re.escape(older.owner)} (\w+)", older.text)
-    is_named = named is not None and named[1] in newer.words
-    is_told = newer.owner not in _SELF and newer.owner in older.text
-    if not (is_named or is_told or _is_one(newer.owner, older.owner)):
+    if not (_is_one(newer.owner, older.owner) or _names_owner(newer, older)):
         return False
     common = _without(newer.shared & older.shared, older.owner)
     return bool(common or newer.slots.keys() & older.slots.keys())
+
+
+def _names_owner(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether one is about somebody whom the older one names."""
+    if newer.owner not in _SELF and newer.owner in older.text:
+        return True
+    named = re.search(rf"\b{re.escape(older.owner)} (\w+)", older.text)
+    return named is not None and named[1] in newer.words
 
 
 def _replaces(newer: _Sentence, older: _Sentence) -> bool:
