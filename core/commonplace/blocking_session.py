@@ -23,7 +23,7 @@ from .ingest.operations import Operations
 from .ingest.planning import Models
 from .ingest.submission import Submission
 from .model_calls import acomplete, complete, is_async, model_name
-from .ports.checkpoints import Address, Blob, Checkpoint, TaskWrite
+from .ports.checkpoints import Address, Blob, Checkpoint, State, TaskWrite
 from .ports.stores import AskChat
 from .runtime import Runtime
 from .settings import Settings
@@ -145,13 +145,7 @@ class BlockingSession:
 
     def state(self) -> Mapping[str, Any]:
         """Read the state of the conversation, as `put_state` left it; empty if there is none."""
-        checkpoints = self._parts().runtime.engines.checkpoints
-        state = checkpoints.read(self._address.thread, self._address.namespace)
-        return {} if state is None else {
-            one.task: json.loads(one.value.data)
-            for one in state.writes
-            if one.value.type == _VALUE
-        }  # fmt: skip
+        return _values(self._read_state())
 
     def put_state(self, changes: Mapping[str, Any]) -> None:
         """Merge JSON values into the state, key by key; None removes its key.
@@ -168,8 +162,8 @@ class BlockingSession:
         """
         check_metadata(changes)
         checkpoints = self._parts().runtime.engines.checkpoints
-        at, known = self._address, self.state()
-        left = {k: v for k, v in {**known, **changes}.items() if v is not None}
+        at, held = self._address, self._read_state()
+        left = {k: v for k, v in {**_values(held), **changes}.items() if v is not None}
         size = len(_to_json(left))
         if size > MAX_STATE_BYTES:
             raise InvalidRecordError(
@@ -178,12 +172,16 @@ class BlockingSession:
                 reason=f"must leave at most {MAX_STATE_BYTES} bytes",
                 hint="Keep the rest in a file, and its name here.",
             )
-        if checkpoints.read(at.thread, at.namespace) is None:
+        if held is None:
             kind = Blob(type="commonplace/state", data=b"{}")
             head = Checkpoint(address=at, body=kind, metadata=kind, versions={})
             checkpoints.put(head, {}, self.scope)
         writes = [_state_write(key, value) for key, value in changes.items()]
         checkpoints.write(at, writes, self.scope)
+
+    def _read_state(self) -> State | None:
+        checkpoints = self._parts().runtime.engines.checkpoints
+        return checkpoints.read(self._address.thread, self._address.namespace)
 
     @property
     def _address(self) -> Address:
@@ -431,6 +429,12 @@ class BlockingSession:
 
 def _to_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _values(state: State | None) -> dict[str, Any]:
+    """Read the JSON values of a state; empty if there is none."""
+    writes = () if state is None else state.writes
+    return {one.task: json.loads(one.value.data) for one in writes if one.value.type == _VALUE}
 
 
 def _state_write(key: str, value: Any) -> TaskWrite:

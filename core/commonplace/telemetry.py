@@ -56,7 +56,7 @@ def traced_methods(made: type[T]) -> type[T]:
     return made
 
 
-def model_call(operation: str, model: str) -> AbstractContextManager[None]:
+def model_call(operation: str, model: str) -> AbstractContextManager[Any]:
     """Make a span of a call of a model, inside that of the operation that needs it.
 
     Args:
@@ -66,10 +66,10 @@ def model_call(operation: str, model: str) -> AbstractContextManager[None]:
     if not _is_imported("trace"):
         return _NOTHING
     attributes = {"gen_ai.operation.name": operation, "gen_ai.request.model": model}
-    return _quiet(_span(f"{operation} {model}", "INTERNAL", attributes))
+    return _span(f"{operation} {model}", "INTERNAL", attributes)
 
 
-def applying(submitters: Sequence[Any]) -> AbstractContextManager[None]:
+def applying(submitters: Sequence[Any]) -> AbstractContextManager[Any]:
     """Make a span of work on accepted writes, as a part of the first one; the others are linked.
 
     Args:
@@ -82,7 +82,7 @@ def applying(submitters: Sequence[Any]) -> AbstractContextManager[None]:
     spans = [trace.get_current_span(one).get_span_context() for one in known[1:]]
     attributes = {"commonplace.operation.count": len(submitters)}
     links = [trace.Link(one) for one in spans if one.is_valid]
-    return _quiet(_span("apply_memory", "INTERNAL", attributes, known[0], links))
+    return _span("apply_memory", "INTERNAL", attributes, known[0], links)
 
 
 def current() -> Any:
@@ -218,12 +218,6 @@ def _span(
     finally:
         context.detach(token)
         span.end()
-
-
-@contextmanager
-def _quiet(span: AbstractContextManager[Any]) -> Iterator[None]:
-    with span:
-        yield
 
 
 def _arguments(
