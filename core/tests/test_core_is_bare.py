@@ -66,7 +66,12 @@ def test_every_core_module_imports_or_names_its_extra(module: str):
         assert importlib.import_module(module).__doc__
     except MissingExtraError as error:
         assert module.startswith(
-            ("commonplace.backends.", "commonplace.cli.", "commonplace.mcp_server")
+            (
+                "commonplace.backends.",
+                "commonplace.cli.",
+                "commonplace.mcp_server",
+                "commonplace.web",
+            )
         )
         assert "pip install 'commonplace-memory[" in str(error)  # noqa: PT017 -- either may be
 
