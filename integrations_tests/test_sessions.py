@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-import multiprocessing
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -136,23 +137,27 @@ def test_state_is_merged_key_by_key_and_erased_with_its_session(memory: Memory) 
     assert other.state() == {}
 
 
-def _put_keys(path: str, name: str) -> None:
-    with Memory.open(path, embedder=HashEmbedder()) as memory:
-        for n in range(20):
-            memory.session(MONDAY).put_state({f"{name}{n}": n, "both": name})
+PUTS_KEYS = """
+import sys
+from commonplace import Memory, Scope
+from commonplace.testing.fakes import HashEmbedder
+
+path, name, user, agent, session = sys.argv[1:]
+with Memory.open(path, embedder=HashEmbedder()) as memory:
+    monday = memory.session(Scope(user_id=user, agent_id=agent, session_id=session))
+    for n in range(20):
+        monday.put_state({f"{name}{n}": n, "both": name})
+"""
 
 
 def test_two_processes_lose_no_key_of_each_other(memory: Memory, tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    path = str(tmp_path / "memory")
-    workers = [context.Process(target=_put_keys, args=(path, name)) for name in "ab"]
-    for one in workers:
-        one.start()
-    for one in workers:
-        one.join(60)
+    scope = [str(one) for one in (MONDAY.user_id, MONDAY.agent_id, MONDAY.session_id)]
+    given = [sys.executable, "-c", PUTS_KEYS, str(tmp_path / "memory")]
+    workers = [subprocess.Popen([*given, name, *scope]) for name in "ab"]
+    codes = [one.wait(60) for one in workers]
     state = memory.session(MONDAY).state()
 
-    assert [one.exitcode for one in workers] == [0, 0]
+    assert codes == [0, 0]
     assert {key: state[key] for key in state if key != "both"} == {
         f"{name}{n}": n for name in "ab" for n in range(20)
     }
