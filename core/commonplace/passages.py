@@ -13,7 +13,7 @@ _WIDE_SIZE = 3  # of a Chinese, Japanese or Korean character, which says as much
 
 # Where a sentence ends, behind closing quotes and spaces. A line is a sentence, too.
 _ENDS = re.compile(r"[.!?][\"'”’»)\]]{0,3}\s+|[。！？；…][\"'”’」』）】]{0,3}\s*|\n\s*")
-_WIDE = re.compile("[\u2e80-\uffff\U00020000-\U0003ffff]")
+_WIDE = re.compile("[\u2e80-\uffff\U00020000-\U0003ffff]+")
 
 
 def passages(text: str) -> Sequence[str]:
@@ -25,7 +25,7 @@ def passages(text: str) -> Sequence[str]:
     return [text] if is_short(text) else _divided(text)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)  # more than the candidates of a search
 def _divided(text: str) -> Sequence[str]:
     found: list[str] = []
     start = end = size = 0
@@ -49,7 +49,7 @@ def is_short(text: str) -> bool:
 def _size(text: str) -> int:
     if text.isascii():
         return len(text)
-    return len(text) + (_WIDE_SIZE - 1) * len(_WIDE.findall(text))
+    return len(text) + (_WIDE_SIZE - 1) * sum(map(len, _WIDE.findall(text)))
 
 
 def _borders(text: str) -> Iterator[int]:
