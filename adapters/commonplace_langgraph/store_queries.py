@@ -53,9 +53,9 @@ _COMPARISONS = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$l
 _LAST_LABEL = chr(0x10FFFF)  # sorts after the labels of every namespace but a few odd ones
 IS_ITEM: Mapping[str, Any] = {"namespace": []}  # others may have a namespace, too
 
-# What is ranked depends a little on how much is asked for. So the first 100 are always ranked among
-# 100, the next among 1,000: whatever the pages, together they are one order.
-_STEPS = (100, 1_000, 10_000)
+# A memory ranks the candidates for 50, or for as many as are asked for. So the first 50 are always
+# ranked among those, the next among 200, and so on: whatever the pages, they are one order.
+_STEPS = (50, 200, 1_000, 10_000)
 _PAGE_SIZE = 1000
 
 
@@ -268,7 +268,7 @@ def _ranked(op: ItemSearch, scopes: Sequence[Scope], options: StoreOptions) -> P
     seen: set[tuple[Namespace, str]] = set()
     lowest = 1.0
     # By cosine alone the order is the same whatever is asked for.
-    first = op.end if by_cosine else _STEPS[0]
+    first = op.end if by_cosine else min(op.end, _STEPS[0])
     for step in (first, *(step for step in _STEPS if step > first)):
         if step > _STEPS[-1]:
             break

@@ -25,7 +25,7 @@ from .errors import (
     ModelFailedError,
     ModelRefusedError,
 )
-from .ports.models import ChatModel, Embedder, TokenEmbedder
+from .ports.models import ChatModel, Embedder, embeds_tokens
 from .ports.stores import AskChat
 from .settings import Settings
 from .telemetry import model_call
@@ -93,7 +93,7 @@ async def aembed(
 
 def _call(embedder: Embedder, texts: Sequence[str], purpose: Purpose, limit: int) -> Any:
     given = [text[:limit] for text in texts]
-    if isinstance(embedder, TokenEmbedder):
+    if embeds_tokens(embedder):
         return embedder.embed_tokens(given, purpose=purpose)
     return embedder.embed(given, purpose=purpose)
 
@@ -121,7 +121,7 @@ def is_async(method: object) -> bool:
 
 
 def _checked(embedder: Embedder, expected: int, answer: Any) -> list[TokenEmbedding]:
-    if not isinstance(embedder, TokenEmbedder):
+    if not embeds_tokens(embedder):
         rows = _normalize(embedder, expected, answer)
         return [TokenEmbedding(vector=row) for row in rows]
     size = embedder.token_dimensions

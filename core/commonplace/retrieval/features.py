@@ -585,6 +585,17 @@ class CandidateArrays:
 
 Feature = Callable[[CandidateArrays], Floats]
 
+
+def _of_turns(compute: Feature) -> Feature:
+    """Make a feature of what candidates gain by the turns around them, which is 0 without turns."""
+
+    def gain(candidates: CandidateArrays) -> Floats:
+        share = candidates.turn_share
+        return share * compute(candidates) if share.any() else share
+
+    return gain
+
+
 FEATURES: Mapping[str, Feature] = {
     # What the text is near to, on the embedder's own scale; its square bounds it.
     "cosine": lambda c: c.cosine,
@@ -602,11 +613,11 @@ FEATURES: Mapping[str, Feature] = {
     "length_fact": lambda c: c.length * ~c.is_turn,
     "length_turn": lambda c: c.length * c.is_turn,
     # The turns around: the same measures over a window, the session's best, the question before.
-    "late_around": lambda c: c.turn_share * c.late_gain,
-    "coverage_around": lambda c: c.turn_share * c.coverage_gain,
-    "beside": lambda c: c.turn_share * c.beside,
-    "session": lambda c: c.turn_share * c.session_gain,
-    "answered": lambda c: c.turn_share * c.answered,
+    "late_around": _of_turns(lambda c: c.late_gain),
+    "coverage_around": _of_turns(lambda c: c.coverage_gain),
+    "beside": _of_turns(lambda c: c.beside),
+    "session": _of_turns(lambda c: c.session_gain),
+    "answered": _of_turns(lambda c: c.answered),
     # A turn that only asks or agrees answers nothing.
     "asks": lambda c: c.asks * 1.0,
     "echo": lambda c: c.asks * np.maximum(c.cosine, 0.0),

@@ -52,7 +52,7 @@ def apply(run: RunQuery, changes: Sequence[Put | Remove]) -> list[Outcome]:
         if asserting or asserted["relations"]:
             [assertions] = run(queries.ASSERTIONS, ids=sorted(asserting), **asserted)
             overlay.load_assertions(copy, assertions)
-        outcomes = [record_changes.apply(copy.connection, change) for change in changes]
+        outcomes = record_changes.apply(copy.connection, changes)
         _save(run, overlay.save_parameters(copy, found["partitions"]))
     return outcomes
 

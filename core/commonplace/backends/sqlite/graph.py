@@ -104,7 +104,7 @@ class SqliteGraph:
         """Apply changes in one transaction, in order; one outcome each."""
         if not changes:
             return []
-        return self._handle.write(lambda c: [record_changes.apply(c, change) for change in changes])
+        return self._handle.write(lambda c: record_changes.apply(c, changes))
 
     def get(
         self, scope: Scope, ids: Sequence[str], *, include_expired: bool = False

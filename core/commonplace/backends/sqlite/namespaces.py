@@ -4,7 +4,7 @@ Each live record has a row for its namespace and for each one above it, written 
 one transaction. The rows of a namespace are in the order of a page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from sqlite3 import Connection
 from typing import Any
@@ -30,6 +30,7 @@ _INSERT = (
     "INSERT OR REPLACE INTO namespace SELECT ?, ?, ?, id, seq, agent_id, session_id, expires_at, ?"
     " FROM record WHERE id = ?"
 )
+_INSERT_NEW = "INSERT INTO namespace VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _USER = "SELECT user_id FROM record WHERE seq = (SELECT seq FROM namespace WHERE partition = ?)"
 _DELETE = "DELETE FROM namespace WHERE partition = ? AND path = ? AND created_at = ? AND record = ?"
 _COLUMNS = ", ".join(rows.RecordColumns._fields)
@@ -67,6 +68,20 @@ def update(connection: Connection, before: Record | None, after: Record | None) 
                 for namespace in after.namespaces
             ],
         )
+
+
+def insert(connection: Connection, records: Mapping[int, Record]) -> None:
+    """Write the rows of live records that have none, given by the number of their row."""
+    values = [
+        (
+            *_key(record, namespace),
+            *(record.id, seq, record.scope.agent_id, record.scope.session_id),
+            *(rows.to_micros(record.expires_at), namespace == record.namespace),
+        )
+        for seq, record in records.items()
+        for namespace in record.namespaces
+    ]
+    connection.executemany(_INSERT_NEW, values)
 
 
 def _key(record: Record, namespace: Namespace) -> tuple[str, str, int]:

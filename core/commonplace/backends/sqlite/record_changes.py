@@ -1,10 +1,12 @@
 """Rules for applying a change to a stored record: fences, tombstones, repetition and history."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from sqlite3 import Connection
+from typing import Any
 
 from ...ports.stores import Erased, Outcome, Put, Remove
 from ...types import Change, Event, Record, Scope
@@ -52,6 +54,7 @@ _SOURCES = (
 )
 COLUMNS = ", ".join(RecordColumns._fields)
 _MARKS = ", ".join("?" * (len(RecordColumns._fields) + 1))
+_INSERT = f"INSERT INTO record (seq, {COLUMNS}, tags) VALUES (?, {_MARKS})"
 _PUT = (
     f"INSERT INTO record ({COLUMNS}, tags) VALUES ({_MARKS}) ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f"{column} = excluded.{column}" for column in (*RecordColumns._fields[1:], "tags"))
@@ -59,6 +62,7 @@ _PUT = (
 _GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _GET_MANY = f"SELECT {COLUMNS} FROM record WHERE id IN (SELECT value FROM json_each(?))"
 _MANY = 8  # ids from which one statement for all of them is quicker
+_PUT_VERSION = "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE = (
     "UPDATE record SET live = 0, text = '', metadata = '{}', tags = NULL, conflicts = '[]',"
     " retracted = ?, version = ?, updated_at = ? WHERE id = ?"
@@ -137,9 +141,60 @@ def put(
     return row
 
 
-def apply(connection: Connection, change: Put | Remove) -> Outcome:
-    """Apply a change."""
+def apply(connection: Connection, changes: Sequence[Put | Remove]) -> list[Outcome]:
+    """Apply changes in order; one outcome each."""
+    new = _new_facts(connection, changes) if len(changes) >= _MANY else []
+    added = _insert(connection, new) if new else {}
+    return [added.get(_id_of(change)) or _apply(connection, change) for change in changes]
+
+
+def _id_of(change: Put | Remove) -> str:
+    return change.id if isinstance(change, Remove) else change.record.id
+
+
+def _apply(connection: Connection, change: Put | Remove) -> Outcome:
     return _put(connection, change) if isinstance(change, Put) else _remove(connection, change)
+
+
+def _new_facts(connection: Connection, changes: Sequence[Put | Remove]) -> list[Record]:
+    """Choose the records that can be written together, before the other changes.
+
+    Nothing is stored of them, no other change is of them, and they neither state relations nor take
+    a position in a session.
+    """
+    number = Counter(map(_id_of, changes))
+    stored = {row.id for row in read_many(connection, list(number))}
+    puts = [
+        one
+        for one in changes
+        if isinstance(one, Put)
+        and (one.upsert or not one.replace)
+        and not (one.relations or one.in_session or one.restores)
+        and one.record.position is None
+        and one.record.id not in stored
+        and number[one.record.id] == 1
+    ]
+    fences = {scope: _fence(connection, scope) for scope in {one.record.scope for one in puts}}
+    return [one.record for one in puts if one.record.version > fences[one.record.scope]]
+
+
+def _insert(connection: Connection, records: Sequence[Record]) -> dict[str, Outcome]:
+    """Write records of which nothing is stored, each with its first version; outcomes by id."""
+    [last] = connection.execute("SELECT coalesce(max(seq), 0) FROM record").fetchone()
+    numbered = dict(enumerate(records, start=last + 1))
+    table: list[tuple[Any, ...]] = []
+    versions: list[tuple[Any, ...]] = []
+    outcomes: dict[str, Outcome] = {}
+    for seq, record in numbered.items():
+        row = rows.to_row(record)
+        added = Change(id=record.id, text=record.text, event="ADD")
+        table.append((seq, *row, rows.tags_of(record.metadata)))
+        versions.append(_version(added, record.version, row.metadata, record.updated_at))
+        outcomes[record.id] = Outcome(change=added, record=record)
+    connection.executemany(_INSERT, table)
+    connection.executemany(_PUT_VERSION, versions)
+    namespaces.insert(connection, numbered)
+    return outcomes
 
 
 def _put(connection: Connection, change: Put) -> Outcome:
@@ -250,9 +305,15 @@ def fence(connection: Connection, key: str, version: int) -> None:
 
 def is_erased(connection: Connection, scope: Scope, version: int) -> bool:
     """Check whether an erasure refuses a change of this version."""
+    return version <= _fence(connection, scope)
+
+
+def _fence(connection: Connection, scope: Scope) -> int:
+    """Read up to which version erasures refuse changes in a scope; -1 if there were none."""
     keys = [covering.key for covering in scope.covering()]
-    sql = f"SELECT 1 FROM erasure WHERE key IN ({', '.join('?' * len(keys))}) AND version >= ?"
-    return connection.execute(sql, (*keys, version)).fetchone() is not None
+    marks = ", ".join("?" * len(keys))
+    sql = f"SELECT coalesce(max(version), -1) FROM erasure WHERE key IN ({marks})"
+    return int(connection.execute(sql, keys).fetchone()[0])
 
 
 def _ignored(record_id: str, stored: Record | None) -> Outcome:
@@ -365,18 +426,13 @@ def _write(
 def _add_version(
     connection: Connection, change: Change, version: int, metadata: str, at: datetime
 ) -> None:
-    connection.execute(
-        "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            change.id,
-            version,
-            change.event,
-            change.text,
-            change.previous,
-            metadata,
-            rows.to_micros(at),
-        ),
-    )
+    connection.execute(_PUT_VERSION, _version(change, version, metadata, at))
+
+
+def _version(change: Change, version: int, metadata: str, at: datetime) -> tuple[Any, ...]:
+    """Make the row of a version."""
+    moment = rows.to_micros(at)
+    return (change.id, version, change.event, change.text, change.previous, metadata, moment)
 
 
 def _next_position(connection: Connection, turn: Record) -> int | None:

@@ -164,6 +164,44 @@ class GraphStoreContract:
         assert [outcome.record is None for outcome in outcomes] == [False, False, True, False]
         assert graph.apply([]) == []
 
+    def test_many_changes_at_once_have_the_outcomes_of_one_by_one(self, graph: GraphStore) -> None:
+        bob = Scope(user_id="bob")
+        graph.apply(
+            [put("kept", 1), put("gone", 1), put("Oslo", 1, relations=[lives("Al", "Oslo")])]
+        )
+        graph.apply([remove("gone", 2)])
+        graph.erase(bob, 9)
+        changes = [
+            *(put(f"new {n}", 10, namespace=("docs", f"n{n % 2}")) for n in range(8)),
+            put("kept", 10, text="other"),
+            put("gone", 10),
+            put("twice", 10),
+            put("twice", 11, text="other"),
+            put("ended", 10),
+            remove("ended", 11),
+            put("Rome", 10, relations=[lives("Al", "Rome", valid_from=MAY)]),
+            put("late", 9, bob),
+            update("absent", 10),
+            replace(update("upserted", 10), upsert=True),
+        ]
+
+        assert _events(graph.apply(changes)) == [
+            *["ADD"] * 8, "NONE", "ADD", "ADD", "NONE", "ADD", "DELETE", "ADD", "NONE", "NONE",
+            "ADD",
+        ]  # fmt: skip
+        [oslo] = graph.get(ALICE, [put("Oslo", 1).record.id])
+        assert oslo.valid_to == MAY
+        ids = [change.record.id for change in changes if isinstance(change, Put)]
+        stored = {one.id: one for one in graph.get(ALICE, ids)}
+        assert [stored[id_] for id_ in ids[:8]] == [one.record for one in changes[:8]]
+        assert [version.event for version in graph.history(ALICE, ids[0])] == ["ADD"]
+        inside = graph.page(ALICE, where=parse_filter({"namespace": ["docs", "n1"]}))
+        assert {one.id for one in inside.records} == set(ids[1:8:2])
+        assert sorted(graph.namespaces(ALICE)) == [("docs", "n0"), ("docs", "n1")]
+        again = graph.apply(changes)
+        assert _events(again)[:8] == ["ADD"] * 8  # as before, with nothing written
+        assert len(graph.history(ALICE, ids[0])) == 1
+
     def test_adding_what_is_live_changes_nothing(self, graph: GraphStore) -> None:
         [first] = graph.apply([put("a", 1)])
         [second] = graph.apply([put("a", 2, text="other")])
