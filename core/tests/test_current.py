@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.retrieval.current import Statement, may_replace, superseded, tells_change
+from commonplace.retrieval.current import (
+    Statement,
+    may_replace,
+    superseded,
+    tells_change,
+    tells_other,
+)
 from commonplace.retrieval.statement_words import (
     asks_before,
     asks_first,
@@ -136,6 +142,23 @@ def test_a_change_names_what_is_asked_or_what_was_its_answer(question, older, ne
     one, other = said(older, newer)
 
     assert tells_change(other, one, question) is expected
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question", "expected"),
+    [
+        ("My gym is on Mill Lane.", "The gym at the harbour is mine.", "Which gym is mine?", True),
+        ("我常去城东的健身房", "健身房就在公司楼下", "我去哪家健身房？", True),
+        ("I live in Lyon.", "I live in Lyon, near the river.", "Where do I live?", False),
+        ("I'm vegan.", "Still vegan, eleven years in.", "Am I vegan?", False),
+        ("My gym is on Mill Lane.", "The bakery smells wonderful.", "Which gym is mine?", False),
+    ],
+)
+def test_a_newer_statement_tells_something_else_or_the_same(
+    older: str, newer: str, question: str, *, expected: bool
+) -> None:
+    one, other = said(older, newer)
+    assert tells_other(other, one, question) is expected
 
 
 def test_the_newest_of_several_takes_the_place_of_all() -> None:

@@ -15,7 +15,14 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Literal
 
-from ..retrieval.current import Statement, last_of, may_replace, tells_change, to_statement
+from ..retrieval.current import (
+    Statement,
+    last_of,
+    may_replace,
+    tells_change,
+    tells_other,
+    to_statement,
+)
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.statement_words import asks_before, asks_first
@@ -524,13 +531,19 @@ def _newest_for(
 def _newer_first(matches: list[Match], rest: Sequence[Match], query: str) -> list[Match]:
     """Put a line that may tell what holds now in front of the older ones on its matter.
 
-    An older one is marked if a newer one says that something changed, which may be of the rest.
+    An older one is marked if a newer one says that something changed, or says something else and
+    fits the question no less. The newer one may be of the rest.
     """
     told = [(one, to_statement(one.record)) for one in (*matches, *rest)]
     found = list(matches)
     for older, then in told[: len(matches)]:
         newer = [one for one in told if may_replace(one[1], then)]
-        changes = [one for one in newer if tells_change(one[1], then, query)]
+        changes = [
+            (match, now)
+            for match, now in newer
+            if tells_change(now, then, query)
+            or (match.score >= older.score and tells_other(now, then, query))
+        ]
         newer = [one for one in newer if min(one[0].score, older.score) >= _LIKELY]
         newest = max((*changes, *newer), key=lambda one: one[1].moment, default=None)
         if newest is None:

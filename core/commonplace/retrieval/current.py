@@ -230,6 +230,18 @@ def tells_change(newer: Statement, older: Statement, question: str) -> bool:
     )
 
 
+def tells_other(newer: Statement, older: Statement, question: str) -> bool:
+    """Tell whether a newer statement says something else on the matter of an older one.
+
+    The older one has a word that is neither in the question nor in the newer one.
+    """
+    asked = _shared(question.lower())
+    return any(
+        _without(other.shared - one.shared, other.owner) - asked
+        for one, other in _on_one_matter(newer, older)
+    )
+
+
 def _on_one_matter(newer: Statement, older: Statement) -> Iterator[tuple["_Sentence", "_Sentence"]]:
     """Pair the sentences of two statements that share a word or a slot and may hold now."""
     if max(len(newer.text), len(older.text)) > _LONGEST or not _is_newer(newer, older):
