@@ -30,6 +30,7 @@ from commonplace.agents import (
     Plan,
     Unset,
     call,
+    newest_first,
     short_repr,
     shorten,
 )
@@ -68,6 +69,7 @@ MAX_RELATIONS = 100
 _MISTAKES = (ValidationError, ClosedError)  # of the caller, not the memory's
 _MAX_MATCHES = 10_000
 _PAGE = 1_000
+_COMPARED = 20  # of the best of a search, for which of them hold now; it takes a time of its square
 _NO_MODEL = (
     "infer=True needs a language model and none is configured. Configure one, such as "
     '{"llm": {"provider": "openai", "config": {"model": "..."}}}, or pass infer=False.'
@@ -285,8 +287,9 @@ def search(
 ) -> Plan[Any]:
     """Find memories that answer a query, best first.
 
-    The order is the core's, which puts answers before repeats and questions; a score depends on the
-    memory and the query alone. Memories of several users are in the order of their scores.
+    The order is the core's, which puts answers before repeats and questions, and what holds now
+    before what it replaces, whose scores change places. Memories of several users are in the order
+    of their scores.
     """
     if request.limit > _MAX_MATCHES:
         settings.warn_once("limit")
@@ -307,7 +310,7 @@ def search(
         matches.sort(key=lambda match: -match.score)
     items = [
         to_search_item(match, threshold=request.threshold, explain=explain)
-        for match in matches[: request.limit]
+        for match in _newest_first(text, matches[: request.limit])
     ]
     if not items:
         _warn_of_users(settings, request.scope)
@@ -320,6 +323,14 @@ def search(
         limit = min(request.limit, MAX_RELATIONS)
         answer["relations"] = to_triples(relations_of(stated, ids), limit)
     return settings.shape(answer)
+
+
+def _newest_first(query: str, matches: Sequence[Match]) -> list[Match]:
+    """Put what holds now before what it replaces, with the scores in the order that they had."""
+    best = matches[:_COMPARED]
+    ordered = [*newest_first(query, best, best), *matches[_COMPARED:]]
+    scores = [match.score for match in matches]
+    return [replace(match, score=score) for match, score in zip(ordered, scores, strict=True)]
 
 
 def get_all(

@@ -1245,3 +1245,13 @@ def _logged(caplog):
 def test_an_argument_of_the_core_is_no_configuration(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"config\['path'\].*vector_store.*core="):
         Memory.from_config({"path": str(tmp_path)})
+
+
+def test_what_holds_now_stands_before_what_it_replaces(m):
+    for text in ("I live in Paris.", "I moved to Lyon last week."):
+        m.add([{"role": "user", "content": text}], user_id="ann", infer=False)
+
+    found = m.search("Where do I live?", filters={"user_id": "ann"})["results"]
+
+    assert [one["memory"] for one in found] == ["I moved to Lyon last week.", "I live in Paris."]
+    assert found[0]["score"] >= found[1]["score"]

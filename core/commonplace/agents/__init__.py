@@ -52,7 +52,17 @@ from .lazy_memory import (
     acquire_memory,
     warm,
 )
-from .note import NOTE_MARK, Conversation, ShownRecords, choose, is_note, mark, render, shown
+from .note import (
+    NOTE_MARK,
+    Conversation,
+    ShownRecords,
+    choose,
+    is_note,
+    mark,
+    newest_first,
+    render,
+    shown,
+)
 from .operations import recall, run_tool, search_scope, shorten, to_query
 from .policy import (
     DEFAULT_TOOLS,
@@ -139,6 +149,7 @@ __all__ = [
     "is_sound",
     "is_visible",
     "mark",
+    "newest_first",
     "on",
     "read_stack",
     "recall",

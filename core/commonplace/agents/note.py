@@ -402,18 +402,16 @@ def _choose(
     return _with_earlier(hold, earlier_ones, replaced, top_k)
 
 
-def newest_first(
-    query: str, matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str]
-) -> list[Match]:
+def newest_first(query: str, matches: Sequence[Match], every: Sequence[Match]) -> list[Match]:
     """Put what holds now before what it replaces, which is marked; as many as were given.
 
     Args:
         query: what was searched for.
         matches: to put in order, best first.
-        others: more of the search, of which each that replaces one of those is taken.
-        replaced: as `replacements` returns it for all of them.
+        every: all that was found, of which each that replaces one of those is taken.
     """
-    hold, earlier_ones = _newest_for(matches, [*matches, *others], replaced, query)
+    replaced = replacements(every)
+    hold, earlier_ones = _newest_for(matches, every, replaced, query)
     return _with_earlier(hold[: len(matches)], earlier_ones, replaced, len(matches))
 
 

@@ -23,7 +23,6 @@ from .note import (
     bullets,
     choose,
     newest_first,
-    replacements,
     without_held,
 )
 from .policy import (
@@ -234,10 +233,9 @@ def find(
     asked: list[Sequence[Match]] = yield [_search(where, text, policy, fetched) for text in texts]
     found = [[match for match in one if match.record.id not in without] for one in asked]
     every = {match.record.id: match for one in found for match in one}
-    replaced = replacements(tuple(every.values()))
     matches: dict[str, Match] = {}
     for text, one in zip(texts, found, strict=True):
-        for match in newest_first(text, one[:most], tuple(every.values()), replaced):
+        for match in newest_first(text, one[:most], tuple(every.values())):
             matches.setdefault(match.record.id, match)
     return tuple(matches.values())
 
