@@ -29,7 +29,7 @@ import numpy as np
 import peers
 import typer
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore, PutOp, SearchOp
+from langgraph.store.base import BaseStore, GetOp, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 from rich.console import Console
 from rich.table import Table
@@ -198,11 +198,16 @@ def race_calls(
         numbers = range(first + n * 100, first + n * 100 + 100)
         store.batch([PutOp(place(one), f"k{one}", race_item(one)) for one in numbers])
 
+    def read(store: BaseStore, n: int) -> None:
+        numbers = range(n * 100, n * 100 + 100)
+        store.batch([GetOp(place(one % size), f"k{one % size}") for one in numbers])
+
     return {
         "put": (200, put),
         "put over an item": (200, replace),
         "batched put, of 100": (20, batch),
         "get": (200, lambda store, n: store.get(place(n), f"k{n}")),
+        "batched get, of 100": (20, read),
         "search, query, all": (50, lambda store, n: store.search(("docs",), query=text(n))),
         "search, query, 50 of all": (
             50,
