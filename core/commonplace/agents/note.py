@@ -51,6 +51,7 @@ BESIDE = 0.05
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
+_ANSWERS = 0.5  # score of what answers the question more likely than not
 _LIKELY = 0.03  # least score of lines of which the newer one is read first
 _EARLIER = "earlier"  # in the details of a score: a newer one replaces it; it adds nothing
 _NOW = datetime.max.replace(tzinfo=UTC)
@@ -529,8 +530,8 @@ def _newest_for(
 def _newer_first(matches: list[Match], rest: Sequence[Match], query: str) -> list[Match]:
     """Put a line that may tell what holds now in front of the older ones on its matter.
 
-    An older one is marked if a newer one says that something changed, or says something else and
-    fits the question no less. The newer one may be of the rest.
+    An older one is marked if a newer one says that something changed, or if both answer what is
+    asked and the newer one, which does it no worse, says something else. It may be of the rest.
     """
     told = [(one, to_statement(one.record)) for one in (*matches, *rest)]
     found = list(matches)
@@ -540,7 +541,7 @@ def _newer_first(matches: list[Match], rest: Sequence[Match], query: str) -> lis
             (match, now)
             for match, now in newer
             if tells_change(now, then, query)
-            or (match.score >= older.score and tells_other(now, then, query))
+            or (match.score >= older.score >= _ANSWERS and tells_other(now, then, query))
         ]
         newer = [one for one in newer if min(one[0].score, older.score) >= _LIKELY]
         newest = max((*changes, *newer), key=lambda one: one[1].moment, default=None)

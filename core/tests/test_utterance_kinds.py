@@ -1,0 +1,45 @@
+"""What a turn is for: requests tell nothing that lasts, and statements that look like one do."""
+
+import pytest
+
+from commonplace.retrieval.utterance_kinds import statements
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Draft a caption for the new rye loaf",
+        "Help me plan Saturday's menu",
+        "Please come up with three names for the loaf.",
+        "Find me a recipe without eggs",
+        "Outline my talk on flour",
+        "Now plan a weekend in Porto for us",
+        "Could you design a flyer for the van?",
+        "Brainstorm gift ideas for Eva",
+        "起草一封道歉信",
+        "帮我想几个店名",
+        "给我设计一张传单",
+    ],
+)
+def test_a_request_states_nothing(text: str) -> None:
+    assert statements(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Draft beer is what I like.",
+        "Plan B is to sell the van.",
+        "Help arrives on Monday.",
+        "Outline of the day: run at six, shop at eight.",
+        "Finding the keys took me an hour.",
+        "Make a note that Eva is allergic to sesame.",
+        "Design is what my brother studies.",
+        "List of my allergies: nuts, sesame.",
+        "设计是我的工作。",
+        "想念家里的面包。",
+        "起草合同是我的日常工作。",
+    ],
+)
+def test_what_only_looks_like_a_request_is_a_statement(text: str) -> None:
+    assert len(statements(text)) == 1
