@@ -10,6 +10,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 LINTER = PROJECT["tool"]["importlinter"]
 ENGINES = PROJECT["tool"]["commonplace"]["engines"]
+FRAMEWORKS = PROJECT["tool"]["commonplace"]["adapters"]
 ADAPTERS = sorted(
     path.name.removeprefix("commonplace_") for path in (ROOT / "adapters").glob("commonplace_*")
 )
@@ -27,9 +28,12 @@ def test_an_adapter_is_in_every_place_its_word_belongs(adapter: str):
     neutral = next(one for one in LINTER["contracts"] if one["name"].startswith("the core "))
     readme = (ROOT / "README.md").read_text("utf-8")
 
+    named = FRAMEWORKS.get(adapter, {"import": adapter, "distribution": ""})
+
     assert adapter in EXTRAS
+    assert "".join(EXTRAS[adapter]).startswith(named["distribution"])
     assert package in LINTER["root_packages"]
-    assert adapter in neutral["forbidden_modules"]
+    assert named["import"].partition(".")[0] in neutral["forbidden_modules"]
     assert package in layers[0].split(" | ")
     assert package in fenced
     tests = ROOT / "integrations_tests" / "adapters"

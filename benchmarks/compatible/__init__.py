@@ -40,6 +40,8 @@ MODULES = {
     "agentscope_v2": "agentscope_cases",
     "agentscope_v1": "agentscope_v1_cases",
     "agentscope_runtime": "agentscope_runtime_cases",
+    "adk_memory": "adk_cases",
+    "adk_sessions": "adk_cases",
 }
 HEADER = "<!-- {} -->"
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|[0-9a-f]{64}")

@@ -9,7 +9,11 @@ from .pages import NEEDS, ROOT, Block, blocks_of
 
 DOCS = ROOT / "docs"
 TRANSLATED = sorted(
-    [DOCS / "index.md", *(DOCS / "tutorial").glob("*.md"), *(DOCS / "how-to").glob("*.md")]
+    [
+        *(DOCS / name for name in ("adk.md", "index.md")),
+        *(DOCS / "tutorial").glob("*.md"),
+        *(DOCS / "how-to").glob("*.md"),
+    ]
 )
 PAIRS = [(ROOT / "README.md", ROOT / "README.zh.md")] + [
     (page, DOCS / "zh" / page.relative_to(DOCS)) for page in TRANSLATED

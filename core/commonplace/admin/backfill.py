@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..model_calls import embed, embedded_passages, join_passages
-from ..ports.models import Embedder, embeds_tokens
+from ..ports.models import Embedder, TokenEmbedder
 from ..ports.snapshot_rows import RecordRow, SnapshotRow
 from ..ports.stores import GraphStore, Point, VectorIndex
 from ..retrieval.lexical import count_words, document_terms
@@ -84,7 +84,7 @@ def _usable(
 ) -> dict[str, TokenEmbedding]:
     """Choose the vectors that need not be made anew: with tokens, and of all passages."""
     counts = {record.id: len(embedded_passages(record, limit)) for record in records}
-    needs_tokens = embeds_tokens(embedder)
+    needs_tokens = isinstance(embedder, TokenEmbedder)
     return {
         id_: one
         for id_, one in vectors.items()

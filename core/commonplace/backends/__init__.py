@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidRecordError, SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
 from ..ports.engines import TOKENS, GraphEngine, IndexEngine, IndexSpec, check_meta
-from ..ports.models import Embedder, embeds_tokens
+from ..ports.models import Embedder, TokenEmbedder
 from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
 from ..settings import Location, Settings, is_url, without_secret
 
@@ -175,7 +175,7 @@ def open_index(
     """
     meta = {"embedder": embedder.id, "lexical": lexical, "schema": SCHEMA}
     token_dimensions = 0
-    if embeds_tokens(embedder):
+    if isinstance(embedder, TokenEmbedder):
         token_dimensions = embedder.token_dimensions
         meta[TOKENS] = embedder.token_space
     spec = IndexSpec(

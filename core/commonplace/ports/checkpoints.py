@@ -133,12 +133,19 @@ class Checkpoints(Protocol):
         checkpoint: Checkpoint,
         values: Mapping[tuple[str, str], Blob | None],
         owner: Scope | None,
-    ) -> None:
+        *,
+        replace: bool = True,
+    ) -> bool:
         """Write or replace a checkpoint, with the values that its channels got in its step.
 
         Args:
             values: by channel and version; None for a channel that was emptied.
             owner: becomes the owner of the thread if it has none; None leaves it as it is.
+            replace: False leaves everything as it is if there is a checkpoint at the address, so
+                that of several writers at once exactly one succeeds.
+
+        Returns:
+            True if it was written.
 
         Raises:
             InvalidRecordError: the thread belongs to another owner; here and in `write` and `copy`.

@@ -1,7 +1,7 @@
 """Model ports: an embedder and a chat model that the caller provides."""
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeGuard, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..errors import InvalidRecordError
 from ..types import TokenEmbedding
@@ -70,11 +70,6 @@ class ChatModel(Protocol):
         self, system: str, user: str, *, schema: Mapping[str, Any]
     ) -> "str | Awaitable[str]":
         """Return JSON text that should fit `schema`; may be an `async def`."""
-
-
-def embeds_tokens(embedder: Embedder) -> TypeGuard[TokenEmbedder]:
-    """Tell whether an embedder is a `TokenEmbedder`; `isinstance` takes far longer."""
-    return hasattr(embedder, "embed_tokens")
 
 
 def check_models(embedder: object, chat: object) -> None:

@@ -30,6 +30,7 @@ SET t += CASE WHEN t.partition IS NULL THEN $owner ELSE {} END
 WITH t
 """
 OWNER = "t{.user_id, .agent_id, .session_id}"
+HOLD = f"{LOCK}RETURN {OWNER} AS owner"
 PUT = (
     LOCK
     + """

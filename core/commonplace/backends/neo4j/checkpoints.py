@@ -41,17 +41,28 @@ class Neo4jCheckpoints:
         checkpoint: Checkpoint,
         values: Mapping[tuple[str, str], Blob | None],
         owner: Scope | None,
-    ) -> None:
+        *,
+        replace: bool = True,
+    ) -> bool:
         """Write or replace a checkpoint, with the values that its channels got in its step."""
         at = checkpoint.address
         emptied = [key for key, blob in values.items() if blob is None]
-        parameters = {
+        parameters: dict[str, Any] = {
             "row": _to_node(checkpoint),
             "before": checkpoint.parent and _node_id(at.thread, at.namespace, checkpoint.parent),
             "filled": [_value_node(at, key, blob) for key, blob in values.items() if blob],
             "emptied": [_node_id(at.thread, at.namespace, *key) for key in emptied],
         }
-        self._write_as(checkpoint_queries.PUT, at.thread, owner, parameters)
+
+        def work(run: RunQuery) -> bool:
+            if not replace:
+                _run_as(run, checkpoint_queries.HOLD, at.thread, owner, {})
+                if run(checkpoint_queries.STATES, ids=[parameters["row"]["id"]]):
+                    return False
+            _run_as(run, checkpoint_queries.PUT, at.thread, owner, parameters)
+            return True
+
+        return self._driver.write(work)
 
     def write(self, address: Address, writes: Sequence[TaskWrite], owner: Scope | None) -> None:
         """Store what a task wrote beside a checkpoint, which itself may be stored later."""

@@ -57,6 +57,7 @@ _CHECKPOINT = (
 )
 _WRITE = "thread, namespace, checkpoint, task, number, path, channel, type, data"
 _PUT = f"INSERT OR REPLACE INTO checkpoint ({_CHECKPOINT}) VALUES ({'?, ' * 11}?)"
+_PUT_NEW = _PUT.replace("REPLACE", "IGNORE")
 _PUT_VALUE = "INSERT OR REPLACE INTO channel_value VALUES (?, ?, ?, ?, ?, ?)"
 _PUT_WRITE = f"INSERT OR IGNORE INTO task_write ({_WRITE}) VALUES ({'?, ' * 8}?)"
 _REPLACE_WRITE = _PUT_WRITE.replace("IGNORE", "REPLACE")
@@ -77,20 +78,24 @@ class SqliteCheckpoints:
         checkpoint: Checkpoint,
         values: Mapping[tuple[str, str], Blob | None],
         owner: Scope | None,
-    ) -> None:
+        *,
+        replace: bool = True,
+    ) -> bool:
         """Write or replace a checkpoint, with the values that its channels got in its step."""
         address = checkpoint.address
         at = (address.thread, address.namespace)
         filled = [(*at, *key, blob.type, blob.data) for key, blob in values.items() if blob]
         emptied = [(*at, *key) for key, blob in values.items() if blob is None]
 
-        def change(connection: Connection) -> None:
+        def change(connection: Connection) -> bool:
             _check_owner(connection, address.thread, owner)
-            connection.execute(_PUT, _to_row(checkpoint))
+            if not connection.execute(_PUT if replace else _PUT_NEW, _to_row(checkpoint)).rowcount:
+                return False
             connection.executemany(_PUT_VALUE, filled)
             connection.executemany(_DELETE_VALUE, emptied)
+            return True
 
-        self._handle.write(change)
+        return self._handle.write(change)
 
     def write(self, address: Address, writes: Sequence[TaskWrite], owner: Scope | None) -> None:
         """Store what a task wrote beside a checkpoint, which itself may be stored later."""

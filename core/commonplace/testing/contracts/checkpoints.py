@@ -96,12 +96,15 @@ def call_everything(store: Checkpoints, scope: Scope) -> None:
     for name, parent in (("1", None), ("2", "1"), ("3", "2")):
         one = step(name, parent=parent, versions={"c": name, "d": "1"}, deltas=["d"], run="r")
         store.put(one, {("c", name): blob(name), ("e", "1"): None}, scope)
+        store.put(one, {}, scope, replace=False)
         store.write(
             one.address, [task_write("task", name), task_write("task", name, index=-1)], scope
         )
     for asked in (
         Selection(),
         Selection(before="3"),
+        Selection(namespace="", before="3"),
+        Selection(namespace="", id="2", before="3"),
         Selection(thread="t"),
         Selection(thread="t", id="2"),
         Selection(thread="t", namespace="", before="3"),
@@ -205,6 +208,25 @@ class CheckpointsContract:
         assert found is not None
         assert (found.checkpoint.body, found.checkpoint.parent) == (blob("other"), None)
         assert ids_of(checkpoints) == ["1"]
+
+    def test_of_several_that_put_a_new_checkpoint_one_succeeds(
+        self, checkpoints: Checkpoints
+    ) -> None:
+        written: list[Blob] = []
+
+        def put(number: int) -> None:
+            own = blob(str(number))
+            given = replace(step("1", versions={"c": "1"}), body=own)
+            if checkpoints.put(given, {("c", "1"): own}, ALICE, replace=False):
+                written.append(own)
+
+        at_once(8, put)
+        found = checkpoints.read("t", "")
+
+        assert found is not None
+        assert [found.checkpoint.body] == [found.values["c"]] == written
+        assert not checkpoints.put(step("1"), {}, None, replace=False)
+        assert checkpoints.put(step("1"), {}, None)
 
     def test_names_are_literal_and_compared_whole(self, checkpoints: Checkpoints) -> None:
         names = ["a", "a/", 'a"', "a%", "*", "a|b:c", "é", "e\u0301", "爱", "\U0001f600", "A", "[]"]
