@@ -28,7 +28,8 @@ _VERB = (
     r"|explain|show|tell|speak|talk|format|send|ask|check|remind|address|avoid|put|say|provide"
     r"|suggest|recommend|offer|cite|quote|translate|convert|round|list|summari[sz]e|assume|treat"
     r"|refer|book|order|schedule|propose|present|spell|sign|leave|skip|stick|wait|confirm|warn"
-    r"|double-check|apologi[sz]e|repeat|share|store|name|greet|sort"
+    r"|double-check|apologi[sz]e|repeat|share|store|name|greet|sort|correct|turn|quiz|challenge|praise"
+    r"|label|number|pronounce|capitali[sz]e|tease"
     r"|be (?:brief|concise|thorough|detailed|polite|direct|honest|formal|informal|casual|careful)"
     r"|let me know)\b"
 )
@@ -50,88 +51,6 @@ _YOU = (
     r"(?:you (?:should|must|can|may|have to|need to)|make sure (?:to|that you|you)|be sure to"
     r"|remember to|try to"
     r"|i(?:['’]d like| would like| want| need|['’]d prefer| would prefer) you to)"
-)
-_ENGLISH = tuple(
-    re.compile(_LEAD + _NOT_NOW + form, re.IGNORECASE)
-    for form in (
-        rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}",
-        rf"(?:{_YOU} )(?:please )?{_NEVER} (?:ever )?{_VERB}",
-        rf"(?:{_FROM_NOW}|every time|each time"
-        rf"|in all (?:your )?(?:answers|replies|responses|messages))"
-        rf"[,:]? (?:please |you (?:should|must|can) |{_NEVER} |only |just |(?:don['’]t|do not) "
-        rf"|i(?:['’]d like| would like| want| prefer)(?: you)?(?: to)? )*"
-        rf"(?:{_VERB}|(?:answers|replies|responses)\b"
-        r"|(?:short|long|brief|detailed|formal|your|no) \w+)",
-        r"i (?:(?:really|generally|usually|always|much|strongly|definitely|do|would always) )?"
-        r"prefer (?!not\b)\w+",
-        r"i(?:['’]d| would)(?: much| really)? (?:prefer|like|love|appreciate)(?: it)?"
-        r" (?:if|that|when) you"
-        r" (?:always|never|could always|used|wrote|called|answered|kept|did not|didn['’]t)\b",
-        r"my preference is\b",
-        rf"(?:when|whenever|every time|each time|any time|if) i (?:ask|say|write|send|mention|type"
-        rf"|tell|give|request|paste|share|want)\b[^,.!?]{{0,80}}, *(?:then )?(?:please )?"
-        rf"(?:{_NEVER} |only |just |first |also )?(?:{_VERB}|(?:don['’]t|do not) {_VERB}"
-        rf"|you (?:should|must|can)\b|i (?:mean|want|expect|need|prefer|always want)\b)",
-        rf"{_VERB}.*\bfrom now on\W*$",
-        r"(?:only|exclusively) (?:answer|reply|respond|write|use|speak|suggest|recommend|show|give"
-        r"|call)\b",
-        r"(?:don['’]t|do not) (?:ever |please )?(?:call me|use|add|include|suggest|recommend"
-        r"|address|send me|give me|show me|ask me|start|apologi[sz]e|mention|repeat"
-        r"|(?:write|answer|reply|respond|speak|talk)(?: to me| me)? in)\b"
-        r"(?! (?:this|that|it|the|them|these|those|a cab|an ambulance|back|later)\b)",
-        r"(?:you (?:can|may|should) )?stop (?:using|calling|adding|sending|suggesting|asking"
-        r"|including|apologi[sz]ing|mentioning|recommending|repeating|addressing"
-        r"|(?:answering|replying|responding|writing|speaking)(?: to me| me)? in"
-        r" (?!(?:a|the|my|this|that)\b))\b",
-        rf"{_NEED_NOT} (?:answer|reply|respond|write|speak|talk|use|add|include|mention|cite"
-        r"|give me|address me|call me (?-i:[A-Z])\w*)\b"
-        r"(?!.* (?:him|her|them|it|this|that|the|my)\b)"
-        r".*\b(?:any ?more|any longer|from now on)\W*$",
-        rf"{_NEED_NOT} (?:mention|include|cite|add|suggest|recommend|remind me|ask me|apologi[sz]e"
-        r"|repeat|explain)\b(?!.* (?:him|her|them|it)\b).*\b(?:any ?more|any longer)\W*$",
-        rf"{_BACK_TO} calling me (?-i:[A-Z])(?!.*\b(?:when|later|at|on|after)\b)",
-        r"(?:call|address) me (?:by my|as |(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after|back)\b)",
-        r"you can (?:just |also )?call me (?!(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
-        r"(?-i:[A-Z])[\w'’-]+(?: (?-i:[A-Z])[\w'’-]+)?(?: again| now| instead)*\W*$",
-        r"keep (?:all |all of )?(?:your|the) (?:answers|replies|responses|messages|explanations"
-        r"|summaries|emails)\b",
-        r"i (?:always|never) want (?:you\b|to (?:see|get|receive|read)\b|\w+ (?:answers|replies))",
-        r"i (?:don['’]t|do not) (?:ever )?(?:want|like) (?:you to\b|it when you\b)",
-        r"i (?:hate|dislike) it when you\b",
-        r"no \w+(?: \w+)? in your (?:answers|replies|responses|messages)\b",
-    )
-)
-_DO = (
-    "(?:回答|回复|答复|使用|用|叫我|称呼|给我|写|说|提醒|加上?|附上?|带上?|列|发|推荐|解释|标注|按"
-    "|先|直接|提供|告诉我|保持|讲|翻译|总结|建议|提及?|提到|问我|重复|道歉|安排|预订|订|注明|默认|简短)"
-)
-_NOT_NOW_CHINESE = "(?!.*(?:这次|今天|今晚|明天|暂时|这一次|刚才))"
-_LEAD_CHINESE = (
-    r"^\W*(?:(?:对了|还有|另外|那|还是|麻烦|请|希望|拜托)[，,]?"
-    "|(?:你(?:要|得|一定要)?|帮我)?(?:记住|记得)(?:[，,：:]|(?=以后|今后|从现在|从今|永远|不要|别|每次)))*"
-)
-_CHINESE = tuple(
-    re.compile(_LEAD_CHINESE + _NOT_NOW_CHINESE + form)
-    for form in (
-        "(?:以后(?!再)|今后|从现在起|从现在开始|从今以后|从今往后|往后|将来)[，,]?(?:请|你|也|都|就|每次|一律|总是"
-        "|始终|尽量|统一|要|只|不要|别|不用|不必|再|给我|跟我|对我|和我|的|回答|所有|任何|[，,])*"
-        f"(?:{_DO}|我(?:问|说|提到|让你|发))",
-        f"(?:你)?(?:要|得|应该|必须)?(?:总是|始终|一律|永远|务必|每次都?|一直)(?:要|请|都|只|用|以|不要|别)*{_DO}",
-        "(?:你)?(?:永远|千万|绝对|再也|以后|都)*(?:不要|别|不准|不许|禁止|不可以)(?:再|总是?|老是?|给我|对我|跟我|在)*"
-        r"(?:用|使用|叫我|称呼我|说|发|写|加|推荐|提|问我|重复|道歉|回复|建议|开玩笑)(?!这|那|它|他|她|笑|了)",
-        "(?:你)?(?:不用|不必|不需要|无需|别)叫我(?!起|吃|来|去|一|回|接|上|下|看|买|做|过)[^，。！？]{1,8}了\\W*$",
-        "(?:你)?(?:不用|不必|不需要|无需)(?:再|继续)(?:叫我|称呼我|用[^，。]{1,8}(?:回答|回复|答复))",
-        "我(?:个人)?(?:还是|一直|总是|通常|就)?(?:更|比较|更加|最)?(?:偏好|偏爱|倾向于)",
-        "我(?:个人|还是|一直|总是|通常)*(?:更喜欢|比较喜欢|更愿意|更习惯)(?!过)",
-        "(?:当|每当|每次|如果|只要|凡是)?我(?:每次)?(?:问|说|提到|发给?你?|让你|要求|叫你|请你)(?![他她它])[^。！？]{0,30}"
-        "(?:的?时候?|[，,]|就)[，,]?(?:请|你|都|就|要|先|直接|不要|别|务必|必须|一律|总是|只)*"
-        f"(?:给我|[^，。]{{0,4}}{_DO})",
-        "(?:你的?)?(?:所有|每次)?(?:的)?(?:回答|回复|答复|答案|解释)(?:请|都|要|得|应该|尽量|必须|务必|一律|不要|别)+",
-        r"(?:叫|称呼|喊)我(?:为|做)?[^，。！？\s]{1,8}(?:就好|就行|就可以了?|吧|即可)\W*$|请(?:叫|称呼)我",
-        "(?:我)?(?:希望|想让|要求|想要)?你(?:能)?(?:总是|每次|以后|一直|始终|永远|都)+(?:能|要|用|不要|别)*"
-        + _DO,
-        "(?:我)?(?:不喜欢|讨厌|不希望|不想让)你(?:总|老|一直|再|每次)*" + _DO,
-    )
 )
 # What an instruction may be about, and ways to say that it holds no longer.
 _LANGUAGE = (
@@ -180,11 +99,117 @@ _SAME = {  # values that mean the same, by how they begin
     "spanish": "西班牙",
     "italian": "意大利",
 }
+_ENGLISH = tuple(
+    re.compile(_LEAD + _NOT_NOW + form, re.IGNORECASE)
+    for form in (
+        rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}",
+        rf"(?:{_YOU} )(?:please )?{_NEVER} (?:ever )?{_VERB}",
+        rf"(?:{_FROM_NOW}|every time|each time"
+        rf"|in all (?:your )?(?:answers|replies|responses|messages))"
+        rf"[,:]? (?:please |you (?:should|must|can) |{_NEVER} |only |just |(?:don['’]t|do not) "
+        rf"|i(?:['’]d like| would like| want| prefer)(?: you)?(?: to)? )*"
+        rf"(?:{_VERB}|(?:answers|replies|responses)\b"
+        r"|(?:short|long|brief|detailed|formal|your|no) \w+)",
+        r"i (?:(?:really|generally|usually|always|much|strongly|definitely|do|would always) )?"
+        r"prefer (?!not\b)\w+",
+        r"i(?:['’]d| would)(?: much| really)? (?:prefer|like|love|appreciate)(?: it)?"
+        r" (?:if|that|when) you"
+        r" (?:always|never|could always|used|wrote|called|answered|kept|did not|didn['’]t)\b",
+        r"my preference is\b",
+        rf"(?:when|whenever|every time|each time|any time|if) i (?:ask|say|write|send|mention|type"
+        rf"|tell|give|request|paste|share|want)\b[^,.!?]{{0,80}}, *(?:then )?(?:please )?"
+        rf"(?:{_NEVER} |only |just |first |also )?(?:{_VERB}|(?:don['’]t|do not) {_VERB}"
+        rf"|you (?:should|must|can)\b|i (?:mean|want|expect|need|prefer|always want)\b)",
+        rf"{_VERB}.*\bfrom now on\W*$",
+        r"(?:only|exclusively) (?:answer|reply|respond|write|use|speak|suggest|recommend|show|give"
+        r"|call)\b",
+        r"(?:don['’]t|do not) (?:ever |please )?(?:call me|use|add|include|suggest|recommend"
+        r"|address|send me|give me|show me|ask me|start|apologi[sz]e|mention|repeat"
+        r"|(?:write|answer|reply|respond|speak|talk)(?: to me| me)? in)\b"
+        r"(?! (?:this|that|it|the|them|these|those|a cab|an ambulance|back|later)\b)",
+        r"(?:you (?:can|may|should) )?stop (?:using|calling|adding|sending|suggesting|asking"
+        r"|including|apologi[sz]ing|mentioning|recommending|repeating|addressing"
+        r"|(?:answering|replying|responding|writing|speaking)(?: to me| me)? in"
+        r" (?!(?:a|the|my|this|that)\b))\b",
+        rf"{_NEED_NOT} (?:answer|reply|respond|write|speak|talk|use|add|include|mention|cite"
+        r"|give me|address me|call me (?-i:[A-Z])\w*)\b"
+        r"(?!.* (?:him|her|them|it|this|that|the|my)\b)"
+        r".*\b(?:any ?more|any longer|from now on)\W*$",
+        rf"{_NEED_NOT} (?:mention|include|cite|add|suggest|recommend|remind me|ask me|apologi[sz]e"
+        r"|repeat|explain)\b(?!.* (?:him|her|them|it)\b).*\b(?:any ?more|any longer)\W*$",
+        rf"{_BACK_TO} calling me (?-i:[A-Z])(?!.*\b(?:when|later|at|on|after)\b)",
+        r"(?:call|address) me (?:by my|as |(?-i:[A-Z]))(?!.*\b(?:when|later|at|on|after|back)\b)",
+        r"you can (?:just |also )?call me (?!(?:mon|tues|wednes|thurs|fri|satur|sun)day\b)"
+        r"(?-i:[A-Z])[\w'’-]+(?: (?-i:[A-Z])[\w'’-]+)?(?: again| now| instead)*\W*$",
+        r"keep (?:all |all of )?(?:your|the) (?:answers|replies|responses|messages|explanations"
+        r"|summaries|emails)\b",
+        r"i (?:always|never) want (?:you\b|to (?:see|get|receive|read)\b|\w+ (?:answers|replies))",
+        r"i (?:don['’]t|do not) (?:ever )?(?:want|like) (?:you to\b|it when you\b)",
+        r"i (?:hate|dislike) it when you\b",
+        r"no \w+(?: \w+)? in your (?:answers|replies|responses|messages)\b",
+        # How it answers, and in which form it gives what there is more than one of.
+        rf"(?:answer|reply|respond|speak|talk|write)(?: to)?(?: me)? (?:only |back )?"
+        rf"(?:in (?:{_LANGUAGE})\b|like (?:an?|my|i)\b|as (?:if|though|an?)\b)",
+        r"explain (?:things|everything|stuff|it all) (?:to me )?(?:as|like|in|with)\b",
+        r"(?:begin|start|open|end|finish|close) (?:each|every|all(?: of)?(?: your)?|your)"
+        r" (?:answer|reply|repl|response|message|sentence)(?:y|s|ies)?\b",
+        r"(?:show|give|write|format|quote|list|display) (?:me )?(?:all |any )?(?!this|us\b)[a-z]+s"
+        r" (?:in|as|with) (?!the\b|my\b|this\b|that\b)",
+        r"(?:keep|limit) (?:all |your )?(?!this|it\b)[a-z]+s (?:under|below|short|brief|simple)\b",
+        r"all (?:\w+ ){0,2}\w+s (?:in|as|with) [^.!?]{1,40}, please\W*$",
+        rf"use [^.!?]{{1,40}} for me\W*$|no (?:{'|'.join(_SWITCHED.values())})\b[^,.!?]{{0,10}}"
+        r"(?:please|thanks|ever)\b",
+        r"(?:when|whenever|if) i (?:say|type|write|ask for) [^,.!?]{1,60}, (?:then |please |just )*"
+        r"[a-z]+ (?:it|that|them|me|my|this)\b",
+    )
+)
+_DO = (
+    "(?:回答|回复|答复|使用|用|叫我|称呼|给我|写|说|提醒|加上?|附上?|带上?|列|发|推荐|解释|标注|按"
+    "|先|直接|提供|告诉我|保持|讲|翻译|总结|建议|提及?|提到|问我|重复|道歉|安排|预订|订|注明|默认|简短)"
+)
+_NOT_NOW_CHINESE = "(?!.*(?:这次|今天|今晚|明天|暂时|这一次|刚才))"
+_LEAD_CHINESE = (
+    r"^\W*(?:(?:对了|还有|另外|那|还是|麻烦|请|希望|拜托)[，,]?"
+    "|(?:你(?:要|得|一定要)?|帮我)?(?:记住|记得)(?:[，,：:]|(?=以后|今后|从现在|从今|永远|不要|别|每次)))*"
+)
+_CHINESE = tuple(
+    re.compile(_LEAD_CHINESE + _NOT_NOW_CHINESE + form)
+    for form in (
+        "(?:以后(?!再)|今后|从现在起|从现在开始|从今以后|从今往后|往后|将来)[，,]?(?:请|你|也|都|就|每次|一律|总是"
+        "|始终|尽量|统一|要|只|不要|别|不用|不必|再|给我|跟我|对我|和我|的|回答|所有|任何|[，,])*"
+        f"(?:{_DO}|我(?:问|说|提到|让你|发))",
+        f"(?:你)?(?:要|得|应该|必须)?(?:总是|始终|一律|永远|务必|每次都?|一直)(?:要|请|都|只|用|以|不要|别)*{_DO}",
+        "(?:你)?(?:永远|千万|绝对|再也|以后|都)*(?:不要|别|不准|不许|禁止|不可以)(?:再|总是?|老是?|给我|对我|跟我|在)*"
+        r"(?:用|使用|叫我|称呼我|说|发|写|加|推荐|提|问我|重复|道歉|回复|建议|开玩笑)(?!这|那|它|他|她|笑|了)",
+        "(?:你)?(?:不用|不必|不需要|无需|别)叫我(?!起|吃|来|去|一|回|接|上|下|看|买|做|过)[^，。！？]{1,8}了\\W*$",
+        "(?:你)?(?:不用|不必|不需要|无需)(?:再|继续)(?:叫我|称呼我|用[^，。]{1,8}(?:回答|回复|答复))",
+        "我(?:个人)?(?:还是|一直|总是|通常|就)?(?:更|比较|更加|最)?(?:偏好|偏爱|倾向于)",
+        "我(?:个人|还是|一直|总是|通常)*(?:更喜欢|比较喜欢|更愿意|更习惯)(?!过)",
+        "(?:当|每当|每次|如果|只要|凡是)?我(?:每次)?(?:问|说|提到|发给?你?|让你|要求|叫你|请你)(?![他她它])[^。！？]{0,30}"
+        "(?:的?时候?|[，,]|就)[，,]?(?:请|你|都|就|要|先|直接|不要|别|务必|必须|一律|总是|只)*"
+        f"(?:给我|[^，。]{{0,4}}{_DO})",
+        "(?:你的?)?(?:所有|每次)?(?:的)?(?:回答|回复|答复|答案|解释)(?:请|都|要|得|应该|尽量|必须|务必|一律|不要|别)+",
+        r"(?:叫|称呼|喊)我(?:为|做)?[^，。！？\s]{1,8}(?:就好|就行|就可以了?|吧|即可)\W*$|请(?:叫|称呼)我",
+        "(?:我)?(?:希望|想让|要求|想要)?你(?:能)?(?:总是|每次|以后|一直|始终|永远|都)+(?:能|要|用|不要|别)*"
+        + _DO,
+        "(?:我)?(?:不喜欢|讨厌|不希望|不想让)你(?:总|老|一直|再|每次)*" + _DO,
+        f"用(?:{_LANGUAGE_CHINESE})来?(?:回答|回复|答复|[跟和对]我(?:说|聊|讲))(?!他|她|这|那)",
+        r"(?:叫|称呼|喊)我(?![起吃来去一回接上下看买做过先早]|爸|妈)[^，。！？\s了]{1,6}[。！!]?\W*$",
+        r"(?:说话|讲话|语气|口气|回答|解释)[^，。！？]{0,8}[一点些]{1,2}[。！!]?\W*$",
+        r"[^，。！？我你他她]{1,6}(?:都|一律|统一)(?:用|写成|按|换算成)[^，。！？]{1,12}[。！!]?\W*$",
+    )
+)
+# What an assistant adds to its answers.
+_ADDED = (
+    "|".join(_SWITCHED.values())
+    + r"|questions?|quiz\w*|tips?|warnings?|reminders?|metaphors?|puns?|quotes?|facts?|suggestions?"
+)
 # A sentence eases an instruction if it names a matter, says that something holds again or no more,
 # and has no other word: what tells of a phone, a lesson or a dinner has one.
 _CUE = re.compile(
     r"\b(?:again|any ?more|any longer|no longer|no more|enough|back to|return to|stop|drop|skip"
-    r"|lose|leave out|cut|ditch|scrap|get rid of|instead|from now on|fine|ok|okay|allowed|welcome"
+    r"|lose|leave out|cut|ditch|scrap|get rid of|instead|from (?:now|here) on|fine|ok|okay|allowed"
+    r"|welcome"
     r"|all right|alright|no problem|no need|(?:don['’]t|do not) (?:need|have) to|needn['’]t"
     r"|unnecessary"
     r"|(?:don['’]t|do not) mind|(?:wouldn|won|can)['’]t hurt|as you (?:like|want)|loosen up|relax"
@@ -242,11 +267,36 @@ _EASING_ENGLISH = tuple(
         r"|request|paste|share)\b|\b(?:when|whenever|if)\b)",
         r"(?:when|whenever|if) i (?:ask|say|write|send|mention|tell|request|paste|share)\b"
         r"[^,.!?]{0,80}, .*\b(?:is|are) (?:fine|ok|okay)(?: again| now| too)*\W*$",
+        r"you (?:no longer (?:need|have) to|(?:don['’]t|do not) (?:need|have) to|needn['’]t)"
+        r" (?:call me (?-i:[A-Z])|(?!call|pick|drive|take|bring|help|tell|pay|ask|meet|visit|see)"
+        r"[a-z]+ (?:me|things)\b).*\b(?:for me|any ?more|any longer)\b",
+        r"you no longer (?:need|have) to [a-z]+ things\b",
+        r"stop (?!by|at|the|it)[a-z]+ing (?:me|my|all|so|every|those|these|things|everything"
+        r"|with (?:the|your)|[a-z]+s)\b",
+        rf"enough (?:with|of) (?:the|your|all|those|these) (?:\w+ )?(?:{_ADDED})\b",
+        r"(?:it['’]s|it is) (?:ok|okay|fine|all ?right) (?:to|if you) (?:suggest|use|give|show"
+        r"|write|mention|recommend|add|include|answer) (?!(?:it|him|her|them|my|our|the)\b)",
+        r"you(?:['’]re| are) (?:free|welcome|allowed) to (?:pick|choose|use|write|suggest"
+        r"|answer|mix) (?!(?:it|him|her|them|my|our|the)\b)",
+        r"you can (?:write|answer|talk|explain) (?:[a-z]+ ){0,3}as (?:much|long) as you"
+        r" (?:like|want)",
+        r"(?:please )?leave (?:it|them|(?:the|those|all) [a-z]+) (?:out|off|away) of [a-z]+s\W*$",
+        r"forget (?:about )?(?:the|that|my|your) [^,.!?]{1,30} (?:rule|request|instruction)\b",
+    )
+)
+_EASING_CHINESE = tuple(
+    re.compile(_LEAD_CHINESE + _NOT_NOW_CHINESE + form)
+    for form in (
+        "(?:不用|不必|不需要|没必要|无需)(?:再|那么|总是?|每次)*(?:给我(?![买带打送做留])|跟我|对我|和我|叫我(?![起吃来去])"
+        "|标注|附上?|列出?|加上?)",
+        "[^，。！？我他她你们]{1,8}[里上中]就?(?:不用|不必|不需要|无需)再?" + _DO,
+        "[^，。！？我他她们]{1,6}就算了",
+        "[^，。！？我他她们]{1,6}可以用了",
     )
 )
 _PLAIN_CHINESE = re.compile(
     r"(?:可以|没关系|没问题|没事|不介意|以后|现在|从现在起|不用|不必|不需要|没必要|无需|不要|那么|这么|还是|偶尔"
-    r"|回答|回复|答复|恢复|切换|谢谢|麻烦|语气|格式|单位|符号|[对跟和给]我|你的?|一[点些]|[点些]|就好|就行"
+    r"|回答|回复|答复|恢复|切换|谢谢|麻烦|语气|格式|单位|温度|距离|重量|符号|[对跟和给]我|你的?|一[点些]|[点些]|就好|就行"
     r"|其实|真的|有点|说话|聊天|交流|时候|之前|原来|这样|那样"
     r"|我(?=不介意|希望|想让你|更?喜欢)|希望|想让|喜欢"
     r"|[用说讲写加带发得地的了吧啦也就都再又行好别太改换转回成到变来请要能正常平时重新去掉取消把免省随挺多少更开])"
@@ -313,10 +363,21 @@ def _is_standing(sentence: str) -> bool:
 
 
 def _eases(sentence: str) -> bool:
-    """Return whether a sentence ends or eases an instruction."""
-    if _is_all_plain(sentence):
+    """Return whether a sentence, or a clause of it, ends or eases an instruction."""
+    forms = _EASING_CHINESE if _CHINESE_LETTER.search(sentence) else _EASING_ENGLISH
+    clauses = dict.fromkeys([sentence, *(_JOINS.sub("", one) for one in _JOINED.split(sentence))])
+    if _is_all_plain(sentence) or any(form.search(one) for form in forms for one in clauses):
         return True
-    return any(form.search(sentence) for form in _EASING_ENGLISH)
+    return not _OTHERS.search(sentence) and any(
+        _is_all_plain(one) and _UNCLEAR.isdisjoint(_matters(one)) for one in clauses
+    )
+
+
+# Beside a reason, "not too long" and "relax" may be about anything.
+_UNCLEAR = frozenset(("length", "tone"))
+_OTHERS = re.compile(r"\b(?:he|she|they|him|her|his|their|them)\b|[他她]", re.IGNORECASE)
+_JOINED = re.compile(r"[,;，；—]|\b(?=(?:so|but)\b)|(?<=[^\W_])\s+-\s+")
+_JOINS = re.compile(r"^\W*(?:so|but|and|then|因此|所以|但是?|那)?\s*", re.IGNORECASE)
 
 
 # What says only that an instruction holds, or holds no more: two that differ in it are contrary.
@@ -455,13 +516,13 @@ def _read(text: str) -> _Instruction:
 
 def _ends(newer: _Instruction, older: _Instruction) -> bool:
     """Return whether an instruction ends an older one on the same matter, in other words."""
-    if newer.has_condition != older.has_condition:
+    if newer.has_condition > older.has_condition:
         return False
     of, by = older.matters, newer.matters
-    if newer.has_condition or not by:
+    if older.has_condition or not by:
         alike = len(newer.words & older.words)
-        least = 0.75 * min(len(newer.words), len(older.words))
-        return newer.eases and alike >= max(2, least)
+        least = 0.4 * min(len(newer.words), len(older.words))
+        return newer.eases and alike >= max(min(2, len(older.words)), least)
     if not of or not of.keys() <= by.keys() or older.has_object > newer.has_object:
         return False
     is_contrary = newer.is_negative != older.is_negative
@@ -521,7 +582,7 @@ def _meanings(text: str) -> list[str]:
         plain = force.sub("", text)
         # In order: "when I write in German, answer in English" is not "when in English, in German".
         return [" ".join(token for token in tokens(plain) if not _POLARITY.search(token)) or text]
-    for clause, (name, form) in product([text, *_clauses(text)[:0:-1]], _SUBJECTS.items()):
+    for clause, (name, form) in product([text, *_clauses(text)[::-1]], _SUBJECTS.items()):
         found = form.search(force.sub("", clause))
         if found and found.lastindex:
             value = f"{name}: {normalize(found[found.lastindex])}"
