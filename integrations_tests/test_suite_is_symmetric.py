@@ -29,9 +29,10 @@ def test_an_adapter_is_in_every_place_its_word_belongs(adapter: str):
     readme = (ROOT / "README.md").read_text("utf-8")
 
     named = FRAMEWORKS.get(adapter, {"import": adapter, "distribution": ""})
+    extra = adapter.replace("_", "-")
 
-    assert adapter in EXTRAS
-    assert "".join(EXTRAS[adapter]).startswith(named["distribution"])
+    assert extra in EXTRAS
+    assert "".join(EXTRAS[extra]).startswith(named["distribution"])
     assert package in LINTER["root_packages"]
     assert named["import"].partition(".")[0] in neutral["forbidden_modules"]
     assert package in layers[0].split(" | ")
@@ -40,7 +41,7 @@ def test_an_adapter_is_in_every_place_its_word_belongs(adapter: str):
     assert (tests / f"test_{adapter}.py").is_file() or any((tests / adapter).rglob("test_*.py"))
     assert (ROOT / "examples" / f"with_{adapter}.py").is_file()
     assert any(
-        line.startswith("|") and f"`{package}`" in line and f"`{adapter}`" in line
+        line.startswith("|") and f"`{package}`" in line and f"`{extra}`" in line
         for line in readme.splitlines()
     )
 

@@ -42,6 +42,7 @@ MODULES = {
     "agentscope_runtime": "agentscope_runtime_cases",
     "adk_memory": "adk_cases",
     "adk_sessions": "adk_cases",
+    "openai_agents_sessions": "openai_agents_cases",
 }
 HEADER = "<!-- {} -->"
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|[0-9a-f]{64}")

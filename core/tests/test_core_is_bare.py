@@ -14,6 +14,7 @@ from commonplace import MissingExtraError
 HEAVY = {
     "agentscope",
     "fastembed",
+    "agents",
     "google",
     "langchain_core",
     "langgraph",

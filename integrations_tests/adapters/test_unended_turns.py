@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agents import RunConfig, Runner
+from agents.testing import ModelStep, assistant_message
 from agentscope.event import ModelCallStartEvent, RequireUserConfirmEvent
 from agentscope.message import UserMsg
 from agentscope.tool import FunctionTool
@@ -33,11 +35,13 @@ from commonplace import Memory, Policy, Scope
 from commonplace.testing.fakes import HashEmbedder
 from commonplace_agentscope import CommonplaceMiddleware
 from commonplace_langgraph import MemoryMiddleware, recall_hook, remember_node
+from commonplace_openai_agents import MemoryHooks
 from commonplace_strands import MemoryPlugin
 
 from .langgraph.agent.conftest import Scripted
 from .strands.conftest import ScriptedModel
 from .test_agentscope import dangerous, make, use
+from .test_openai_agents import agent_of
 from .test_user_ids import DRIVERS
 
 ALICE = Scope(user_id="alice")
@@ -88,6 +92,13 @@ async def langgraph_nodes(memory: Memory, text: str, answer: Answer) -> None:
     await built.compile().ainvoke({"messages": [HumanMessage(text)]})
 
 
+async def openai_agents(memory: Memory, text: str, answer: Answer) -> None:
+    hooks = MemoryHooks(memory, user_id="alice")
+    step = ModelStep.respond(lambda _call: [assistant_message(answer())])
+    quiet = RunConfig(tracing_disabled=True)
+    await Runner.run(agent_of(hooks, step), text, hooks=hooks, run_config=quiet)
+
+
 def strands_agent(memory: Memory, answer: Answer) -> Agent:
     model = ScriptedModel([lambda _messages: answer()])
     plugin = MemoryPlugin(memory, user_id="alice")
@@ -111,6 +122,7 @@ AGENTS: dict[str, Callable[[Memory, str, Answer], Awaitable[None]]] = {
         langgraph,
         langgraph_threads,
         langgraph_nodes,
+        openai_agents,
         strands,
         strands_graph,
     )

@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 import pytest
+from agents import RunConfig, Runner
 from agentscope.message import UserMsg
 from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
@@ -16,11 +17,13 @@ from commonplace_agentscope import CommonplaceMiddleware
 from commonplace_langgraph import MemoryMiddleware
 from commonplace_mem0 import AsyncMemory, Memory
 from commonplace_mem0.exceptions import ValidationError
+from commonplace_openai_agents import MemoryHooks
 from commonplace_strands import MemoryPlugin
 
 from .langgraph.agent.conftest import Context, Scripted
 from .strands.conftest import ScriptedModel
 from .test_agentscope import make
+from .test_openai_agents import agent_of
 
 FACT = "My cat is called Miso."
 QUESTION = "What is the name of my cat?"
@@ -167,7 +170,21 @@ class Strands(Driver):
         return model.shown()
 
 
-DRIVERS = [AgentScope, LangGraph, LangGraphConfig, LangGraphThreads, Strands]
+class OpenAIAgents(Driver):
+    log = "commonplace_openai_agents"
+
+    def prepare(self, memory, ids):
+        self.middleware = MemoryHooks(memory, **ids)
+
+    async def turn(self, text, **user):
+        agent = agent_of(self.middleware)
+        self.models.append(agent.model)
+        quiet = RunConfig(tracing_disabled=True)
+        await Runner.run(agent, text, context=user, hooks=self.middleware, run_config=quiet)
+        return agent.model.shown
+
+
+DRIVERS = [AgentScope, LangGraph, LangGraphConfig, LangGraphThreads, OpenAIAgents, Strands]
 every_agent = pytest.mark.parametrize("driver", DRIVERS, ids=lambda one: one.__name__)
 
 
@@ -230,7 +247,7 @@ async def test_who_is_not_known_has_no_memory_and_one_line_in_the_log(memory, dr
     assert 1 == len([one for one in caplog.records if one.name == driver.log])
 
 
-AGENTS = [AgentScope, LangGraph, Strands]
+AGENTS = [AgentScope, LangGraph, OpenAIAgents, Strands]
 every_adapter = pytest.mark.parametrize("driver", AGENTS, ids=lambda one: one.__name__)
 
 

@@ -10,7 +10,7 @@ from .pages import NEEDS, ROOT, Block, blocks_of
 DOCS = ROOT / "docs"
 TRANSLATED = sorted(
     [
-        *(DOCS / name for name in ("adk.md", "index.md")),
+        *(DOCS / name for name in ("adk.md", "index.md", "openai_agents.md")),
         *(DOCS / "tutorial").glob("*.md"),
         *(DOCS / "how-to").glob("*.md"),
     ]

@@ -1,0 +1,15 @@
+"""One memory for agents of the OpenAI Agents SDK: hooks, instructions, tools, sessions."""
+
+from commonplace import MissingExtraError
+
+try:
+    import agents as _agents  # noqa: F401 -- only to check that it is installed
+except ImportError as error:
+    raise MissingExtraError(package="openai-agents", extra="openai-agents") from error
+
+from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
+
+from .middleware import MemoryHooks
+from .sessions import CommonplaceSession
+
+__all__ = ["CommonplaceSession", "MemoryCounters", "MemoryEvent", "MemoryHooks", "OnEvent"]

@@ -1,0 +1,41 @@
+"""Scope of a run, from the context that its application gives to it, never from a model."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any
+
+from commonplace import InvalidScopeError, Scope
+from commonplace.agents import in_session, to_scope
+
+Id = str | int | Enum
+IdSource = Id | Callable[[Any], Id | None]
+"""An id, or a function that reads it from a run's context and returns None if that has none."""
+
+
+class NoUserError(InvalidScopeError):
+    """A run that names nobody has no memory."""
+
+
+def field_of(context: object, name: str) -> Any:
+    """Return a field of a run's context, which may have any type; None if it is missing."""
+    return context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
+
+
+def scope_of(context: object, user_id: IdSource | None, agent_id: IdSource | None) -> Scope:
+    """Make the scope of a run, in the session that its context names.
+
+    Raises:
+        NoUserError: nobody is named, or a function fails to read an id.
+        InvalidScopeError: an id cannot be used.
+    """
+    user_id = field_of(context, "user_id") if user_id is None else user_id
+    try:
+        user, agent = (one(context) if callable(one) else one for one in (user_id, agent_id))
+    except Exception as error:
+        raise NoUserError(
+            field="user_id", value=None, reason=f"cannot be read ({error})"
+        ) from error
+    if user is None:
+        reason = "is unknown: give the run context={'user_id': ...}"
+        raise NoUserError(field="user_id", value=None, reason=reason)
+    return in_session(to_scope(user, agent), field_of(context, "session_id"))
