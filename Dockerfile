@@ -1,5 +1,6 @@
 # The command line beside servers: `doctor`, `copy`, `export`, `import`, `reindex`, `retry` as jobs of
-# a cluster or of compose.yaml. The library itself runs inside your application; there is no server of ours.
+# a cluster or of compose.yaml, and the pages of `commonplace serve` (docs/how-to/deploy.md). The library itself
+# runs inside your application.
 #
 #   docker build --tag commonplace .
 #   docker run --rm -v "$PWD/memory:/memory" commonplace doctor /memory
@@ -12,7 +13,7 @@ FROM python:3.13-slim
 COPY pyproject.toml constraints.txt README.md LICENSE /source/
 COPY core /source/core
 COPY adapters /source/adapters
-RUN pip install --no-cache-dir --constraint /source/constraints.txt "/source[cli,mem0,neo4j,openai,qdrant]" \
+RUN pip install --no-cache-dir --constraint /source/constraints.txt "/source[cli,mem0,neo4j,openai,qdrant,serve]" \
     && rm -r /source \
     && useradd --uid 1000 commonplace \
     && install --directory --owner 1000 /memory

@@ -61,6 +61,7 @@ EMBEDDED = [
     "integrations_tests/cli",
     "integrations_tests/docs",
     "integrations_tests/elsewhere",
+    "integrations_tests/web",
 ]
 ON_ANY_ENGINE = [  # whole memories, on each set of engines
     "integrations_tests/crash",
@@ -135,7 +136,9 @@ def full(session: nox.Session) -> None:
     session.install("-e", ".", *group("test"))
     session.run("pytest", f"{CORE}/test_core_is_bare.py", "--quiet")
     session.install(
-        "-e", ".[all,testing]", *group("lint", "types", "qdrant"), *needed_by(*ADAPTERS)
+        *("-e", ".[all,testing]"),
+        *group("browser", "lint", "types", "qdrant"),
+        *needed_by(*ADAPTERS),
     )
     check_style(session)
     check_types(session)

@@ -23,7 +23,7 @@ from .test_output import command
 NAMES = [
     "add", "search", "list", "show", "history", "update", "delete", "restore", "graph", "forget",
     "stats", "doctor", "retry", "copy", "export", "backup", "salvage", "reindex", "reembed",
-    "import", "mcp", "hook", "serve", "sessions",
+    "import", "mcp", "hook", "serve", "sessions", "about",
 ]  # fmt: skip
 
 

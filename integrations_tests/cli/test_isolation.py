@@ -68,6 +68,7 @@ def test_no_command_prints_what_is_of_another_user(run: Callable[..., Result], t
         "add": case("add", lambda asker: [asker.text]),
         "search": case("search", lambda asker: [asker.query, *where(asker)]),
         "list": case("list", where),
+        "about": case("about", lambda _: []),
         "sessions": case("sessions", lambda _: []),
         "show": case("show", record),
         "history": case("history", record),

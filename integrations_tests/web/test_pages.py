@@ -1,6 +1,9 @@
 """The pages of a memory: what they show, to whom, and what they refuse."""
 
+import html
 import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,9 +19,13 @@ from commonplace.testing.fakes import HashEmbedder
 from commonplace.web import add_user_token, create_app, header_login, read_users
 from commonplace.web.views import PAGES
 
+from ..crash.web_worker import Worker
+
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 EVIL = "<script>alert(1)</script>\x1b[31m\u202e\"'><img src=x onerror=alert(1)>"
 LOCAL = "http://127.0.0.1"
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENTS = [DOCS / folder / "how-to" / "look_at_a_memory.md" for folder in (".", "zh")]
 
 
 @pytest.fixture
@@ -47,19 +54,25 @@ def fields(page: str) -> dict[str, str]:
 def test_every_page_and_its_json_answers_in_both_languages(memory):
     client = operator(memory)
     given = {"user": "alice", "q": "Where does Alice live?"}
+    documents = [
+        dict(re.findall(r"^\| `(\w+)` \| (`.*`) \|$", page.read_text("utf-8"), re.MULTILINE))
+        for page in DOCUMENTS
+    ]
     [known] = [one.id for one in memory.list(ALICE) if "Lyon" in one.text]
 
     for name in PAGES:
-        page = client.get(f"/{name}", params={**given, "id": known})
+        asked = {**given, "id": known} | ({"session": "s"} if name == "conversation" else {})
+        page = client.get(f"/{name}", params=asked)
         chinese = client.get(
-            f"/{name}", params={**given, "id": known}, headers={"accept-language": "zh-CN,en;q=0.5"}
+            f"/{name}", params=asked, headers={"accept-language": "zh-CN,en;q=0.5"}
         )
-        data = client.get(f"/{name}.json", params={**given, "id": known})
+        data = client.get(f"/{name}.json", params=asked)
 
         assert page.status_code == chinese.status_code == data.status_code == 200, name
         assert 'lang="en"' in page.text
         assert 'lang="zh-Hans"' in chinese.text
-        assert isinstance(data.json(), dict)
+        for fields_of in documents:
+            assert re.findall(r"\w+", fields_of[name]) == [*data.json()], name
         assert "script-src 'self'" in page.headers["content-security-policy"]
         assert page.headers["x-frame-options"] == "DENY"
         assert page.headers["cache-control"] == "no-store"
@@ -78,6 +91,54 @@ def test_why_shows_the_note_and_the_parts_of_each_score(memory):
     assert left["What do I like?"] == "asks_only"
 
 
+def test_why_shows_some_of_what_each_rule_left_out_and_its_json_all(memory):
+    memory.add([f"Bob owns {n} tortoises of the tribe {n}." for n in range(2, 32)], BOB)
+    client = operator(memory)
+    asked = "?user=bob&q=Which+tortoises+does+Bob+own%3F&top_k=1"
+    left = client.get(f"/why.json{asked}").json()["left_out"]
+    page = client.get(f"/why{asked}").text
+
+    rules = Counter(one["rule"] for one in left)
+    number = max(rules.values())
+    assert number > 6, rules
+    assert f"{number - 6} more are in the JSON" in page
+    shown = page.partition('id="left"')[2]
+    assert shown.count("<li>") == sum(min(one, 6) for one in rules.values())
+
+
+def test_a_person_has_sessions_and_a_session_its_summary_and_pages_of_turns(memory):
+    long = Scope(user_id="alice", agent_id="helper", session_id="long")
+    memory.add([Message(text=f"turn {n}") for n in range(130)], long, infer=False)
+    memory.session(long).summarize("They counted.")
+    client = operator(memory)
+
+    person = client.get("/person.json?user=alice").json()
+    shown = client.get("/person?user=alice").text
+    last = client.get("/conversation?user=alice&agent=helper&session=long")
+    [earlier] = re.findall(r'href="(/conversation\?[^"]*before=[^"]*)"', last.text)
+    first = client.get(html.unescape(earlier)).text
+
+    assert person["agents"] == ["helper"]
+    assert [(one["scope"]["session_id"], one["turns"]) for one in person["sessions"]] == [
+        ("long", 130),
+        ("s", 2),
+    ]
+    assert "They counted." in shown
+    assert "They counted." in last.text
+    assert re.findall(r"turn (\d+)<", last.text) == [str(n) for n in range(30, 130)]
+    assert re.findall(r"turn (\d+)<", first) == [str(n) for n in range(30)]
+    assert "before=" not in first.partition("<main")[2].partition("</main>")[0]
+    assert client.get("/conversation?user=alice").status_code == 400  # of which session?
+
+
+def test_a_probe_learns_without_a_login_whether_the_memory_can_be_read(memory):
+    client = TestClient(create_app(memory), base_url=LOCAL)
+
+    assert (client.get("/ready").status_code, client.get("/ready").text) == (200, "ready")
+    memory.close()
+    assert client.get("/ready").status_code == 503
+
+
 def test_nobody_enters_without_a_login(memory):
     client = TestClient(create_app(memory, token="once"), base_url=LOCAL)
 
@@ -85,11 +146,16 @@ def test_nobody_enters_without_a_login(memory):
         assert client.get(f"/{name}?user=alice").status_code == 401
         assert client.get(f"/{name}.json?user=alice").status_code == 401
     assert client.get("/login?token=guessed").status_code == 403
-    assert client.get("/login?token=once").status_code == 200
+    cookie = client.get("/login?token=once", follow_redirects=False).headers["set-cookie"].lower()
+    assert {"httponly", "samesite=strict"} <= set(cookie.split("; "))
+    assert client.get("/why").status_code == 200
     again = TestClient(client.app, base_url=LOCAL)
     assert again.get("/login?token=once").status_code == 403  # it was for one login
     again.cookies.set("commonplace", client.cookies["commonplace"][:-1] + "x")
     assert again.get("/why").status_code == 401
+    other = TestClient(create_app(memory, token="other"), base_url=LOCAL)
+    other.cookies.set("commonplace", client.cookies["commonplace"])
+    assert other.get("/why").status_code == 401  # signed by another process
 
 
 @pytest.mark.parametrize("how", ["token", "header"])
@@ -113,9 +179,17 @@ def test_a_limited_login_reaches_its_own_users_only(memory, tmp_path, how):
             if name not in ("people", "operation"):
                 assert client.get(f"/{name}{end}", params=whose).status_code == 403
             if name not in ("operation", "record"):
-                assert client.get(f"/{name}{end}?user=bob&q=Lyon").status_code == 200
-            for other in ({**whose, "user": "bob"}, {"agent": "helper", "id": hers, "q": "Lyon"}):
-                assert "lives in" not in client.get(f"/{name}{end}", params=other).text
+                own = {"user": "bob", "q": "Lyon"}
+                own |= {"session": "s"} if name == "conversation" else {}
+                assert client.get(f"/{name}{end}", params=own).status_code == 200
+            for other in (
+                {**whose, "user": "bob"},
+                {**whose, "user": "bob", "agent": "helper", "session": "s"},
+                {"agent": "helper", "session": "s", "id": hers, "q": "Lyon"},
+            ):
+                text = client.get(f"/{name}{end}", params=other).text
+                assert "lives in" not in text
+                assert "I like tea" not in text
     assert client.get("/operation").status_code == 403
     assert [row["scope"]["user_id"] for row in client.get("/people.json").json()["rows"]] == ["bob"]
     delete = {"csrf": csrf, "user": "alice", "id": hers, "action": "delete"}
@@ -172,11 +246,44 @@ def test_what_is_not_a_form_of_this_page_is_refused(memory):
     assert client.post("/record", json=sent).status_code == 415
     assert client.post("/record", content=b"csrf=%ff").status_code == 415
     assert client.get("/why?user=alice&q=" + "x" * 20_000).status_code == 414
-    assert client.get("/why", headers={"host": "evil.example"}).status_code == 421
+    assert client.post("/forget", data={"user": "bob", "confirm": "bob"}).status_code == 403
+    assert client.post("/operation", data={"user": "bob"}).status_code == 403
+    assert client.post("/logout", headers={"sec-fetch-site": "cross-site"}).status_code == 403
+    for hosts in (["evil.example"], ["evil.example:80"], ["127.0.0.1", "evil.example"], [""]):
+        headers = [("host", one) for one in hosts]
+        assert client.get("/why", headers=headers).status_code == 421, hosts
     for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py"):
         assert client.get(path).status_code == 404
     assert operator(memory).post("/record", data=sent).status_code == 403  # read only
     assert memory.get(known, ALICE) is not None
+
+
+def test_two_other_processes_write_while_the_pages_read_and_change(tmp_path: Path):
+    place = tmp_path / "shared"
+    texts = [[f"process {n} noted thing {i}" for i in range(15)] for n in range(2)]
+    with Memory.open(str(place), embedder=HashEmbedder()) as memory:
+        [edited] = memory.add("Alice lives in Rome.", ALICE).ids
+        client = operator(memory, write=True)
+        where = {"user": "alice", "id": edited}
+        sent = {**where, "csrf": fields(client.get("/record", params=where).text)["csrf"]}
+        with Worker(place) as one, Worker(place) as other, ThreadPoolExecutor(2) as threads:
+            learning = [
+                threads.submit(lambda worker, some: [worker.ask("/learn", t) for t in some], *job)
+                for job in zip((one, other), texts, strict=True)
+            ]
+            turn = 0
+            while turn < 5 or not all(job.done() for job in learning):
+                change = {**sent, "action": "edit", "text": f"Alice lives in house {turn}."}
+                assert client.post("/record", data=change).status_code == 200
+                for name in ("why", "people", "records", "about", "operation"):
+                    page = client.get(f"/{name}", params={**where, "q": "noted thing"})
+                    assert page.status_code == 200, page.text
+                turn += 1
+            for job in learning:
+                job.result()
+        found = {one.text for one in memory.list(ALICE, limit=100)}
+        assert found == {*texts[0], *texts[1], f"Alice lives in house {turn - 1}."}
+        assert client.get("/operation.json?check=1").json()["health"]["consistent"]
 
 
 def test_markup_and_control_characters_stay_text(memory):
@@ -186,10 +293,12 @@ def test_markup_and_control_characters_stay_text(memory):
     fact = Fact(text=EVIL, relations=(lives,), metadata={"<k>": EVIL}, at=datetime.now(UTC))
     added = memory.add(fact, eve).ids[0]
     memory.add(Message(text=EVIL, name="<h1>"), eve)
+    memory.session(eve).summarize(EVIL)
     client = operator(memory, write=True)
 
     for page in PAGES:
         given = {"user": name, "agent": "<i>", "session": "<u>", "id": added, "q": EVIL}
+        given |= {"entity": "<svg onload=x>"} if page == "graph" else {}
         text = client.get(f"/{page}", params=given).text
         for mark in ("<script>alert", "<img", "<b>eve", "<i>", "<u>", "<svg onload", "<h1>&lt;h1"):
             assert mark not in text, page

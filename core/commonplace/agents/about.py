@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from ..retrieval.current import last_of, to_statement
 from ..retrieval.forget_requests import split_forget_requests
@@ -13,7 +14,7 @@ from ..sans_io import Plan, call
 from ..types import Page, Record, Scope
 
 _READ = 1_000
-_COMPARED = 300  # statements at most: each is compared with all before it
+_COMPARED = 250  # statements at most: each is compared with all before it
 _COVERED = 0.6  # share of a fact's words in a turn that says it, too
 _KINDS = ("fact", "preference", "profile", "episode")
 
@@ -40,7 +41,7 @@ class Known:
 def about(scope: Scope) -> Plan[list[Known]]:
     """List what is known of a user: first what holds now, then what ended, each newest first.
 
-    Read are the newest 1,000 records, and of these the newest 300 statements: facts, preferences,
+    Read are the newest 1,000 records, and of these the newest 250 statements: facts, preferences,
     profile, and the user's own turns without questions, small talk and requests. A matter that was
     told several times is one line; so are a fact and the turn that it was drawn from.
 
@@ -92,13 +93,22 @@ def _by_matter(told: Sequence[Known]) -> list[Known]:
 
 def _says(one: Known, other: Known) -> bool:
     """Tell whether a line says what another one does."""
-    told, words = (vocabulary(known.text) for known in (one, other))
-    said, more = (set(map(normalize, statements(known.text))) for known in (one, other))
-    if more <= said:
+    told, words = vocabulary(one.text), vocabulary(other.text)
+    if _sentences(other.text) <= _sentences(one.text):
         return True
-    if bool(NEGATED.search(one.text.lower())) != bool(NEGATED.search(other.text.lower())):
+    if _is_negated(one.text) != _is_negated(other.text):
         return False
     if (one.record.kind == "episode") != (other.record.kind == "episode"):
         fact = words if one.record.kind == "episode" else told
         return len(words & told) >= _COVERED * len(fact) > 0
     return bool(words) and words == told
+
+
+@lru_cache(maxsize=2 * _COMPARED)
+def _sentences(text: str) -> frozenset[str]:
+    return frozenset(map(normalize, statements(text)))
+
+
+@lru_cache(maxsize=2 * _COMPARED)
+def _is_negated(text: str) -> bool:
+    return NEGATED.search(text.lower()) is not None

@@ -260,6 +260,28 @@ def sessions(
         say(f"There are more: give a --limit above {limit}.")
 
 
+@_command()
+def about(request: Request) -> None:
+    """List what a user stated, one line for each matter: what holds now first, without a model.
+
+    Of the newest 250 statements; what held before on a matter is in --json.
+    """
+    from ..agents.about import about as plan
+    from ..sans_io import on, run_plan
+
+    with request.open() as memory:
+        known = run_plan(plan(request.scope), on(memory))
+    if request.as_json:
+        document({"known": known})
+    elif known:
+        rows = [
+            (short_id(one.record.id), day(one.since), day(one.until), one.text) for one in known
+        ]
+        table(("id", "since", "until", "text"), rows)
+    else:
+        say(f"Nothing is known of {_name(request.scope)}.{_no_user(request.scope)}")
+
+
 @_command(of_session=True)
 def show(request: Request, record_id: RecordId) -> None:
     """Show all of a memory, and the relations that it states; with --session alone, that session.

@@ -49,6 +49,7 @@ def serve(
 ) -> None:
     """Show in a browser what is remembered, and why it is recalled; for this host alone."""
     from .. import web
+    from ..agents.lazy_memory import start_warming
 
     try:
         import uvicorn
@@ -63,6 +64,7 @@ def serve(
         refuse("Give --user-header or --users-file, not both.")
     hosts = [*web.LOOPBACK, host, *(allow_host or ())]
     with arguments.opened(location, embedder, create=False) as memory:
+        start_warming(memory)  # while the link is opened: the first question has no time for it
         token = "" if user_header else secrets.token_urlsafe(32)
         app = (
             web.create_app(memory, login=web.header_login(user_header), write=write, hosts=hosts)

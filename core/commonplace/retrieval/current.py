@@ -106,6 +106,7 @@ class Statement:
 def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
     """Map each statement that a newer one replaces to the newest that does, by their indices."""
     order = sorted(range(len(statements_)), key=lambda i: _time(statements_[i]))
+    names_of = [_names(one) for one in statements_]
     replaced: dict[int, int] = {}
     for place, i in enumerate(order):
         newer = statements_[i]
@@ -117,8 +118,7 @@ def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
                 continue
             if older.trust > newer.trust or not _are_of_one(older, newer):
                 continue
-            names = _names(older) | _names(newer)
-            if _text_replaces(newer.text, older.text, names):
+            if _text_replaces(newer.text, older.text, names_of[i] | names_of[j]):
                 replaced[j] = i
     return replaced
 
@@ -451,6 +451,7 @@ def _shares_change(newer: _Sentence, older: _Sentence) -> bool:
     return newer.goes_on and (len(common) >= 2 or len(common) == len(others))
 
 
+@lru_cache(maxsize=1_024)
 def _without(words: frozenset[str], owner: str) -> frozenset[str]:
     """Leave out the words of a name: they tell of whom, not of what."""
     return frozenset(one for one in words if one not in owner)
@@ -459,7 +460,7 @@ def _without(words: frozenset[str], owner: str) -> frozenset[str]:
 def _matches(newer: _Sentence, older: _Sentence) -> bool:
     """Tell whether their words match but for one value of what has one at a time."""
     frame, mine, others, matching = _difference(newer.words, older.words)
-    if not mine or not others or max(map(_length, (mine, others))) > _SHORT_VALUE:
+    if not mine or not others or _is_long(mine) or _is_long(others):
         return False
     is_alike = 2 * matching >= min(len(newer.words), len(older.words))
     if (
@@ -505,8 +506,10 @@ def _describes(words: _Words) -> bool:
     return words[-1] in "人师生员工的岁家长"
 
 
-def _length(words: tuple[str, ...]) -> float:
-    return sum(0.5 if _CJK.match(word) else 1 for word in words)
+def _is_long(words: tuple[str, ...]) -> bool:
+    if len(words) <= _SHORT_VALUE:
+        return False
+    return sum(0.5 if _CJK.match(word) else 1 for word in words) > _SHORT_VALUE
 
 
 def _are_numbers(words: tuple[str, ...]) -> bool:

@@ -16,7 +16,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+)
 from starlette.routing import Route
 
 from ..agents import Policy, check_memory
@@ -29,6 +36,7 @@ from ..errors import (
     StoreUnavailableError,
 )
 from ..memory import Memory
+from ..types import Scope
 from .changes import CHANGES, Moved, scope_parameters
 from .drawing import BAR_WIDTH, GRAPH_HEIGHT, GRAPH_WIDTH, bar_scale
 from .security import (
@@ -124,6 +132,7 @@ class _Pages:
         """List the addresses: each page, and beside it its JSON."""
         made = [
             Route("/", self.first, methods=["GET"]),
+            Route("/ready", self.ready, methods=["GET"]),
             Route("/login", self.log_in, methods=["GET", "POST"]),
             Route("/logout", self.log_out, methods=["POST"]),
             *(Route(f"/static/{name}", self.static, methods=["GET"]) for name in _STATIC),
@@ -165,6 +174,15 @@ class _Pages:
     async def first(self, request: Request) -> Response:
         """Lead to the first page."""
         return RedirectResponse(_url(request, "why"), 303)
+
+    async def ready(self, request: Request) -> Response:
+        """Tell a probe, which needs no login, whether the memory can be read."""
+        try:
+            await self._memory.alist(Scope(user_id="nobody"), limit=1)
+        except CommonplaceError as error:
+            logger.warning("page %s: %s", request.url.path, error)
+            return PlainTextResponse("The memory cannot be read.", 503)
+        return PlainTextResponse("ready")
 
     async def log_in(self, request: Request) -> Response:
         """Take a token and set the cookie, or ask for a token."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..types import Relation, fold
 from .strings import PARTS, group_of
 
-BAR_WIDTH = 600.0
+BAR_WIDTH = 600
 GRAPH_WIDTH, GRAPH_HEIGHT = 900.0, 560.0
 MAX_NODES = 40
 _ROUNDS = 150
@@ -38,7 +38,7 @@ class BarScale:
     @property
     def zero(self) -> float:
         """Where zero is."""
-        return self._place(0.0)
+        return round(self._place(0.0), 1)
 
     def bar(self, value: float) -> tuple[float, float]:
         """Return where the bar of one part begins, and its width."""

@@ -14,7 +14,7 @@ from ..agents.explanation import Explanation, explain
 from ..errors import InvalidRecordError
 from ..memory import Memory
 from ..passages import passages
-from ..sans_io import Plan, aon, arun_plan
+from ..sans_io import aon, arun_plan, on, run_plan
 from ..types import KINDS, EraseReceipt, Kind, Match, Record, Relation, Scope
 from .drawing import draw_graph
 from .security import Login
@@ -26,8 +26,8 @@ RULES = (
 )  # fmt: skip
 """The rules that leave a match out, in the order of the page."""
 MAX_ROWS = 200
-_TURNS, _TURN_PAGES = 100, 50
-_BY_TIME = 1_000  # owners or sessions up to which they are put in the order of their last moment
+_TURNS = 100
+_BY_TIME = 1_000  # owners up to which they are put in the order of their last moment
 _DATES = 12
 
 
@@ -84,10 +84,6 @@ class Ask:
         """Await a blocking call on a thread of the memory."""
         return await self.memory.admin.run(call, *args, **options)
 
-    async def run_plan(self, plan: Plan[Any]) -> Any:
-        """Run a plan of the agents on the memory."""
-        return await arun_plan(plan, aon(self.memory))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
@@ -108,7 +104,7 @@ async def why(ask: Ask) -> Shown:
     data: dict[str, Any] = {"question": question or "", "scope": scope, "top_k": top_k}
     if scope is not None and question is not None:
         policy = replace(ask.policy, top_k=top_k)
-        found: Explanation = await ask.run_plan(explain(scope, question, policy))
+        found: Explanation = await arun_plan(explain(scope, question, policy), aon(ask.memory))
         data |= {
             "note": found.note,
             "head": found.head,
@@ -127,7 +123,7 @@ async def why(ask: Ask) -> Shown:
 
 
 async def people(ask: Ask) -> Shown:
-    """List the users, and the agents and sessions that belong to no user."""
+    """List the users, and the agents and sessions that belong to no user; the latest first."""
     scopes: Sequence[Scope] = await ask.run(ask.memory.admin.list_scopes)
     users = ask.login.users
     owners: dict[Scope, list[Scope]] = {}
@@ -136,37 +132,31 @@ async def people(ask: Ask) -> Shown:
             owner = Scope(user_id=one.user_id) if one.user_id else one.owner
             owners.setdefault(owner, []).append(one)
     wanted = (ask.text("q") or "").casefold()
-    found = [one for one in owners if wanted in _names(one).casefold()]
-    return await _table(ask, "people.html", found, lambda one: owners[one], {"q": wanted})
+    found = sorted((one for one in owners if wanted in _names(one).casefold()), key=_names)
+    at = ask.number("page", 1, 1_000_000)
+
+    def rows() -> list[dict[str, Any]]:
+        if len(found) <= _BY_TIME:
+            found.sort(key=lambda one: _last(ask.memory, one), reverse=True)
+        return [_row(ask.memory, one, owners[one]) for one in found[(at - 1) * PAGE : at * PAGE]]
+
+    data = {
+        "q": wanted, "rows": await ask.run(rows), "total": len(found), "page": at,
+        "next_page": at + 1 if len(found) > at * PAGE else None,
+    }  # fmt: skip
+    return Shown(template="people.html", data=data)
 
 
 async def person(ask: Ask) -> Shown:
-    """List the agents and sessions of one user, the latest first."""
+    """List the agents and the sessions of one user, the latest session first."""
     scope = ask.scope()
     scopes: Sequence[Scope] = await ask.run(ask.memory.admin.list_scopes)
-    found = [one for one in scopes if scope.covers(one)]
-    return await _table(ask, "person.html", found, lambda one: [one], {"scope": scope})
-
-
-async def _table(
-    ask: Ask,
-    template: str,
-    found: Sequence[Scope],
-    parts: Callable[[Scope], Sequence[Scope]],
-    data: Mapping[str, Any],
-) -> Shown:
-    def rows() -> tuple[list[dict[str, Any]], int]:
-        at = ask.number("page", 1, 1_000_000)
-        ordered = sorted(found, key=_names)
-        if len(ordered) <= _BY_TIME:
-            ordered.sort(key=lambda one: _last(ask.memory, one), reverse=True)
-        shown = ordered[(at - 1) * PAGE : at * PAGE]
-        return [_row(ask.memory, one, parts(one)) for one in shown], at
-
-    made, at = await ask.run(rows)
-    next_page = at + 1 if len(found) > at * PAGE else None
-    more = {"rows": made, "total": len(found), "page": at, "next_page": next_page}
-    return Shown(template=template, data={**data, **more})
+    agents = {one.agent_id for one in scopes if scope.covers(one) and one.agent_id}
+    page = await ask.memory.asessions(scope, limit=PAGE, cursor=ask.text("cursor"))
+    data = {
+        "scope": scope, "agents": sorted(agents), "sessions": page.sessions, "cursor": page.cursor,
+    }  # fmt: skip
+    return Shown(template="person.html", data=data)
 
 
 def _row(memory: Memory, scope: Scope, parts: Sequence[Scope]) -> dict[str, Any]:
@@ -196,26 +186,14 @@ async def records(ask: Ask) -> Shown:
 
 
 async def conversation(ask: Ask) -> Shown:
-    """Show the turns of a session in their order, a hundred a page; the last page first."""
-    scope, back = ask.scope(), ask.number("page", 1, _TURN_PAGES)
-    turns: list[Record] = []
-    cursor: str | None = None
-    while True:
-        page = await ask.memory.alist(
-            scope, kinds=("episode",), limit=1_000, cursor=cursor,
-            include_superseded=True, include_expired=True,
-        )  # fmt: skip
-        turns += page.records
-        cursor = page.cursor
-        if cursor is None or len(turns) >= _TURNS * _TURN_PAGES:
-            break
-    turns.sort(key=lambda one: (one.scope.session_id or "", one.position or 0, one.occurred_at))
-    end = len(turns) - (back - 1) * _TURNS
+    """Show the turns of a session in their order, the last ones first, and its summary."""
+    session = ask.memory.session(ask.scope())
+    turns = await session.amessages(limit=_TURNS, before=ask.text("before"))
     data = {
-        "scope": scope,
-        "turns": turns[max(end - _TURNS, 0) : max(end, 0)],
-        "total": len(turns),
-        "next_page": back + 1 if end > _TURNS else None,
+        "scope": session.scope,
+        "summary": await session.asummary(),
+        "turns": turns,
+        "before": turns[0].id if len(turns) == _TURNS else None,
     }
     return Shown(template="conversation.html", data=data)
 
@@ -248,7 +226,7 @@ async def record(ask: Ask) -> Shown:
 async def about(ask: Ask) -> Shown:
     """List what is known of a person."""
     scope = ask.scope()
-    known = await ask.run_plan(about_plan(scope))
+    known = await ask.run(lambda: run_plan(about_plan(scope), on(ask.memory)))
     return Shown(template="about.html", data={"scope": scope, "known": known})
 
 
