@@ -21,13 +21,15 @@ PUBLIC = ("commonplace", *(f"commonplace.{one}" for one in _PUBLIC))
 
 # One word for one job in all adapters, and what only one of them has.
 EVERYWHERE = (
-    "convert turn_owner models middleware tools turn store checkpoints sessions testing".split()
+    "convert turn_owner models middleware tools turn store checkpoints sessions migrate cli_import"
+    " testing".split()
 )
 OWN = {
     "agentscope": "required_release shared_models runtime_service v1 offloader",
-    "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints",
+    "langgraph": "nodes store_items store_queries store_writes checkpoint_codec async_checkpoints "
+    "import_sources",
     "mem0": "memory async_memory base config arguments operations filters exceptions install "
-    "migrate cli_import scope_ids",
+    "scope_ids",
     "strands": "plugin extraction mem0_memory multiagent byte_storage",
 }
 

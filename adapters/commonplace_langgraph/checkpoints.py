@@ -4,7 +4,6 @@ The awaitable methods are in `async_checkpoints`, generated from the blocking on
 """
 
 import asyncio
-import contextlib
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -46,7 +45,7 @@ from .checkpoint_codec import (
     to_config,
     to_thread,
 )
-from .turn_owner import attribute, open_lazily
+from .turn_owner import ConnString, attribute, close_opened, open_lazily
 
 ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
 # Aliases, as the class below has a method `list`.
@@ -111,6 +110,20 @@ class CommonplaceSaver(AwaitedCheckpoints):
     ) -> Self:
         """Make a saver on the memory of a folder, for `with` and `async with`."""
         return cls(path, serde=serde, owner=owner)
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str) -> Self:
+        """Make a saver by a connection string, for `with` and `async with`.
+
+        Args:
+            conn_string: the path of a folder, the URL of a graph store, such as
+                `neo4j://host:7687`, `graph=URL,vectors=URL` with the URLs of `Memory.open`, or
+                `:memory:` for a folder that is deleted when the saver is closed.
+
+        Raises:
+            InvalidRecordError: it cannot be used.
+        """
+        return cls(ConnString(conn_string))
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -255,9 +268,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
 
     def close(self) -> None:
         """Close the memory, unless it was given open."""
-        if self._lazy.given is None:
-            with contextlib.suppress(Exception):  # who used it got the error of opening
-                self._lazy.get().close()
+        close_opened(self._lazy)
 
     def __enter__(self) -> Self:
         """Return self."""

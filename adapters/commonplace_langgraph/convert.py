@@ -4,7 +4,7 @@
   dropped. A text too long for one record becomes several messages.
 - `HumanMessage.name`, `AIMessage.name` → `Message.name`, without characters that names cannot have.
 - `AIMessage.text` of the last message → `Message.text`, role `assistant`; without one, the state's
-  `structured_response` as JSON.
+  `structured_response` as JSON, after what the model wrote beside it.
 - `BaseMessage.id` and the text → `Message.id`, as callers reuse an id for another text, and a turn
   that runs again has the same text with the same id.
 - `SystemMessage`, `ToolMessage`, tool calls, reasoning, usage → dropped. So are summaries that a
@@ -261,8 +261,14 @@ def _message_id(message_id: str, text: str) -> str:
 def _answer(last: BaseMessage, state: Mapping[str, Any]) -> str:
     if isinstance(last, AIMessage):
         return str(last.text)
-    given = state.get("structured_response") if isinstance(last, ToolMessage) else None
-    return "" if given is None else _as_json(given)
+    given = state.get("structured_response")
+    if given is None or not isinstance(last, ToolMessage):
+        return ""
+    asked = (message for message in state["messages"] if isinstance(message, AIMessage))
+    calls = {call["id"]: message for message in asked for call in message.tool_calls}
+    caller = calls.get(last.tool_call_id)
+    words = str(caller.text).strip() if caller is not None else ""
+    return "\n\n".join(filter(None, (words, _as_json(given))))
 
 
 def _as_json(value: object) -> str:

@@ -64,7 +64,7 @@ from .store_writes import (
     stale_part_commands,
     sweep_expired,
 )
-from .turn_owner import open_lazily
+from .turn_owner import ConnString, close_opened, open_lazily
 
 _CheckedOp = ItemGet | ItemPut | ItemSearch | NamespaceListing
 
@@ -91,7 +91,8 @@ class CommonplaceStore(BaseStore):
             by default.
         index: `fields` to embed, `["$"]` (the whole value) when missing. `dims` and `embed` name
             the model of a memory that is opened here; without them it has its own.
-        ttl: as the framework's stores take it, in minutes.
+        ttl: as the framework's stores take it, in minutes. As in `SqliteStore`, a read extends a
+            time to live only with `refresh_on_read`; or with `refresh_ttl` of the call.
         template: the labels of namespaces that are a user's memory, such as `("memories",
             "{user_id}", "{agent_id}")`: what others know of that user is found there. Everything
             else is the store's alone. None makes every namespace such.
@@ -125,7 +126,8 @@ class CommonplaceStore(BaseStore):
         _check_index({} if index is None else index)
         _check_ttl({} if ttl is None else ttl)
         self.template: NamespaceTemplate = NamespaceTemplate(template, agent_id)
-        self.ttl_config = ttl
+        # `BaseStore` refreshes where a config is silent, and `SqliteStore` does not.
+        self.ttl_config: TTLConfig = {"refresh_on_read": False, **(ttl or {})}
         self.index_config = index
         given = memory if isinstance(memory, Memory) else None
         if given is not None:
@@ -136,7 +138,7 @@ class CommonplaceStore(BaseStore):
             fields=tuple((index or {}).get("fields") or ("$",)),
             threshold=threshold,
             ranking=ranking,
-            refreshes=(ttl or {}).get("refresh_on_read", True),
+            refreshes=self.ttl_config["refresh_on_read"],
             redact=None if given is None else given.admin.redact,
         )
         self._sweeper = Sweeper(self.sweep_ttl, (ttl or {}).get("sweep_interval_minutes"))
@@ -168,6 +170,24 @@ class CommonplaceStore(BaseStore):
             ranking=ranking,
             threshold=threshold,
         )
+
+    @classmethod
+    def from_conn_string(
+        cls,
+        conn_string: str,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> Self:
+        """Make a store by a connection string, for `with` and `async with`.
+
+        Args:
+            conn_string: see `CommonplaceSaver.from_conn_string`.
+
+        Raises:
+            InvalidRecordError: an argument cannot be used.
+        """
+        return cls(ConnString(conn_string), index=index, ttl=ttl)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out ops; one result each, in their order.
@@ -214,9 +234,7 @@ class CommonplaceStore(BaseStore):
     def close(self) -> None:
         """Stop the sweeper and close the memory, unless it was given."""
         self._sweeper.stop(10.0)
-        if self._lazy.given is None:
-            with contextlib.suppress(Exception):  # who used it got the error of opening
-                self.memory.close()
+        close_opened(self._lazy)
 
     async def aclose(self) -> None:
         """Close, as `close`."""
@@ -224,6 +242,7 @@ class CommonplaceStore(BaseStore):
         if self._lazy.given is None:
             with contextlib.suppress(Exception):  # who used it got the error of opening
                 await (await self._lazy.aget()).aclose()
+            await asyncio.get_running_loop().run_in_executor(None, close_opened, self._lazy)
 
     def __enter__(self) -> Self:
         """Return self."""
@@ -264,7 +283,7 @@ def _check_index(index: Any) -> None:
 
 def _check_ttl(ttl: Any) -> None:
     check_mapping("ttl", ttl, "{'default_ttl': 60}")
-    check_flag("ttl['refresh_on_read']", ttl.get("refresh_on_read", True))
+    check_flag("ttl['refresh_on_read']", ttl.get("refresh_on_read", False))
     check_ttl("ttl['default_ttl']", ttl.get("default_ttl"))
     if ttl.get("sweep_interval_minutes") is not None:
         check_minutes("ttl['sweep_interval_minutes']", ttl["sweep_interval_minutes"])

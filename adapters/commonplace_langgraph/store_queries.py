@@ -7,7 +7,6 @@ $gte $lt $lte` there are `$in`, `$nin` and `$exists`, and at the top `$or` with 
 and `$threshold` for the least score.
 """
 
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -538,7 +537,7 @@ def _number(value: object) -> float | int | None:
 def _operand(value: Any) -> Any:
     if isinstance(value, Enum):
         value = value.value
-    if value is None or (isinstance(value, float) and not math.isnan(value)):
+    if value is None or isinstance(value, float):  # NaN equals nothing, and is above nothing
         return value
     try:
         return plain_scalar("filter", value)

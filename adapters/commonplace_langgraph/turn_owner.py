@@ -4,13 +4,15 @@ It comes from the run's login, context or config, never from what a model says.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from os import PathLike
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Self
 
 from langchain_core.runnables.config import RunnableConfig, ensure_config
 from langgraph.runtime import get_runtime
@@ -34,6 +36,8 @@ from commonplace.agents import (
     check_id_source,
     check_memory,
     in_session,
+    is_url,
+    split_place,
     to_folder,
     to_scope,
 )
@@ -243,12 +247,67 @@ def open_lazily(memory: MemorySource, embedder: Embedder | None = None) -> LazyM
         WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
         InvalidRecordError: the path cannot be used.
     """
+    if isinstance(memory, ConnString):
+        return memory.open_lazily(embedder)
     if memory is not None and not isinstance(memory, str | PathLike):
         check_memory(memory, otherwise=", the path of a folder, or nothing for ./memory")
         return LazyMemory(memory)
     folder = None if memory is None else to_folder("memory", memory)
     settings = Settings.from_env() if folder is None else None
     return LazyMemory(partial(Memory.open, folder, settings=settings, embedder=embedder))
+
+
+class ConnString(str):
+    """A text that names a memory as `CommonplaceSaver.from_conn_string` takes it.
+
+    Raises:
+        InvalidRecordError: it is not a text.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, given: object) -> Self:
+        """Check the text."""
+        if not isinstance(given, str):
+            raise InvalidRecordError(field="conn_string", value=given, reason="must be a string")
+        return super().__new__(cls, given)
+
+    def open_lazily(self, embedder: Embedder | None) -> LazyMemory:
+        """Take the memory, which its one user opens on first use and closes.
+
+        Raises:
+            InvalidRecordError: it cannot be used.
+        """
+        if self == ":memory:":
+            return TemporaryMemory(embedder)
+        place = {"graph": str(self)} if is_url(self) else split_place("conn_string", str(self))
+        if (folder := place.get("path")) is not None:
+            if os.path.isfile(folder):
+                raise InvalidRecordError(
+                    field="conn_string",
+                    value=folder,
+                    reason="is a file and not a folder",
+                    hint="`commonplace import langgraph FILE FOLDER` takes over what is in it.",
+                )
+            place["path"] = to_folder("conn_string", folder)
+        return LazyMemory(partial(Memory.open, embedder=embedder, **place))
+
+
+class TemporaryMemory(LazyMemory):
+    """A memory in a folder that is deleted with it."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        self.folder: TemporaryDirectory[str] = TemporaryDirectory(ignore_cleanup_errors=True)
+        super().__init__(partial(Memory.open, self.folder.name, embedder=embedder))
+
+
+def close_opened(lazy: LazyMemory) -> None:
+    """Close a memory unless it was given open; delete the folder of one that is not kept."""
+    if lazy.given is None:
+        with contextlib.suppress(Exception):  # who used it got the error of opening
+            lazy.get().close()
+    if isinstance(lazy, TemporaryMemory):
+        lazy.folder.cleanup()
 
 
 def _read_id(name: str, source: IdSource, run: Run) -> object:

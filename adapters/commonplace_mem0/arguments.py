@@ -283,6 +283,9 @@ def read_request(
         )
     scope = to_scope(_merge_ids(argument_ids, filter_ids), allow_spaces=compat != "v2")
     rest = {name: value for name, value in (filters or {}).items() if name not in IDS}
+    for name in ("OR", "NOT") if method == "search" else ():  # mem0's `get_all` takes them
+        if name in rest and not rest[name]:
+            raise ValidationError.of(name, rest[name], "must be a list of at least one filter.")
     compile_filter(rest, scope)  # a wrong one is refused before anything is opened
     return ReadRequest(
         scope=scope,

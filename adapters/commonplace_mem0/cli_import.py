@@ -1,9 +1,6 @@
 """Command `commonplace import mem0`; apart because it needs the packages of the command line."""
 
 import json
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,15 +12,12 @@ from commonplace.cli import (
     EmbedderName,
     PlaceName,
     answer,
-    embedder_of,
-    opened,
+    importing,
     progress,
-    say,
+    show_refused,
 )
 
 from .migrate import Mem0ImportReport, Source, import_mem0
-
-_MAX_IDS = 5
 
 
 def command(
@@ -47,26 +41,12 @@ def command(
     source = Source(
         folder=folder, url=url, api_key=api_key, collection=collection, history=history, graph=graph
     )
-    with (
-        _location(place, apply=apply) as location,
-        opened(location, embedder_of(embedder)) as memory,
-        progress() as show,
-    ):
+    with importing(place, embedder, dry_run=not apply) as memory, progress() as show:
         found = import_mem0(memory, source, dry_run=not apply, progress=partial(show, "memories"))
     if report is not None:
         refused = {"refused": found.by_reason(), "ownerless": list(found.ownerless)}
         report.write_text(json.dumps(refused, ensure_ascii=False, indent=1), "utf-8")
     _print(found, apply=apply)
-
-
-@contextmanager
-def _location(place: str, *, apply: bool) -> Iterator[str]:
-    """Name the location; a dry run does not make a folder that is not there yet."""
-    if apply or "=" in place or Path(place).expanduser().exists():
-        yield place
-        return
-    with tempfile.TemporaryDirectory() as empty:
-        yield empty
 
 
 def _print(report: Mem0ImportReport, *, apply: bool) -> None:
@@ -76,6 +56,4 @@ def _print(report: Mem0ImportReport, *, apply: bool) -> None:
         f"here, {report.refused} cannot come, {len(report.ownerless)} deleted ones have no owner "
         "any more."
     )
-    for reason, ids in report.by_reason().items():
-        shown = ", ".join(ids[:_MAX_IDS]) + (", …" if len(ids) > _MAX_IDS else "")
-        say(f"{len(ids)} × {reason}: {shown}")
+    show_refused(report.by_reason())

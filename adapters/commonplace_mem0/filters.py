@@ -5,6 +5,8 @@
 - `{"k": "*"}` has the key, `{"k": None}` lacks it or has null.
 - `contains` finds a part of the text, `icontains` ignores case.
 - `user_id`, `agent_id` and `run_id` inside the tree can only narrow the scope.
+- `$and`, `$or` and `$not` are `AND`, `OR` and `NOT`; any of them with an empty list lets everything
+  through.
 - any other key is one of metadata, or a path to a nested one, `a.b`.
 
 What is not in the language raises a `ValidationError`.
@@ -23,7 +25,7 @@ from .scope_ids import IDS, clean_id, to_ids
 CompiledFilter = Mapping[str, Any] | bool
 RANGES = ("gt", "gte", "lt", "lte")
 OPERATORS = ("eq", "ne", "in", "nin", *RANGES, "contains", "icontains")
-_COMBINE = ("AND", "OR", "NOT")
+_COMBINE = {"$and": "AND", "$or": "OR", "$not": "NOT", "AND": "AND", "OR": "OR", "NOT": "NOT"}
 _TIMES = ("created_at", "updated_at")
 _IMPOSSIBLE = "\ufdd0 no such value"
 
@@ -45,14 +47,16 @@ def _entry(key: Any, value: Any, ids: Mapping[str, str]) -> CompiledFilter:
     if not isinstance(key, str):
         raise ValidationError(f"The filter key {short_repr(key)} must be a string.")
     if key in _COMBINE:
-        if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-            raise ValidationError.of(key, value, "must be a list of at least one filter.")
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise ValidationError.of(key, value, "must be a list of filters.")
+        if not value:
+            return True
         parts = []
         for part in value:
             if not isinstance(part, Mapping) or not part:
                 raise ValidationError(f"{short_repr(part)} in {key} must be a filter with a key.")
             parts.append(_all([_entry(name, given, ids) for name, given in part.items()]))
-        return {"AND": _all, "OR": _any, "NOT": _none}[key](parts)
+        return {"AND": _all, "OR": _any, "NOT": _none}[_COMBINE[key]](parts)
     if isinstance(value, Mapping):
         if not value:
             raise ValidationError(f"The filter on {short_repr(key)} has no operator.")

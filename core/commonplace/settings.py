@@ -18,6 +18,8 @@ from .types import Relation, fold
 from .validation import hinting_init, is_sound
 
 _EXAMPLES = {"vectors": "qdrant://host:6333", "graph": "neo4j://host:7687"}
+_PARTS = ("graph", "vectors", "journal")
+_PLACE_HINT = "Give graph=URL,vectors=URL, perhaps with journal=FOLDER; or one folder for all."
 SINGLE_VALUED = (
     "lives_in", "works_at", "works_for", "works_as", "job_title", "studies_at",
     "born_in", "born_on", "age", "phone", "email", "address", "status", "current_*", "favourite_*",
@@ -294,6 +296,35 @@ def _is_clear(url: str) -> bool:
         return False
     has_place = bool(host) or (not parts.netloc and bool(parts.path))
     return has_place and port != 0 and not parts.fragment and "@" not in parts.path + parts.query
+
+
+def split_place(field: str, given: str) -> dict[str, Any]:
+    """Split a text that names a memory into arguments of `Memory.open`.
+
+    Args:
+        field: the argument that it was given as, for errors.
+        given: a folder, or `graph=URL,vectors=URL`, perhaps with `,journal=FOLDER`.
+
+    Raises:
+        InvalidRecordError: a part is unknown, comes twice or is missing.
+    """
+    unknown = [name for name in re.findall(r"(?:^|,)([A-Za-z_]+)=", given) if name not in _PARTS]
+    if unknown and not Path(given).exists():
+        reason = f"has the part {unknown[0]!r}, which is none of {', '.join(_PARTS)}"
+        raise InvalidRecordError(field=field, value=given, reason=reason, hint=_PLACE_HINT)
+    if not re.match(rf"({'|'.join(_PARTS)})=", given):
+        return {"path": given}
+    parts: dict[str, Any] = {"path": None}
+    for part in re.split(rf",(?=(?:{'|'.join(_PARTS)})=)", given):
+        name, _, where = part.partition("=")
+        if name in parts or not where:
+            reason = f"must have {name} once, with a value"
+            raise InvalidRecordError(field=field, value=given, reason=reason)
+        parts[name] = where
+    if missing := [name for name in ("graph", "vectors") if name not in parts]:
+        reason = f"must have {' and '.join(missing)}"
+        raise InvalidRecordError(field=field, value=given, reason=reason, hint=_PLACE_HINT)
+    return parts
 
 
 def to_folder(field: str, path: object, *, hint: str = "") -> str:

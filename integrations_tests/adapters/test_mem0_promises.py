@@ -173,6 +173,12 @@ def test_no_filter_and_no_id_reads_or_deletes_what_is_somebody_elses(tmp_path):
         ({"AND": [{"user_id": "bob"}]}, ""),
         ({"OR": [{"user_id": "bob"}, {"run_id": "r1"}]}, "b"),
         ({"NOT": [{"run_id": "r1"}]}, "ac"),
+        ({"AND": []}, "abc"),
+        ({"$or": []}, "abc"),
+        ({"$or": [{"city": "Lyon"}, {"year": 2030}]}, "ac"),
+        ({"$and": [{"city": "Lyon"}, {"$not": [{"year": 2020}]}]}, ""),
+        ({"OR": [{"city": "Lyon"}, {"$and": [{"city": "Nice"}, {"year": 2025}]}]}, "ab"),
+        ({"OR": [{"city": "Lyon"}, {"city": "Nice"}], "AND": [], "year": {"gt": 2020}}, "b"),
         ({"kind": "drink"}, "a"),
         ({"类别": "饮品"}, "b"),
     ],
@@ -189,7 +195,7 @@ def test_a_filter_means_the_same_for_search_and_list(filtered, tree, found):
     "tree",
     [
         {"city": {"like": "x"}},
-        {"AND": []},
+        {"$or": {"city": "x"}},
         {"OR": [{}]},
         {"NOT": {"city": "x"}},
         {"city": {}},
@@ -204,6 +210,15 @@ def test_a_wrong_filter_is_refused_also_by_an_empty_memory(tmp_path, tree):
         for call in (lambda **g: m.search("x", **g), m.get_all):
             with pytest.raises(ValueError, match=r"."):
                 call(user_id="alice", filters=tree)
+
+
+@pytest.mark.parametrize("name", ["OR", "NOT"])
+def test_an_empty_list_lets_everything_through_where_mem0_does(filtered, name):
+    given = {"user_id": "alice", name: []}
+
+    assert 3 == len(filtered.get_all(filters=given)["results"])
+    with pytest.raises(ValueError, match="at least one"):
+        filtered.search("note", filters=given)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from .counts import Contents, contents, count_rows, file_sizes
 from .database_files import require_memory
 from .doctor import Health, check_files, examine
 from .import_records import ImportedRecord, ImportReport, find_existing, import_records
+from .import_tally import ImportTally
 from .jsonl import ExportFile, export, restore
 from .reindex import reembed, reindex
 from .salvage import SalvageReport, salvage
@@ -21,6 +22,7 @@ __all__ = [
     "ExportFile",
     "Health",
     "ImportReport",
+    "ImportTally",
     "ImportedRecord",
     "SalvageReport",
     "SnapshotDigest",

@@ -152,7 +152,9 @@ def _import_batch(memory: Memory, batch: Sequence[ImportedRecord]) -> list[str]:
     indexed = [
         end.record
         for imported, end in zip(batch, last, strict=True)
-        if end.record is not None and end.record.indexed_text == imported.record.indexed_text
+        if end.record is not None
+        and end.record.indexed
+        and end.record.indexed_text == imported.record.indexed_text
     ]
     limit = memory._settings.max_embed_chars
     vectors = engines.index.vectors(indexed)  # of an earlier import

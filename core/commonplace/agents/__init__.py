@@ -8,7 +8,7 @@ from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import short_repr
 from ..retrieval.utterance_kinds import is_small_talk
 from ..sans_io import Call, Plan, aon, arun_plan, call, on, run_plan
-from ..settings import to_folder
+from ..settings import is_url, split_place, to_folder, without_secret
 from ..types import check_kinds, check_scope
 from ..validation import (
     SCOPE_FIELDS,
@@ -147,6 +147,7 @@ __all__ = [
     "is_note",
     "is_small_talk",
     "is_sound",
+    "is_url",
     "is_visible",
     "mark",
     "newest_first",
@@ -160,6 +161,7 @@ __all__ = [
     "short_repr",
     "shorten",
     "shown",
+    "split_place",
     "start_call",
     "to_folder",
     "to_id",
@@ -169,4 +171,5 @@ __all__ = [
     "to_time",
     "tools",
     "warm",
+    "without_secret",
 ]

@@ -13,6 +13,7 @@ from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
     from .arguments import embedder_of, opened
+    from .importers import importing, show_refused, show_tally
     from .options import SENTENCE, EmbedderName, PlaceName
     from .output import answer, say
     from .progress_bars import progress
@@ -23,10 +24,13 @@ __all__ = [
     "PlaceName",
     "answer",
     "embedder_of",
+    "importing",
     "main",
     "opened",
     "progress",
     "say",
+    "show_refused",
+    "show_tally",
 ]
 
 _LAZY = {
@@ -35,9 +39,12 @@ _LAZY = {
     "PlaceName": ".options",
     "answer": ".output",
     "embedder_of": ".arguments",
+    "importing": ".importers",
     "opened": ".arguments",
     "progress": ".progress_bars",
     "say": ".output",
+    "show_refused": ".importers",
+    "show_tally": ".importers",
 }
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidRecordError, short_repr
 from ..ports.models import Embedder
-from ..settings import Location, Settings, is_url
+from ..settings import Location, Settings, is_url, split_place
 from ..types import Scope
 from .output import refuse
 
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
 
 _DATABASE = "memory.db"
 _CLOSE_SECONDS = 1.0  # each command has waited for the writes that it needs
-_PARTS = ("graph", "vectors", "journal")
-_HINT = "Give graph=URL,vectors=URL, perhaps with journal=FOLDER; or one folder for all."
-_NAMED = tuple(f"{name}=" for name in _PARTS)
+_NAMED = ("graph=", "vectors=", "journal=")
 _JSON_HINT = """Such as '{"city": "Lyon", "year": {"gte": 2020}}'."""
 _SIZES = {
     "text-embedding-3-small": 1536,
@@ -272,23 +269,4 @@ def _is_memory(place: str) -> bool:
 
 
 def _parse(given: str | None) -> dict[str, Any]:
-    if given is None:
-        return {"path": None}
-    unknown = [name for name in re.findall(r"(?:^|,)([A-Za-z_]+)=", given) if name not in _PARTS]
-    if unknown and not Path(given).exists():
-        reason = f"has the part {unknown[0]!r}, which is none of {', '.join(_PARTS)}"
-        raise InvalidRecordError(field="place", value=given, reason=reason, hint=_HINT)
-    if not re.match(rf"({'|'.join(_PARTS)})=", given):
-        return {"path": given}
-    parts: dict[str, Any] = {"path": None}
-    for part in re.split(rf",(?=(?:{'|'.join(_PARTS)})=)", given):
-        name, _, where = part.partition("=")
-        if name in parts or not where:
-            reason = f"must have {name} once, with a value"
-            raise InvalidRecordError(field="place", value=given, reason=reason)
-        parts[name] = where
-    if missing := [name for name in ("graph", "vectors") if name not in parts]:
-        raise InvalidRecordError(
-            field="place", value=given, reason=f"must have {' and '.join(missing)}", hint=_HINT
-        )
-    return parts
+    return {"path": None} if given is None else split_place("place", given)

@@ -409,6 +409,28 @@ def test_a_structured_answer_is_written_as_its_json(memory, make, model, call, c
     assert texts() == ["which city?", '{"name":"Zürich"}']
 
 
+@pytest.mark.parametrize(
+    "words", ["Zürich, as you asked for lakes.", [{"type": "text", "text": "Zürich, for lakes."}]]
+)
+def test_what_is_written_beside_a_structured_answer_is_written_too(
+    memory, make, model, call, context, texts, words
+):
+    class City(BaseModel):
+        name: str
+
+    answer = call("City", name="Zürich").model_copy(update={"content": words})
+    earlier = call("weather", city="Bern").model_copy(update={"content": "I look it up."})
+    agent = make(
+        model(earlier, answer),
+        MemoryMiddleware(memory),
+        tools=[weather],
+        response_format=ToolStrategy(City),
+    )
+    agent.invoke(ask("which city?"), context=context("alice"))
+
+    assert texts() == ["which city?", answer.text + '\n\n{"name":"Zürich"}']
+
+
 def test_an_answer_that_cannot_be_read_costs_its_own_memory_and_nothing_else(
     memory, make, model, call, context, texts, caplog
 ):

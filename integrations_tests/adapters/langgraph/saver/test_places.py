@@ -1,14 +1,19 @@
 """What only a folder has: it lasts, and several processes may use it."""
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langgraph.checkpoint.base import empty_checkpoint
 
-from commonplace import Memory, MemoryClosedError
+from commonplace import InvalidRecordError, Memory, MemoryClosedError
 from commonplace.testing.fakes import HashEmbedder
-from commonplace_langgraph import CommonplaceSaver
+from commonplace_langgraph import CommonplaceSaver, CommonplaceStore
 
 _CHILD = """
 import sys, os, signal
@@ -96,3 +101,78 @@ def test_what_another_process_does_meanwhile_is_seen(tmp_path: Path):
     assert asked.checkpoint["channel_values"]["word"] == "asked "
     assert answered is not None
     assert answered.checkpoint["channel_values"]["word"] == "asked answered"
+
+
+THREAD = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+
+
+INDEX: Any = {"dims": 64, "embed": DeterministicFakeEmbedding(size=64), "fields": ["text"]}
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch) -> Path:
+    """The directory of temporary folders."""
+    found = tmp_path / "temporary"
+    found.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(found))
+    return found
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_program_for_stock_savers_and_stores_needs_only_other_names(
+    tmp_path: Path, temporary: Path, is_kept: bool
+):
+    folder, ttl = str(tmp_path / "checkpoints.sqlite"), {"default_ttl": 60}
+    with CommonplaceSaver.from_conn_string(folder if is_kept else ":memory:") as saver:
+        saver.put(THREAD, empty_checkpoint(), {"step": 1}, {})
+        assert saver.get_tuple(THREAD) is not None
+        assert len(os.listdir(temporary)) == (not is_kept)
+    with CommonplaceSaver.from_conn_string(folder if is_kept else ":memory:") as saver:
+        assert (saver.get_tuple(THREAD) is not None) is is_kept
+    place = str(tmp_path / "store") if is_kept else ":memory:"
+    with CommonplaceStore.from_conn_string(place, index=INDEX, ttl=ttl) as store:
+        store.setup()
+        store.put(("docs",), "k", {"text": "tea"})
+        assert store.search(("docs",), query="tea")[0].key == "k"
+        assert (store.memory.embedder.dimensions, store.ttl_config["default_ttl"]) == (64, 60)
+
+    assert os.listdir(temporary) == []
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_a_program_for_async_stock_classes_uses_the_same_names(
+    tmp_path: Path, temporary: Path, is_kept: bool
+):
+    async with CommonplaceSaver.from_conn_string(str(tmp_path) if is_kept else ":memory:") as saver:
+        await saver.aput(THREAD, empty_checkpoint(), {"step": 1}, {})
+        assert await saver.aget_tuple(THREAD) is not None
+    place = str(tmp_path / "store") if is_kept else ":memory:"
+    async with CommonplaceStore.from_conn_string(place, index=INDEX) as store:
+        await store.setup()
+        await store.aput(("docs",), "k", {"text": "tea"})
+        assert await store.aget(("docs",), "k") is not None
+
+    assert os.listdir(temporary) == []
+
+
+def test_a_url_names_the_graph_store_or_with_another_all_servers(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("COMMONPLACE_PATH", str(tmp_path))
+    opened: list[dict] = []
+    monkeypatch.setattr(Memory, "open", lambda *folder, **given: opened.append(given))
+    for text in ("neo4j://host:7687", "graph=neo4j://host:7687,vectors=qdrant://host:6333"):
+        CommonplaceSaver.from_conn_string(text)._lazy.get()
+    alone, both = opened
+
+    assert alone["graph"] == both["graph"] == "neo4j://host:7687"
+    assert (alone.get("vectors"), both["vectors"]) == (None, "qdrant://host:6333")
+
+
+@pytest.mark.parametrize("given", [None, 1, "", "host:6333", "graph=a", "graph=a,vectors=b,x=c"])
+def test_a_connection_string_that_names_nothing_is_refused(given, tmp_path: Path):
+    file = tmp_path / "checkpoints.sqlite"
+    file.touch()
+    for kind in (CommonplaceSaver, CommonplaceStore):
+        with pytest.raises(InvalidRecordError, match="conn_string"):
+            kind.from_conn_string(given)
+        with pytest.raises(InvalidRecordError, match="commonplace import langgraph"):
+            kind.from_conn_string(str(file))

@@ -1,0 +1,365 @@
+"""Import of what LangGraph's savers and stores have written, to SQLite files and to PostgreSQL.
+
+    import_langgraph(memory, "checkpoints.sqlite")
+
+- checkpoints, pending writes: each keeps its ids, parent, versions, order and metadata. Values are
+  copied as they were serialized, so that no class of the program is needed.
+- items: each keeps its namespace, key, value, times and time to live. Where there are vectors, an
+  item is found by the fields that have one, and is listed only if none has; the vectors are
+  computed anew. An item that has expired is left out, as no read would show it.
+
+The source is only read. What is here already is left as it is, so an interrupted import is
+repeated.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import islice
+from os import PathLike
+from typing import Any, Literal
+
+import ormsgpack
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.store.base import PutOp
+
+from commonplace import InvalidRecordError, Memory, Record, Scope
+from commonplace.admin import ImportedRecord, ImportTally, import_records
+from commonplace.agents import check_memory, to_scope
+from commonplace.ports import Address, Checkpoints, Selection, TaskWrite
+
+from .checkpoint_codec import encode_checkpoint
+from .import_sources import At, CheckpointRow, ImportSource, ItemRow, Writes, open_source
+from .store import CommonplaceStore
+from .store_items import ENTRY, NamespaceTemplate, StoreOptions, find_item, texts_of
+from .store_writes import ItemPut, check_put
+
+CHECKPOINTS, WRITES, ITEMS = "checkpoints", "pending writes", "items"
+PLAIN: SerializerProtocol = JsonPlusSerializer(__unpack_ext_hook__=ormsgpack.Ext)
+"""Reads objects as the bytes they were serialized to, and writes these again."""
+
+_PAGE = 500
+_BATCH = 64
+_UNREADABLE = (ValueError, TypeError, KeyError, NotImplementedError)  # of what a serializer reads
+_NUMBER = re.compile(r"\.\d+$")  # behind the path of a field that has several texts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ImportJob:
+    memory: Memory
+    serde: SerializerProtocol
+    owner: str | None
+    template: NamespaceTemplate
+    dry_run: bool
+    progress: Callable[[str, int, int], None]
+    tally: ImportTally = field(default_factory=ImportTally)
+
+
+def import_langgraph(
+    memory: Memory,
+    source: str | PathLike[str],
+    *,
+    owner: str | None = None,
+    template: Sequence[str] | None = ("memories", "{user_id}"),
+    serde: SerializerProtocol = PLAIN,
+    dry_run: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> ImportTally:
+    """Import what savers and stores have written; after an interruption, call it again.
+
+    Args:
+        source: the path of an SQLite file, or the `postgresql://` URL of a database.
+        owner: the key under which the metadata of a checkpoint names its user, such as `user_id`,
+            who then owns the thread; None leaves threads without an owner.
+        template: of the `CommonplaceStore` that will read the items.
+        serde: for encrypted checkpoints, `EncryptedSerializer.from_pycryptodome_aes(PLAIN)`.
+        dry_run: only count what would be imported.
+        progress: is called with the kind of thing, how many are done, and of how many.
+
+    Raises:
+        InvalidRecordError: nothing there is LangGraph's, or an argument cannot be used.
+        StoreUnavailableError: the server does not answer.
+        MissingExtraError: its driver is not installed.
+        LoopRequiredError, ModelFailedError: the embedder is asynchronous, or failed.
+    """
+    check_memory(memory)
+    job = _ImportJob(
+        memory=memory,
+        serde=serde,
+        owner=owner,
+        template=NamespaceTemplate(template),
+        dry_run=dry_run,
+        progress=progress or (lambda _kind, _done, _total: None),
+    )
+    with contextlib.closing(open_source(os.fspath(source))) as opened:
+        if opened.has_checkpoints:
+            _import_threads(job, opened)
+        if opened.has_items:
+            _import_items(job, opened)
+    return job.tally
+
+
+# -- checkpoints -------------------------------------------------------------------------------
+
+
+def _import_threads(job: _ImportJob, source: ImportSource) -> None:
+    total, done = source.count("checkpoints"), 0
+    job.tally.taken[CHECKPOINTS] = 0  # so that they come first
+    for thread in source.threads():
+        rows = source.checkpoints(thread)
+        _ThreadImport(job, thread, source.writes(thread)).run(rows)
+        done += len(rows)
+        job.progress(CHECKPOINTS, done, total)
+
+
+class _ThreadImport:
+    """Import of one thread: the writes beside a checkpoint, then the checkpoint itself.
+
+    So the writes are here if the checkpoint is, wherever an import was interrupted.
+    """
+
+    def __init__(self, job: _ImportJob, thread: str, writes: Writes) -> None:
+        self._job = job
+        self._thread = thread
+        self._writes = writes
+        self._checkpoints: Checkpoints = job.memory.admin.checkpoints
+        # Digests of the values that were seen, by namespace, channel and version.
+        self._seen: dict[tuple[str, str, str], bytes] = {}
+
+    def run(self, rows: Sequence[CheckpointRow]) -> None:
+        """Import these checkpoints, and the writes, that are not here yet."""
+        tally = self._job.tally
+        known = self._known()
+        is_whole = known.issuperset((row.namespace, row.id) for row in rows)
+        for row in rows:
+            at, name = (row.namespace, row.id), "/".join((self._thread, row.namespace, row.id))
+            writes = self._writes.pop(at, [])
+            try:
+                if not is_whole:
+                    self._import(at, row, None if at in known else writes)
+            except _UNREADABLE as error:
+                tally.refuse(CHECKPOINTS, name, error)
+                continue
+            if at in known:
+                self._add_writes(at, writes)
+            (tally.known if at in known else tally.taken)[CHECKPOINTS] += 1
+        for at, writes in self._writes.items():  # beside checkpoints that are not in the file
+            self._write(at, writes, None)
+
+    def _known(self) -> set[At]:
+        found: set[At] = set()
+        after: Address | None = None
+        while True:
+            selection = Selection(thread=self._thread)
+            page = self._checkpoints.page(selection, limit=_PAGE, after=after)
+            found.update((row.address.namespace, row.address.id) for row in page)
+            if len(page) < _PAGE:
+                return found
+            after = page[-1].address
+
+    def _import(self, at: At, given: CheckpointRow, writes: list[TaskWrite] | None) -> None:
+        """Import a checkpoint with its writes; only note its values if `writes` is None.
+
+        Raises:
+            ValueError, TypeError, KeyError, NotImplementedError: it cannot be read or stored.
+        """
+        job = self._job
+        state: Any
+        about: Any
+        state, about = given.load(job.serde)
+        held, named = state["channel_values"], state["channel_versions"]
+        # A value whose channel has no version is of this checkpoint alone.
+        versions = {name: named.get(name, at[1]) for name in held}
+        new = {
+            name: version
+            for name, version in versions.items()
+            if self._is_new((at[0], name, str(version)), held[name])
+        }
+        place = {"thread_id": self._thread, "checkpoint_ns": at[0], "checkpoint_id": given.parent}
+        row, values = encode_checkpoint({"configurable": place}, state, about, new, job.serde)
+        # Another checkpoint may have a value of the same version: a channel of changes has one
+        # only now and then.
+        absent = {name: f"{named[name]} absent" for name in named if name not in held}
+        row = replace(
+            row, versions={name: str(version) for name, version in versions.items()} | absent
+        )
+        if writes is None or job.dry_run:
+            return
+        user = None if job.owner is None else about.get(job.owner)
+        owner = None if user is None else to_scope(user)
+        self._write(at, writes, owner)
+        self._checkpoints.put(row, values, owner)
+
+    def _is_new(self, place: tuple[str, str, str], value: object) -> bool:
+        """Note the value of a channel in a version; False if it was noted before.
+
+        Raises:
+            InvalidRecordError: another checkpoint has another value in that version.
+        """
+        kind, data = PLAIN.dumps_typed(value)
+        digest = hashlib.sha256(kind.encode() + data).digest()
+        if place not in self._seen:
+            self._seen[place] = digest
+            return True
+        if self._seen[place] != digest:
+            raise InvalidRecordError(
+                field="channel_values", value=place[1], reason="has two values in one version"
+            )
+        return False
+
+    def _add_writes(self, at: At, writes: list[TaskWrite]) -> None:
+        """Add those of the writes that are not here beside a checkpoint that is."""
+        if not writes:
+            return
+        address = Address(thread=self._thread, namespace=at[0], id=at[1])
+        here = {
+            (write.task, write.index)
+            for state in self._checkpoints.states([address])
+            for write in state.writes
+        }
+        missing = [write for write in writes if (write.task, write.index) not in here]
+        self._job.tally.known[WRITES] += len(writes) - len(missing)
+        self._write(at, missing, None)
+
+    def _write(self, at: At, writes: list[TaskWrite], owner: Scope | None) -> None:
+        if writes and not self._job.dry_run:
+            address = Address(thread=self._thread, namespace=at[0], id=at[1])
+            self._checkpoints.write(address, writes, owner)
+        if writes:
+            self._job.tally.taken[WRITES] += len(writes)
+
+
+# -- items -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Item:
+    """An item of the file: the checked write of it, and its times."""
+
+    name: str
+    op: PutOp
+    put: ItemPut
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+    def records(self) -> Iterator[ImportedRecord]:
+        """Make the records that hold it."""
+        address = self.put.address
+        for fact in self.put.facts:
+            entry = {**fact.metadata[ENTRY], "at": round(self.updated_at.timestamp() * 1e6)}
+            if "round" in entry:  # the same when the import is repeated
+                entry["round"] = hashlib.sha256(f"{address.id} {entry['at']}".encode()).hexdigest()
+            yield ImportedRecord(
+                record=Record(
+                    id=address.scope.record_id(fact.kind, str(fact.key)),
+                    text=fact.text,
+                    scope=address.scope,
+                    metadata={**fact.metadata, ENTRY: entry},
+                    namespace=fact.namespace,
+                    created_at=self.created_at,
+                    updated_at=self.updated_at,
+                    occurred_at=self.created_at,
+                    expires_at=self.expires_at,
+                    indexed=fact.indexed,
+                )
+            )
+
+
+def _import_items(job: _ImportJob, source: ImportSource) -> None:
+    options = StoreOptions(
+        template=job.template,
+        fields=("$",),
+        threshold=None,
+        ranking="calibrated",
+        refreshes=False,
+        redact=job.memory.admin.redact,
+    )
+    total, done = source.count("store"), 0
+    rows = source.items()
+    while page := list(islice(rows, _BATCH)):
+        items: list[_Item] = []
+        for row in page:
+            try:
+                items.append(_read_item(row, source, options))
+            except _UNREADABLE as error:
+                job.tally.refuse(ITEMS, f"{row.prefix}/{row.key}", error)
+        _import_batch(job, items)
+        done += len(page)
+        job.progress(ITEMS, done, total)
+
+
+def _indexed_paths(fields: Sequence[str], value: Any) -> list[str] | Literal[False]:
+    """Name the paths of the fields that have vectors."""
+    paths = (name if texts_of(value, [name]) else _NUMBER.sub("", name) for name in fields)
+    return list(dict.fromkeys(paths)) or False
+
+
+def _read_item(row: ItemRow, source: ImportSource, options: StoreOptions) -> _Item:
+    """Check an item.
+
+    Raises:
+        ValueError, TypeError: it cannot be stored, or has expired.
+    """
+    ends = None if row.expires_at is None else _time(row.expires_at)
+    if ends is not None and ends <= datetime.now(UTC):
+        raise InvalidRecordError(field="expires_at", value=str(ends), reason="is past")
+    value = json.loads(row.value) if isinstance(row.value, str | bytes) else row.value
+    paths = None
+    if source.has_vectors:
+        paths = _indexed_paths(source.vectors(row.prefix, row.key), value)
+    op = PutOp(tuple(row.prefix.split(".")), row.key, value, paths, row.ttl)
+    return _Item(
+        name=f"{row.prefix}/{row.key}",
+        op=op,
+        put=check_put(op, options),
+        created_at=_time(row.created_at),
+        updated_at=_time(row.updated_at),
+        expires_at=ends,
+    )
+
+
+def _time(given: str | datetime) -> datetime:
+    at = datetime.fromisoformat(given) if isinstance(given, str) else given
+    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _import_batch(job: _ImportJob, items: Sequence[_Item]) -> None:
+    """Import new items, and put those that have changed in the file since they were imported."""
+    here = _records(job.memory, items)
+    new: list[_Item] = []
+    changed: list[_Item] = []
+    for item in items:
+        held = find_item(here, item.put.address, job.template)
+        if held is None:
+            new.append(item)
+        elif max(held.record.updated_at, held.updated_at or item.updated_at) < item.updated_at:
+            changed.append(item)
+        else:
+            job.tally.known[ITEMS] += 1
+    if not job.dry_run:
+        records = [record for item in new for record in item.records()]
+        if import_records(job.memory, records).refused:
+            live = _records(job.memory, new)
+            for item in [item for item in new if item.put.address.id not in live]:
+                new.remove(item)
+                job.tally.refuse(ITEMS, item.name, "deleted here since")
+        CommonplaceStore(job.memory, template=job.template.labels or None).batch(
+            item.op for item in changed
+        )
+    job.tally.taken[ITEMS] += len(new) + len(changed)
+
+
+def _records(memory: Memory, items: Sequence[_Item]) -> dict[str, Record]:
+    ids: dict[Scope, list[str]] = {}
+    for item in items:
+        address = item.put.address
+        ids.setdefault(address.scope, []).extend(address.record_ids)
+    found = (memory.get_many(some, scope) for scope, some in ids.items())
+    return {record.id: record for records in found for record in records}
