@@ -3,7 +3,8 @@
 The saver's serializer encodes every value. What stays readable beside the values:
 
 - `thread_id`, `checkpoint_ns`, `checkpoint_id` of `configurable` ↔ `Address`.
-- `Checkpoint` without `channel_values` ↔ `body`; its `channel_versions` also `versions`, as text.
+- `Checkpoint` without `channel_values` and `id` ↔ `body`; its `channel_versions` ↔ `versions`, as
+  text, and in the body, too, unless all of them are text.
 - `channel_values` of the channels in `new_versions` ↔ one value each; a missing one is empty.
 - metadata, as `get_checkpoint_metadata` completes it ↔ `metadata`; its `run_id` also as `run`.
 - `counters_since_delta_snapshot` of the metadata → its channels are `deltas`.
@@ -30,6 +31,7 @@ from commonplace import InvalidRecordError, Scope
 from commonplace.agents import check_list, check_mapping, is_sound
 from commonplace.ports import Address, Blob, Checkpoint, State, Step, TaskWrite
 
+Load = Callable[[Blob], Any]
 _CONFIG = "{'configurable': {'thread_id': '...'}}"
 _NAMESPACE_SEPARATOR, _TASK_SEPARATOR = "|", ":"  # between parts; in front of the task's id
 
@@ -75,13 +77,13 @@ def to_thread(given: object) -> str:
     return str(given)
 
 
-def to_config(address: Address) -> RunnableConfig:
-    """Make LangGraph's config of a checkpoint's address."""
+def to_config(address: Address, *, id: str | None = None) -> RunnableConfig:
+    """Make LangGraph's config of a checkpoint's address, or of another `id` beside it."""
     return {
         "configurable": {
             "thread_id": address.thread,
             "checkpoint_ns": address.namespace,
-            "checkpoint_id": address.id,
+            "checkpoint_id": id or address.id,
         }
     }
 
@@ -108,7 +110,9 @@ def encode_checkpoint(
     completed = cast("dict[str, Any]", get_checkpoint_metadata(config, metadata))
     values = given["channel_values"]
     run = completed.get("run_id")
-    body = {name: value for name, value in given.items() if name != "channel_values"}
+    body = {name: value for name, value in given.items() if name not in ("channel_values", "id")}
+    if all(type(version) is str for version in given["channel_versions"].values()):
+        del body["channel_versions"]
     row = Checkpoint(
         address=Address(thread=thread, namespace=namespace, id=given["id"]),
         body=_dump(serde, body),
@@ -168,10 +172,11 @@ def encode_writes(
 # -- decoding ----------------------------------------------------------------------------------
 
 
-def decode_state(state: State, serde: SerializerProtocol, owner: Scope | None) -> CheckpointTuple:
+def decode_state(state: State, load: Load, owner: Scope | None) -> CheckpointTuple:
     """Turn a state into LangGraph's tuple, with the writes in `writes_sort_key` order.
 
     Args:
+        load: decodes a value.
         owner: who reads; None if not known.
 
     Raises:
@@ -180,19 +185,17 @@ def decode_state(state: State, serde: SerializerProtocol, owner: Scope | None) -
     check_owner(state, owner)
     row = state.checkpoint
     address = row.address
-    load = _loader(serde)
-    body: Any = load(row.body)
-    values = {name: load(value) for name, value in state.values.items()}
-    parent = None
-    if row.parent is not None:
-        parent = to_config(
-            Address(thread=address.thread, namespace=address.namespace, id=row.parent)
-        )
+    checkpoint = {
+        "channel_versions": dict(row.versions),
+        **load(row.body),
+        "id": address.id,
+        "channel_values": {name: load(value) for name, value in state.values.items()},
+    }
     return CheckpointTuple(
         config=to_config(address),
-        checkpoint=cast("GraphCheckpoint", {**body, "channel_values": values}),
+        checkpoint=cast("GraphCheckpoint", checkpoint),
         metadata=load(row.metadata),
-        parent_config=parent,
+        parent_config=to_config(address, id=row.parent) if row.parent else None,
         pending_writes=[(write.task, write.channel, load(write.value)) for write in state.writes],
     )
 
@@ -201,7 +204,7 @@ def decode_history(
     steps: Sequence[Step], channels: Iterable[str], serde: SerializerProtocol
 ) -> dict[str, DeltaChannelHistory]:
     """Turn steps, latest first, into each channel's seed, if any, and the writes since."""
-    load = _loader(serde)
+    load = to_loader(serde)
     history: dict[str, DeltaChannelHistory] = {}
     for channel in channels:
         history[channel] = {
@@ -218,13 +221,16 @@ def decode_history(
     return history
 
 
-def has_metadata(
-    row: Checkpoint, expected: Mapping[str, Any] | None, serde: SerializerProtocol
-) -> bool:
-    """Return whether a checkpoint's metadata has all the expected values."""
-    if not expected:
-        return True
-    metadata = _loader(serde)(row.metadata)
+def is_of_graph(row: Checkpoint) -> bool:
+    """Return whether a checkpoint is LangGraph's: a slash marks what another framework stores."""
+    return "/" not in row.metadata.type
+
+
+def has_metadata(row: Checkpoint, expected: Mapping[str, Any], load: Load) -> bool:
+    """Return whether a checkpoint is LangGraph's, and its metadata has all the expected values."""
+    if not is_of_graph(row):
+        return False
+    metadata = load(row.metadata)
     return all(metadata.get(name) == value for name, value in expected.items())
 
 
@@ -251,15 +257,16 @@ def _dump(serde: SerializerProtocol, value: object) -> Blob:
     return Blob(type=kind, data=bytes(data))
 
 
-def _loader(serde: SerializerProtocol) -> Callable[[Blob], Any]:
+def to_loader(serde: SerializerProtocol) -> Load:
     """Return the function that decodes values.
 
     With an encrypting serializer it raises `InvalidRecordError` for a value in plain text, which
     somebody without the key has written.
     """
+    loads = serde.loads_typed
 
     def load(blob: Blob) -> Any:
-        return serde.loads_typed((blob.type, blob.data))
+        return loads((blob.type, blob.data))
 
     def decrypt(blob: Blob) -> Any:
         if "+" not in blob.type:
@@ -271,7 +278,8 @@ def _loader(serde: SerializerProtocol) -> Callable[[Blob], Any]:
             )
         return load(blob)
 
-    return decrypt if isinstance(serde, EncryptedSerializer) else load
+    # `isinstance` would go through the members of the protocol, which takes longer than the rest.
+    return decrypt if issubclass(type(serde), EncryptedSerializer) else load
 
 
 def _enclosing(namespace: str, parents: Mapping[str, str]) -> tuple[str, str] | None:

@@ -41,8 +41,10 @@ from .checkpoint_codec import (
     encode_checkpoint,
     encode_writes,
     has_metadata,
+    is_of_graph,
     to_address,
     to_config,
+    to_loader,
     to_thread,
 )
 from .turn_owner import ConnString, attribute, close_opened, open_lazily
@@ -175,7 +177,7 @@ class CommonplaceSaver(AwaitedCheckpoints):
         """
         state = self._checkpoints.read(*to_address(config))
         owner = self._owner_of(config)
-        return None if state is None else decode_state(state, self.serde, owner)
+        return None if state is None else decode_state(state, to_loader(self.serde), owner)
 
     def list(
         self,
@@ -195,10 +197,10 @@ class CommonplaceSaver(AwaitedCheckpoints):
             limit: how many at most; 0 lists none.
         """
         _check_listing(filter, limit)
-        owner = self._owner_of(config)
+        owner, load = self._owner_of(config), to_loader(self.serde)
         for page in self._pages(config, filter, before, limit):
             for state in page:
-                yield decode_state(state, self.serde, owner)
+                yield decode_state(state, load, owner)
 
     async def alist(
         self,
@@ -294,8 +296,9 @@ class CommonplaceSaver(AwaitedCheckpoints):
 
     def get_next_version(self, current: str | None, channel: None) -> str:
         """Return a channel's next version, partly random so that two branches never share one."""
-        number = 0 if current is None else int(str(current).partition(".")[0])
-        return f"{number + 1:032}.{random.getrandbits(64):020}"
+        number, _, _ = ("0" * 10 if current is None else str(current)).partition(".")
+        width = max(10, len(number))  # versions are compared as text
+        return f"{int(number) + 1:0{width}}.{random.getrandbits(64):016x}"
 
     def _pages(
         self,
@@ -304,22 +307,26 @@ class CommonplaceSaver(AwaitedCheckpoints):
         before: RunnableConfig | None,
         limit: int | None,
     ) -> Iterator[_States]:
-        """Read page by page with two queries each; nothing is locked between pages.
+        """Read page by page; nothing is locked between pages.
 
         Args:
             expected: what the metadata must have. Compared here, and not by the engine, as the
                 metadata may be encrypted.
         """
-        selection = _to_selection(config, before)
-        checkpoints = self._checkpoints
+        selection, store = _to_selection(config, before), self._checkpoints
+        load = to_loader(self.serde)
         after: Address | None = None
         while limit is None or limit > 0:
             size = _PAGE_SIZE if limit is None or expected else min(limit, _PAGE_SIZE)
-            rows = checkpoints.page(selection, limit=size, after=after)
-            # A slash in the type marks what another framework stores.
-            ours = (row for row in rows if "/" not in row.metadata.type)
-            addresses = [row.address for row in ours if has_metadata(row, expected, self.serde)]
-            states = checkpoints.states(addresses[:limit])
+            if expected:
+                rows = store.page(selection, limit=size, after=after)
+                found = [row.address for row in rows if has_metadata(row, expected, load)]
+                read = (store.read(at.thread, at.namespace, at.id) for at in found[:limit])
+                states = [state for state in read if state is not None]  # not removed since
+            else:
+                page = store.states(selection, limit=size, after=after)
+                rows = [state.checkpoint for state in page]
+                states = [state for state in page if is_of_graph(state.checkpoint)]
             limit = None if limit is None else limit - len(states)
             yield states
             if len(rows) < size:
@@ -329,7 +336,8 @@ class CommonplaceSaver(AwaitedCheckpoints):
     def _next(self, pages: Iterator[_States], owner: Scope | None) -> _Tuples | None:
         """Return the next page, on a thread; None after the last."""
         page = next(pages, None)
-        return None if page is None else [decode_state(state, self.serde, owner) for state in page]
+        load = to_loader(self.serde)
+        return None if page is None else [decode_state(state, load, owner) for state in page]
 
     def _writer_of(self, config: RunnableConfig) -> Scope | None:
         """Return the owner of a write; log once if there is none, which may be a mistake."""

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from commonplace.backends.sqlite.checkpoints import SqliteCheckpoints
-from commonplace.backends.sqlite.connection import SqliteConnection
+from commonplace.backends.sqlite.connection import SqliteConnection, create_tables
+from commonplace.backends.sqlite.salvage import salvage
+from commonplace.ports.checkpoints import Selection
 from commonplace.testing.contracts.checkpoints import (
     ALICE,
     CheckpointsContract,
@@ -46,13 +48,48 @@ def test_every_statement_goes_by_an_index_and_pages_are_not_sorted(
     call_everything(store, scope)
 
     plans = plans_of(file, asked)
-    whole = "FROM checkpoint INDEXED BY checkpoint_by_id WHERE 1 ORDER"  # all there is, in order
+    whole = "checkpoint_by_id LEFT JOIN thread t ON t.id = c.thread WHERE 1 ORDER"  # all, in order
     scans = scans_of(plans, whole)
     sorts = [sql for sql, plan in plans.items() if any("ORDER BY" in one for one in plan)]
 
     assert len(plans) > 25
     assert scans == {}
     assert sorts == []
+
+
+_EARLIER = """
+CREATE TABLE thread (
+  id TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT
+) STRICT;
+CREATE INDEX thread_by_agent ON thread (user_id, agent_id);
+CREATE TABLE checkpoint (
+  thread TEXT NOT NULL, namespace TEXT NOT NULL, id TEXT NOT NULL, parent TEXT, run TEXT,
+  within TEXT, deltas TEXT NOT NULL, versions TEXT NOT NULL, body_type TEXT NOT NULL,
+  body BLOB NOT NULL, metadata_type TEXT NOT NULL, metadata BLOB NOT NULL,
+  PRIMARY KEY (thread, namespace, id)
+) STRICT, WITHOUT ROWID
+"""
+
+
+class TestFileOfAnEarlierRelease(TestSqliteCheckpoints):
+    @pytest.fixture
+    def checkpoints(self, file: SqliteConnection) -> SqliteCheckpoints:
+        file.write(lambda connection: create_tables(connection, _EARLIER))
+        return SqliteCheckpoints(file)
+
+    def test_its_checkpoints_are_salvaged(
+        self, file: SqliteConnection, checkpoints: SqliteCheckpoints, tmp_path: Path
+    ) -> None:
+        for number in range(200):
+            one = step(f"{number:03}", versions={"c": "1"})
+            checkpoints.put(one, {("c", "1"): blob("long " * 500)}, ALICE)
+        salvage(Path(file.path), tmp_path / "new.db")
+        copy = SqliteConnection(str(tmp_path / "new.db"))
+
+        assert SqliteCheckpoints(copy).states(Selection(), limit=999) == checkpoints.states(
+            Selection(), limit=999
+        )
+        copy.close()
 
 
 _WRITER = """

@@ -19,6 +19,7 @@ from commonplace.backends.shared import rows
 from commonplace.backends.sqlite.connection import SqliteConnection, TransactionHandle
 from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.backends.sqlite.index import SqliteIndex, drop_points
+from commonplace.backends.sqlite.point_cache import _ROW_BYTES, PointCache
 from commonplace.errors import InvalidVectorError, SchemaMismatchError, StoreUnavailableError
 from commonplace.filters import parse_filter
 from commonplace.ports.stores import Hit, Point, Put, Query, Terms
@@ -84,6 +85,32 @@ class TestSqliteIndexInBlocks(VectorIndexContract):
     @pytest.fixture
     def token_index(self, tmp_path: Path) -> Iterator[SqliteIndex]:
         made = opened(tmp_path, cache_bytes=0, **TOKENS)
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def small_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load small vectors of every partition, as of one that would be too large otherwise."""
+    make = PointCache._new_points
+    monkeypatch.setattr(
+        PointCache, "_new_points", lambda *given, is_small=True: make(*given, is_small=is_small)
+    )
+
+
+@pytest.mark.usefixtures("small_vectors")
+class TestSqliteIndexOfSmallVectors(VectorIndexContract):
+    """The shipped contract, with small vectors in memory."""
+
+    @pytest.fixture
+    def index(self, tmp_path: Path) -> Iterator[SqliteIndex]:
+        made = opened(tmp_path)
+        yield made
+        made.close()
+
+    @pytest.fixture
+    def token_index(self, tmp_path: Path) -> Iterator[SqliteIndex]:
+        made = opened(tmp_path, **TOKENS)
         yield made
         made.close()
 
@@ -304,9 +331,14 @@ class History:
         )
 
 
-@pytest.mark.parametrize("cache_bytes", [0, 60_000, 2**20])
+@pytest.mark.parametrize("cache_bytes", [0, 60_000, 2**20, "small"])
 @pytest.mark.parametrize("seed", range(4))
-def test_two_processes_see_what_either_committed(tmp_path: Path, seed: int, cache_bytes: int):
+def test_two_processes_see_what_either_committed(
+    tmp_path: Path, seed: int, cache_bytes: int | str, request: pytest.FixtureRequest
+):
+    if cache_bytes == "small":
+        request.getfixturevalue("small_vectors")
+        cache_bytes = 2**20
     history = History(seed)
     both = [opened(tmp_path, cache_bytes=cache_bytes) for _ in range(2)]
     for _ in range(60):
@@ -342,6 +374,35 @@ def test_blocks_find_what_the_memory_finds(tmp_path: Path):
     assert_exact(small.search(query, 40), list(points.values()), query, 40)
     assert large._cache._bytes > 5000 * DIMENSIONS * 4
     assert small._cache._bytes < 100_000
+    large.close()
+    small.close()
+
+
+def test_small_vectors_find_what_exact_ones_find_in_the_same_order(tmp_path: Path):
+    size, number = 64, 3000
+    rng = np.random.default_rng(7)
+    vectors = rng.standard_normal((number, size))
+    vectors[number // 2 :] = vectors[0] + rng.standard_normal((number // 2, size)) / 50  # all near
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    room = number * (_ROW_BYTES + 2 * size)
+    large, small = (opened(tmp_path, dimensions=size, **o) for o in ({}, {"cache_bytes": room}))
+    texts = [f"text {n}" for n in range(number)]
+    terms = [{int(n): 1.0} for n in rng.integers(0, 40, number)]
+    points = [
+        replace(make_point(text, terms=some), vector=vector.tolist())
+        for text, some, vector in zip(texts, terms, vectors, strict=True)
+    ]
+    large.upsert(points)
+    for n in (0, 1, number // 2, number - 1):
+        asked = replace(make_query(terms=(n % 40, 1)), vector=vectors[n].tolist())
+        for limit in (1, 40, 900, 2 * number):
+            assert small.search(asked, limit) == large.search(asked, limit)
+        ids = [point.record.id for point in points[n : n + 50]]
+        assert small.score(asked, (), ids) == large.score(asked, (), ids)
+    (one,), (other,) = (index._cache._partitions.values() for index in (small, large))
+    assert one.points is not None
+    assert one.points.is_small
+    assert one.bytes < other.bytes - 2 * size * number
     large.close()
     small.close()
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
@@ -113,8 +114,8 @@ def steps_of(memory: Memory, threads: Sequence[str | None] = (None, STRANDS)) ->
     """List the checkpoints of threads; None stands for all that a listing of all shows."""
     rows: Rows = Counter()
     store = memory.admin.checkpoints
-    pages = [store.page(Selection(thread=one), limit=1000) for one in threads]
-    for step in store.states([one.address for page in pages for one in page]):
+    pages = (store.states(Selection(thread=one), limit=1000) for one in threads)
+    for step in chain.from_iterable(pages):
         values = sorted((name, blob.data) for name, blob in step.values.items())
         writes = [(one.order, one.channel, one.value.data) for one in step.writes]
         body = step.checkpoint.body.data

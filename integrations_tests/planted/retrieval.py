@@ -67,11 +67,18 @@ FAULTS = (
     Fault(
         name="index-tie-order",
         what="Points of equal cosine come in the order in which they were written",
-        file="core/commonplace/backends/sqlite/point_cache.py",
-        old="ordered = sorted(zip((-scores[best]).tolist(), ids, best.tolist(), strict=True))",
-        new="ordered = sorted(zip((-scores[best]).tolist(), best.tolist(), best.tolist(),"
-        " strict=True))",
+        file="core/commonplace/backends/sqlite/candidate_points.py",
+        old="sorted(zip((-scores).tolist(), ids, candidates.tolist(), strict=True))",
+        new="sorted(zip((-scores).tolist(), candidates.tolist(), candidates.tolist(), strict=True))",
         tests=(f"{_TESTS}/backends/test_sqlite_index.py", "-k", "ties or equal"),
+    ),
+    Fault(
+        name="small-vectors-order",
+        what="In a large scope, the best are in the order of cosines that are only near",
+        file="core/commonplace/backends/sqlite/small_vectors.py",
+        old="return lowest + self._error, at, self[at]",
+        new="return lowest, at, self[at]",
+        tests=(f"{_TESTS}/backends/test_sqlite_index.py", "-k", "small_vectors_find"),
     ),
     Fault(
         name="rarity-of-others",

@@ -224,9 +224,9 @@ def _note(graph: GraphStore, name: str, partition: str) -> None:
 def _states(checkpoints: Checkpoints) -> Iterator[State]:
     """Read all checkpoints, greatest id first, without writes that belong to none."""
     after: Address | None = None
-    while page := checkpoints.page(Selection(), limit=_CHECKPOINTS_BATCH, after=after):
-        after = page[-1].address
-        yield from checkpoints.states([checkpoint.address for checkpoint in page])
+    while page := checkpoints.states(Selection(), limit=_CHECKPOINTS_BATCH, after=after):
+        after = page[-1].checkpoint.address
+        yield from page
 
 
 def _count_checkpoints(checkpoints: Checkpoints) -> int:

@@ -4,14 +4,14 @@ The adapter of a framework converts its states to these and back; no engine read
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from ..types import Scope
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blob:
+class Blob(Struct, frozen=True, kw_only=True, gc=False):
     """A serialized value, and the type by which its serializer reads it again.
 
     The metadata of a checkpoint that is not LangGraph's has a type such as `framework/json`, so
@@ -19,11 +19,14 @@ class Blob:
     """
 
     type: str
-    data: bytes = field(repr=False)
+    data: bytes
+
+    def __repr__(self) -> str:
+        """Leave out the data."""
+        return f"Blob(type={self.type!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(Struct, frozen=True, kw_only=True, gc=False):
     """Key of a checkpoint: literal strings, compared whole.
 
     Attributes:
@@ -37,8 +40,7 @@ class Address:
     id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, kw_only=True):
     """State of one step without the values of its channels, which are stored once per version.
 
     Attributes:
@@ -61,8 +63,7 @@ class Checkpoint:
     within: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskWrite:
+class TaskWrite(Struct, frozen=True, kw_only=True, gc=False):
     """What a task wrote to a channel, stored beside the checkpoint that the task started from.
 
     Attributes:
@@ -83,8 +84,7 @@ class TaskWrite:
         return self.path, self.task, self.index
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(Struct, frozen=True, kw_only=True):
     """A checkpoint with the values of its channels, the writes beside it, and the thread's owner.
 
     Attributes:
@@ -98,16 +98,14 @@ class State:
     owner: Scope | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """Values and writes of some channels at a checkpoint, as in `State`."""
 
     values: Mapping[str, Blob]
     writes: tuple[TaskWrite, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Struct, frozen=True, kw_only=True):
     """Choice of checkpoints; None means any.
 
     Attributes:
@@ -185,8 +183,10 @@ class Checkpoints(Protocol):
             InvalidRecordError: the limit or the offset is not valid.
         """
 
-    def states(self, addresses: Sequence[Address]) -> list[State]:
-        """Read the states at these addresses, in their order, leaving out missing ones."""
+    def states(
+        self, selection: Selection, *, limit: int, after: Address | None = None
+    ) -> list[State]:
+        """Read the states of the checkpoints that `page` would read."""
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
         """Read back from a checkpoint's parent to where each channel has a value, nearest first.

@@ -78,7 +78,7 @@ class Neo4jCheckpoints:
     def read(self, thread: str, namespace: str, id: str | None = None) -> State | None:  # noqa: A002 -- as the port
         """Read one state, the latest when `id` is missing; None if there is none."""
         if id is not None:
-            states = self.states([Address(thread=thread, namespace=namespace, id=id)])
+            states = self._states([_node_id(thread, namespace, id)])
             return states[0] if states else None
         parameters = {"thread": thread, "namespace": namespace}
         found = self._driver.read(lambda run: run(checkpoint_queries.LATEST, **parameters))
@@ -100,14 +100,12 @@ class Neo4jCheckpoints:
         found = self._driver.read(lambda run: run(text, limit=limit, offset=offset, **parameters))
         return [_to_checkpoint(row["checkpoint"]) for row in found]
 
-    def states(self, addresses: Sequence[Address]) -> list[State]:
-        """Read the states at these addresses, in their order, leaving out missing ones."""
-        ids = [_node_id(address.thread, address.namespace, address.id) for address in addresses]
-        if not ids:
-            return []
-        found = self._driver.read(lambda run: run(checkpoint_queries.STATES, ids=ids))
-        by_id = {row["checkpoint"]["id"]: _to_state(row) for row in found}
-        return [by_id[id_] for id_ in ids if id_ in by_id]
+    def states(
+        self, selection: Selection, *, limit: int, after: Address | None = None
+    ) -> list[State]:
+        """Read the states of the checkpoints that `page` would read."""
+        places = [one.address for one in self.page(selection, limit=limit, after=after)]
+        return self._states([_node_id(at.thread, at.namespace, at.id) for at in places])
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
         """Read back from a checkpoint's parent to where each channel has a value."""
@@ -189,6 +187,14 @@ class Neo4jCheckpoints:
     def close(self) -> None:
         """Close the driver; repeating it does nothing."""
         self._driver.close()
+
+    def _states(self, ids: Sequence[str]) -> list[State]:
+        """Read the states with these ids, in their order, leaving out missing ones."""
+        if not ids:
+            return []
+        found = self._driver.read(lambda run: run(checkpoint_queries.STATES, ids=ids))
+        by_id = {row["checkpoint"]["id"]: _to_state(row) for row in found}
+        return [by_id[id_] for id_ in ids if id_ in by_id]
 
     def _write_as(
         self, text: str, thread: str, owner: Scope | None, parameters: Mapping[str, Any]

@@ -4,10 +4,12 @@ Channel values are stored once per version, so that a step costs only what it ch
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from sqlite3 import Connection
 from typing import Any
+
+import msgspec
 
 from ...ports.checkpoints import Address, Blob, Checkpoint, Selection, State, Step, TaskWrite
 from ...types import Scope
@@ -26,16 +28,18 @@ from .connection import ConnectionHandle, SqliteConnection, create_tables
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS thread (
   id TEXT PRIMARY KEY, user_id TEXT, agent_id TEXT, session_id TEXT
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS thread_by_user ON thread (user_id);
-CREATE INDEX IF NOT EXISTS thread_by_agent ON thread (user_id, agent_id);
-CREATE INDEX IF NOT EXISTS thread_by_session ON thread (user_id, session_id);
+CREATE INDEX IF NOT EXISTS thread_by_agent ON thread (user_id, agent_id)
+  WHERE agent_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS thread_by_session ON thread (user_id, session_id)
+  WHERE session_id IS NOT NULL;
 CREATE TABLE IF NOT EXISTS checkpoint (
   thread TEXT NOT NULL, namespace TEXT NOT NULL, id TEXT NOT NULL, parent TEXT, run TEXT,
   within TEXT, deltas TEXT NOT NULL, versions TEXT NOT NULL, body_type TEXT NOT NULL,
   body BLOB NOT NULL, metadata_type TEXT NOT NULL, metadata BLOB NOT NULL,
   PRIMARY KEY (thread, namespace, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 CREATE INDEX IF NOT EXISTS checkpoint_by_thread ON checkpoint (thread, id, namespace);
 CREATE INDEX IF NOT EXISTS checkpoint_by_id ON checkpoint (id, thread, namespace);
 CREATE INDEX IF NOT EXISTS checkpoint_by_run ON checkpoint (run, thread) WHERE run IS NOT NULL;
@@ -50,10 +54,19 @@ CREATE TABLE IF NOT EXISTS task_write (
 ) STRICT, WITHOUT ROWID;
 """
 Choose = Callable[[list[CheckpointHeader], set[ChannelVersion]], Collection[CheckpointKey]]
+_VERSIONS = msgspec.json.Decoder(dict[str, str])
+_NO_DELTAS = "[]"
 _AT = "thread = ? AND namespace = ? AND id = ?"
 _CHECKPOINT = (
     "thread, namespace, id, parent, run, within, deltas, versions, body_type, body, metadata_type,"
     " metadata"
+)
+_OWNER = "user_id, agent_id, session_id"
+_COLUMNS = f"c.{_CHECKPOINT.replace(', ', ', c.')}"
+_WITH_OWNER = "LEFT JOIN thread t ON t.id = c.thread"
+_STATE = (
+    f"SELECT {_COLUMNS}, {_OWNER} FROM checkpoint c {_WITH_OWNER}"
+    " WHERE c.thread = ? AND c.namespace = ?"
 )
 _WRITE = "thread, namespace, checkpoint, task, number, path, channel, type, data"
 _PUT = f"INSERT OR REPLACE INTO checkpoint ({_CHECKPOINT}) VALUES ({'?, ' * 11}?)"
@@ -91,8 +104,9 @@ class SqliteCheckpoints:
             _check_owner(connection, address.thread, owner)
             if not connection.execute(_PUT if replace else _PUT_NEW, _to_row(checkpoint)).rowcount:
                 return False
-            connection.executemany(_PUT_VALUE, filled)
-            connection.executemany(_DELETE_VALUE, emptied)
+            for sql, changed in ((_PUT_VALUE, filled), (_DELETE_VALUE, emptied)):
+                if changed:
+                    connection.executemany(sql, changed)
             return True
 
         return self._handle.write(change)
@@ -113,8 +127,10 @@ class SqliteCheckpoints:
 
     def read(self, thread: str, namespace: str, id: str | None = None) -> State | None:  # noqa: A002 -- as the port
         """Read one state, the latest when `id` is missing; None if there is none."""
+        which, key = ("ORDER BY c.id DESC LIMIT 1", ()) if id is None else ("AND c.id = ?", (id,))
         with self._handle.read() as connection:
-            return _state(connection, thread, namespace, id)
+            row = connection.execute(f"{_STATE} {which}", (thread, namespace, *key)).fetchone()
+            return None if row is None else _state(connection, row)
 
     def page(
         self,
@@ -128,32 +144,20 @@ class SqliteCheckpoints:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
         rows.check_limit(limit)
         rows.check_offset(offset)
-        comparison, order = (">", "ASC") if is_ascending else ("<", "DESC")
-        conditions, values = ["1"], []
-        for column in ("thread", "namespace", "id"):
-            if (value := getattr(selection, column)) is not None:
-                conditions.append(f"{column} = ?")
-                values.append(value)
-        if selection.before is not None:
-            conditions.append("id < ?")
-            values.append(selection.before)
-        if after is not None:
-            conditions.append(f"(id, thread, namespace) {comparison} (?, ?, ?)")
-            values += [after.id, after.thread, after.namespace]
-        sql = (
-            f"SELECT {_CHECKPOINT} FROM checkpoint {_index(selection)}"
-            f" WHERE {' AND '.join(conditions)}"
-            f" ORDER BY id {order}, thread {order}, namespace {order} LIMIT ? OFFSET ?"
-        )
+        sql, values = _page(selection, after, is_ascending=is_ascending)
         with self._handle.read() as connection:
-            found = connection.execute(sql, (*values, limit, offset))
+            found = connection.execute(f"SELECT {_COLUMNS} {sql}", (*values, limit, offset))
             return [_to_checkpoint(row) for row in found]
 
-    def states(self, addresses: Sequence[Address]) -> list[State]:
-        """Read the states at these addresses, in their order, leaving out missing ones."""
+    def states(
+        self, selection: Selection, *, limit: int, after: Address | None = None
+    ) -> list[State]:
+        """Read the states of the checkpoints that `page` would read."""
+        rows.check_limit(limit)
+        sql, values = _page(selection, after)
         with self._handle.read() as connection:
-            found = [_state(connection, at.thread, at.namespace, at.id) for at in addresses]
-        return [state for state in found if state is not None]
+            found = connection.execute(f"SELECT {_COLUMNS}, {_OWNER} {sql}", (*values, limit, 0))
+            return [_state(connection, row) for row in found]
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
         """Read back from a checkpoint's parent to where each channel has a value."""
@@ -204,9 +208,10 @@ class SqliteCheckpoints:
         """Copy a whole thread to another, with its owner."""
 
         def change(connection: Connection) -> None:
-            if not _exists(connection, source) or source == target:
+            owner, is_there = _owner_of(connection, source)
+            if not is_there or source == target:
                 return
-            _check_owner(connection, target, _owner_of(connection, source))
+            _check_owner(connection, target, owner)
             for table, columns in (
                 ("checkpoint", _CHECKPOINT),
                 ("channel_value", "thread, namespace, channel, version, type, data"),
@@ -260,10 +265,30 @@ def _covered_tables(chosen: str) -> dict[str, str]:
     return {**covered, "threads": f"thread WHERE id IN ({chosen})"}  # last, as it has the owners
 
 
-def _index(selection: Selection) -> str:
+def _page(
+    selection: Selection, after: Address | None, *, is_ascending: bool = False
+) -> tuple[str, list[Any]]:
+    """Write the end of a statement that reads a page, with the values before limit and offset."""
+    comparison, order = (">", "ASC") if is_ascending else ("<", "DESC")
+    conditions, values = ["1"], []
+    for column in ("thread", "namespace", "id"):
+        if (value := getattr(selection, column)) is not None:
+            conditions.append(f"c.{column} = ?")
+            values.append(value)
+    if selection.before is not None:
+        conditions.append("c.id < ?")
+        values.append(selection.before)
+    if after is not None:
+        conditions.append(f"(c.id, c.thread, c.namespace) {comparison} (?, ?, ?)")
+        values += [after.id, after.thread, after.namespace]
+    index = "" if selection.namespace is not None else "INDEXED BY checkpoint_by_thread"
     if selection.thread is None:
-        return "INDEXED BY checkpoint_by_id"
-    return "" if selection.namespace is not None else "INDEXED BY checkpoint_by_thread"
+        index = "INDEXED BY checkpoint_by_id"
+    sql = (
+        f"FROM checkpoint c {index} {_WITH_OWNER} WHERE {' AND '.join(conditions)}"
+        f" ORDER BY c.id {order}, c.thread {order}, c.namespace {order} LIMIT ? OFFSET ?"
+    )
+    return sql, values
 
 
 def _threads_of(scope: Scope) -> tuple[str, list[str | None]]:
@@ -278,16 +303,14 @@ def _threads_of(scope: Scope) -> tuple[str, list[str | None]]:
     return chosen, values
 
 
-def _exists(connection: Connection, thread: str) -> bool:
-    return connection.execute("SELECT 1 FROM thread WHERE id = ?", (thread,)).fetchone() is not None
-
-
 def _check_owner(connection: Connection, thread: str, owner: Scope | None) -> None:
     """Check that a thread belongs to `owner`; make it, or give it that owner, if it has none."""
-    stored = _owner_of(connection, thread)
+    stored, is_there = _owner_of(connection, thread)
     resolved = resolve_owner(thread, stored, owner)
-    ids = (resolved.user_id, resolved.agent_id, resolved.session_id) if resolved else (None,) * 3
-    if resolved != stored or not _exists(connection, thread):
+    if resolved != stored or not is_there:
+        ids = (
+            (resolved.user_id, resolved.agent_id, resolved.session_id) if resolved else (None,) * 3
+        )
         connection.execute("INSERT OR REPLACE INTO thread VALUES (?, ?, ?, ?)", (thread, *ids))
 
 
@@ -346,6 +369,13 @@ def _to_row(checkpoint: Checkpoint) -> tuple[Any, ...]:
     )
 
 
+def _to_versions(text: str) -> dict[str, str]:
+    try:
+        return _VERSIONS.decode(text)
+    except (ValueError, TypeError) as error:
+        raise rows.UnreadableRowError(error) from error
+
+
 def _to_checkpoint(row: Sequence[Any]) -> Checkpoint:
     """Read a checkpoint from the columns of `_CHECKPOINT`."""
     thread, namespace, id_, parent, run, within, deltas, versions, *blobs = row
@@ -355,26 +385,22 @@ def _to_checkpoint(row: Sequence[Any]) -> Checkpoint:
         parent=parent,
         run=run,
         within=tuple(rows.from_json(within)) if within else None,
-        deltas=tuple(rows.from_json(deltas)),
-        versions=rows.from_json(versions),
+        deltas=tuple(rows.from_json(deltas)) if deltas != _NO_DELTAS else (),
+        versions=_to_versions(versions),
         body=Blob(type=body_type, data=body),
         metadata=Blob(type=metadata_type, data=metadata),
     )
 
 
-def _state(connection: Connection, thread: str, namespace: str, id_: str | None) -> State | None:
-    """Read one state, the latest when `id_` is missing; None if there is none."""
-    where, values = (_AT, (id_,)) if id_ is not None else (_AT.replace(" AND id = ?", ""), ())
-    sql = f"SELECT {_CHECKPOINT} FROM checkpoint WHERE {where} ORDER BY id DESC LIMIT 1"
-    row = connection.execute(sql, (thread, namespace, *values)).fetchone()
-    if row is None:
-        return None
-    checkpoint = _to_checkpoint(row)
+def _state(connection: Connection, row: Sequence[Any]) -> State:
+    """Complete a checkpoint, of whose row the last columns are those of `_OWNER`."""
+    checkpoint = _to_checkpoint(row[:-3])
+    at = checkpoint.address
     return State(
         checkpoint=checkpoint,
-        values=_values(connection, (thread, namespace), checkpoint.versions),
-        writes=_writes(connection, (thread, namespace, checkpoint.address.id)),
-        owner=_owner_of(connection, thread),
+        values=_values(connection, (at.thread, at.namespace), checkpoint.versions),
+        writes=_writes(connection, (at.thread, at.namespace, at.id)),
+        owner=_to_owner(row[-3:]),
     )
 
 
@@ -384,14 +410,19 @@ def _values(
     """Read the values of channels at these versions; a channel without one is missing."""
     if not versions:
         return {}
-    sql = (
-        f"WITH asked (channel, version) AS (VALUES {', '.join(['(?, ?)'] * len(versions))})"
+    sql = _values_query(len(versions))
+    found = connection.execute(sql, (*chain.from_iterable(versions.items()), *at))
+    return {channel: Blob(type=kind, data=data) for channel, kind, data in found}
+
+
+@cache
+def _values_query(number: int) -> str:
+    return (
+        f"WITH asked (channel, version) AS (VALUES {', '.join(['(?, ?)'] * number)})"
         " SELECT v.channel, v.type, v.data FROM asked CROSS JOIN channel_value v"
         " ON v.thread = ? AND v.namespace = ? AND v.channel = asked.channel"
         " AND v.version = asked.version"
     )
-    found = connection.execute(sql, (*chain.from_iterable(versions.items()), *at))
-    return {channel: Blob(type=kind, data=data) for channel, kind, data in found}
 
 
 def _writes(connection: Connection, at: tuple[str, str, str]) -> tuple[TaskWrite, ...]:
@@ -400,15 +431,20 @@ def _writes(connection: Connection, at: tuple[str, str, str]) -> tuple[TaskWrite
         "SELECT task, path, number, channel, type, data FROM task_write"
         " WHERE thread = ? AND namespace = ? AND checkpoint = ?"
     )
-    found = (
+    found = [
         TaskWrite(task=t, path=path, index=n, channel=c, value=Blob(type=kind, data=data))
         for t, path, n, c, kind, data in connection.execute(sql, at)
-    )
-    return tuple(sorted(found, key=lambda write: write.order))
+    ]
+    if len(found) > 1:
+        found.sort(key=lambda write: write.order)
+    return tuple(found)
 
 
-def _owner_of(connection: Connection, thread: str) -> Scope | None:
-    """Read the owner of a thread; None if it has none or is not there."""
-    sql = "SELECT user_id, agent_id, session_id FROM thread WHERE id = ?"
-    row = connection.execute(sql, (thread,)).fetchone()
-    return rows.to_scope(*row) if row and any(row) else None
+def _owner_of(connection: Connection, thread: str) -> tuple[Scope | None, bool]:
+    """Read the owner of a thread, None if it has none, and whether the thread is there."""
+    row = connection.execute(f"SELECT {_OWNER} FROM thread WHERE id = ?", (thread,)).fetchone()
+    return _to_owner(row or ()), row is not None
+
+
+def _to_owner(ids: Sequence[str | None]) -> Scope | None:
+    return rows.to_scope(*ids) if any(ids) else None

@@ -37,6 +37,7 @@ from . import erased_bytes
 from .file_lock import BUSY_SECONDS, LITTLE_SPACE, ProcessLock, check_space, make_file
 
 T = TypeVar("T")
+_Outcome = tuple[T, None] | tuple[None, BaseException]  # what a change returned or raised
 
 SCHEMA = "5"
 _GROUP = 128
@@ -74,6 +75,8 @@ class SqliteConnection:
 
     def __init__(self, path: str, *, create: bool = True, exclusive: bool = False) -> None:
         self.path: str = str(path)
+        self._location = Path(self.path)
+        self._has_small_blocks = False  # a full disk could end the process
         self._pid = os.getpid()
         self._state = threading.Condition()
         self._writer_lock = threading.Lock()
@@ -89,7 +92,7 @@ class SqliteConnection:
         self._reading = threading.Condition()
         _check_not_inherited(self.path)
         with translated(self.path):
-            make_file(Path(self.path), _fill, create=create)
+            make_file(self._location, _fill, create=create)
             self._process_lock = ProcessLock(f"{self.path}.lock", shared=not exclusive)
         try:
             self._writer = self._open()
@@ -116,11 +119,12 @@ class SqliteConnection:
             return self.submit(change).result()
         try:
             self._check()
-            future: Future[T] = Future()
-            self._commit([_Job(change, future, grouped=True)])
+            [outcome] = self._transact([change])
         finally:
             self._writer_lock.release()
-        return future.result()
+        if outcome[1] is not None:
+            raise outcome[1]
+        return outcome[0]
 
     def submit(self, change: Callable[[Connection], T]) -> "Future[T]":
         """Queue `change` as `write` does and return at once."""
@@ -131,11 +135,12 @@ class SqliteConnection:
         """Provide a connection that reads one unchanging state of the file and cannot write."""
         self._check()
         with self._reading:
-            self._reading.wait_for(lambda: not self._paused)
+            while self._paused:
+                self._reading.wait()
             self._readers += 1
         try:
-            self._check_file()
             with translated(self.path):
+                self._check_file()
                 connection = self._take_reader()
                 try:
                     connection.execute("BEGIN")
@@ -224,10 +229,10 @@ class SqliteConnection:
         mark = self.get_meta(erased_bytes.PAGES)
         most = _LARGE_FILE if is_idle else _SMALL_FILE
         is_due = time.monotonic() >= self._rewrite_after
-        size = Path(self.path).stat().st_size
+        size = self._location.stat().st_size
         if mark is not None and is_due and size <= most:
             self._rewrite_after = time.monotonic() + _REWRITE_SECONDS
-            check_space(Path(self.path), LITTLE_SPACE + size)
+            check_space(self._location, LITTLE_SPACE + size)
             self._enqueue(erased_bytes.rewrite, grouped=False).result()
             # The log has the new pages, and the file still the old ones.
             self.write(lambda c: erased_bytes.finish_rewriting(c, mark))
@@ -280,9 +285,7 @@ class SqliteConnection:
 
     def _check_file(self) -> None:
         """Refuse to use a file that was deleted: what is written to it would be lost."""
-        with translated(self.path):
-            file = _identity(self.path)
-        if file != self._file:
+        if _identity(self.path) != self._file:
             reason = "somebody deleted or replaced it. Close the memory and open it again"
             raise StoreUnavailableError(store=self.path, reason=reason)
 
@@ -306,7 +309,7 @@ class SqliteConnection:
 
     def _open(self) -> Connection:
         with translated(self.path):
-            has_small_blocks = check_space(Path(self.path))
+            self._has_small_blocks = check_space(self._location)
             connection = self._connect()
             try:
                 _check_schema(connection)
@@ -317,7 +320,7 @@ class SqliteConnection:
                     f"wal_autocheckpoint = {_LOG_PAGES}",
                 ):
                     connection.execute(f"PRAGMA {pragma}")
-                if has_small_blocks:
+                if self._has_small_blocks:
                     _fill_shared_memory(connection)
             except BaseException:
                 connection.close()
@@ -326,7 +329,7 @@ class SqliteConnection:
 
     def _connect(self) -> Connection:
         connection = sqlite3.connect(
-            Path(self.path).resolve().as_uri() + "?mode=rw",
+            self._location.resolve().as_uri() + "?mode=rw",
             uri=True,
             isolation_level=None,
             check_same_thread=False,
@@ -378,34 +381,37 @@ class SqliteConnection:
 
     def _commit(self, group: list[_Job]) -> None:
         waiting = [job for job in group if job.future.set_running_or_notify_cancel()]
-        if not waiting:
-            return
-        results: list[tuple[Any, BaseException | None]] = []
-        try:
-            self._check_file()
-            self._reopen_writer()
-            with translated(self.path):
-                check_space(Path(self.path))
-                self._writer.execute("BEGIN IMMEDIATE")
-                if len(waiting) == 1:  # a single change needs no savepoint
-                    results = [(waiting[0].change(self._writer), None)]
-                else:
-                    results = [self._attempt(job.change) for job in waiting]
-                crash_point("before_commit")
-                self._writer.execute("COMMIT")
-        except BaseException as error:  # noqa: BLE001 -- every caller waits for a result
-            if not self._is_writer_closed and self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            results = [(None, error)] * len(waiting)
-        else:
-            crash_point("after_commit")
-        for job, (result, failure) in zip(waiting, results, strict=True):
+        outcomes = self._transact([job.change for job in waiting]) if waiting else []
+        for job, (result, failure) in zip(waiting, outcomes, strict=True):
             if failure is None:
                 job.future.set_result(result)
             else:
                 job.future.set_exception(failure)
 
-    def _attempt(self, change: Callable[[Connection], T]) -> tuple[T | None, BaseException | None]:
+    def _transact(self, changes: list[Callable[[Connection], T]]) -> list[_Outcome[T]]:
+        """Run changes in one transaction; return what each returned or raised."""
+        outcomes: list[_Outcome[T]]
+        try:
+            with translated(self.path):
+                self._check_file()
+                self._reopen_writer()
+                if self._has_small_blocks:
+                    check_space(self._location)
+                self._writer.execute("BEGIN IMMEDIATE")
+                if len(changes) == 1:  # a single change needs no savepoint
+                    outcomes = [(changes[0](self._writer), None)]
+                else:
+                    outcomes = [self._attempt(change) for change in changes]
+                crash_point("before_commit")
+                self._writer.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 -- every caller waits for a result
+            if not self._is_writer_closed and self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            return [(None, error)] * len(changes)
+        crash_point("after_commit")
+        return outcomes
+
+    def _attempt(self, change: Callable[[Connection], T]) -> _Outcome[T]:
         self._writer.execute("SAVEPOINT one")
         try:
             with translated(self.path):
@@ -425,7 +431,7 @@ class SqliteConnection:
         try:
             self._reopen_writer()
             with translated(self.path):
-                check_space(Path(self.path))
+                check_space(self._location)
                 crash_point("before_commit")
                 job.future.set_result(job.change(self._writer))
                 crash_point("after_commit")

@@ -81,7 +81,7 @@ def check_space(path: Path, needed: int = LITTLE_SPACE) -> bool:
     """
     if sys.platform == "win32":
         return False
-    found = os.statvfs(path.parent)
+    found = os.statvfs(os.path.dirname(path) or ".")  # quicker than by `Path`
     if not found.f_blocks or found.f_bsize >= _SQLITE_BLOCK:
         return False
     free = found.f_bavail * found.f_frsize

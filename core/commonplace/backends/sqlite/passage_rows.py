@@ -141,6 +141,17 @@ class PassageScores:
         n = self._found.get(candidate)
         return 0 if n is None else int(self.best[n])
 
+    def refine(self, candidates: Numbers, scores: Scores) -> None:
+        """Take exact cosines of first passages, and replace each by that of the best passage."""
+        for place, candidate in enumerate(candidates.tolist()):
+            if (n := self._found.get(candidate)) is not None:
+                start = int(self.starts[n])
+                further = self.scores[start : start + int(self.counts[n])]
+                top = int(further.argmax())
+                self.first[n] = scores[place]
+                self.best[n] = top + 1 if further[top] > scores[place] else 0
+                scores[place] = max(scores[place], further[top])
+
     def further_places(self, candidate: int) -> Numbers:
         """List the places in `PassageRows` of a candidate's passages after the first."""
         if (n := self._found.get(candidate)) is None:

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
@@ -21,11 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidVectorError, MemoryClosedError
-from ...ports.stores import Query, Terms
+from ...ports.stores import Query
 from ...types import Record
 from ..shared import rows as row_values
-from ..shared.token_vectors import Tokens, best_cosines, to_tokens
-from .passage_rows import PassageRows, PassageScores, join_scores, score_passages, unpack
+from ..shared.token_vectors import Tokens, to_tokens
+from .candidate_points import DECIMALS, CandidatePoints, PointSelection, TokenRows, join
+from .passage_rows import PassageRows, unpack
+from .postings import Postings
+from .small_vectors import RefinedScores, multiply, shrink
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]
@@ -39,14 +43,13 @@ COLUMNS = (
 _ROW_BYTES = 700  # id, turn, terms and numbers of a point, beside its vector
 _RECORD_BYTES = 1500  # a decoded record beside its text
 _NEVER = 2**63 - 1
-_DECIMALS = 6  # of a score: equal vectors must not differ by the order of additions
 _BATCH = 2048  # rows read at once
 _EMPTY_BYTES = 2000  # of a partition without points
 _USUAL_TOKENS = 24  # of a text
 _TOKENS = ("token", "tokens")
 _KINDS = {
     "change": "i8", "until": "i8", "agent": "i4", "session": "i4", "words": "i4", "alive": "?",
-    "token": "i8", "tokens": "i4",
+    "token": "i8", "tokens": "i4", "scale": "f4",
 }  # fmt: skip
 
 
@@ -57,178 +60,31 @@ class Wanted(NamedTuple):
     ids: Collection[str]
 
 
-class TokenRows(NamedTuple):
-    """Token vectors, and where each row of points, or each passage, has its own."""
-
-    tokens: Tokens
-    starts: NDArray[np.int64]
-    counts: NDArray[np.int32]
-
-    def among(self, rows: Numbers) -> "TokenRows":
-        """Choose some rows."""
-        return self._replace(starts=self.starts[rows], counts=self.counts[rows])
-
-    def best(self, asked: Tokens) -> Floats:
-        """Find the best cosine of each asked token in each row."""
-        return best_cosines(asked, self.tokens, self.starts, self.counts)
-
-
-class Occurrences(NamedTuple):
-    """Occurrences of terms: number of the term, row or candidate that has it, and its weight."""
-
-    terms: Numbers
-    places: Numbers
-    weights: Floats
-
-    def among(self, chosen: Mask | Numbers) -> "Occurrences":
-        """Choose some of them, by a mask or in an order."""
-        return Occurrences(self.terms[chosen], self.places[chosen], self.weights[chosen])
-
-
-@dataclass(slots=True)
-class CandidatePoints:
-    """Points that a query may show, in no order, and what is needed to score them.
-
-    Attributes:
-        ids: of the records, by row. rows: of each candidate.
-        words, dense: of each candidate.
-        number: of points that the scope covers. frequencies: how many of them have each term.
-        occurrences: of the terms in candidates, by candidate.
-        tokens, vectors: of the points, by row, of each the first passage; None if they are not
-            loaded.
-        passages: cosines of the candidates with several; None if there are none.
-        further: the passages after the first; None if they are not loaded.
-    """
-
-    ids: Sequence[str]
-    rows: Numbers
-    words: NDArray[np.int32]
-    dense: Scores
-    number: int
-    frequencies: Numbers
-    occurrences: Occurrences
-    tokens: TokenRows | None = None
-    vectors: Floats | None = None
-    passages: PassageScores | None = None
-    further: PassageRows | None = None
-
-    def tokens_of(self, chosen: Sequence[int]) -> tuple[TokenRows, Numbers]:
-        """Gather the tokens of all passages of some candidates, and which of them each is of."""
-        if self.tokens is None or self.passages is None or self.further is None:
-            raise ValueError("no passages are loaded")
-        first, columns = self.tokens.among(self.rows[chosen]), self.further.columns
-        places = [self.passages.further_places(one) for one in chosen]
-        every = np.concatenate(places)
-        numbers = np.arange(len(chosen))
-        owners = np.concatenate([numbers, np.repeat(numbers, list(map(len, places)))])
-        starts = np.concatenate([first.starts, columns["token"][every]])
-        counts = np.concatenate([first.counts, columns["tokens"][every]])
-        return TokenRows(self.tokens.tokens, starts, counts), owners
-
-    def lexical(self, terms: Terms) -> Scores:
-        """Compute the weighted term product of each candidate."""
-        n = self.frequencies
-        weights = np.log(1 + (self.number - n + 0.5) / (n + 0.5)) * np.asarray(terms.weights)
-        which, places, weight = self.occurrences
-        products = weights[which] * weight
-        scores = np.bincount(places, weights=products, minlength=len(self.rows))
-        return np.round(scores, _DECIMALS)
-
-    def weights(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:
-        """List the weight of each term in some candidates, 0 where one does not have it."""
-        numbers = np.full(len(self.rows), -1, np.intp)
-        numbers[chosen] = np.arange(len(chosen))
-        number = numbers[self.occurrences.places]
-        terms, _, weights = self.occurrences.among(number >= 0)
-        table = np.zeros((len(chosen), len(self.frequencies)), np.float32)
-        table[number[number >= 0], terms] = weights
-        return list(map(tuple, table.tolist()))
-
-    def best(self, scores: Scores, number: int, *, above: float = -np.inf) -> Iterator[int]:
-        """Yield candidates by descending score, ties by id.
-
-        Args:
-            number: that is likely to be read; more are sorted when they are read.
-            above: leave out those that do not score more than this.
-        """
-        below, block = np.inf, max(number, 16)
-        while True:
-            left = (
-                scores if above == -np.inf and below == np.inf else _between(scores, above, below)
-            )
-            if not len(left):
-                return
-            least = len(left) - block
-            lowest = np.partition(left, least)[least] if least > 0 else left.min()
-            best = np.flatnonzero((scores >= lowest) & (scores < below))
-            ids = [self.ids[row] for row in self.rows[best].tolist()]
-            ordered = sorted(zip((-scores[best]).tolist(), ids, best.tolist(), strict=True))
-            yield from (candidate for _, _, candidate in ordered)
-            below = lowest
-            block *= 4
-
-
-def _between(scores: Scores, above: float, below: float) -> Scores:
-    return scores[(scores > above) & (scores < below)]
-
-
-class PointSelection(NamedTuple):
-    """Rows of loaded points that a query may show; scoring them needs no lock."""
-
-    candidates: CandidatePoints
-    vectors: Floats
-    passages: PassageRows
-
-    def score(self, vector: Floats) -> CandidatePoints:
-        """Add the cosine of each candidate with a vector of unit length."""
-        rows = self.candidates.rows
-        is_most = 2 * len(rows) >= len(self.vectors)
-        vectors = self.vectors if is_most else self.vectors[rows]
-        # As one product per row: BLAS spreads a matrix-vector product over all cores, and searches
-        # at once then wait for each other.
-        scores = np.matmul(vectors[:, None, :], vector[:, None])[:, 0, 0]
-        dense = np.round((scores[rows] if is_most else scores).astype(np.float64), _DECIMALS)
-        self.candidates.dense = dense
-        if self.passages.size:
-            size = len(self.vectors)
-            scored = score_passages(self.passages, rows, size, vector, dense)
-            self.candidates.passages, self.candidates.further = scored, self.passages
-        return self.candidates
-
-
-def join(parts: Sequence[CandidatePoints], terms: Terms) -> CandidatePoints:
-    """Join candidates of several blocks of points; their rows get new numbers."""
-    starts = np.cumsum([0, *(len(part.rows) for part in parts)])
-    found = [
-        part.occurrences._replace(places=part.occurrences.places + start)
-        for part, start in zip(parts, starts, strict=False)
-    ]
-    return CandidatePoints(
-        ids=[part.ids[row] for part in parts for row in part.rows.tolist()],
-        rows=np.arange(starts[-1]),
-        words=_joined([part.words for part in parts], "i4"),
-        dense=_joined([part.dense for part in parts], "f8"),
-        number=sum(part.number for part in parts),
-        frequencies=sum((p.frequencies for p in parts), np.zeros(len(terms.indices), np.intp)),
-        occurrences=_concatenated(_NONE_FOUND, *found),
-        passages=join_scores([part.passages for part in parts], starts[:-1].tolist())
-        if any(part.passages for part in parts)
-        else None,
-    )
-
-
 class Points:
     """Loaded points of one partition. Its methods need a lock against each other.
 
     Attributes:
         records: decoded, by row; filled and read without a lock.
         size: number of rows, dead ones included. alive: number of the others.
+        error: by how much a cosine of small vectors may be wrong.
+
+    Args:
+        is_small: the vectors of first passages are small ones.
     """
 
-    def __init__(self, dimensions: int, capacity: int = 0, *, token_dimensions: int = 0) -> None:
+    def __init__(
+        self,
+        dimensions: int,
+        capacity: int = 0,
+        *,
+        token_dimensions: int = 0,
+        is_small: bool = False,
+    ) -> None:
         self.records: dict[int, Record] = {}
         self.size = 0
         self.alive = 0
+        self.error = 0.0
+        self.is_small = is_small
         self._dimensions = dimensions
         self._ids: list[str] = []
         self._row_of: dict[str, int] = {}
@@ -237,17 +93,18 @@ class Points:
         self._columns: dict[str, NDArray[Any]] = {
             name: np.zeros(capacity, kind) for name, kind in _KINDS.items()
         }
-        self._vectors: Floats = np.empty((capacity, dimensions), "f4")
+        kind = np.int8 if is_small else np.float32
+        self._vectors: NDArray[Any] = np.empty((capacity, dimensions), kind)
         self._tokens: Tokens = np.empty((0, token_dimensions), "i1")
         self._token_number = 0
         self._passages = PassageRows(dimensions)
-        self._postings = _Postings()
+        self._postings = Postings()
         self._record_bytes = 0
 
     @property
     def bytes(self) -> int:
         """Their size in memory, roughly."""
-        size = self.size * (4 * self._dimensions + _ROW_BYTES)
+        size = self.size * (self._vectors.itemsize * self._dimensions + _ROW_BYTES)
         return size + self._tokens.nbytes + self._passages.bytes + self._record_bytes
 
     def add(self, loaded: Sequence[tuple[Any, ...]]) -> None:
@@ -258,6 +115,11 @@ class Points:
         ) = zip(*loaded, strict=True)
         start, end = self.size, self.size + len(loaded)
         self._reserve(end)
+        table: NDArray[Any] = np.frombuffer(b"".join(vectors), "<f4")
+        table, scales = table.reshape(-1, self._dimensions), np.ones(1, "f4")
+        if self.is_small:
+            table, scales, error = shrink(table)
+            self.error = max(self.error, error)
         values: dict[str, Any] = {
             "change": change,
             "until": [_NEVER if one is None else one for one in until],
@@ -265,12 +127,12 @@ class Points:
             "session": [self._codes.setdefault(session, len(self._codes)) for session in sessions],
             "words": words,
             "alive": True,
+            "scale": scales,
             **self._add_tokens(tokens),
         }
         for name, column in self._columns.items():
             column[start:end] = values[name]
-        table = np.frombuffer(b"".join(vectors), "<f4")
-        self._vectors[start:end] = table.reshape(-1, self._dimensions)
+        self._vectors[start:end] = table
         if any(passages):
             self._add_passages(start, passages)
         self._postings.add(start, terms, weights)
@@ -320,7 +182,8 @@ class Points:
         """Return the points without dead rows, as new points."""
         kept = np.flatnonzero(self._column("alive"))
         size = self._tokens.shape[1]
-        made = Points(self._dimensions, len(kept), token_dimensions=size)
+        made = Points(self._dimensions, len(kept), token_dimensions=size, is_small=self.is_small)
+        made.error = self.error
         moved = np.full(self.size, -1, np.intp)
         moved[kept] = np.arange(len(kept))
         made.size = made.alive = len(kept)
@@ -371,14 +234,17 @@ class Points:
             ids=self._ids,
             rows=chosen,
             words=self._column("words")[chosen],
-            dense=np.zeros(0),
+            cosines=np.zeros(0),
             number=int(np.count_nonzero(covered)),
             frequencies=frequencies,
             occurrences=found,
-            tokens=TokenRows(self._tokens, self._column("token"), self._column("tokens")),
-            vectors=self._vectors[: self.size],
         )
-        return PointSelection(candidates, self._vectors[: self.size], self._passages.snapshot())
+        vectors = self._vectors[: self.size]
+        if not self.is_small:
+            candidates.vectors = vectors
+            starts, counts = self._column("token"), self._column("tokens")
+            candidates.tokens = TokenRows(self._tokens, starts, counts)
+        return PointSelection(candidates, vectors, self._column("scale"), self._passages.snapshot())
 
     def keep_records(self, records: dict[int, Record]) -> None:
         """Keep decoded records by row, for later searches."""
@@ -418,84 +284,8 @@ class Points:
         for name, kind in _KINDS.items():
             self._columns[name] = np.concatenate([self._column(name), np.zeros(more, kind)])
         vectors = self._vectors
-        self._vectors = np.empty((capacity, self._dimensions), "f4")
+        self._vectors = np.empty((capacity, self._dimensions), vectors.dtype)
         self._vectors[: self.size] = vectors[: self.size]
-
-
-class _Postings:
-    """Occurrences of terms by row, sorted by term: most of them, and those added since."""
-
-    def __init__(self) -> None:
-        self._sorted = _by_term(_NOTHING)
-        self._added = self._sorted
-
-    def add(self, start: int, terms: Sequence[bytes], weights: Sequence[bytes]) -> None:
-        """Add the terms of successive rows from `start` on."""
-        lengths = [len(raw) // 4 for raw in terms]
-        new = Occurrences(
-            np.frombuffer(b"".join(terms), "<u4"),
-            np.repeat(np.arange(start, start + len(terms)), lengths),
-            np.frombuffer(b"".join(weights), "<f4"),
-        )
-        self._added = _by_term(self._added, new)
-        if len(self._added.terms) > len(self._sorted.terms) // 16 + 4096:
-            self._sorted, self._added = _by_term(self._sorted, self._added), _by_term(_NOTHING)
-
-    def find(self, indices: Sequence[int]) -> tuple[Occurrences, Numbers]:
-        """Find the rows that have these terms, dead ones too, and how many rows have each.
-
-        In the result `terms` are places in `indices`.
-        """
-        asked = np.array(indices, np.uint32)
-        if not len(self._added.terms):
-            return _find(self._sorted, asked)
-        added, numbers = _find(self._added, asked)
-        if not len(self._sorted.terms):
-            return added, numbers
-        found, others = _find(self._sorted, asked)
-        return _concatenated(found, added), numbers + others
-
-    def renumbered(self, moved: Numbers) -> "_Postings":
-        """Return postings with new row numbers; rows with a negative one are left out."""
-        every = _by_term(self._sorted, self._added)
-        every = every._replace(places=moved[every.places])
-        made = _Postings()
-        made._sorted = every.among(every.places >= 0)
-        return made
-
-
-_NONE_FOUND = Occurrences(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32))
-_NOTHING = Occurrences(np.zeros(0, np.uint32), np.zeros(0, np.intp), np.zeros(0, np.float32))
-
-
-def _concatenated(*parts: Occurrences) -> Occurrences:
-    return Occurrences(
-        np.concatenate([part.terms for part in parts]),
-        np.concatenate([part.places for part in parts]),
-        np.concatenate([part.weights for part in parts]),
-    )
-
-
-def _by_term(*parts: Occurrences) -> Occurrences:
-    every = _concatenated(*parts)
-    order = np.argsort(every.terms, kind="stable")
-    return every.among(order)
-
-
-def _find(postings: Occurrences, asked: NDArray[np.uint32]) -> tuple[Occurrences, Numbers]:
-    starts = np.searchsorted(postings.terms, asked, side="left")
-    ends = np.searchsorted(postings.terms, asked, side="right")
-    slices = [slice(*ends_) for ends_ in zip(starts.tolist(), ends.tolist(), strict=True)]
-    found = Occurrences(
-        np.repeat(np.arange(len(asked)), ends - starts),
-        np.concatenate([_NONE_FOUND.places, *(postings.places[part] for part in slices)]),
-        np.concatenate([_NONE_FOUND.weights, *(postings.weights[part] for part in slices)]),
-    )
-    return found, ends - starts
-
-
-def _joined(arrays: Sequence[NDArray[Any]], kind: str) -> NDArray[Any]:
-    return np.concatenate([np.zeros(0, kind), *arrays])
 
 
 def _size(record: Record) -> int:
@@ -552,7 +342,8 @@ class PointCache:
         read: opens a transaction that sees what is committed.
         table: of the points; `{table}_change` has the counters.
         token_dimensions: 0 if tokens are not to be loaded.
-        limit: in bytes. A larger partition is read again by each search, in blocks.
+        limit: in bytes. Of a larger partition, small vectors are loaded, and no tokens; if that is
+            too large, too, it is read again by each search, in blocks.
     """
 
     def __init__(
@@ -578,6 +369,8 @@ class PointCache:
         # As one value, which takes a third of the time of as many rows.
         self._changes = f"SELECT json_group_array(change) FROM {index}"
         self._load = f"SELECT {COLUMNS} FROM {index} AND change > ? ORDER BY change"
+        ids = "SELECT value FROM json_each(?)"
+        self._vectors = f"SELECT record, vector FROM {table} WHERE record IN ({ids})"
 
     @contextmanager
     def select(
@@ -593,8 +386,11 @@ class PointCache:
                 connection = stack.enter_context(self._read())
                 points = self._refresh(partition, connection)
                 selection = None if points is None else points.select(query, wanted)
-            if selection is not None:
+            if points is not None and selection is not None:
                 candidates = selection.score(vector)
+                if points.is_small:
+                    exact = partial(self._exact, connection, candidates, vector)
+                    candidates.refined = RefinedScores(candidates.cosines, points.error, exact)
             else:
                 blocks = self._blocks(connection, partition.key)
                 parts = [block.select(query, wanted).score(vector) for block in blocks]
@@ -636,9 +432,11 @@ class PointCache:
         if points is None:
             count, passages = connection.execute(self._count, (key,)).fetchone()
             tokens = _USUAL_TOKENS * self._token_dimensions
-            if count * (4 * self._dimensions + tokens + _ROW_BYTES) + passages > self._limit:
+            fixed, size = count * _ROW_BYTES + passages, count * self._dimensions
+            is_small = fixed + 4 * size + count * tokens > self._limit
+            if is_small and fixed + size > self._limit:
                 return None
-            points = self._new_points(count)
+            points = self._new_points(count, is_small=is_small)
         elif (written, removed) == (partition.written, partition.removed):
             return points
         elif written < partition.written or removed < partition.removed:
@@ -664,8 +462,22 @@ class PointCache:
             _add(block, loaded)
             yield block
 
-    def _new_points(self, capacity: int) -> Points:
-        return Points(self._dimensions, capacity, token_dimensions=self._token_dimensions)
+    def _new_points(self, capacity: int, *, is_small: bool = False) -> Points:
+        tokens = 0 if is_small else self._token_dimensions
+        return Points(self._dimensions, capacity, token_dimensions=tokens, is_small=is_small)
+
+    def _exact(
+        self, connection: Connection, candidates: CandidatePoints, vector: Floats, chosen: Numbers
+    ) -> Scores:
+        """Compute the exact cosines of some candidates from their vectors in the file."""
+        ids = [candidates.ids[row] for row in candidates.rows[chosen].tolist()]
+        stored = dict(connection.execute(self._vectors, (json.dumps(ids),)))
+        table = np.frombuffer(b"".join(stored[one] for one in ids), "<f4")
+        products = multiply(table.reshape(-1, self._dimensions), vector).astype(np.float64)
+        scores: Scores = np.round(products, DECIMALS)
+        if candidates.passages is not None:
+            candidates.passages.refine(chosen, scores)
+        return scores
 
     def _account(self, partition: _Partition) -> None:
         """Count the bytes of a partition, and drop the partitions used least recently."""

@@ -289,7 +289,8 @@ class _TableCopy:
         known = {row[1] for row in damaged.execute(f"PRAGMA table_info({table})")}
         # A former pre-release did not make all columns; the rest has a default.
         self._columns = [name for name in self._columns if not known or name in known]
-        self._has_rowid: bool = _has_rowid(new, table)
+        # An earlier version made some tables without.
+        self._has_rowid: bool = _has_rowid(new, table) and _has_rowid(damaged, table)
         if self._has_rowid:
             self._key = [self._columns[0] if has_alias else "rowid"]
             self._columns = list(dict.fromkeys([*self._key, *self._columns]))

@@ -1,9 +1,9 @@
 """Contracts of every checkpoint store: inherit both classes and provide `checkpoints`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ...errors import InvalidRecordError, MemoryClosedError
 from ...ports.checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, TaskWrite
@@ -115,6 +115,7 @@ def call_everything(store: Checkpoints, scope: Scope) -> None:
                 after = Address(thread="t", namespace="", id="3")
                 store.page(asked, limit=9, after=after, is_ascending=is_ascending)
                 store.page(asked, limit=9, offset=1, is_ascending=is_ascending)
+        store.states(asked, limit=9)
     store.read("t", "")
     store.read("t", "", "1")
     store.steps(Address(thread="t", namespace="", id="3"), ["d"])
@@ -179,12 +180,11 @@ class CheckpointsContract:
         checkpoints.put(step("2", versions={"c": "1"}), {}, ALICE)
         checkpoints.put(step("3", versions={"c": "2"}), {("c", "2"): blob("two")}, ALICE)
 
-        assert [
-            state.values["c"].data
-            for state in checkpoints.states(
-                [Address(thread="t", namespace="", id=name) for name in "123"]
-            )
-        ] == [b"one", b"one", b"two"]
+        assert [state.values["c"].data for state in checkpoints.states(Selection(), limit=9)] == [
+            b"two",
+            b"one",
+            b"one",
+        ]
         assert checkpoints.count(ALICE)["values"] == 2
 
     def test_an_emptied_channel_has_no_value(self, checkpoints: Checkpoints) -> None:
@@ -192,12 +192,7 @@ class CheckpointsContract:
         checkpoints.put(step("2", versions={"c": "2"}), {("c", "2"): None}, None)
         checkpoints.put(step("1", versions={"c": "1"}), {("c", "1"): None}, None)
 
-        assert [
-            state.values
-            for state in checkpoints.states(
-                [Address(thread="t", namespace="", id=name) for name in "12"]
-            )
-        ] == [{}, {}]
+        assert [state.values for state in checkpoints.states(Selection(), limit=9)] == [{}, {}]
 
     def test_a_checkpoint_put_again_is_replaced(self, checkpoints: Checkpoints) -> None:
         put_all(checkpoints, [step("1", parent="0", run="r")])
@@ -249,7 +244,7 @@ class CheckpointsContract:
 
         assert checkpoints.read("t", "") is None
         assert checkpoints.read("t", "", "1") is None
-        assert checkpoints.states([nowhere]) == []
+        assert checkpoints.states(Selection(), limit=9) == []
         assert checkpoints.steps(nowhere, ["c"]) == []
         checkpoints.write(nowhere, [], ALICE)
         checkpoints.delete(["t"])
@@ -422,15 +417,24 @@ class CheckpointsContract:
         with pytest.raises(InvalidRecordError, match="must be a whole number"):
             checkpoints.page(Selection(), **given)  # type: ignore[arg-type]
 
-    def test_states_come_in_the_order_asked(self, checkpoints: Checkpoints) -> None:
-        put_all(checkpoints, [step(name) for name in "123"])
-        addresses = [Address(thread="t", namespace="", id=name) for name in "2x31"]
+    def test_the_states_of_a_page_are_those_of_its_checkpoints(
+        self, checkpoints: Checkpoints
+    ) -> None:
+        for name in "123456":
+            one = step(name, thread="tu"[int(name) % 2], versions={"c": name})
+            checkpoints.put(one, {("c", name): blob(name)}, BOB if name == "1" else None)
+            checkpoints.write(one.address, [task_write("task", name)], None)
+        for asked in (Selection(), Selection(thread="u"), Selection(before="4"), Selection(id="7")):
+            page = checkpoints.page(asked, limit=9)
+            states = checkpoints.states(asked, limit=2)
+            after = states[-1].checkpoint.address if states else None
+            states += checkpoints.states(asked, limit=9, after=after)
 
-        assert [state.checkpoint.address.id for state in checkpoints.states(addresses)] == [
-            "2",
-            "3",
-            "1",
-        ]
+            assert [state.checkpoint for state in states] == page
+            assert states == [
+                checkpoints.read(at.thread, at.namespace, at.id)
+                for at in (one.address for one in page)
+            ]
 
     def test_steps_go_back_to_where_each_channel_has_a_value(
         self, checkpoints: Checkpoints

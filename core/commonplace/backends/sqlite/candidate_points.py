@@ -1,0 +1,193 @@
+"""Candidates of a search among loaded points, and their scores."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ports.stores import Terms
+from ..shared.token_vectors import Tokens, best_cosines
+from .passage_rows import PassageRows, PassageScores, join_scores, score_passages
+from .postings import NONE_FOUND, Floats, Numbers, Occurrences, concatenated
+from .small_vectors import RefinedScores, Scores, multiply
+
+DECIMALS = 6  # of a score: equal vectors must not differ by the order of additions
+
+
+class TokenRows(NamedTuple):
+    """Token vectors, and where each row of points, or each passage, has its own."""
+
+    tokens: Tokens
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int32]
+
+    def among(self, rows: Numbers) -> "TokenRows":
+        """Choose some rows."""
+        return self._replace(starts=self.starts[rows], counts=self.counts[rows])
+
+    def best(self, asked: Tokens) -> Floats:
+        """Find the best cosine of each asked token in each row."""
+        return best_cosines(asked, self.tokens, self.starts, self.counts)
+
+
+@dataclass(slots=True)
+class CandidatePoints:
+    """Points that a query may show, in no order, and what is needed to score them.
+
+    Attributes:
+        ids: of the records, by row. rows: of each candidate.
+        words: of each candidate. cosines: of each with the query, and `refined` the exact ones if
+            these are only near.
+        number: of points that the scope covers. frequencies: how many of them have each term.
+        occurrences: of the terms in candidates, by candidate.
+        tokens, vectors: of the points, by row, of each the first passage; None if they are not
+            loaded.
+        passages: cosines of the candidates with several; None if there are none.
+        further: the passages after the first; None if they are not loaded.
+    """
+
+    ids: Sequence[str]
+    rows: Numbers
+    words: NDArray[np.int32]
+    cosines: Scores
+    number: int
+    frequencies: Numbers
+    occurrences: Occurrences
+    tokens: TokenRows | None = None
+    vectors: Floats | None = None
+    passages: PassageScores | None = None
+    further: PassageRows | None = None
+    refined: RefinedScores | None = None
+
+    @property
+    def dense(self) -> Scores | RefinedScores:
+        """Exact cosine of each candidate with the query."""
+        return self.cosines if self.refined is None else self.refined
+
+    def tokens_of(self, chosen: Sequence[int]) -> tuple[TokenRows, Numbers]:
+        """Gather the tokens of all passages of some candidates, and which of them each is of."""
+        if self.tokens is None or self.passages is None or self.further is None:
+            raise ValueError("no passages are loaded")
+        first, columns = self.tokens.among(self.rows[chosen]), self.further.columns
+        places = [self.passages.further_places(one) for one in chosen]
+        every = np.concatenate(places)
+        numbers = np.arange(len(chosen))
+        owners = np.concatenate([numbers, np.repeat(numbers, list(map(len, places)))])
+        starts = np.concatenate([first.starts, columns["token"][every]])
+        counts = np.concatenate([first.counts, columns["tokens"][every]])
+        return TokenRows(self.tokens.tokens, starts, counts), owners
+
+    def lexical(self, terms: Terms) -> Scores:
+        """Compute the weighted term product of each candidate."""
+        n = self.frequencies
+        weights = np.log(1 + (self.number - n + 0.5) / (n + 0.5)) * np.asarray(terms.weights)
+        which, places, weight = self.occurrences
+        products = weights[which] * weight
+        scores = np.bincount(places, weights=products, minlength=len(self.rows))
+        return np.round(scores, DECIMALS)
+
+    def weights(self, chosen: Sequence[int]) -> list[tuple[float, ...]]:
+        """List the weight of each term in some candidates, 0 where one does not have it."""
+        numbers = np.full(len(self.rows), -1, np.intp)
+        numbers[chosen] = np.arange(len(chosen))
+        number = numbers[self.occurrences.places]
+        terms, _, weights = self.occurrences.among(number >= 0)
+        table = np.zeros((len(chosen), len(self.frequencies)), np.float32)
+        table[number[number >= 0], terms] = weights
+        return list(map(tuple, table.tolist()))
+
+    def best(
+        self, scores: Scores | RefinedScores, number: int, *, above: float = -np.inf
+    ) -> Iterator[int]:
+        """Yield candidates by descending score, ties by id.
+
+        Args:
+            number: that is likely to be read; more are sorted when they are read.
+            above: leave out those that do not score more than this.
+        """
+        below, block = np.inf, max(number, 16)
+        if isinstance(scores, RefinedScores):
+            while below > -np.inf:
+                block *= 4  # the best are likely to be among these
+                lowest, at, exact = scores.best(block)
+                chosen = (exact >= lowest) & (exact < below) & (exact > above)
+                yield from self._sorted(at[chosen], exact[chosen])
+                below = lowest
+            return
+        while True:
+            left = (
+                scores if above == -np.inf and below == np.inf else _between(scores, above, below)
+            )
+            if not len(left):
+                return
+            least = len(left) - block
+            lowest = np.partition(left, least)[least] if least > 0 else left.min()
+            best = np.flatnonzero((scores >= lowest) & (scores < below))
+            yield from self._sorted(best, scores[best])
+            below = lowest
+            block *= 4
+
+    def _sorted(self, candidates: Numbers, scores: Scores) -> list[int]:
+        ids = [self.ids[row] for row in self.rows[candidates].tolist()]
+        ordered = sorted(zip((-scores).tolist(), ids, candidates.tolist(), strict=True))
+        return [candidate for _, _, candidate in ordered]
+
+
+def _between(scores: Scores, above: float, below: float) -> Scores:
+    return scores[(scores > above) & (scores < below)]
+
+
+class PointSelection(NamedTuple):
+    """Rows of loaded points that a query may show; scoring them needs no lock.
+
+    Attributes:
+        vectors: of all rows, as they are in memory. scales: of small ones.
+    """
+
+    candidates: CandidatePoints
+    vectors: Floats | NDArray[np.int8]
+    scales: Floats
+    passages: PassageRows
+
+    def score(self, vector: Floats) -> CandidatePoints:
+        """Add the cosine of each candidate with a vector of unit length."""
+        rows = self.candidates.rows
+        is_most = 2 * len(rows) >= len(self.vectors)
+        products = multiply(self.vectors if is_most else self.vectors[rows], vector)
+        scores = (products[rows] if is_most else products).astype(np.float64)
+        if self.vectors.dtype != np.float32:
+            scores *= self.scales[rows]
+        cosines: Scores = np.round(scores, DECIMALS)
+        self.candidates.cosines = cosines
+        if self.passages.size:
+            size = len(self.vectors)
+            scored = score_passages(self.passages, rows, size, vector, cosines)
+            self.candidates.passages, self.candidates.further = scored, self.passages
+        return self.candidates
+
+
+def join(parts: Sequence[CandidatePoints], terms: Terms) -> CandidatePoints:
+    """Join candidates of several blocks of points; their rows get new numbers."""
+    starts = np.cumsum([0, *(len(part.rows) for part in parts)])
+    found = [
+        part.occurrences._replace(places=part.occurrences.places + start)
+        for part, start in zip(parts, starts, strict=False)
+    ]
+    return CandidatePoints(
+        ids=[part.ids[row] for part in parts for row in part.rows.tolist()],
+        rows=np.arange(starts[-1]),
+        words=_joined([part.words for part in parts], "i4"),
+        cosines=_joined([part.cosines for part in parts], "f8"),
+        number=sum(part.number for part in parts),
+        frequencies=sum((p.frequencies for p in parts), np.zeros(len(terms.indices), np.intp)),
+        occurrences=concatenated(NONE_FOUND, *found),
+        passages=join_scores([part.passages for part in parts], starts[:-1].tolist())
+        if any(part.passages for part in parts)
+        else None,
+    )
+
+
+def _joined(arrays: Sequence[NDArray[Any]], kind: str) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, kind), *arrays])
