@@ -4,7 +4,7 @@ The saver's serializer encodes every value. What stays readable beside the value
 
 - `thread_id`, `checkpoint_ns`, `checkpoint_id` of `configurable` ↔ `Address`.
 - `Checkpoint` without `channel_values` and `id` ↔ `body`; its `channel_versions` ↔ `versions`, as
-  text, and in the body, too, unless all of them are text.
+  text, and in the body, too, unless they are the same.
 - `channel_values` of the channels in `new_versions` ↔ one value each; a missing one is empty.
 - metadata, as `get_checkpoint_metadata` completes it ↔ `metadata`; its `run_id` also as `run`.
 - `counters_since_delta_snapshot` of the metadata → its channels are `deltas`.
@@ -97,8 +97,12 @@ def encode_checkpoint(
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
     serde: SerializerProtocol,
+    versions: Mapping[str, str] | None = None,
 ) -> tuple[Checkpoint, dict[tuple[str, str], Blob | None]]:
     """Turn a checkpoint into a row and the values of its new versions, None for emptied channels.
+
+    Args:
+        versions: by which the row finds its values; those of the checkpoint when missing.
 
     Raises:
         InvalidRecordError: an argument does not have the form that LangGraph gives it.
@@ -111,13 +115,16 @@ def encode_checkpoint(
     values = given["channel_values"]
     run = completed.get("run_id")
     body = {name: value for name, value in given.items() if name not in ("channel_values", "id")}
-    if all(type(version) is str for version in given["channel_versions"].values()):
+    named = given["channel_versions"]
+    if versions is None:
+        versions = {name: str(version) for name, version in named.items()}
+    if versions == named:
         del body["channel_versions"]
     row = Checkpoint(
         address=Address(thread=thread, namespace=namespace, id=given["id"]),
         body=_dump(serde, body),
         metadata=_dump(serde, completed),
-        versions={name: str(version) for name, version in given["channel_versions"].items()},
+        versions=versions,
         parent=parent,
         deltas=tuple(completed.get("counters_since_delta_snapshot") or ()),
         run=None if run is None else str(run),

@@ -18,7 +18,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from os import PathLike
@@ -182,12 +182,12 @@ class _ThreadImport:
             if self._is_new((at[0], name, str(version)), held[name])
         }
         place = {"thread_id": self._thread, "checkpoint_ns": at[0], "checkpoint_id": given.parent}
-        row, values = encode_checkpoint({"configurable": place}, state, about, new, job.serde)
         # Another checkpoint may have a value of the same version: a channel of changes has one
         # only now and then.
         absent = {name: f"{named[name]} absent" for name in named if name not in held}
-        row = replace(
-            row, versions={name: str(version) for name, version in versions.items()} | absent
+        of_row = {name: str(version) for name, version in versions.items()} | absent
+        row, values = encode_checkpoint(
+            {"configurable": place}, state, about, new, job.serde, of_row
         )
         if writes is None or job.dry_run:
             return
@@ -217,10 +217,10 @@ class _ThreadImport:
         """Add those of the writes that are not here beside a checkpoint that is."""
         if not writes:
             return
-        address = Address(thread=self._thread, namespace=at[0], id=at[1])
+        asked = Selection(thread=self._thread, namespace=at[0], id=at[1])
         here = {
             (write.task, write.index)
-            for state in self._checkpoints.states([address])
+            for state in self._checkpoints.states(asked, limit=1)
             for write in state.writes
         }
         missing = [write for write in writes if (write.task, write.index) not in here]
