@@ -31,7 +31,7 @@ def main(
     table = Table(title="standing instructions")
     for name in ("language", "sentences", "precision", "recall", "standing", "ordinary"):
         table.add_column(name)
-    ending, wrong = sets.pop("ending"), list[str]()
+    ending, later, wrong = sets.pop("ending"), sets.pop("later"), list[str]()
     for language, parts in sets.items():
         for part, texts in parts.items():
             missed = [one for one in texts["standing"] if not find_instructions(one)]
@@ -48,6 +48,7 @@ def main(
             wrong += [f"missed: {one}" for one in missed] + [f"taken: {one}" for one in taken]
     Console().print(table)
     Console().print(_ended(ending, wrong))
+    Console().print(_later(later, wrong))
     if misses:
         Console().print("\n".join(wrong))
 
@@ -72,11 +73,31 @@ def _ended(sets: dict[str, Any], wrong: list[str]) -> Table:
     return table
 
 
+def _later(sets: dict[str, Any], wrong: list[str]) -> Table:
+    """Count what is recognised, gives way, and is taken or ended by ordinary sentences."""
+    table = Table(title="instructions and what is said later")
+    for name in ("sentences", "found", "end", "of", "ordinary taken", "end one", "of"):
+        table.add_column(name)
+    for part, texts in sets.items():
+        pairs, ordinary = texts["pairs"], texts["ordinary"]
+        held = [pair for pair in pairs if not _gives_way(*pair)]
+        taken = [one for one in ordinary if find_instructions(one)]
+        ending = [one for one in ordinary if any(_gives_way(old, one) for old, _ in pairs)]
+        found = sum(bool(find_instructions(old)) for old, _ in pairs)
+        counts = (found, len(pairs) - len(held), len(pairs), len(taken), len(ending))
+        table.add_row(part, *map(str, counts), str(len(ordinary)))
+        wrong += [f"held: {old} | {new}" for old, new in held]
+        wrong += [f"taken: {one}" for one in taken] + [f"ends: {one}" for one in ending]
+    return table
+
+
 def _gives_way(old: str, new: str) -> bool:
     """Return whether the first of two texts is an instruction that the second one ends."""
-    if not find_instructions(old) or not find_instructions(new):
+    held, later = find_instructions(old), find_instructions(new, find_instructions(old))
+    if not held:
         return False
-    return _record(old) not in without_replaced([_record(new), _record(old)])
+    shown = without_replaced([_record(one) for one in (*later, *held)])
+    return not {_record(one).id for one in held} & {one.id for one in shown}
 
 
 def _record(text: str) -> Record:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from commonplace.agents import AgentMemory, Policy, find_instructions
+from commonplace.agents.standing_instructions import without_replaced
 from commonplace.memory import Memory
 from commonplace.testing.fakes import HashEmbedder
-from commonplace.types import Message, Scope
+from commonplace.types import Message, Record, Scope
 
 ALICE = Scope(user_id="alice", agent_id="bot", session_id="today")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -262,18 +263,15 @@ def test_instructions_take_no_more_than_their_room(memory):
 
 # -- what ends an instruction ------------------------------------------------------------------
 
-ENDING = tomllib.loads((BENCHMARKS / "instructions.toml").read_text(encoding="utf-8"))["ending"]
-# Of the sentences that were kept apart, what is not understood.
-MISSED = ["标题还是要加。"]
+SETS = tomllib.loads((BENCHMARKS / "instructions.toml").read_text(encoding="utf-8"))
+ENDING, LATER = SETS["ending"], SETS["later"]
 
 
 def pairs(name):
     return [pair for part in ENDING.values() for pair in part[name]]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [pair for pair in ENDING["apart"]["pairs"] if pair[1] not in MISSED]
-)
+@pytest.mark.parametrize(("old", "new"), [*ENDING["apart"]["pairs"], *LATER["fresh"]["pairs"]])
 def test_an_instruction_gives_way_to_what_ends_it_in_other_words(memory, old, new):
     tell(memory, old, new)
 
@@ -316,3 +314,59 @@ def test_an_ended_instruction_that_is_told_again_holds_again(memory):
     found = [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]
 
     assert ["Never use emojis."] == found
+
+
+@pytest.mark.parametrize("text", [one for part in LATER.values() for one in part["ordinary"]])
+def test_an_ordinary_sentence_neither_instructs_nor_ends_an_instruction(text):
+    held = [old for part in LATER.values() for old, _ in part["pairs"]]
+
+    assert () == find_instructions(text, held)
+
+
+@pytest.mark.parametrize(
+    ("text", "old"),
+    [
+        ("The tables are fine now, the carpenter fixed them.", "Never use tables."),
+        ("My phone shows emojis again.", "Never use emojis."),
+        ("No more French fries for me.", "Always answer in French."),
+        ("Stop the French lessons, they cost too much.", "Always answer in French."),
+        ("Now in French, please.", "Always answer in German."),
+        ("Greek yoghurt again, please.", "Always answer in German."),
+        ("Emojis are fine now.", "Never use emojis in emails to my boss."),
+        ("My screen reader is fine again.", "No emoji please, my screen reader goes mad."),
+        ("头发可以长一点了。", "回答要简短。"),
+        ("法语课取消了。", "以后都用法语跟我说话。"),
+        ("我现在可以说英语了。", "以后都用法语跟我说话。"),
+    ],
+)
+def test_what_tells_of_something_else_ends_nothing(text, old):
+    held = [_record(old)]
+    later = [_record(one) for one in find_instructions(text, [old])]
+
+    assert held[0] in without_replaced([*later, *held])
+
+
+def _record(text):
+    return Record(
+        id=text, text=text, scope=ALICE, created_at=MONDAY, updated_at=MONDAY, occurred_at=MONDAY
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("Call me Captain.", "You don't have to call me Captain anymore, Alice is fine.", 0),
+        (
+            "Show prices in Swiss francs.",
+            "Moved to Vienna, so euros make more sense than francs.",
+            1,
+        ),
+        ("每段话后面加个笑话。", "笑话就免了吧，看腻了。", 0),
+    ],
+)
+def test_what_ends_an_instruction_beside_a_reason_is_shown_where_it_gives_a_value(
+    memory, old, new, shown
+):
+    tell(memory, old, new)
+
+    assert [new] * shown == [one.record.text for one in agent(memory).recall(ALICE, "Hello!")]

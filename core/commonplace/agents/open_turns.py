@@ -13,7 +13,12 @@ from ..dedup_key import with_identity
 from ..sans_io import Call, Plan, call
 from ..types import Extraction, Fact, Message, Record, Scope, WriteResult
 from .policy import Policy
-from .standing_instructions import instruction_facts
+from .standing_instructions import (
+    instruction_facts,
+    list_instructions,
+    may_end_instructions,
+    without_replaced,
+)
 
 MAX_MESSAGES = 10_000
 
@@ -181,9 +186,16 @@ def _instructions(
 
     Those of a message that is stored were told when its turn began, perhaps elsewhere.
     """
-    if not policy.instructions or not instruction_facts(list(messages.values())):
+    said = list(messages.values())
+    held: list[str] = []
+    if not policy.instructions:
+        return []
+    if any(may_end_instructions(one.text) for one in said if one.role == "user"):
+        records = yield from list_instructions(scope.owner, policy)
+        held = [record.text for record in without_replaced(records)]
+    if not instruction_facts(said, held):
         return []
     known: Sequence[Record] = yield call("get_many", list(messages), scope)
     ids = {record.id for record in known}
-    facts = instruction_facts([one for key, one in messages.items() if key not in ids])
+    facts = instruction_facts([one for key, one in messages.items() if key not in ids], held)
     return [replace(fact, metadata={**policy.metadata, **fact.metadata}) for fact in facts]

@@ -35,13 +35,12 @@ from .policy import (
     Tool,
     tools,
 )
-from .standing_instructions import MARK, without_replaced
+from .standing_instructions import MARK, list_instructions, without_replaced
 
 MAX_QUERY = 2_000
 MAX_PROFILE = 1_000
 MAX_INSTRUCTIONS = 600
 _PROFILE_RECORDS = 20
-_INSTRUCTION_RECORDS = 50
 _OVER_FETCHED = 6  # times as many as are wanted, as the best matches often say nothing new
 _LEAST_FETCHED = 30  # the questions asked before are as many for one memory as for five
 
@@ -84,11 +83,7 @@ def recall(
         known += _within(without_held(page.records, held), MAX_PROFILE, "profile")
     replaced: set[str] = set()
     if policy.instructions and _recalls(policy, "preference"):
-        marked = {MARK: True} if policy.where is None else {"AND": [{MARK: True}, policy.where]}
-        page = yield call(
-            "list", where, kinds=("preference",), where=marked, limit=_INSTRUCTION_RECORDS
-        )
-        newest = sorted(page.records, key=_told_at, reverse=True)
+        newest = yield from list_instructions(where, policy)
         standing = without_replaced(newest)
         known += _within(without_held(standing, held), MAX_INSTRUCTIONS, "instruction")
         replaced = _normalized(newest) - _normalized(standing)
@@ -365,10 +360,6 @@ def _within(records: Sequence[Record], characters: int, name: str) -> list[Match
 
 def _normalized(records: Iterable[Record]) -> set[str]:
     return {normalize(record.text) for record in records}
-
-
-def _told_at(record: Record) -> datetime:
-    return max(record.occurred_at, record.last_told_at or record.occurred_at)
 
 
 def _results(facts: Sequence[str], written: WriteResult) -> list[dict[str, str | None]]:

@@ -8,18 +8,24 @@ doubtful one is left out: what is found is shown to the model in every later tur
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from itertools import product
 
 from ..retrieval.lexical import tokens, vocabulary
-from ..retrieval.utterance_kinds import is_small_talk, needs_no_memory, normalize, sentences
-from ..types import Fact, Message, Record
+from ..retrieval.utterance_kinds import is_small_talk, needs_no_memory, normalize
+from ..sans_io import Plan, call
+from ..types import Fact, Message, Page, Record, Scope
+from .instruction_endings import PLAIN_CHINESE, PLAIN_WORDS, ends, may_end
+from .instruction_forms import ANSWERS, CURRENCY, LANGUAGE, PROGRAMMING, asks_for_a_manner
+from .policy import Policy
 
 MARK = "standing_instruction"
 """Key of the metadata of the records that are made of them."""
 _MAX_MESSAGE = 1_000  # characters: in a longer one the user has pasted what others wrote
 _MAX_INSTRUCTION = 300
 _MAX_COUNT = 5
+_MAX_RECORDS = 50
 _CACHED = 1_024  # sentences: those that are stored are read in every turn
 
 # What an assistant is told to do; "use" and "call" are done to it as well as by it.
@@ -54,7 +60,8 @@ _YOU = (
 _ENGLISH = tuple(
     re.compile(_LEAD + _NOT_NOW + form, re.IGNORECASE)
     for form in (
-        rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}",
+        rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}"
+        r"(?! (?:\w+ )?(?:with|at|from|in|on) (?:this|that|these|those)\b)",
         rf"(?:{_YOU} )(?:please )?{_NEVER} (?:ever )?{_VERB}",
         rf"(?:{_FROM_NOW}|every time|each time"
         rf"|in all (?:your )?(?:answers|replies|responses|messages))"
@@ -118,7 +125,7 @@ _CHINESE = tuple(
         f"(?:{_DO}|我(?:问|说|提到|让你|发))",
         f"(?:你)?(?:要|得|应该|必须)?(?:总是|始终|一律|永远|务必|每次都?|一直)(?:要|请|都|只|用|以|不要|别)*{_DO}",
         "(?:你)?(?:永远|千万|绝对|再也|以后|都)*(?:不要|别|不准|不许|禁止|不可以)(?:再|总是?|老是?|给我|对我|跟我|在)*"
-        r"(?:用|使用|叫我|称呼我|说|发|写|加|推荐|提|问我|重复|道歉|回复|建议|开玩笑)(?!这|那|它|他|她|笑|了)",
+        r"(?:用|使用|叫我|称呼我|说|发|写|加|推荐|提|问我|重复|道歉|回复|建议|开玩笑)(?!这|那|它|他|她|笑|了|力|心|功)",
         "(?:你)?(?:不用|不必|不需要|无需|别)叫我(?!起|吃|来|去|一|回|接|上|下|看|买|做|过)[^，。！？]{1,8}了\\W*$",
         "(?:你)?(?:不用|不必|不需要|无需)(?:再|继续)(?:叫我|称呼我|用[^，。]{1,8}(?:回答|回复|答复))",
         "我(?:个人)?(?:还是|一直|总是|通常|就)?(?:更|比较|更加|最)?(?:偏好|偏爱|倾向于)",
@@ -134,13 +141,7 @@ _CHINESE = tuple(
     )
 )
 # What an instruction may be about, and ways to say that it holds no longer.
-_LANGUAGE = (
-    r"english|french|german|dutch|spanish|italian|portuguese|chinese|mandarin|cantonese|japanese"
-    r"|korean|russian|ukrainian|arabic|hebrew|turkish|polish|czech|greek|hindi|swedish|norwegian"
-    r"|danish|finnish|hungarian|romanian|thai|vietnamese|indonesian"
-)
 _LANGUAGE_CHINESE = "(?:中|英|法|德|日|韩|俄|汉|粤|西班牙|意大利)[文语]"
-_ANSWERS = "answers|replies|responses|explanations|messages"
 _SWITCHED = {
     "emoji": r"emojis?|emoticons?|smile?ys?|表情(?:符号)?|颜文字",
     "bullets": r"bullet(?:s|ed)?(?:[ -](?:points?|lists?))?|列表|分点|项目符号",
@@ -154,7 +155,7 @@ _SWITCHED = {
     r"|总结|出处|客套话",
 }
 _VALUES = {
-    "language": rf"{_LANGUAGE}|{_LANGUAGE_CHINESE}",
+    "language": rf"{LANGUAGE}|{_LANGUAGE_CHINESE}",
     "length": r"short(?:er)?|brief(?:er)?|concise|terse"
     r"|(?:under|at most|more than) \w+ (?:words|sentences)|long(?:er)?|detailed|thorough"
     r"|简短|简洁|短|超过|详细|长",
@@ -194,28 +195,8 @@ _CUE = re.compile(
 # Such as "now in French, please", which asks for one translation.
 _ONE_TEXT = re.compile(
     r"^(?:\W*(?:and|now|again|once|more|please|in|then|also|the|same|to|say|write)\b)*\W*"
-    rf"(?:{_LANGUAGE})(?:\W*(?:again|now|please|instead|then|too|once|more|thanks)\b)*\W*$",
+    rf"(?:{LANGUAGE})(?:\W*(?:again|now|please|instead|then|too|once|more|thanks)\b)*\W*$",
     re.IGNORECASE,
-)
-_PLAIN_WORDS = frozenset(
-    (
-        "a able actually add adding again all allowed alright also an and any anymore anyway are "
-        "aren't ask asked answer answering answers as at back be become best better bit bother "
-        "but by can can't come continue could cut definitely ditch do doesn't don't done drop "
-        "either end enough ever every explanations feel few fine for format free from generally "
-        "get getting give go going gone good great happy have here honestly hurt if in include "
-        "including instead is isn't it's just keep kindly lately leave less let let's level like "
-        "little long longer lose loosen lot make may maybe me messages might mind more most much "
-        "must necessary need needed needn't nice no normal normally not now of off ok okay on "
-        "once only or ordinary out over paragraphs perfectly perhaps plain please preferred "
-        "probably problem prose put quite rather really regular relax required replies reply "
-        "replying respond responding responses return rid right rule scrap send sentences shall "
-        "should since skip so some sometimes sound speak speaking start stick still stop style "
-        "such switch system talk talking text thank thanks that that's the them then there "
-        "there's things those though to tone too totally unit units unless unnecessary until up "
-        "us use using usual usually very want way welcome well will with without won't word words "
-        "would wouldn't write writing yes yet you you'd you'll you're your"
-    ).split()
 )
 _FIRST = re.compile(
     r"\bi(?:['’]m| am) (?:fine|ok|okay|good|happy|cool)\b|\bi (?:don['’]t|do not|no longer)"
@@ -227,8 +208,8 @@ _FIRST = re.compile(
 )
 _OF_ONESELF = re.compile(
     r"\bi(?:['’]d| would)? (?:want|like|prefer|love) to (?!(?:go|switch|get|come) back)"
-    rf"|\bi (?:don['’]t|do not|no longer) (?:need|want|mind) (?:{_LANGUAGE})\b(?! {_ANSWERS})"
-    rf"|\bhave (?:{_LANGUAGE})\b(?! {_ANSWERS})|^\W*the \w+(?: \w+)? (?:is|are)\b",
+    rf"|\bi (?:don['’]t|do not|no longer) (?:need|want|mind) (?:{LANGUAGE})\b(?! {ANSWERS})"
+    rf"|\bhave (?:{LANGUAGE})\b(?! {ANSWERS})|^\W*the \w+(?: \w+)? (?:is|are)\b",
     re.IGNORECASE,
 )
 _EASING_ENGLISH = tuple(
@@ -243,13 +224,6 @@ _EASING_ENGLISH = tuple(
         r"(?:when|whenever|if) i (?:ask|say|write|send|mention|tell|request|paste|share)\b"
         r"[^,.!?]{0,80}, .*\b(?:is|are) (?:fine|ok|okay)(?: again| now| too)*\W*$",
     )
-)
-_PLAIN_CHINESE = re.compile(
-    r"(?:可以|没关系|没问题|没事|不介意|以后|现在|从现在起|不用|不必|不需要|没必要|无需|不要|那么|这么|还是|偶尔"
-    r"|回答|回复|答复|恢复|切换|谢谢|麻烦|语气|格式|单位|符号|[对跟和给]我|你的?|一[点些]|[点些]|就好|就行"
-    r"|其实|真的|有点|说话|聊天|交流|时候|之前|原来|这样|那样"
-    r"|我(?=不介意|希望|想让你|更?喜欢)|希望|想让|喜欢"
-    r"|[用说讲写加带发得地的了吧啦也就都再又行好别太改换转回成到变来请要能正常平时重新去掉取消把免省随挺多少更开])"
 )
 _CHINESE_CUE = re.compile(
     r"[了吧啦]\W*$|不用|不必|没必要|不需要|无需|也挺好|再|又|回|恢复|没关系|没问题|也行|也可以|就好|就行|一[点些]"
@@ -266,14 +240,14 @@ def _is_all_plain(sentence: str) -> bool:
         rest = (_ON_OFF.get(name) or _VALUED[name]).sub(" ", rest)
     if _CHINESE_LETTER.search(sentence):
         return bool(_CHINESE_CUE.search(sentence)) and not re.search(
-            r"[^\W_]", _PLAIN_CHINESE.sub("", re.sub(_LEAD_CHINESE, "", rest))
+            r"[^\W_]", PLAIN_CHINESE.sub("", re.sub(_LEAD_CHINESE, "", rest))
         )
     if not _CUE.search(sentence) or not re.match(_LEAD + _NOT_NOW, sentence, re.IGNORECASE):
         return False
     if _ONE_TEXT.match(sentence):
         return False
     words = re.findall(r"[^\W_]+(?:['’]\w+)?", _FIRST.sub(" ", rest).replace("’", "'"))
-    return not _OF_ONESELF.search(sentence) and _PLAIN_WORDS.issuperset(words)
+    return not _OF_ONESELF.search(sentence) and PLAIN_WORDS.issuperset(words)
 
 
 _CHINESE_LETTER = re.compile("[\u4e00-\u9fff]")
@@ -282,34 +256,52 @@ _QUOTED = re.compile(
     r"(```|~~~).*?(?:\1|\Z)|^[^\S\n]*[>|].*?(?=\n[^\S\n]*\n|\Z)|[\"“「『][^\"”」』]{12,}[\"”」』]",
     re.DOTALL | re.MULTILINE,
 )
+_SENTENCES = re.compile(r"(?:[^.!?。！？\n…]|\.(?=\w))+[.!?。！？…]*")  # "DD.MM." has one end
 _QUESTION = re.compile(r"[?？吗呢]\W*$")
 
 
-def find_instructions(text: str) -> tuple[str, ...]:
+def find_instructions(text: str, held: Sequence[str] = ()) -> tuple[str, ...]:
     """Read the standing instructions of a user's text, sentence by sentence; often none.
 
     Among them is what ends or eases an earlier one, such as "you can use emojis again".
     Quotations, code and texts of more than 1,000 characters may be somebody else's words, and are
     not read.
+
+    Args:
+        held: earlier instructions. A sentence that ends one of them may have any form.
     """
-    if len(text) > _MAX_MESSAGE:
-        return ()
     found = []
-    for sentence in sentences(_QUOTED.sub(" \n ", text)):
+    for sentence in _readable(text):
         if (
-            len(sentence) > _MAX_INSTRUCTION
-            or _QUESTION.search(sentence)
-            or is_small_talk(sentence)
+            _eases(sentence)
+            or (_is_standing(sentence) and not needs_no_memory(sentence))
+            or any(ends(sentence, one) for one in held)
         ):
-            continue
-        if _eases(sentence) or (_is_standing(sentence) and not needs_no_memory(sentence)):
             found.append(sentence)
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
 
 
+def may_end_instructions(text: str) -> bool:
+    """Return whether a text should be compared with the instructions that are held."""
+    return any(may_end(sentence) for sentence in _readable(text))
+
+
+def _readable(text: str) -> list[str]:
+    """Split a text into the sentences that may instruct."""
+    if len(text) > _MAX_MESSAGE:
+        return []
+    return [
+        sentence
+        for sentence in map(str.strip, _SENTENCES.findall(_QUOTED.sub(" \n ", text)))
+        if len(sentence) <= _MAX_INSTRUCTION
+        and not _QUESTION.search(sentence)
+        and not is_small_talk(sentence)
+    ]
+
+
 def _is_standing(sentence: str) -> bool:
     forms = _CHINESE if _CHINESE_LETTER.search(sentence) else _ENGLISH
-    return any(form.search(sentence) for form in forms)
+    return asks_for_a_manner(sentence) or any(form.search(sentence) for form in forms)
 
 
 def _eases(sentence: str) -> bool:
@@ -359,8 +351,8 @@ _SUBJECTS = {
     name: re.compile(form, re.IGNORECASE)
     for name, form in {
         "language": (
-            rf"{_ANSWER}(?:(?:answer|reply|respond|write|speak|talk)(?:ing)?|use|{_ANSWERS})"
-            rf"(?: (?:to|with|me|all|everything|questions|only|back|in|be))* ({_LANGUAGE})$"
+            rf"{_ANSWER}(?:(?:answer|reply|respond|write|speak|talk)(?:ing)?|use|{ANSWERS})"
+            rf"(?: (?:to|with|me|all|everything|questions|only|back|in|be))* ({LANGUAGE})$"
             "|^(?:你|我|希望|[给跟对和]我)*(?:用|使用|说|讲)(中|英|法|德|日|韩|俄|汉|粤|西班牙|意大利)[文语]来?"
             "(?:回答|回复|答复|写|说话|说|交流)?(?:我(?:的问题)?)?$"
         ),
@@ -372,8 +364,8 @@ _SUBJECTS = {
             r"(?![爸妈爷奶哥姐弟妹来去先]|儿子|女儿|老婆|老公|起床|一声)([^，,、；。！？\s]{1,8})$"
         ),
         "length": (
-            rf"{_ANSWER}(?:answer|reply|respond|be|{_ANSWERS})? ?(?:to be |should be |be )?"
-            rf"({_LENGTH})(?: (?:{_ANSWERS}))?$"
+            rf"{_ANSWER}(?:answer|reply|respond|be|{ANSWERS})? ?(?:to be |should be |be )?"
+            rf"({_LENGTH})(?: (?:{ANSWERS}))?$"
             "|^(?:我(?:更|比较)?(?:喜欢|偏好)|你的?)?(?:回答|回复|答复)?得?(简短|简洁|详细|长|短)"
             "(?:的(?:回答|回复|答复))?(?:一点|一些|些)?$"
         ),
@@ -401,7 +393,9 @@ def without_replaced(records: Sequence[Record]) -> list[Record]:
     said: set[str] = set()
     for record in records:
         one = _read(record.text)
-        is_replaced = not said.isdisjoint(one.meanings) or any(_ends(by, one) for by in newer)
+        is_replaced = not said.isdisjoint(one.meanings) or any(
+            _ends(by, one) or ends(by.text, one.text) for by in newer
+        )
         if one.is_shown and not is_replaced:
             kept.append(record)
         said.update(one.meanings)  # of a replaced one too: what it had replaced does not come back
@@ -414,6 +408,7 @@ class _Instruction:
     """What an instruction says.
 
     Attributes:
+        text: of it.
         meanings: that an older one with the same is replaced by.
         matters: see `_matters`.
         words: beside those that say only whether it holds.
@@ -424,6 +419,7 @@ class _Instruction:
         has_object: it is about one kind of text or one person alone.
     """
 
+    text: str
     meanings: tuple[str, ...]
     matters: Mapping[str, str]
     words: frozenset[str]
@@ -438,15 +434,17 @@ class _Instruction:
 def _read(text: str) -> _Instruction:
     eases = _eases(text)
     gives = any(
-        not _is_negative(clause) and not {"language", "units"}.isdisjoint(_matters(clause))
+        not _is_negative(clause)
+        and (_GIVEN.search(clause) or not {"language", "units"}.isdisjoint(_matters(clause)))
         for clause in _clauses(text)
     )
     return _Instruction(
+        text=text,
         meanings=tuple(_meanings(text)),
         matters=_matters(text),
         words=_words(text),
         eases=eases,
-        is_shown=gives or not eases or _is_standing(text),
+        is_shown=gives or _is_standing(text),
         is_negative=_is_negative(text),
         has_condition=bool(_CONDITION.search(text)),
         has_object=bool(_OBJECT.search(text)),
@@ -492,6 +490,7 @@ def _is_negative(text: str) -> bool:
     return bool(_NEGATIVE.search(_LIFTED.sub("", text)))
 
 
+_GIVEN = re.compile(rf"\b(?:{CURRENCY}|{PROGRAMMING})\b", re.IGNORECASE)
 _ON_OFF = {
     name: re.compile(rf"(?<![a-z])(?:{form})(?![a-z])", re.IGNORECASE)
     for name, form in _SWITCHED.items()
@@ -502,7 +501,7 @@ _VALUED = {
 }
 _MEANS = {name: re.compile(form, re.IGNORECASE) for name, form in _SAME.items()}
 _OF_ANSWERS = re.compile(
-    rf"\b(?:{_ANSWERS}|sentences|answer|reply|respond|be|keep (?:it|things))\b|[\u4e00-\u9fff]",
+    rf"\b(?:{ANSWERS}|sentences|answer|reply|respond|be|keep (?:it|things))\b|[\u4e00-\u9fff]",
     re.IGNORECASE,
 )
 # Of one kind of text or one person alone.
@@ -536,11 +535,26 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(one for one in said if not _POLARITY.search(one))
 
 
-def instruction_facts(messages: Sequence[Message]) -> list[Fact]:
-    """Make a preference of each standing instruction in the turns that users said."""
+def instruction_facts(messages: Sequence[Message], held: Sequence[str] = ()) -> list[Fact]:
+    """Make a preference of each standing instruction in the turns that users said.
+
+    Args:
+        held: see `find_instructions`.
+    """
     return [
         Fact(text=instruction, kind="preference", at=message.at, metadata={MARK: True})
         for message in messages
         if message.role == "user"
-        for instruction in find_instructions(message.text)
+        for instruction in find_instructions(message.text, held)
     ]
+
+
+def list_instructions(where: Scope, policy: Policy) -> Plan[list[Record]]:
+    """List the 50 newest standing instructions, those told last first, also what ended some."""
+    marked = {MARK: True} if policy.where is None else {"AND": [{MARK: True}, policy.where]}
+    page: Page = yield call("list", where, kinds=("preference",), where=marked, limit=_MAX_RECORDS)
+    return sorted(page.records, key=_told_at, reverse=True)
+
+
+def _told_at(record: Record) -> datetime:
+    return max(record.occurred_at, record.last_told_at or record.occurred_at)
