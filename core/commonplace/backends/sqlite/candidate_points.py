@@ -1,4 +1,4 @@
-"""Candidates of a search among loaded points, and their scores."""
+"""Candidates of a search among loaded points, their terms, and their scores."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 from ...ports.stores import Terms
 from ..shared.token_vectors import Tokens, best_cosines
 from .passage_rows import PassageRows, PassageScores, join_scores, score_passages
-from .postings import NONE_FOUND, Floats, Numbers, Occurrences, concatenated
 from .small_vectors import RefinedScores, Scores, multiply
+
+Numbers = NDArray[np.intp]
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 
 DECIMALS = 6  # of a score: equal vectors must not differ by the order of additions
 
@@ -30,6 +33,22 @@ class TokenRows(NamedTuple):
     def best(self, asked: Tokens) -> Floats:
         """Find the best cosine of each asked token in each row."""
         return best_cosines(asked, self.tokens, self.starts, self.counts)
+
+
+class Occurrences(NamedTuple):
+    """Occurrences of terms: number of the term, row or candidate that has it, and its weight."""
+
+    terms: Numbers
+    places: Numbers
+    weights: Floats
+
+    def among(self, chosen: Mask | Numbers) -> "Occurrences":
+        """Choose some of them, by a mask or in an order."""
+        return Occurrences(self.terms[chosen], self.places[chosen], self.weights[chosen])
+
+
+NONE_FOUND = Occurrences(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32))
+_NOTHING = Occurrences(np.zeros(0, np.uint32), np.zeros(0, np.intp), np.zeros(0, np.float32))
 
 
 @dataclass(slots=True)
@@ -191,3 +210,75 @@ def join(parts: Sequence[CandidatePoints], terms: Terms) -> CandidatePoints:
 
 def _joined(arrays: Sequence[NDArray[Any]], kind: str) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, kind), *arrays])
+
+
+# -- postings ----------------------------------------------------------------------------------
+
+
+class Postings:
+    """Occurrences of terms by row, sorted by term: most of them, and those added since."""
+
+    def __init__(self) -> None:
+        self._sorted = _by_term(_NOTHING)
+        self._added = self._sorted
+
+    def add(self, start: int, terms: Sequence[bytes], weights: Sequence[bytes]) -> None:
+        """Add the terms of successive rows from `start` on."""
+        lengths = [len(raw) // 4 for raw in terms]
+        new = Occurrences(
+            np.frombuffer(b"".join(terms), "<u4"),
+            np.repeat(np.arange(start, start + len(terms)), lengths),
+            np.frombuffer(b"".join(weights), "<f4"),
+        )
+        self._added = _by_term(self._added, new)
+        if len(self._added.terms) > len(self._sorted.terms) // 16 + 4096:
+            self._sorted, self._added = _by_term(self._sorted, self._added), _by_term(_NOTHING)
+
+    def find(self, indices: Sequence[int]) -> tuple[Occurrences, Numbers]:
+        """Find the rows that have these terms, dead ones too, and how many rows have each.
+
+        In the result `terms` are places in `indices`.
+        """
+        asked = np.array(indices, np.uint32)
+        if not len(self._added.terms):
+            return _find(self._sorted, asked)
+        added, numbers = _find(self._added, asked)
+        if not len(self._sorted.terms):
+            return added, numbers
+        found, others = _find(self._sorted, asked)
+        return concatenated(found, added), numbers + others
+
+    def renumbered(self, moved: Numbers) -> "Postings":
+        """Return postings with new row numbers; rows with a negative one are left out."""
+        every = _by_term(self._sorted, self._added)
+        every = every._replace(places=moved[every.places])
+        made = Postings()
+        made._sorted = every.among(every.places >= 0)
+        return made
+
+
+def concatenated(*parts: Occurrences) -> Occurrences:
+    """Join occurrences, one part after the other."""
+    return Occurrences(
+        np.concatenate([part.terms for part in parts]),
+        np.concatenate([part.places for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+    )
+
+
+def _by_term(*parts: Occurrences) -> Occurrences:
+    every = concatenated(*parts)
+    order = np.argsort(every.terms, kind="stable")
+    return every.among(order)
+
+
+def _find(postings: Occurrences, asked: NDArray[np.uint32]) -> tuple[Occurrences, Numbers]:
+    starts = np.searchsorted(postings.terms, asked, side="left")
+    ends = np.searchsorted(postings.terms, asked, side="right")
+    slices = [slice(*ends_) for ends_ in zip(starts.tolist(), ends.tolist(), strict=True)]
+    found = Occurrences(
+        np.repeat(np.arange(len(asked)), ends - starts),
+        np.concatenate([NONE_FOUND.places, *(postings.places[part] for part in slices)]),
+        np.concatenate([NONE_FOUND.weights, *(postings.weights[part] for part in slices)]),
+    )
+    return found, ends - starts

@@ -26,9 +26,15 @@ from ...ports.stores import Query
 from ...types import Record
 from ..shared import rows as row_values
 from ..shared.token_vectors import Tokens, to_tokens
-from .candidate_points import DECIMALS, CandidatePoints, PointSelection, TokenRows, join
+from .candidate_points import (
+    DECIMALS,
+    CandidatePoints,
+    PointSelection,
+    Postings,
+    TokenRows,
+    join,
+)
 from .passage_rows import PassageRows, unpack
-from .postings import Postings
 from .small_vectors import RefinedScores, multiply, shrink
 
 Numbers = NDArray[np.intp]
