@@ -171,8 +171,9 @@ class GraphStoreContract:
         )
         graph.apply([remove("gone", 2)])
         graph.erase(bob, 9)
-        changes = [
-            *(put(f"new {n}", 10, namespace=("docs", f"n{n % 2}")) for n in range(8)),
+        new = [put(f"new {n}", 10, namespace=("docs", f"n{n % 2}")) for n in range(8)]
+        changes: list[Put | Remove] = [
+            *new,
             put("kept", 10, text="other"),
             put("gone", 10),
             put("twice", 10),
@@ -193,7 +194,7 @@ class GraphStoreContract:
         assert oslo.valid_to == MAY
         ids = [change.record.id for change in changes if isinstance(change, Put)]
         stored = {one.id: one for one in graph.get(ALICE, ids)}
-        assert [stored[id_] for id_ in ids[:8]] == [one.record for one in changes[:8]]
+        assert [stored[id_] for id_ in ids[:8]] == [one.record for one in new]
         assert [version.event for version in graph.history(ALICE, ids[0])] == ["ADD"]
         inside = graph.page(ALICE, where=parse_filter({"namespace": ["docs", "n1"]}))
         assert {one.id for one in inside.records} == set(ids[1:8:2])
