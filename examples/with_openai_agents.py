@@ -43,7 +43,8 @@ async def take_turns(memory: Memory, day: str, texts: dict[str, str]) -> None:
             agent, text, session=session, context=session, hooks=hooks,
             run_config=RunConfig(tracing_disabled=True),
         )  # fmt: skip
-        for line in str(model.last_call.system_instructions).splitlines():
+        shown = model.last_call.system_instructions if model.last_call else None
+        for line in str(shown).splitlines():
             if line.startswith("- ["):
                 print(f"  the agent was shown: {line[2:]}")
 
