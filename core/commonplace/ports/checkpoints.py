@@ -4,14 +4,14 @@ The adapter of a framework converts its states to these and back; no engine read
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
-
-from msgspec import Struct
 
 from ..types import Scope
 
 
-class Blob(Struct, frozen=True, kw_only=True, gc=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
     """A serialized value, and the type by which its serializer reads it again.
 
     The metadata of a checkpoint that is not LangGraph's has a type such as `framework/json`, so
@@ -19,14 +19,11 @@ class Blob(Struct, frozen=True, kw_only=True, gc=False):
     """
 
     type: str
-    data: bytes
-
-    def __repr__(self) -> str:
-        """Leave out the data."""
-        return f"Blob(type={self.type!r})"
+    data: bytes = field(repr=False)
 
 
-class Address(Struct, frozen=True, kw_only=True, gc=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
     """Key of a checkpoint: literal strings, compared whole.
 
     Attributes:
@@ -40,7 +37,8 @@ class Address(Struct, frozen=True, kw_only=True, gc=False):
     id: str
 
 
-class Checkpoint(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
     """State of one step without the values of its channels, which are stored once per version.
 
     Attributes:
@@ -63,7 +61,8 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     within: tuple[str, str] | None = None
 
 
-class TaskWrite(Struct, frozen=True, kw_only=True, gc=False):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskWrite:
     """What a task wrote to a channel, stored beside the checkpoint that the task started from.
 
     Attributes:
@@ -84,7 +83,8 @@ class TaskWrite(Struct, frozen=True, kw_only=True, gc=False):
         return self.path, self.task, self.index
 
 
-class State(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
     """A checkpoint with the values of its channels, the writes beside it, and the thread's owner.
 
     Attributes:
@@ -98,14 +98,16 @@ class State(Struct, frozen=True, kw_only=True):
     owner: Scope | None
 
 
-class Step(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
     """Values and writes of some channels at a checkpoint, as in `State`."""
 
     values: Mapping[str, Blob]
     writes: tuple[TaskWrite, ...]
 
 
-class Selection(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
     """Choice of checkpoints; None means any.
 
     Attributes:

@@ -1,9 +1,9 @@
 """Contracts of every checkpoint store: inherit both classes and provide `checkpoints`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
-from msgspec.structs import replace
 
 from ...errors import InvalidRecordError, MemoryClosedError
 from ...ports.checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, TaskWrite
