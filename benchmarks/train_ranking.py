@@ -55,7 +55,7 @@ from commonplace.retrieval.features import (
 Array = NDArray[Any]
 FILE = Path(ranking.__file__).with_name("weights.json")
 FOLDS = 4
-RIDGE = 5e-4
+RIDGE = 5e-5
 OF_KIND = 2.0
 LEAST_SPREAD = 0.02
 ROUNDS = 400
@@ -75,7 +75,7 @@ WEIGHT_OF = {
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")
 # How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
 # all others.
-ASKED = {"answer": 1.0, "foreign": 4.0, "same subject": 3.5}
+ASKED = {"answer": 1.0, "foreign": 3.0, "same subject": 3.0}
 SHARE_OF_OTHERS = 0.1
 BESIDE = 0.5
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + TOP))

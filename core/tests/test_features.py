@@ -231,7 +231,7 @@ def test_a_turn_gains_by_the_best_of_its_session() -> None:
 
 
 def test_a_question_is_half_as_good_a_turn_of_its_session() -> None:
-    hits = [turn(0, 0.6, text="I lost the key of the shed. Where is it?"), turn(9, 0.2)]
+    hits = [turn(0, 0.6, text="Where is the key of the shed, by the way?"), turn(9, 0.2)]
 
     assert [said(0.6) / 2 - said(0.6), said(0.6) / 2 - said(0.2)] == values("session", "?", *hits)
 
@@ -288,38 +288,11 @@ def test_a_turn_that_knows_nothing_gives_nothing_nor_does_what_asked_it(feature:
     assert gained == pytest.approx(alone, abs=1e-12)
 
 
-def test_a_question_that_was_answered_gives_to_its_reply() -> None:
+def test_a_question_that_was_answered_gives_to_those_around() -> None:
     asked = turn(1, 0.9, text="Where is the red tea?")
     answer = turn(2, 0.1, text="It stands in the cupboard by the window.")
 
     assert values("beside", "red tea", asked, answer) == [said(0.1) / 2, said(0.9, 1.0) / 2]
-
-
-@pytest.mark.parametrize("feature", AROUND)
-def test_what_only_asks_gives_to_nobody_but_its_reply(feature: str) -> None:
-    before = turn(1, 0.5, text="The weather was fine all day.", late=(0.5, 0.5))
-    asked = turn(2, 0.9, text="Where is the red tea?", late=(0.9, 0.9))
-    reply = turn(3, 0.5, text="It stands in the cupboard.", late=(0.5, 0.5))
-    after = turn(4, 0.5, text="The weather was fine all day.", late=(0.5, 0.5))
-
-    gained = FEATURES[feature](candidates("red tea", [before, asked, reply, after]))
-    alone = FEATURES[feature](candidates("red tea", [before, replace(reply, late=()), after]))
-
-    assert gained[2] > 0
-    if feature != "session":
-        assert gained[0] == pytest.approx(float(alone[0]), abs=1e-12)
-
-
-def test_the_same_question_and_a_reply_without_an_answer() -> None:
-    asked = turn(1, 1.0, text="Where is the red tea?")
-    talked = turn(2, 1.0, text="I moved it. Where is the red tea?")
-    hits = [asked, turn(2, 0.1, text="Let me see."), talked]
-
-    assert [1.0, 0.0, 0.0] == values("same_question", "Where is the red tea?", *hits)
-    [first, reply, _] = FEATURES["unanswered"](candidates("Where is the red tea?", hits))
-    assert first == 0.0 < reply
-    full = [asked, turn(2, 0.9, text="The red tea is in the cupboard in Lyon.")]
-    assert [0.0, 0.0] == values("unanswered", "Where is the red tea?", *full)
 
 
 # -- what a turn states -------------------------------------------------------------------------
@@ -444,60 +417,6 @@ def test_turns_of_one_moment_are_in_the_order_of_their_places() -> None:
 )
 def test_nothing_is_newer(hits: tuple[Hit, ...]) -> None:
     assert [0.0] * len(hits) == values("newer", "?", *hits)
-
-
-def told(name: str, text: str, day: int, cosine: float, beside: float) -> Hit:
-    """A fact whose vector has a cosine with those of others of the same `beside`."""
-    vector = (beside, sqrt(1 - beside**2))
-    return replace(fact(name, cosine, text=text, day=day), vector=vector)
-
-
-@pytest.mark.parametrize(
-    ("question", "older", "newer"),
-    [
-        (
-            "Which car do we drive?",
-            "We drive a Golf.",
-            "The Golf broke down for good, so it's a bus.",
-        ),
-        ("What is my room?", "I sleep in 214.", "Out of 214 at last, the lift was so loud."),
-        ("Welches Auto fahren wir?", "Wir fahren einen Golf.", "Der Golf ist verschrottet."),
-        ("我养的是什么鱼？", "鱼缸里养着一条银龙。", "银龙跳缸没救回来，放了三十条红绿灯。"),
-        ("ماذا أقود؟", "أقود سيارة كورولا.", "بعت كورولا واشتريت دراجة."),
-    ],
-)
-def test_a_newer_statement_names_the_value_of_an_older_one(
-    question: str, older: str, newer: str
-) -> None:
-    hits = [told("old", older, 1, 0.9, 0.8), told("new", newer, 2, 0.1, 0.8)]
-    own = candidates(question, hits).own
-
-    assert [1.0, 0.0] == pytest.approx(values("retold", question, *hits))
-    assert [0.0, own[0]] == pytest.approx(values("retells", question, *hits))
-    earlier = [hits[0], told("new", newer, 0, 0.1, 0.8)]
-    assert 0.0 == FEATURES["retold"](candidates(question, earlier))[0]
-
-
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
-        ("We drive a Golf.", "The kitchen is painted green."),
-        ("We drive a Golf.", "My sister bought a Golf."),
-        ("The user drives a Golf.", "The user was born in May."),
-        ("I keep the car in Lyon.", "I drive the car to Lyon on Sundays."),
-    ],
-    ids=["nothing shared", "somebody else", "the user", "asked for"],
-)
-def test_what_shares_no_value_replaces_nothing(older: str, newer: str) -> None:
-    hits = [told("old", older, 1, 0.9, 0.8), told("new", newer, 2, 0.1, 0.8)]
-
-    assert [0.0, 0.0] == values("retold", "Which car is in Lyon?", *hits)
-
-
-def test_a_value_that_many_texts_have_is_none() -> None:
-    hits = [told(f"{day}", f"Day {day} in Lyon was fine.", day, 0.5, 0.8) for day in range(4)]
-
-    assert [0.0] * 4 == values("retold", "What did I do?", *hits)
 
 
 # -- relations ----------------------------------------------------------------------------------

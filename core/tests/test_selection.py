@@ -177,10 +177,6 @@ def test_a_statement_beside_a_question_counts():
         "I don't know where you live.",
         "I do not have any information about that. Could you tell me?",
         "You haven't told me yet!",
-        "I'd rather not guess.",
-        "There isn't a word on it in my notes.",
-        "It isn't anything we ever discussed.",
-        "Ich will nicht einfach raten.",
         "我不知道您住在哪里。",
         "您还没有告诉我。",
         "抱歉，没有相关的记录。",
@@ -190,18 +186,6 @@ def test_an_assistant_that_knows_nothing_says_nothing(line):
     told = turn("I live in Lyon. 我住在里昂。", 0.5)
 
     assert [told.record.text] == note("Where do I live?", turn(line, 0.9, role="assistant"), told)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Your landlord hasn't told you the price.",
-        "You and Tom never discussed the rent.",
-        "You didn't guess how the novel ends.",
-    ],
-)
-def test_an_answer_with_a_no_in_it_is_said(line):
-    assert [line] == note("What about the rent?", turn(line, role="assistant"))
 
 
 def test_what_a_user_does_not_know_is_said():

@@ -6,10 +6,10 @@ this module knows: `benchmarks/train_ranking.py` measures it and writes `weights
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,8 @@ from .current import superseded, to_statement, values_in
 from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
 from .lexical import has_cjk, query_words, term_indices, vocabulary
 from .near_words import near_words
-from .shared_values import rare_values, words_of
 from .statement_words import asks_before, asks_first, asks_now, change_words
-from .subjects import asked_subjects, is_about_same, subject_fit
+from .subjects import asked_subjects, subject_fit
 from .times import asked_times, time_fit, without_time_words
 from .utterance_kinds import knows_nothing, statements
 
@@ -297,26 +296,9 @@ class CandidateArrays:
         return knows_not | (self.is_empty & self.asks & (self._at_step(knows_not, 1) > 0))
 
     @cached_property
-    def _only_asks(self) -> Mask:
-        """Turns that ask and state nothing."""
-        return self.is_empty & self.asks
-
-    def _around(self, values: Floats, missing: float) -> Iterator[Floats]:
-        """Give the values of the turns around; of one that only asks, to its reply alone."""
-        given = np.where(self._is_mute[:, None], missing, values)
-        stated = np.where(self._only_asks[:, None], missing, given)
-        for step in _STEPS:
-            yield self._at_step(given if step == -1 else stated, step, missing)
-
-    @cached_property
     def _given(self) -> Floats:
-        """What each turn gives to the one behind it."""
+        """What each turn gives to those around it."""
         return np.where(self._is_mute, 0.0, self.own)
-
-    @cached_property
-    def _stated(self) -> Floats:
-        """What each turn gives to the others around it."""
-        return np.where(self._only_asks, 0.0, self._given)
 
     @cached_property
     def turn_share(self) -> Floats:
@@ -329,25 +311,31 @@ class CandidateArrays:
         if self._best is None:
             return np.zeros(len(self.records))
         best = np.where(np.isnan(self._best), -1.0, self._best)
-        around = reduce(np.maximum, self._around(best, -1.0), best)
+        given = np.where(self._is_mute[:, None], -1.0, best)
+        around = best
+        for step in _STEPS:
+            around = np.maximum(around, self._at_step(given, step, -1.0))
         gain: Floats = np.maximum(0.0, (around - best) @ self._token_weights)
         return gain
 
     @cached_property
     def coverage_gain(self) -> Floats:
         """What `coverage` grows by where each word is looked for in the turns around, too."""
-        around = reduce(np.maximum, self._around(self._terms, 0.0), self._terms)
+        given = np.where(self._is_mute[:, None], 0.0, self._terms)
+        around = self._terms
+        for step in _STEPS:
+            around = np.maximum(around, self._at_step(given, step))
         return (around - self._terms) @ self._rarity
 
     @cached_property
     def beside(self) -> Floats:
         """Mean of what the turns before and after say."""
-        return (self._at_step(self._given, -1) + self._at_step(self._stated, 1)) / 2
+        return (self._at_step(self._given, -1) + self._at_step(self._given, 1)) / 2
 
     @cached_property
     def session_gain(self) -> Floats:
         """By how much the session's best turn, with those around it, says more."""
-        given = self._stated
+        given = self._given
         whole = given + 0.3 * (self._at_step(given, -1) + self._at_step(given, 1))
         whole = whole + 0.1 * (self._at_step(given, -2) + self._at_step(given, 2))
         whole = np.where(self.asks, whole / 2, whole)
@@ -363,22 +351,6 @@ class CandidateArrays:
         """What the turn before says, if it asks."""
         asked = np.where(self.asks, self._given, 0.0)
         return self._at_step(asked, -1)
-
-    @cached_property
-    def unanswered(self) -> Floats:
-        """How near the turn before is to the question, if that only asks and this says little."""
-        if not self._only_asks.any():
-            return np.zeros(len(self.records))
-        asked = np.where(self._only_asks, np.maximum(0.0, 2 * self.cosine - 1), 0.0)
-        little = np.maximum(0.0, 1 - 2 * np.maximum(0.0, self.own)) * (self.type_fit <= 0)
-        found: Floats = self._at_step(asked, -1) * little
-        return found
-
-    @cached_property
-    def same_question(self) -> Floats:
-        """How near a turn that only asks is to the question, which it repeats."""
-        found: Floats = self._only_asks * np.maximum(self.cosine, 0.0) ** 4
-        return found
 
     # -- who, when, what kind --------------------------------------------------------------------
 
@@ -478,73 +450,27 @@ class CandidateArrays:
         return self._marked(first)
 
     @cached_property
-    def _nearness(self) -> Floats:
-        """Cosine of each of the best with every candidate, on the embedder's scale."""
-        vectors = [hit.vector for hit in self._hits]
-        if not all(map(len, vectors)):
-            return np.zeros((len(self._best_rows), len(vectors)))
-        # Several times as quick as np.asarray of them all.
-        table = np.concatenate(vectors).reshape(len(vectors), -1).astype(np.float32, copy=False)
-        return self._scale.place(table[self._best_rows] @ table.T)
-
-    @cached_property
-    def _moments(self) -> list[tuple[float, int]]:
-        """When each was told, and its place among those of one moment."""
-        return [(one.occurred_at.timestamp(), one.position or 0) for one in self.records]
-
-    @cached_property
-    def _newer(self) -> Mask:
-        """Whether each candidate is a newer statement of the speaker of each of the best."""
-        best = self._best_rows
-        moments = _numbered(self._moments)
-        numbers: dict[object, int] = {}
-        spoken = ((one.kind, one.role, one.name or "") for one in self.records)
-        speakers = np.array([numbers.setdefault(one, len(numbers)) for one in spoken])
-        is_of_one = speakers == speakers[best, None]
-        found: Mask = (moments > moments[best, None]) & is_of_one & ~self.is_empty
-        return found
-
-    @cached_property
-    def _newer_on_value(self) -> Floats:
-        """How near each newer statement is that names a value of one of the best, 0..1."""
-        best = self._best_rows
-        texts = self.excerpts
-        found = self._newer * _ramp(self._nearness, 0.3, 0.7)
-        rows = np.flatnonzero(found.any(axis=1))
-        every = rare_values(texts, self._best_rows[rows].tolist(), self._question)
-        for row, values in zip(rows, every, strict=True):
-            if not values:
-                found[row] = 0.0
-            for i in np.flatnonzero(found[row]):
-                common = values & words_of(texts[i])
-                if not (common and is_about_same(texts[i], texts[best[row]], common)):
-                    found[row, i] = 0.0
-        return found
-
-    @cached_property
-    def retold(self) -> Floats:
-        """How near a newer statement is that names a value of one of the best."""
-        return self._of_best(self._newer_on_value.max(axis=1))
-
-    @cached_property
-    def retells(self) -> Floats:
-        """What the older statement says of which a newer one names a value."""
-        return self._carried(self._newer_on_value)
-
-    @cached_property
     def _newer_twins(self) -> Floats:
         """How much each candidate is a newer statement on the matter of each of the best: 0..1.
 
         A row for each of the best by what they say themselves, whose rows `_best_rows` has. Two
         statements on one matter are nearer to each other than to nearly all others.
         """
+        vectors = [hit.vector for hit in self._hits]
         best = self._best_rows
-        found = self._newer * _ramp(self._nearness, 0.6, 1.2)
+        if not all(map(len, vectors)):
+            return np.zeros((len(best), len(vectors)))
+        table = np.asarray(vectors, np.float32)
+        nearness = np.clip((self._scale.place(table[best] @ table.T) - 0.6) / 0.6, 0.0, 1.0)
+        moments = _numbered([(one.occurred_at, one.position or 0) for one in self.records])
+        speakers = _numbered([(one.kind, one.role or "", one.name or "") for one in self.records])
+        is_newer = moments > moments[best, None]
+        is_of_one = speakers == speakers[best, None]
+        found: Floats = nearness * (is_newer & is_of_one & ~self.is_empty)
         # Where the vector is of another passage than the excerpt, it says nothing of that.
         strange = [i for i in self._long if not has_vector_of(self._hits[i], self.excerpts[i])]
-        if strange:
-            found[:, strange] = 0.0
-            found[np.isin(best, strange)] = 0.0
+        found[:, strange] = 0.0
+        found[np.isin(best, strange)] = 0.0
         return found
 
     @cached_property
@@ -580,11 +506,7 @@ class CandidateArrays:
     @cached_property
     def takes_over(self) -> Floats:
         """What an older statement says on the matter of which this one says that it changed."""
-        return self._carried(self._changing_twins)
-
-    def _carried(self, pairs: Floats) -> Floats:
-        """Give each candidate the most that one of the best says with which it is paired."""
-        said = pairs * np.maximum(0.0, self.own[self._best_rows])[:, None]
+        said = self._changing_twins * np.maximum(0.0, self.own[self._best_rows])[:, None]
         found: Floats = said.max(axis=0)
         return found
 
@@ -601,7 +523,8 @@ class CandidateArrays:
         rows = np.flatnonzero((self.own >= 0.6 * best) & ~self.is_empty)
         if best <= 0 or len(rows) < 2:
             return found
-        places = _numbered([self._moments[i] for i in rows])
+        times = [(self.records[i].occurred_at, self.records[i].position or 0) for i in rows]
+        places = _numbered(times)
         if places.max():
             found[rows] = 2 * places / places.max() - 1
         return found
@@ -695,12 +618,10 @@ FEATURES: Mapping[str, Feature] = {
     "beside": _of_turns(lambda c: c.beside),
     "session": _of_turns(lambda c: c.session_gain),
     "answered": _of_turns(lambda c: c.answered),
-    "unanswered": lambda c: c.unanswered,
     # A turn that only asks or agrees answers nothing.
     "asks": lambda c: c.asks * 1.0,
     "echo": lambda c: c.asks * np.maximum(c.cosine, 0.0),
     "empty": lambda c: c.is_empty * 1.0,
-    "same_question": lambda c: c.same_question,
     # Who says it.
     "speaker": lambda c: c.is_speaker * 1.0,
     "about": lambda c: np.maximum(c.about, 0.0),
@@ -724,10 +645,6 @@ FEATURES: Mapping[str, Feature] = {
     "overtaken_asked": lambda c: c.overtaken * c.direction,
     "takes_over": lambda c: c.takes_over,
     "takes_over_asked": lambda c: c.takes_over * c.direction,
-    "retold": lambda c: c.retold,
-    "retold_asked": lambda c: c.retold * c.direction,
-    "retells": lambda c: c.retells,
-    "retells_asked": lambda c: c.retells * c.direction,
     # Relations of the entities that the question names.
     "relation": lambda c: c.related,
     "two_relations": lambda c: c.led_to,
@@ -827,12 +744,6 @@ def _emptiness(text: str, is_doubtful: bool, is_answer: bool) -> bool:
 
 
 _cached_emptiness = lru_cache(maxsize=4_096)(_emptiness)
-
-
-def _ramp(values: Floats, low: float, high: float) -> Floats:
-    """Rise from 0 to 1 between two values; quicker than np.clip."""
-    found: Floats = np.minimum(np.maximum((values - low) / (high - low), 0.0), 1.0)
-    return found
 
 
 def _numbered(values: Sequence[Any]) -> Numbers:

@@ -4,7 +4,6 @@ In English and Chinese, with the plainest words of German, Spanish and Japanese.
 """
 
 import re
-from collections.abc import Collection
 from functools import lru_cache
 
 PEOPLE = (
@@ -137,13 +136,6 @@ def subject_fit(asked: frozenset[str], text: str, speaker: str | None) -> float:
     if found in _SELF:
         return 1.0 if asked & _SELF else -1.0
     return 1.0 if found in asked else -1.0
-
-
-def is_about_same(newer: str, older: str, values: Collection[str]) -> bool:
-    """Return whether a text is about whom an older one is about, or about one of its values."""
-    one, other = (_read_head(text[:_HEAD])[0] for text in (newer, older))
-    is_users = {one, other} <= _SELF | {""}
-    return is_users or one == other or any(one.startswith(value) for value in values)
 
 
 @lru_cache(maxsize=_CACHED)
