@@ -4,8 +4,8 @@ from commonplace import MissingExtraError
 
 try:
     import google.adk as _adk  # noqa: F401 -- only to check that it is installed
-except ImportError as error:
-    raise MissingExtraError(package="google-adk", extra="adk") from error
+except ImportError as _error:
+    raise MissingExtraError(package="google-adk", extra="adk") from _error
 
 from .sessions import CommonplaceSessionService
 from .store import CommonplaceMemoryService

@@ -51,16 +51,17 @@ class ImportSource:
         has_vectors: False where no store has ever had an index.
     """
 
-    mark = "?"
-    writes_table, data_column = "writes", "value"
+    mark: str = "?"
+    writes_table: str = "writes"
+    data_column: str = "value"
 
     def __init__(self, connection: Any, columns: set[At]) -> None:
         self._connection = connection
         self._columns = columns
         tables = {table for table, _ in columns}
-        self.has_checkpoints = "checkpoints" in tables
-        self.has_items = "store" in tables
-        self.has_vectors = "store_vectors" in tables
+        self.has_checkpoints: bool = "checkpoints" in tables
+        self.has_items: bool = "store" in tables
+        self.has_vectors: bool = "store_vectors" in tables
 
     def _rows(self, sql: str, *values: str) -> Any:
         return self._connection.execute(sql.replace("?", self.mark), values)
@@ -163,8 +164,9 @@ def _load_sqlite(
 class PostgresSource(ImportSource):
     """A database of `PostgresSaver`, `PostgresStore` and their async twins."""
 
-    mark = "%s"
-    writes_table, data_column = "checkpoint_writes", "blob"
+    mark: str = "%s"
+    writes_table: str = "checkpoint_writes"
+    data_column: str = "blob"
 
     def __init__(self, url: str) -> None:
         try:

@@ -4,8 +4,8 @@ from commonplace import MissingExtraError
 
 try:
     import agents as _agents  # noqa: F401 -- only to check that it is installed
-except ImportError as error:
-    raise MissingExtraError(package="openai-agents", extra="openai-agents") from error
+except ImportError as _error:
+    raise MissingExtraError(package="openai-agents", extra="openai-agents") from _error
 
 from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
 
