@@ -205,10 +205,10 @@ class PostgresSource(ImportSource):
             for space, name, parent, state, about in rows
         ]
 
-    def _streamed(self, sql: str) -> Any:
-        cursor = self._connection.cursor("items")
-        cursor.itersize = _ROWS
-        return cursor.execute(sql)
+    def _streamed(self, sql: str) -> Iterator[Any]:
+        with self._connection.cursor("items") as cursor:
+            cursor.itersize = _ROWS
+            yield from cursor.execute(sql)
 
 
 _Blobs = dict[tuple[str, ...], tuple[str, bytes]]

@@ -27,7 +27,7 @@ from ..isolation.poison import TEXTS, check_note, fill, owner_of
 # Of a store and a saver, what opens, closes, counts, sweeps, or is of everybody.
 OF_NOBODY = {
     "sweep_ttl", "start_ttl_sweeper", "stop_ttl_sweeper", "setup", "close", "open", "aclose",
-    "supports_ttl", "ttl_config", "batch", "abatch", "asweep_ttl", "memory",
+    "supports_ttl", "ttl_config", "batch", "abatch", "asweep_ttl", "memory", "from_conn_string",
 }  # fmt: skip
 NOT_TOLD = ("delete", "adelete", "put", "aput")
 POLICY = Policy(tools=("search_memory", "add_memory", "update_memory", "forget_memory"))

@@ -96,16 +96,24 @@ class Neo4jCheckpoints:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
         rows.check_limit(limit)
         rows.check_offset(offset)
-        text, parameters = _page(selection, after, is_ascending=is_ascending)
-        found = self._driver.read(lambda run: run(text, limit=limit, offset=offset, **parameters))
-        return [_to_checkpoint(row["checkpoint"]) for row in found]
+        asked = _page(selection, after, is_ascending=is_ascending)
+        return self._read_page(asked, limit, offset)
 
     def states(
         self, selection: Selection, *, limit: int, after: Address | None = None
     ) -> list[State]:
         """Read the states of the checkpoints that `page` would read."""
-        places = [one.address for one in self.page(selection, limit=limit, after=after)]
+        rows.check_limit(limit)
+        found = self._read_page(_page(selection, after, is_ascending=False), limit, 0)
+        places = [one.address for one in found]
         return self._states([_node_id(at.thread, at.namespace, at.id) for at in places])
+
+    def _read_page(
+        self, asked: tuple[str, Mapping[str, Any]], limit: int, offset: int
+    ) -> list[Checkpoint]:
+        text, parameters = asked
+        found = self._driver.read(lambda run: run(text, limit=limit, offset=offset, **parameters))
+        return [_to_checkpoint(row["checkpoint"]) for row in found]
 
     def steps(self, address: Address, channels: Collection[str]) -> list[Step]:
         """Read back from a checkpoint's parent to where each channel has a value."""

@@ -344,9 +344,10 @@ class _Holder:
             if self._is_closed:
                 raise MemoryClosedError
             while self._lock is None:
-                lock = self._lock_of(self.id)
-                # Another process may have removed the file in the moment before it was locked.
-                self._lock = lock if lock.is_there else None
+                # Another process may look whose file it is, or remove it, in the moment before it
+                # is locked.
+                lock = self.lock_of_dead(self.id)
+                self._lock = lock if lock is not None and lock.is_there else None
         return self.id
 
     def lock_of_dead(self, holder: str) -> ProcessLock | None:
