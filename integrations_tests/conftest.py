@@ -3,10 +3,11 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from commonplace import Memory, Scope
+from commonplace import Memory, Scope, StoreUnavailableError
 from commonplace.testing.fakes import FrozenClock, HashEmbedder
 
 from .engines import engines, pytest_generate_tests
@@ -59,3 +60,19 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
     """An empty memory on real engines, closed afterwards."""
     with Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder()) as opened:
         yield opened
+
+
+@pytest.fixture
+def broken(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    """A memory that fails at every call."""
+
+    def fail(*_args: Any, **_options: Any) -> Any:
+        raise StoreUnavailableError(store="test", reason="down")
+
+    async def afail(*_args: Any, **_options: Any) -> Any:
+        fail()
+
+    for name in ("search", "add", "list", "get", "update", "delete", "history", "relations"):
+        monkeypatch.setattr(memory, name, fail)
+        monkeypatch.setattr(memory, f"a{name}", afail)
+    return memory

@@ -28,6 +28,7 @@ from commonplace.agents import (
     check_function,
     check_list,
     check_mapping,
+    field_of,
     hinting_init,
     to_scope,
 )
@@ -47,7 +48,7 @@ from .checkpoint_codec import (
     to_loader,
     to_thread,
 )
-from .turn_owner import ConnString, attribute, close_opened, open_lazily
+from .turn_owner import ConnString, close_opened, open_lazily
 
 ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
 # Aliases, as the class below has a method `list`.
@@ -395,7 +396,7 @@ class _Given(Mapping[str, Any]):
         self._configured = {**(config.get("metadata") or {}), **config["configurable"]}
 
     def __getitem__(self, key: str) -> Any:
-        found = attribute(self._context, key)
+        found = field_of(self._context, key)
         if found is None and key not in self._configured:
             raise _NotGivenError(key)
         return self._configured[key] if found is None else found

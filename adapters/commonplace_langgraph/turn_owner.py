@@ -35,6 +35,7 @@ from commonplace.agents import (
     WarnOnce,
     check_id_source,
     check_memory,
+    field_of,
     in_session,
     is_url,
     split_place,
@@ -89,7 +90,7 @@ def user_of(run: Run) -> Any:
     login = getattr(run.server_info, "user", None)
     if login is not None:
         return getattr(login, "identity", None)
-    found = attribute(run.context, "user_id")
+    found = field_of(run.context, "user_id")
     return run.configurable.get("user_id") if found is None else found
 
 
@@ -324,10 +325,3 @@ def _read_id(name: str, source: IdSource, run: Run) -> object:
         reason = "must be in the login, the context or the config"
         raise MissingIdError(field=name, value=None, reason=reason)
     return found
-
-
-def attribute(context: object, name: str) -> Any:
-    """Return a field of a run's context, which may have any type; None if it is missing."""
-    if isinstance(context, Mapping):
-        return context.get(name)
-    return getattr(context, name, None)

@@ -1,11 +1,11 @@
 """Scope of a run, from the context that its application gives to it, never from a model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 from commonplace import InvalidScopeError, Scope
-from commonplace.agents import in_session, to_scope
+from commonplace.agents import field_of, in_session, to_scope
 
 Id = str | int | Enum
 IdSource = Id | Callable[[Any], Id | None]
@@ -14,11 +14,6 @@ IdSource = Id | Callable[[Any], Id | None]
 
 class NoUserError(InvalidScopeError):
     """A run that names nobody has no memory."""
-
-
-def field_of(context: object, name: str) -> Any:
-    """Return a field of a run's context, which may have any type; None if it is missing."""
-    return context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
 
 
 def scope_of(context: object, user_id: IdSource | None, agent_id: IdSource | None) -> Scope:

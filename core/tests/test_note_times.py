@@ -5,7 +5,7 @@ In English and in Chinese.
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -330,7 +330,7 @@ def test_a_note_is_ordered_in_a_moment() -> None:
     ]  # fmt: skip
     matches = [turn(f"{text} Day {n}.", n) for n in range(6) for text in texts]
     choose(matches[:2], "Where do I live?", top_k=5)  # the first one builds tables
-    start = perf_counter()
+    start = process_time()
     choose(matches, "Where do I live?", top_k=5)
 
-    assert perf_counter() - start < 0.1  # several times what it takes
+    assert process_time() - start < 0.1  # several times what it takes

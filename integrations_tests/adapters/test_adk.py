@@ -142,14 +142,8 @@ class TestAdk(AdapterContract, PolicyContract, PolicyFieldsContract):
         return turn_with(Policy())
 
     @pytest.fixture
-    def turn_without_memory(self, memory, monkeypatch):
-        def fail(*_args: Any, **_options: Any) -> Any:
-            raise StoreUnavailableError(store="test", reason="down")
-
-        for name in ("search", "add", "list"):
-            monkeypatch.setattr(memory, name, fail)
-            monkeypatch.setattr(memory, f"a{name}", fail)
-        service = CommonplaceMemoryService(memory)
+    def turn_without_memory(self, broken):
+        service = CommonplaceMemoryService(broken)
 
         async def take(user, asked):
             agent = make(PreloadNoteTool(service), preload_memory)

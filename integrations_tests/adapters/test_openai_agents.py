@@ -18,7 +18,7 @@ from agents import (
 )
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from commonplace import InvalidRecordError, InvalidScopeError, Policy, Scope, StoreUnavailableError
+from commonplace import InvalidRecordError, InvalidScopeError, Policy, Scope
 from commonplace.agents.note import FOOTER
 from commonplace.testing.contracts.adapter import (
     AdapterContract,
@@ -95,17 +95,8 @@ class TestOpenAIAgents(AdapterContract, PolicyContract, PolicyFieldsContract):
         return turn_with(Policy())
 
     @pytest.fixture
-    def turn_without_memory(self, memory, monkeypatch):
-        def fail(*_args, **_options):
-            raise StoreUnavailableError(store="test", reason="down")
-
-        async def afail(*_args, **_options):
-            fail()
-
-        for name in ("search", "add", "list", "get", "update", "delete", "history", "relations"):
-            monkeypatch.setattr(memory, name, fail)
-            monkeypatch.setattr(memory, f"a{name}", afail)
-        hooks = MemoryHooks(memory)
+    def turn_without_memory(self, broken):
+        hooks = MemoryHooks(broken)
 
         async def take(user, text):
             agent = agent_of(hooks)

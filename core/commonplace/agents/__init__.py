@@ -36,6 +36,7 @@ from .agent_memory import AgentMemory
 from .call_stack import StackFrame, StackRule, UnknownCallerError, read_stack
 from .framework_values import (
     clean,
+    field_of,
     hash_id,
     in_session,
     is_visible,
@@ -136,6 +137,7 @@ __all__ = [
     "check_share",
     "choose",
     "clean",
+    "field_of",
     "find_instructions",
     "fold_policy",
     "given_once",

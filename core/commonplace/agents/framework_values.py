@@ -6,9 +6,11 @@ no message is lost over a character or a length.
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum
+from typing import Any
 
 from ..errors import InvalidScopeError
 from ..types import Message, Role, Scope
@@ -55,6 +57,11 @@ def to_id(field: str, given: object) -> str:
         raise InvalidScopeError(field=field, value=given, reason="must be a string or an integer")
     check_id(field, text)
     return text
+
+
+def field_of(context: object, name: str) -> Any:
+    """Return a field of a run's context, which may have any type; None if it is missing."""
+    return context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
 
 
 def in_session(owner: Scope, session: object) -> Scope:

@@ -62,10 +62,10 @@ _CUES = (
     ("allowed", _ALLOWED, _ALLOWED_CHINESE),
     ("other", _OTHER, _OTHER_CHINESE),
 )
+_JOINED = r"^\W*(?:(?:and|but|so|because|since|as|now|okay|ok)\b,? *)*"  # to what stands before
 # Whose doing a clause tells of, if not the user's or the assistant's.
 _OTHERS = re.compile(
-    r"^\W*(?:(?:and|but|so|because|since|as|now|okay|ok)\b,? *)*"
-    r"(?:(?:he|she|they|we|his|her|their)\b"
+    rf"{_JOINED}(?:(?:he|she|they|we|his|her|their)\b"
     r"|(?:my|our|his|her|their|the|this) (?!(?:answers|replies)\b)[\w'’-]+(?: \w+)?"
     r" (?:can|may|no longer|doesn['’]t|don['’]t|has|have|wants?|stopped|speaks?|switched|went)\b"
     r"|(?:the|these|those|my) \w+ (?:in|on|of|from|at) (?:the|my) )"
@@ -155,8 +155,8 @@ _MORE_CHINESE = re.compile(
     rf"|{PLAIN_CHINESE.pattern}|[太都免当套先烦算必么不只叫我腻累听看好也里上中夹点些可以能就没需须说]"
 )
 _OWN = re.compile(
-    r"^\W*(?:(?:and|but|so|because|since|as|now|okay|ok)\b,? *)*(?:(?:my|our) |i (?!(?:\w+ )?(?:no"
-    r" longer|need|care|mind|want|prefer|never|gave|was wrong|don['’]t|do not|would)\b)"
+    rf"{_JOINED}(?:(?:my|our) |i (?!(?:\w+ )?(?:no longer|need|care|mind|want|prefer|never|gave"
+    r"|was wrong|don['’]t|do not|would)\b)"
     r"|i(?:['’]d| would) like to\b|(?:the|an?) \w+(?: \w+)? (?:is|are|would)\b"
     r"|i (?:don['’]t|do not|no longer) (?:need|want|mind) (?:a|the|any)?\s*(?:\w+ \w+|"
     rf"{LANGUAGE})\b(?! (?:{ANSWERS}|rule))(?!.*points)"

@@ -31,7 +31,7 @@ _TONE = (
     r"(?:honest|blunt|direct|formal|informal|casual|polite|strict|gentle|kind|sarcastic|playful"
     r"|serious|funny|cheerful|rude|harsh|brief|concise|patient|critical|friendly|normal)"
 )
-_LEAD = r"^\W*(?:(?:and|also|but|so|ok|okay|oh|hey|please|kindly|just|one more thing)\b[,:]? *)*"
+LEAD = r"^\W*(?:(?:and|also|but|so|ok|okay|oh|hey|please|kindly|just|one more thing)\b[,:]? *)*"
 _NOT_NOW = (
     r"(?![^.!?]*\b(?:this time|for now|right now|(?<!from )today|tonight|tomorrow|this (?:one|once)"
     r"|(?:this|that|it|them|these|those)[.!]*$))(?![^:]*:\s)"
@@ -50,7 +50,7 @@ _DO = (
     r"|append|greet|state|check|attach|switch|rate|skip|avoid|leave out|(?:don['’]t|do not) \w+)\b"
 )
 _ENGLISH = tuple(
-    re.compile(_LEAD + _NOT_NOW + form, re.IGNORECASE)
+    re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
     for form in (
         # a verb of speaking and its manner
         rf"{_SPEAK}(?: to me| me)? in (?!{_ONE}|detail\b|pen\b|person\b|time\b)\w+",
@@ -129,10 +129,10 @@ _CHINESE = tuple(
         rf"(?:见到|看到|遇到|碰到|发现)[^，。]{{1,12}}就(?:请|都)*{_DO_CHINESE}",
     )
 )
-_CHINESE_LETTER = re.compile("[\u4e00-\u9fff]")
+CHINESE_LETTER = re.compile("[\u4e00-\u9fff]")
 
 
 def asks_for_a_manner(sentence: str) -> bool:
     """Return whether a sentence tells an assistant how to answer, beyond one text."""
-    forms = _CHINESE if _CHINESE_LETTER.search(sentence) else _ENGLISH
+    forms = _CHINESE if CHINESE_LETTER.search(sentence) else _ENGLISH
     return any(form.search(sentence) for form in forms)

@@ -17,7 +17,15 @@ from ..retrieval.utterance_kinds import is_small_talk, needs_no_memory, normaliz
 from ..sans_io import Plan, call
 from ..types import Fact, Message, Page, Record, Scope
 from .instruction_endings import PLAIN_CHINESE, PLAIN_WORDS, ends, may_end
-from .instruction_forms import ANSWERS, CURRENCY, LANGUAGE, PROGRAMMING, asks_for_a_manner
+from .instruction_forms import (
+    ANSWERS,
+    CHINESE_LETTER,
+    CURRENCY,
+    LANGUAGE,
+    LEAD,
+    PROGRAMMING,
+    asks_for_a_manner,
+)
 from .policy import Policy
 
 MARK = "standing_instruction"
@@ -38,7 +46,6 @@ _VERB = (
     r"|be (?:brief|concise|thorough|detailed|polite|direct|honest|formal|informal|casual|careful)"
     r"|let me know)\b"
 )
-_LEAD = r"^\W*(?:(?:and|also|but|so|ok|okay|oh|hey|please|kindly|just|one more thing)\b[,:]? *)*"
 _NOT_NOW = (
     r"(?![^.!?]*\b(?:this time|for now|right now|today|tonight|tomorrow|this (?:one|once)"
     r"|(?:this|that|it|them|these|those)[.!]*$))"
@@ -58,7 +65,7 @@ _YOU = (
     r"|i(?:['’]d like| would like| want| need|['’]d prefer| would prefer) you to)"
 )
 _ENGLISH = tuple(
-    re.compile(_LEAD + _NOT_NOW + form, re.IGNORECASE)
+    re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
     for form in (
         rf"{_NEVER} (?:ever )?(?!give up|say never|tell a lie){_VERB}"
         r"(?! (?:\w+ )?(?:with|at|from|in|on) (?:this|that|these|those)\b)",
@@ -213,7 +220,7 @@ _OF_ONESELF = re.compile(
     re.IGNORECASE,
 )
 _EASING_ENGLISH = tuple(
-    re.compile(_LEAD + _NOT_NOW + form, re.IGNORECASE)
+    re.compile(LEAD + _NOT_NOW + form, re.IGNORECASE)
     for form in (
         r"(?:you (?:can|may)|feel free to) (?:suggest|recommend|mention|include) "
         r"(?!(?:it|him|her|them|this|that)\b).+\bagain\W*$",
@@ -238,11 +245,11 @@ def _is_all_plain(sentence: str) -> bool:
     rest = sentence.lower()
     for name in matters:
         rest = (_ON_OFF.get(name) or _VALUED[name]).sub(" ", rest)
-    if _CHINESE_LETTER.search(sentence):
+    if CHINESE_LETTER.search(sentence):
         return bool(_CHINESE_CUE.search(sentence)) and not re.search(
             r"[^\W_]", PLAIN_CHINESE.sub("", re.sub(_LEAD_CHINESE, "", rest))
         )
-    if not _CUE.search(sentence) or not re.match(_LEAD + _NOT_NOW, sentence, re.IGNORECASE):
+    if not _CUE.search(sentence) or not re.match(LEAD + _NOT_NOW, sentence, re.IGNORECASE):
         return False
     if _ONE_TEXT.match(sentence):
         return False
@@ -250,7 +257,6 @@ def _is_all_plain(sentence: str) -> bool:
     return not _OF_ONESELF.search(sentence) and PLAIN_WORDS.issuperset(words)
 
 
-_CHINESE_LETTER = re.compile("[\u4e00-\u9fff]")
 # Code to its end; a quotation or table to the end of its paragraph, as in Markdown; long quotes.
 _QUOTED = re.compile(
     r"(```|~~~).*?(?:\1|\Z)|^[^\S\n]*[>|].*?(?=\n[^\S\n]*\n|\Z)|[\"“「『][^\"”」』]{12,}[\"”」』]",
@@ -300,7 +306,7 @@ def _readable(text: str) -> list[str]:
 
 
 def _is_standing(sentence: str) -> bool:
-    forms = _CHINESE if _CHINESE_LETTER.search(sentence) else _ENGLISH
+    forms = _CHINESE if CHINESE_LETTER.search(sentence) else _ENGLISH
     return asks_for_a_manner(sentence) or any(form.search(sentence) for form in forms)
 
 
@@ -313,7 +319,7 @@ def _eases(sentence: str) -> bool:
 
 # What says only that an instruction holds, or holds no more: two that differ in it are contrary.
 _ENGLISH_FORCE = re.compile(
-    rf"{_LEAD}(?:(?:{_FROM_NOW}|{_BACK_TO}|{_NEVER}|{_YOU}|{_NEED_NOT}|please|ever|only|just|stop|not"
+    rf"{LEAD}(?:(?:{_FROM_NOW}|{_BACK_TO}|{_NEVER}|{_YOU}|{_NEED_NOT}|please|ever|only|just|stop|not"
     r"|don['’]t|do not|i (?:don['’]t|do not) (?:ever )?(?:want|like) you to)\b[,:]? *)*"
     rf"|(?:[,;]? *\b(?:{_FROM_NOW}|please|only|any ?more|any longer|again|instead"
     r"|all the time))*\W*$",
@@ -515,7 +521,7 @@ _OBJECT = re.compile(
 
 def _meanings(text: str) -> list[str]:
     """Name what an instruction is about, and what it gives a value, unless it forbids one."""
-    force = _CHINESE_FORCE if _CHINESE_LETTER.search(text) else _ENGLISH_FORCE
+    force = _CHINESE_FORCE if CHINESE_LETTER.search(text) else _ENGLISH_FORCE
     if _CASE.search(text):
         plain = force.sub("", text)
         # In order: "when I write in German, answer in English" is not "when in English, in German".
@@ -530,7 +536,7 @@ def _meanings(text: str) -> list[str]:
 
 def _words(text: str) -> frozenset[str]:
     """Read the words of an instruction, beside those that say only whether it holds."""
-    force = _CHINESE_FORCE if _CHINESE_LETTER.search(text) else _ENGLISH_FORCE
+    force = _CHINESE_FORCE if CHINESE_LETTER.search(text) else _ENGLISH_FORCE
     said = vocabulary(force.sub("", text))
     return frozenset(one for one in said if not _POLARITY.search(one))
 

@@ -10,7 +10,7 @@ import pytest
 from strands import Agent
 from strands.models import Model
 
-from commonplace import Memory, Scope, StoreUnavailableError
+from commonplace import Memory, Scope
 from commonplace.testing.fakes import HashEmbedder
 
 
@@ -124,22 +124,6 @@ def told(memory: Memory) -> Callable[[str], list[str]]:
         ]
 
     return read
-
-
-@pytest.fixture
-def broken(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Memory:
-    """A memory that fails at every call."""
-
-    def fail(*_args: Any, **_options: Any) -> Any:
-        raise StoreUnavailableError(store="test", reason="down")
-
-    async def afail(*_args: Any, **_options: Any) -> Any:
-        fail()
-
-    for name in ("search", "add", "list", "get", "update", "delete", "history", "relations"):
-        monkeypatch.setattr(memory, name, fail)
-        monkeypatch.setattr(memory, f"a{name}", afail)
-    return memory
 
 
 @pytest.fixture

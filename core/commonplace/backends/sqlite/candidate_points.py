@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from ...ports.stores import Terms
 from ..shared.token_vectors import Tokens, best_cosines
 from .passage_rows import PassageRows, PassageScores, join_scores, score_passages
-from .small_vectors import RefinedScores, Scores, multiply
+from .small_vectors import RefinedScores, Scores
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
+_BLOCK = 512  # vectors that are converted at once, so that they stay in the processor's cache
 DECIMALS = 6  # of a score: equal vectors must not differ by the order of additions
 
 
@@ -185,6 +186,20 @@ class PointSelection(NamedTuple):
             scored = score_passages(self.passages, rows, size, vector, cosines)
             self.candidates.passages, self.candidates.further = scored, self.passages
         return self.candidates
+
+
+def multiply(vectors: Floats | NDArray[np.int8], vector: Floats) -> Floats:
+    """Multiply each vector with another one."""
+    if vectors.dtype == np.float32:
+        # As one product per row: BLAS spreads a matrix-vector product over all cores, and searches
+        # at once then wait for each other.
+        products: Floats = np.matmul(vectors[:, None, :], vector[:, None])[:, 0, 0]
+        return products
+    found = np.empty(len(vectors), np.float32)
+    for start in range(0, len(vectors), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        found[some] = multiply(vectors[some].astype(np.float32), vector)
+    return found
 
 
 def join(parts: Sequence[CandidatePoints], terms: Terms) -> CandidatePoints:

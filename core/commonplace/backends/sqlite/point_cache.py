@@ -33,9 +33,10 @@ from .candidate_points import (
     Postings,
     TokenRows,
     join,
+    multiply,
 )
 from .passage_rows import PassageRows, unpack
-from .small_vectors import RefinedScores, multiply, shrink
+from .small_vectors import RefinedScores, shrink
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 Scores = NDArray[np.float64]
-_BLOCK = 512  # vectors that are converted at once, so that they stay in the processor's cache
 _INEXACT = 1e-5  # of sums in single precision, and of a rounded score
 
 
@@ -25,20 +24,6 @@ def shrink(vectors: Floats) -> tuple[NDArray[np.int8], Floats, float]:
     small = np.rint(vectors / scales[:, None]).astype(np.int8)
     errors = np.linalg.norm(vectors - small * scales[:, None], axis=1)
     return small, scales, float(errors.max()) + _INEXACT
-
-
-def multiply(vectors: Floats | NDArray[np.int8], vector: Floats) -> Floats:
-    """Multiply each vector with another one."""
-    if vectors.dtype == np.float32:
-        # As one product per row: BLAS spreads a matrix-vector product over all cores, and searches
-        # at once then wait for each other.
-        products: Floats = np.matmul(vectors[:, None, :], vector[:, None])[:, 0, 0]
-        return products
-    found = np.empty(len(vectors), np.float32)
-    for start in range(0, len(vectors), _BLOCK):
-        some = slice(start, start + _BLOCK)
-        found[some] = multiply(vectors[some].astype(np.float32), vector)
-    return found
 
 
 class RefinedScores:
