@@ -17,6 +17,7 @@ from ranking_cases import (
     Plan,
     Sentences,
     Stated,
+    Store,
     Told,
     about,
     earlier,
@@ -110,17 +111,50 @@ def ordinary(kind: str, form: str, most: int) -> Callable[[Source], Iterator[Gro
         draw = source.draw(kind)
         for number in count():
             told = source.some(draw, 5, most)
-            store = telling(source, draw, told, form).store(source.user(kind, number))
-            for one in draw.sample(told, min(ASKED, len(told))):
-                store.ask(kind, draw.choice(one.asks), one.label)
-            for text in draw.sample(source.read["foreign"], 2):
-                store.ask_in_vain("foreign", text)
-            untold = [one for one in source.topics if one not in told]
-            for one in draw.sample(untold, min(2, len(untold))):
-                store.ask_in_vain("left out", draw.choice(one.asks))
-            yield (store.case(kind, source.language),)
+            plan = telling(source, draw, told, form)
+            store = plan.store(source.user(kind, number))
+            yield (asked_for(source, draw, store, told, kind, foreign=2, left_out=2),)
 
     return groups
+
+
+def asked_for(
+    source: Source,
+    draw: random.Random,
+    store: Store,
+    told: Sequence[Told],
+    kind: str,
+    *,
+    foreign: int,
+    left_out: int,
+) -> Case:
+    """Ask for some of what was told, and for so much that was not."""
+    for one in draw.sample(told, min(ASKED, len(told))):
+        store.ask(kind, draw.choice(one.asks), one.label)
+    for text in draw.sample(source.read["foreign"], foreign):
+        store.ask_in_vain("foreign", text)
+    untold = [one for one in source.topics if one not in told]
+    for one in draw.sample(untold, min(left_out, len(untold))):
+        store.ask_in_vain("left out", draw.choice(one.asks))
+    return store.case(kind, source.language)
+
+
+def few_facts(source: Source) -> Iterator[Group]:
+    """Make memories of a first day: one thing told or some, as facts or in a talk of some lines."""
+    kind = "few facts"
+    draw = source.draw(kind)
+    for number in count():
+        told = source.some(draw, 1, 4)
+        plan = Plan(asked_at=moment(draw))
+        if number % 2:
+            plan = plan.with_facts(stated(draw, told, plan.asked_at))
+        else:
+            blocks = [source.said(draw, Line(one.turn, one.label)) for one in told]
+            plan = talking(draw, plan, [*blocks, *source.chatter(draw, 0, 3)], most=2)
+        store = plan.store(source.user(kind, number))
+        # As often in vain as in the other kinds.
+        foreign = draw.randint(0, 1)
+        yield (asked_for(source, draw, store, told, kind, foreign=foreign, left_out=1 - foreign),)
 
 
 small_facts = ordinary("small facts", "facts", 60)

@@ -205,21 +205,28 @@ def _answering(pairs: Sequence[tuple[float, bool]], low: int) -> tuple[str, str]
 def pair_table(every: Sequence[Answer]) -> Table:
     """Lay out the same questions in a plain memory and in one that is told something more."""
     heads = [Column(name, no_wrap=True) for name in ("set", "told more")]
-    columns = ("n", "R@1 plain", "R@1", "nDCG plain", "nDCG", "first no more", "first only now")
+    pairs_of = [f"{name}{more}" for name in ("R@1", "nDCG", "kept") for more in (" plain", "")]
+    columns = ("n", *pairs_of, "first no more", "first only now")
     table = Table(*heads, *columns, title="pairs")
     paired = [one for one in every if one.case.pair and one.figures]
     for group, of_group in grouped(paired, lambda one: one.group).items():
         plain = {
-            (one.case.pair, one.asked.text): one.figures["product"]
-            for one in of_group
-            if one.asked.kind in PLAIN
+            (one.case.pair, one.asked.text): one for one in of_group if one.asked.kind in PLAIN
         }
         more = [one for one in of_group if one.asked.kind not in PLAIN]
         for kind, rows in grouped(more, lambda one: one.asked.kind).items():
-            pairs = [(plain[one.case.pair, one.asked.text], one.figures["product"]) for one in rows]
-            before, after = (np.array(side) for side in zip(*pairs, strict=True))
+            pairs = [(plain[one.case.pair, one.asked.text], one) for one in rows]
+            before, after = (
+                np.array(
+                    [
+                        (each.figures["product"][0], each.figures["product"][-1], each.is_shown())
+                        for each in side
+                    ]
+                )
+                for side in zip(*pairs, strict=True)
+            )
             lost, won = before[:, 0] > after[:, 0], before[:, 0] < after[:, 0]
-            means = [each[:, i].mean() for i in (0, -1) for each in (before, after)]
+            means = [each[:, i].mean() for i in range(3) for each in (before, after)]
             cells = (f"{one:.3f}" for one in means)
             table.add_row(group, kind, str(len(rows)), *cells, str(lost.sum()), str(won.sum()))
     return table

@@ -33,6 +33,7 @@ Composed = Callable[[Source], Iterator[Group]]
 
 # Each kind, and how many times the questions of the others it needs.
 KINDS: Mapping[Composed, float] = {
+    kinds.few_facts: 1,
     kinds.small_facts: 1,
     kinds.facts_beside_chat: 1,
     kinds.chat_alone: 1,
@@ -50,6 +51,7 @@ KINDS: Mapping[Composed, float] = {
     hops: 1.5,
 }
 BOTH: tuple[Composed, ...] = (
+    kinds.few_facts,
     kinds.small_facts,
     kinds.facts_beside_chat,
     kinds.chat_alone,

@@ -55,7 +55,7 @@ from commonplace.retrieval.features import (
 Array = NDArray[Any]
 FILE = Path(ranking.__file__).with_name("weights.json")
 FOLDS = 4
-RIDGE = 5e-5
+RIDGE = 5e-4
 OF_KIND = 2.0
 LEAST_SPREAD = 0.02
 ROUNDS = 400
@@ -75,9 +75,9 @@ WEIGHT_OF = {
 WHOLE = ("LoCoMo", "BEAM", "long messages", "whole lists", "Chinese lives")
 # How much a question counts when the probability is fitted; LoCoMo and BEAM as much as a part of
 # all others.
-ASKED = {"answer": 1.0, "foreign": 3.0, "same subject": 3.0}
+ASKED = {"answer": 1.0, "foreign": 5.0, "same subject": 5.0}
 SHARE_OF_OTHERS = 0.1
-BESIDE = 0.5
+BESIDE = 0.2
 DISCOUNT = 1 / np.log2(np.arange(2, 2 + TOP))
 
 
@@ -90,6 +90,7 @@ class Recorded:
 
     Attributes:
         rows: a row for each candidate of each search. starts: the first row of each search.
+        stating: as `CandidateArrays.stating`, by row.
         gold: whether each row answers. number: of the answers of each search, found or not.
         kinds: of each search, as `features.KINDS`. backgrounds: as `features.background_of`.
         ids: of the records, by row, which break ties.
@@ -100,6 +101,7 @@ class Recorded:
 
     rows: Array
     starts: Array
+    stating: Array
     gold: Array
     number: Array
     kinds: Array
@@ -126,8 +128,8 @@ class Recorded:
 
     def whole_backgrounds(self, scores: Array) -> Array:
         """What slope and constant of each search depend on, given the weighted sums."""
-        pairs = (np.split(one, self.starts[1:]) for one in (scores, self.rows))
-        leads = [leads_of(sums, rows) for sums, rows in zip(*pairs, strict=True)]
+        parts = (np.split(one, self.starts[1:]) for one in (scores, self.rows, self.stating))
+        leads = [leads_of(sums[some], rows[some]) for sums, rows, some in zip(*parts, strict=True)]
         return np.concatenate([self.backgrounds, leads], axis=1)
 
     def part(self, chosen: Array) -> "Recorded":
@@ -137,6 +139,7 @@ class Recorded:
         return Recorded(
             rows=self.rows[rows],
             starts=np.cumsum(sizes) - sizes,
+            stating=self.stating[rows],
             gold=self.gold[rows],
             things=self.things[rows],
             **{name: getattr(self, name)[chosen] for name in _OF_SEARCHES},
@@ -158,6 +161,7 @@ def record(memory: Memory, cases: Sequence[ranking_sets.Case]) -> Recorded:
             order = np.argsort([one.id for one in found.records])
             ids = [found.records[i].id for i in order]
             columns["rows"].append(matrix(found)[order].astype(np.float32))
+            columns["stating"].append(found.stating[order])
             columns["gold"].append([id_ in asked.gold for id_ in ids])
             columns["things"].append([_thing(id_, asked.things) for id_ in ids])
             columns["number"].append(len(asked.things) or len(asked.gold))
@@ -170,6 +174,7 @@ def record(memory: Memory, cases: Sequence[ranking_sets.Case]) -> Recorded:
     return Recorded(
         rows=np.concatenate(columns["rows"]),
         starts=np.cumsum(sizes) - sizes,
+        stating=np.concatenate(columns["stating"]),
         gold=np.concatenate(columns["gold"]).astype(bool),
         things=np.concatenate(columns["things"]),
         **{name: np.array(columns[name]) for name in _OF_SEARCHES},

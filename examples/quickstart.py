@@ -3,10 +3,10 @@
 Run it with `python examples/quickstart.py`.
 
 Prints:
-    What can Alice not eat? -> Alice is allergic to peanuts. 0.85
-       because {'cosine': 2.69, 'late': 1.99}
-    爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.97
-       because {'cosine': 5.76, 'late': 3.76}
+    What can Alice not eat? -> Alice is allergic to peanuts. 0.65
+       because {'cosine': 2.56, 'late': 2.22}
+    爱丽丝早上喝什么？ -> 爱丽丝每天早上喝绿茶。 0.90
+       because {'cosine': 4.53, 'late': 4.04}
     Where now? Alice lives in Nice.
        ADD None -> Alice lives in Lyon.
        UPDATE Alice lives in Lyon. -> Alice lives in Nice.

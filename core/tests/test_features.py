@@ -231,7 +231,7 @@ def test_a_turn_gains_by_the_best_of_its_session() -> None:
 
 
 def test_a_question_is_half_as_good_a_turn_of_its_session() -> None:
-    hits = [turn(0, 0.6, text="Where is the key of the shed, by the way?"), turn(9, 0.2)]
+    hits = [turn(0, 0.6, text="The shed is locked. Where is its key?"), turn(9, 0.2)]
 
     assert [said(0.6) / 2 - said(0.6), said(0.6) / 2 - said(0.2)] == values("session", "?", *hits)
 
@@ -248,7 +248,7 @@ AROUND = ("late_around", "coverage_around", "beside", "session", "answered")
 
 @pytest.mark.parametrize("feature", AROUND)
 def test_turns_gain_nothing_from_another_session(feature: str) -> None:
-    good = turn(1, 0.9, text="Where is the red tea, if there is any?", late=(0.9, 0.9))
+    good = turn(1, 0.9, text="I ordered red tea. Where is it?", late=(0.9, 0.9))
     hits = [good, turn(2, session="tuesday", late=(0.1, 0.1))]
 
     assert 0 == FEATURES[feature](candidates("red tea", hits))[1]
@@ -256,14 +256,14 @@ def test_turns_gain_nothing_from_another_session(feature: str) -> None:
 
 @pytest.mark.parametrize("feature", AROUND)
 def test_facts_gain_nothing_from_turns(feature: str) -> None:
-    good = turn(1, 0.9, text="Where is the red tea, if there is any?", late=(0.9, 0.9))
+    good = turn(1, 0.9, text="I ordered red tea. Where is it?", late=(0.9, 0.9))
 
     assert 0 == FEATURES[feature](candidates("red tea", [good, fact("a")]))[1]
 
 
 @pytest.mark.parametrize("feature", AROUND)
 def test_long_turns_gain_nothing_and_brief_ones_less(feature: str) -> None:
-    good = turn(1, 0.9, text="Where is the red tea, if there is any?", late=(0.9, 0.9))
+    good = turn(1, 0.9, text="I ordered red tea. Where is it?", late=(0.9, 0.9))
 
     def gained(words: int, others: int = 20) -> float:
         beside = turn(2, words=words, late=(0.1, 0.1))
@@ -288,11 +288,39 @@ def test_a_turn_that_knows_nothing_gives_nothing_nor_does_what_asked_it(feature:
     assert gained == pytest.approx(alone, abs=1e-12)
 
 
-def test_a_question_that_was_answered_gives_to_those_around() -> None:
+def test_what_only_asks_gives_to_its_answer_alone() -> None:
+    before = turn(0, 0.2, text="The water is boiling already.")
     asked = turn(1, 0.9, text="Where is the red tea?")
     answer = turn(2, 0.1, text="It stands in the cupboard by the window.")
 
-    assert values("beside", "red tea", asked, answer) == [said(0.1) / 2, said(0.9, 1.0) / 2]
+    answered = values("answered", "red tea", before, asked, answer)
+    beside = values("beside", "red tea", before, asked, answer)
+
+    assert answered == [0.0, 0.0, said(0.9, 1.0)]
+    assert beside == [0.0, (said(0.2) + said(0.1)) / 2, 0.0]
+
+
+def test_a_question_that_was_asked_before_changes_nothing_of_what_others_say() -> None:
+    told = [fact("a", 0.4, text="Red tea stands in the cupboard."), fact("b", 0.1, text="I ski.")]
+    asked = replace(turn(1, 0.99, text="Where is the red tea?"), lexical=9.0)
+    again = replace(asked, record=replace(asked.record, id="again", position=7))
+
+    plain = candidates("Where is the red tea?", told)
+    found = candidates("Where is the red tea?", [*told, asked, again])
+
+    assert matrix(found)[:2].tolist() == matrix(plain).tolist()
+    assert background_of(found)[-5:].tolist() == background_of(plain)[-5:].tolist()
+
+
+def test_what_states_nothing_says_no_more_than_what_states_most() -> None:
+    told = [fact("a", 0.4, text="Red tea stands in the cupboard."), fact("b", 0.1, text="I ski.")]
+    asked = replace(turn(1, 0.99, text="Where is the red tea?"), lexical=9.0)
+
+    rows = matrix(candidates("Where is the red tea?", [*told, asked]))
+
+    for name in ("cosine", "cosine_squared", "standing_out", "late", "lexical", "coverage"):
+        column = rows[:, [*FEATURES].index(name)]
+        assert column[2] <= column[:2].max(), name
 
 
 # -- what a turn states -------------------------------------------------------------------------

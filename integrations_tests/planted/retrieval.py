@@ -52,9 +52,17 @@ FAULTS = (
         name="ignorance-speaks",
         what="A turn that says that it knows nothing raises those around it",
         file=_FEATURES,
-        old="        return np.where(self._is_mute, 0.0, self.own)\n",
+        old="        return np.where(self.is_empty, 0.0, self.own)\n",
         new="        return self.own\n",
         tests=("core/tests/test_features.py", "-k", "knows_nothing"),
+    ),
+    Fault(
+        name="asked-before-counts",
+        what="An answer counts for less each time that it is asked for",
+        file=_FEATURES,
+        old="        return found & kept if (found & kept).any() else kept\n",
+        new="        return np.ones(len(found), bool)\n",
+        tests=("core/tests/test_features.py", "-k", "asked_before"),
     ),
     Fault(
         name="sessions-mixed",

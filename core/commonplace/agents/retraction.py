@@ -19,7 +19,7 @@ from .operations import search_scope, to_query
 from .policy import WRITE_PATIENCE, Policy
 
 _LEAST = 0.4  # score of what is meant, and far above that of others
-_SURE = 0.9  # score of what is meant where it has half of the words alone
+_SURE = 0.8  # score of what is meant where it has half of the words alone
 _RIVAL = 0.4  # share of the best score from which one with as many of the words may be meant, too
 _MARGIN = 0.2  # of the score of another, with fewer of the words, that may be meant all the same
 _SHARED = 0.6  # share of the words of two records of which one repeats the other

@@ -24,6 +24,7 @@ from .current import superseded, to_statement, values_in
 from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
 from .lexical import has_cjk, query_words, term_indices, vocabulary
 from .near_words import near_words
+from .repeats import distinct
 from .statement_words import asks_before, asks_first, asks_now, change_words
 from .subjects import asked_subjects, subject_fit
 from .times import asked_times, time_fit, without_time_words
@@ -78,11 +79,22 @@ class CandidateArrays:
         self._scale = scale
         self.records = [hit.record for hit in hits]
         self.cosine: Floats = scale.place(np.array([hit.dense for hit in hits]))
-        self.lexical = _share_of_best(np.array([hit.lexical for hit in hits]))
         self.words = np.array([hit.words for hit in hits], float)
         self.is_turn: Mask = np.array([one.kind == "episode" for one in self.records])
 
     # -- of the whole result ---------------------------------------------------------------------
+
+    @cached_property
+    def stating(self) -> Mask:
+        """Candidates that state something, equal turns once: what all of them are compared with.
+
+        A question that was asked before is nearer to itself than any answer and has all its words.
+        Compared with it, the answer would count for less each time that it is asked for.
+        """
+        found = ~self._is_empty_and_short
+        kept = np.zeros(len(found), bool)
+        kept[[standing for _, standing in distinct(self.records, range(len(found)))]] = True
+        return found & kept if (found & kept).any() else kept
 
     @cached_property
     def company(self) -> float:
@@ -108,7 +120,21 @@ class CandidateArrays:
         """1 for a question in Chinese, Japanese or Korean, whose words are pairs of characters."""
         return float(has_cjk(self._question))
 
+    @cached_property
+    def standing_out(self) -> Floats:
+        """By how much each is nearer than usual: in a long conversation all is a little alike."""
+        usual = self.cosine[self.stating]
+        found: Floats = (self.cosine - usual.mean()) / (usual.std() + 0.05)
+        return found
+
     # -- words of the question -------------------------------------------------------------------
+
+    @cached_property
+    def lexical(self) -> Floats:
+        """BM25 as a share of the best."""
+        found = np.array([hit.lexical for hit in self._hits])
+        best = found[self.stating].max()
+        return found / best if best > _EPSILON else np.zeros(len(found))
 
     @cached_property
     def _words(self) -> dict[str, tuple[int, ...]]:
@@ -182,7 +208,8 @@ class CandidateArrays:
         rest = without_time_words(self._question)
         content = self._words if rest == self._question else query_words(rest)
         counted = [word in content and _PARTICLES.isdisjoint(word) for word in self._words]
-        return _rarity(held.sum(axis=0), len(self._hits), np.array(counted, float))
+        stated = held[self.stating]
+        return _rarity(stated.sum(axis=0), len(stated), np.array(counted, float))
 
     @cached_property
     def coverage(self) -> Floats:
@@ -213,7 +240,7 @@ class CandidateArrays:
     def _token_weights(self) -> Floats:
         """The weight of each token, in sum 1; only where there are any."""
         best = np.asarray(self._best)
-        there = best[~np.isnan(best[:, 0])]
+        there = best[~np.isnan(best[:, 0]) & self.stating]
         # From a cosine of .5 on a token counts as there, at 1 in full; quicker than np.clip.
         counts = np.minimum(np.maximum(2 * there - 1, 0), 1).sum(axis=0)
         return _rarity(counts, len(there), np.ones(best.shape[1]))
@@ -280,25 +307,28 @@ class CandidateArrays:
     @cached_property
     def is_empty(self) -> Mask:
         """Turns that state nothing: they only ask or agree, or say that they know nothing."""
-        flags = zip(self.is_turn, self.asks, self.words, self.records, self.excerpts, strict=True)
+        found = self._is_empty_and_short.copy()
+        found[self._long] = [self._states_nothing(row, self.excerpts[row]) for row in self._long]
+        return found
+
+    @cached_property
+    def _is_empty_and_short(self) -> Mask:
         return np.array(
             [
-                bool(is_turn)
-                and states_nothing(text, bool(asks) or words <= _BRIEF, one.role == "assistant")
-                for is_turn, asks, words, one, text in flags
+                is_short(one.text) and self._states_nothing(row, one.text)
+                for row, one in enumerate(self.records)
             ]
         )
 
-    @cached_property
-    def _is_mute(self) -> Mask:
-        """Turns that give nothing to those around: those that know nothing, and what asked them."""
-        knows_not = self.is_empty & ~self.asks
-        return knows_not | (self.is_empty & self.asks & (self._at_step(knows_not, 1) > 0))
+    def _states_nothing(self, row: int, text: str) -> bool:
+        is_doubtful = bool(self.asks[row] or self.words[row] <= _BRIEF)
+        is_answer = self.records[row].role == "assistant"
+        return bool(self.is_turn[row]) and states_nothing(text, is_doubtful, is_answer)
 
     @cached_property
     def _given(self) -> Floats:
         """What each turn gives to those around it."""
-        return np.where(self._is_mute, 0.0, self.own)
+        return np.where(self.is_empty, 0.0, self.own)
 
     @cached_property
     def turn_share(self) -> Floats:
@@ -311,7 +341,7 @@ class CandidateArrays:
         if self._best is None:
             return np.zeros(len(self.records))
         best = np.where(np.isnan(self._best), -1.0, self._best)
-        given = np.where(self._is_mute[:, None], -1.0, best)
+        given = np.where(self.is_empty[:, None], -1.0, best)
         around = best
         for step in _STEPS:
             around = np.maximum(around, self._at_step(given, step, -1.0))
@@ -321,7 +351,7 @@ class CandidateArrays:
     @cached_property
     def coverage_gain(self) -> Floats:
         """What `coverage` grows by where each word is looked for in the turns around, too."""
-        given = np.where(self._is_mute[:, None], 0.0, self._terms)
+        given = np.where(self.is_empty[:, None], 0.0, self._terms)
         around = self._terms
         for step in _STEPS:
             around = np.maximum(around, self._at_step(given, step))
@@ -348,9 +378,9 @@ class CandidateArrays:
 
     @cached_property
     def answered(self) -> Floats:
-        """What the turn before says, if it asks."""
-        asked = np.where(self.asks, self._given, 0.0)
-        return self._at_step(asked, -1)
+        """What the turn before says, if it asks and this one states something."""
+        asked = np.where(self.asks, self.own, 0.0)
+        return self._at_step(asked, -1) * ~self.is_empty
 
     # -- who, when, what kind --------------------------------------------------------------------
 
@@ -519,7 +549,7 @@ class CandidateArrays:
     def newer(self) -> Floats:
         """Place in time among those that fit about as well, from -1 for the oldest to 1."""
         found = np.zeros(len(self.records))
-        best = float(self.own.max())
+        best = float(self.own[self.stating].max())
         rows = np.flatnonzero((self.own >= 0.6 * best) & ~self.is_empty)
         if best <= 0 or len(rows) < 2:
             return found
@@ -600,8 +630,7 @@ FEATURES: Mapping[str, Feature] = {
     # What the text is near to, on the embedder's own scale; its square bounds it.
     "cosine": lambda c: c.cosine,
     "cosine_squared": lambda c: np.maximum(c.cosine, 0.0) ** 2,
-    # By how much it is nearer than others: in a long conversation everything is a little alike.
-    "standing_out": lambda c: (c.cosine - c.cosine.mean()) / (c.cosine.std() + 0.05),
+    "standing_out": lambda c: c.standing_out,
     # MaxSim (ColBERT, arXiv 2004.12832) over word vectors, each word weighed by its rarity here.
     "late": lambda c: c.late,
     # BM25, and the share of the question's words, of its numbers and codes alone too.
@@ -620,7 +649,7 @@ FEATURES: Mapping[str, Feature] = {
     "answered": _of_turns(lambda c: c.answered),
     # A turn that only asks or agrees answers nothing.
     "asks": lambda c: c.asks * 1.0,
-    "echo": lambda c: c.asks * np.maximum(c.cosine, 0.0),
+    "echo": lambda c: (c.asks | c.is_empty) * np.maximum(c.cosine, 0.0),
     "empty": lambda c: c.is_empty * 1.0,
     # Who says it.
     "speaker": lambda c: c.is_speaker * 1.0,
@@ -665,10 +694,15 @@ _SAID = [
 def matrix(candidates: CandidateArrays) -> Floats:
     """Compute all features: a row for each candidate, a column for each of `FEATURES`.
 
+    What states nothing says no more than what states most: a question asked before is no answer,
+    however near it is.
+
     A statement that replaces another answers what that one did: of what they say, it has the better
     of both. "I moved to Lyon." answers "Where do I live?" no worse than "I live in Paris."
     """
     rows = np.stack([compute(candidates) for compute in FEATURES.values()], axis=1)
+    silent = np.ix_(candidates.is_empty, _SAID)
+    rows[silent] = np.minimum(rows[silent], rows[candidates.stating].max(axis=0)[_SAID])
     if candidates.direction >= 0:
         own = candidates.own
         for old, new in candidates.replaced.items():
@@ -688,11 +722,11 @@ KINDS: Mapping[str, Callable[[CandidateArrays], float]] = {
 BACKGROUND: Mapping[str, Callable[[CandidateArrays], float]] = {
     "company": lambda c: c.company,
     # A question about nothing that is here is a little like everything, or like nothing at all.
-    "most_cosine": lambda c: float(c.cosine.max()),
-    "mean_cosine": lambda c: float(c.cosine.mean()),
-    "most_late": lambda c: float(c.late.max()),
-    "most_coverage": lambda c: float(c.coverage.max()),
-    "number": lambda c: float(np.log(len(c.records))),
+    "most_cosine": lambda c: float(c.cosine[c.stating].max()),
+    "mean_cosine": lambda c: float(c.cosine[c.stating].mean()),
+    "most_late": lambda c: float(c.late[c.stating].max()),
+    "most_coverage": lambda c: float(c.coverage[c.stating].max()),
+    "number": lambda c: float(np.log(c.stating.sum())),
 }
 """What the slope and the constant of the logit depend on beside the kind; no order does."""
 
@@ -701,10 +735,10 @@ LEADS: Mapping[str, Callable[[Floats], float]] = {
     "lead": lambda sums: min(3.0, float(sums.max() - max([0.0, *_second(sums)]))),
     "above_mean": lambda sums: float(sums.max() - sums.mean()),
 }
-"""The same of the weighted sums of all candidates."""
+"""The same of the weighted sums of the candidates that state something."""
 
 OF_BEST = tuple(f"best_{name}" for name in FEATURES)
-"""The same of the best candidate: what makes an order is not all that makes an answer."""
+"""The same of the best of them: what makes an order is not all that makes an answer."""
 
 
 def kind_of(candidates: CandidateArrays) -> Floats:
@@ -722,7 +756,7 @@ def leads_of(sums: Floats, rows: Floats) -> Floats:
     """Compute what slope and constant depend on last: `LEADS`, then `OF_BEST`.
 
     Args:
-        sums: the weighted sum of each candidate. rows: the features of each.
+        sums: the weighted sum of each of `CandidateArrays.stating`. rows: the features of each.
     """
     best = rows[sums >= sums.max() - _EPSILON].mean(axis=0)
     return np.concatenate([[compute(sums) for compute in LEADS.values()], best])
@@ -774,11 +808,6 @@ def _surprise(counts: Floats, number: int) -> Floats:
 def _second(sums: Floats) -> list[float]:
     """Return the second greatest of some sums; none if there is only one."""
     return [] if len(sums) < 2 else [float(np.partition(sums, -2)[-2])]
-
-
-def _share_of_best(values: Floats) -> Floats:
-    best = values.max()
-    return values / best if best > _EPSILON else np.zeros(len(values))
 
 
 def _is_named(name: str, spoken: set[str]) -> bool:

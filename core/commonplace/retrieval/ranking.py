@@ -126,7 +126,8 @@ def rank(
     kind = kind_of(found)
     rows = matrix(found)
     parts = rows * (weights.features @ kind)
-    background = np.concatenate([background_of(found), leads_of(parts.sum(axis=1), rows)])
+    leads = leads_of(parts[found.stating].sum(axis=1), rows[found.stating])
+    background = np.concatenate([background_of(found), leads])
     offset = float(weights.offset @ background)
     parts *= np.exp(weights.slope @ kind)
     # Rounded, so that equal candidates are equal whatever stands around them in the array.
