@@ -30,6 +30,7 @@ from .errors import (
     StoreUnavailableError,
     WrongTypeError,
 )
+from .events import MemoryEvent, OnEvent
 from .ports import ChatModel, Checkpoints, Embedder, GraphStore, Journal, VectorIndex
 from .settings import Settings
 from .types import (
@@ -103,6 +104,7 @@ __all__ = [
     "Memory",
     "MemoryAdmin",
     "MemoryClosedError",
+    "MemoryEvent",
     "MemoryTimeoutError",
     "Message",
     "MissingExtraError",
@@ -110,6 +112,7 @@ __all__ = [
     "ModelRefusedError",
     "ModelUnreadableError",
     "Namespace",
+    "OnEvent",
     "Origin",
     "Page",
     "Policy",

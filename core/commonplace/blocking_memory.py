@@ -20,6 +20,7 @@ from .errors import (
     InvalidRecordError,
     MemoryClosedError,
 )
+from .events import OnEvent, report_calls, unreported
 from .filters import parse_filter
 from .ingest.codec import Write
 from .ingest.operations import Operations
@@ -60,6 +61,7 @@ from .types import (
 from .validation import (
     check_choice,
     check_flag,
+    check_function,
     check_ids,
     check_name,
     check_seconds,
@@ -151,6 +153,7 @@ class BlockingMemory:
     _search: Search
     _admin: MemoryAdmin
     _closed: bool
+    _is_reported: bool
 
     def __init__(self, *_args: object, **_options: object) -> None:
         """Refuse: use `Memory.open` or `Memory.from_env`."""
@@ -170,6 +173,7 @@ class BlockingMemory:
         chat: ChatModel | None = None,
         settings: Settings | None = None,
         redact: Callable[[str], str] | None = None,
+        on_event: OnEvent | None = None,
     ) -> Self:
         """Open the memory in a folder, created if missing, or on servers.
 
@@ -196,6 +200,9 @@ class BlockingMemory:
                 names, relations and the texts in metadata, but no ids, keys, namespaces or
                 checkpoints. It must be quick and may be called on any thread. If it fails, the call
                 does.
+            on_event: a function that is called with a `MemoryEvent` after each call that reads or
+                writes memories. It must be quick and may be called on any thread. What it raises is
+                logged once, and the call does not fail.
 
         Raises:
             InvalidRecordError: an argument or a setting cannot be used, such as the path of a file.
@@ -215,6 +222,8 @@ class BlockingMemory:
             embedder = SentenceEncoder()
         check_models(embedder, chat)
         check_redact(redact)
+        if on_event is not None:
+            check_function("on_event", on_event)
         models = Models(embedder=embedder, chat=chat)
         self = cls.__new__(cls)
         self._models = models
@@ -222,6 +231,9 @@ class BlockingMemory:
         self._redaction = None if redact is None else Redaction(redact)
         self._connect(Runtime.open(location, settings, models))
         self._closed = False
+        self._is_reported = on_event is not None
+        if on_event is not None:
+            report_calls(self, on_event)
         return self
 
     @classmethod
@@ -236,6 +248,7 @@ class BlockingMemory:
         chat: ChatModel | None = None,
         settings: Settings | None = None,
         redact: Callable[[str], str] | None = None,
+        on_event: OnEvent | None = None,
     ) -> "Opening[Self]":
         """Open a memory as `open`, on a thread: the arguments and errors are the same.
 
@@ -243,7 +256,7 @@ class BlockingMemory:
         """
         return Opening(_open_on_thread(partial(
             cls.open, path, vectors=vectors, graph=graph, journal=journal, embedder=embedder,
-            chat=chat, settings=settings, redact=redact,
+            chat=chat, settings=settings, redact=redact, on_event=on_event,
         )))  # fmt: skip
 
     @classmethod
@@ -806,6 +819,8 @@ class BlockingMemory:
     async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run storage code on a thread of the runtime and await it."""
         self._check_open()
+        if self._is_reported:
+            call = unreported(call)
         return await self._runtime.run(call, *args, **kwargs)
 
     def _check_open(self, *scopes: Scope) -> None:

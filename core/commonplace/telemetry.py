@@ -170,7 +170,7 @@ def _operation(
             if not span.is_recording():
                 yield _same
                 return
-            given = _arguments(method, (memory, *args), kwargs)
+            given = bound_arguments(method, (memory, *args), kwargs)
             is_asked = os.environ.get(CONTENT, "").lower() in _ASKED
             span.set_attributes(_described(given) | (_content(memory, given) if is_asked else {}))
 
@@ -220,9 +220,10 @@ def _span(
         span.end()
 
 
-def _arguments(
+def bound_arguments(
     method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Mapping[str, Any]:
+    """Name the arguments of a call as its method does; nothing of a call that is wrong."""
     try:
         return _signature(method).bind(*args, **kwargs).arguments
     except TypeError:  # the call is wrong, as it will tell
@@ -237,8 +238,8 @@ def _described(given: Mapping[str, Any]) -> dict[str, Any]:
         found["gen_ai.memory.record.count"] = 1
     for written in ("content", "commands"):
         if written in given:
-            found["gen_ai.memory.record.count"] = len(_listed(given[written]))
-    keys = [key for one in _listed(given.get("scope")) if (key := getattr(one, "key", None))]
+            found["gen_ai.memory.record.count"] = len(listed(given[written]))
+    keys = [key for one in listed(given.get("scope")) if (key := getattr(one, "key", None))]
     if keys:
         found["commonplace.scope"] = [hashlib.sha256(key.encode()).hexdigest()[:16] for key in keys]
     return found
@@ -248,7 +249,7 @@ def _content(memory: Any, given: Mapping[str, Any]) -> dict[str, str]:
     redaction = getattr(memory, "_redaction", None)
     said = [
         text if redaction is None else redaction.text(text)
-        for one in _listed(given.get("content", given.get("text")))
+        for one in listed(given.get("content", given.get("text")))
         if isinstance(text := getattr(one, "text", one), str)
     ]
     if not said:
@@ -258,7 +259,8 @@ def _content(memory: Any, given: Mapping[str, Any]) -> dict[str, str]:
     return {name: said[0] if is_query else _json(said)}
 
 
-def _listed(value: Any) -> list[Any]:
+def listed(value: Any) -> list[Any]:
+    """Make a list of one value or many; an empty one of None."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]

@@ -145,6 +145,38 @@ def check_namespace(field: str, namespace: object) -> tuple[str, ...]:
     return tuple(namespace)
 
 
+def check_function(
+    field: str, given: object, *, may_be_async: bool = False, arguments: int = 1
+) -> None:
+    """Refuse what is not a function that is called, and awaited only if it may be asynchronous.
+
+    A class is refused too: to call it makes an object, whatever it is given.
+
+    Args:
+        arguments: that it is called with, by position.
+    """
+    if not callable(given) or isinstance(given, type):
+        raise InvalidRecordError(
+            field=field, value=given, reason="must be a function", hint="Give the function itself."
+        )
+    if inspect.iscoroutinefunction(given) and not may_be_async:
+        raise InvalidRecordError(
+            field=field,
+            value=given,
+            reason="must be a plain function, as nobody would await it",
+            hint="Use `def` instead of `async def`.",
+        )
+    try:
+        signature = inspect.signature(given)
+    except (TypeError, ValueError):  # of a function in C
+        return
+    try:
+        signature.bind(*[None] * arguments)
+    except TypeError as error:
+        reason = f"must take {arguments} argument{'s' * (arguments != 1)}: {error}"
+        raise InvalidRecordError(field=field, value=given, reason=reason) from error
+
+
 def check_choice(field: str, value: object, options: Sequence[object]) -> None:
     """Refuse a value that is none of the options."""
     if not any(

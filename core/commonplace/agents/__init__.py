@@ -6,6 +6,7 @@ An adapter imports from here and from `commonplace`, `commonplace.ports`, `commo
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import short_repr
+from ..events import EventName, MemoryEvent, OnEvent
 from ..retrieval.utterance_kinds import is_small_talk
 from ..sans_io import Call, Plan, aon, arun_plan, call, on, run_plan
 from ..settings import is_url, split_place, to_folder, without_secret
@@ -14,6 +15,7 @@ from ..validation import (
     SCOPE_FIELDS,
     check_choice,
     check_flag,
+    check_function,
     check_metadata,
     check_name,
     check_share,
@@ -24,7 +26,6 @@ from ..validation import (
 from .adapter_arguments import (
     UNSET,
     Unset,
-    check_function,
     check_id_source,
     check_list,
     check_mapping,
@@ -45,7 +46,7 @@ from .framework_values import (
     to_scope,
     to_time,
 )
-from .health import EventName, MemoryCounters, MemoryEvent, OnEvent, WarnOnce
+from .health import MemoryCounters, WarnOnce
 from .lazy_memory import (
     LazyMemory,
     MemoryPool,

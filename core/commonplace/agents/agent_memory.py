@@ -24,18 +24,16 @@ from ..errors import (
     MemoryTimeoutError,
     RecordNotFoundError,
 )
+from ..events import EventName, MemoryEvent, OnEvent
 from ..retrieval.forget_requests import split_forget_requests
 from ..sans_io import Plan, aon, arun_plan, on, run_plan
 from ..types import Match, Message, Scope, WriteResult, now
-from .adapter_arguments import check_function
+from ..validation import check_function
 from .framework_values import is_visible
 from .health import (
     MISCONFIGURED,
-    EventName,
     MemoryCounters,
-    MemoryEvent,
     MemoryHealth,
-    OnEvent,
     WarnOnce,
 )
 from .lazy_memory import LazyMemory, MemorySource, acquire_memory

@@ -10,65 +10,15 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
 
 from ..errors import InvalidRecordError, MissingExtraError, SchemaMismatchError, StoreRefusedError
+from ..events import MemoryEvent
 from ..telemetry import count_event
-from ..types import Scope, now
-
-EventName = Literal[
-    "recalled",
-    "empty",
-    "timed_out",
-    "written",
-    "late",
-    "waiting",
-    "lost",
-    "failed",
-    "retracted",
-    "not_retracted",
-]
+from ..types import now
 
 MISCONFIGURED = (InvalidRecordError, SchemaMismatchError, StoreRefusedError, MissingExtraError)
 """What an operator must mend; no agent should begin to work without knowing."""
 _SILENT = ("recall", "write", "forget")  # what a turn does by itself, and never raises
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryEvent:
-    """What became of one recall, write or tool call of an agent.
-
-    Attributes:
-        name: `recalled` if it found something, `empty` if not, `timed_out` if the agent went on
-            without it; `written` if what was said is stored, or accepted where nobody waits for
-            more, `late` if it was not in time and goes on; `waiting` if it could not be accepted
-            and waits in memory, then `written` or `lost`; `failed` with an error; `retracted` if
-            what the user asked to forget is deleted, `not_retracted` if it is not clear which
-            memory is meant, and nothing is.
-        operation: `recall`, `write`, `forget` for what a turn asks to forget, or the name of what
-            was called: a tool, or a method.
-        scope: whose memory.
-        count: memories found or deleted, or messages to write.
-        seconds: that the agent waited.
-        error: None unless it failed or took too long.
-    """
-
-    name: EventName
-    operation: str
-    scope: Scope
-    count: int = 0
-    seconds: float = 0.0
-    error: Exception | None = None
-
-
-class OnEvent(Protocol):
-    """Hook of an adapter: called with each event, in the thread or on the loop of the turn.
-
-    It should return at once. What it raises is logged and has no effect.
-    """
-
-    def __call__(self, event: MemoryEvent) -> None:
-        """Take an event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,13 @@ from ..types import Kind, check_kinds
 from ..validation import (
     check_choice,
     check_flag,
+    check_function,
     check_metadata,
     check_seconds,
     hinting_init,
     is_sound,
 )
-from .adapter_arguments import UNSET, check_function, check_list
+from .adapter_arguments import UNSET, check_list
 
 Mode = Literal["static_control", "agent_control", "both"]
 Inject = Literal["replace", "transient", "persist"]
