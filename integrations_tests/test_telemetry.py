@@ -1,9 +1,11 @@
 """Spans and metrics of real memories, in the exporters that OpenTelemetry's SDK has for tests."""
 
 import asyncio
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 ALICE = Scope(user_id="alice@example.org")
+ROOT = Path(__file__).parents[1]
+FRAMEWORKS = ("agents", "agentscope", "google.adk", "langchain", "strands")
 FACTS = '{"facts": [{"text": "Alice skis.", "kind": "fact"}]}'
 
 
@@ -55,17 +59,29 @@ def spans(exported) -> InMemorySpanExporter:
     return exported[0]
 
 
-def tree(spans: InMemorySpanExporter) -> list[str]:
-    """Write the finished spans as lines, each below its parent, in the order of their start."""
-    found = sorted(spans.get_finished_spans(), key=lambda span: span.start_time)
-    own = {span.context.span_id for span in found}
+def tree(spans: InMemorySpanExporter, scopes: Collection[str] = ()) -> list[str]:
+    """Write the finished spans as lines, each below its parent, in the order of their start.
 
-    def below(parent: int | None, depth: int) -> list[str]:
+    Args:
+        scopes: those who made them; empty for anybody.
+    """
+    found = sorted(spans.get_finished_spans(), key=lambda span: span.start_time)
+    by_id = {span.context.span_id: span for span in found}
+
+    def is_shown(span) -> bool:
+        return not scopes or span.instrumentation_scope.name in scopes
+
+    def holder(span) -> object:
+        while span := by_id.get(span.parent.span_id) if span.parent else None:
+            if is_shown(span):
+                return span
+        return None
+
+    def below(parent: object, depth: int) -> list[str]:
         lines = []
-        for span in found:
-            held = span.parent.span_id if span.parent else None
-            if (held if held in own else None) == parent:
-                lines += ["  " * depth + span.name, *below(span.context.span_id, depth + 1)]
+        for span in filter(is_shown, found):
+            if holder(span) is parent:
+                lines += ["  " * depth + span.name, *below(span, depth + 1)]
         return lines
 
     return below(None, 0)
@@ -180,30 +196,51 @@ def test_metrics_tell_durations_the_backlog_and_the_events_of_agents(exported, s
     ]
 
 
-def test_a_turn_of_an_agent_is_one_tree(spans, memory):
-    pytest.importorskip("commonplace_langgraph.middleware", exc_type=Exception)
-    from langchain.agents import create_agent
+def turn_of(adapter: str, memory: Memory) -> Callable[[str], Awaitable[str]]:
+    """Make an agent of an adapter; what is returned takes a turn of it."""
+    for framework in FRAMEWORKS:
+        pytest.importorskip(framework, exc_type=Exception)
+    if adapter != "ADK":
+        from .adapters import test_user_ids
 
-    from commonplace_langgraph import MemoryMiddleware
-    from commonplace_langgraph.testing import ScriptedModel
+        driver = getattr(test_user_ids, adapter.removesuffix(" SDK").replace(" ", ""))
+        return partial(driver(memory).turn, user_id="alice")
+    from .adapters import test_adk as adk
 
-    agent = create_agent(
-        ScriptedModel("Noted."), middleware=[MemoryMiddleware(memory, user_id="alice")]
-    )
-    with trace.get_tracer("app").start_as_current_span("turn"):
-        agent.invoke({"messages": "I am allergic to peanuts."})
-    memory.flush()
+    service = adk.CommonplaceMemoryService(memory)
+    agent = adk.make(adk.PreloadNoteTool(service))
+    return lambda text: adk.run(agent, text, service, adk.InMemorySessionService())
 
-    lines = tree(spans)
-    assert [line for line in lines if not line.startswith("    ")] == [
-        "turn",
-        "  list_memory",  # the profile
-        "  list_memory",  # standing instructions
-        "  search_memory",
-        "  create_memory",  # what the user said, before the model is called
-        "  create_memory",  # the answer
-    ]
-    assert "    embeddings hash-64" in lines
+
+def pictures(page: Path) -> dict[str, list[str]]:
+    """Read the trees of a page, by the adapters that their first line names."""
+    found = {}
+    for block in re.findall(r"```text\n(turn .*?)```", page.read_text("utf-8"), re.DOTALL):
+        rows = [re.match(r"( *\S+(?: \S+)?)(?:  +(.*))?$", line) for line in block.splitlines()]
+        tree = [row[1].replace("chat MODEL", "chat scripted") for row in rows]
+        tree = [line.replace("embeddings MODEL", "embeddings hash-64") for line in tree]
+        found |= dict.fromkeys(re.split(", |、", rows[0][2]), tree)
+    return found
+
+
+@pytest.mark.parametrize(
+    "adapter", ["AgentScope", "LangGraph", "Strands", "OpenAI Agents SDK", "ADK"]
+)
+async def test_a_turn_of_each_adapter_is_the_tree_of_the_pages(spans, tmp_path, adapter):
+    with Memory.open(str(tmp_path), embedder=HashEmbedder(), chat=Chat()) as memory:
+        take_turn = turn_of(adapter, memory)
+        await take_turn("I am allergic to peanuts.")  # and the memory is warm
+        memory.flush()
+        spans.clear()
+        with trace.get_tracer("app").start_as_current_span("turn"):
+            await take_turn("What must I not eat?")
+        memory.flush()
+
+    lines = tree(spans, scopes=("app", "commonplace"))
+    for page in ("docs/how-to/observe.md", "docs/zh/how-to/observe.md"):
+        assert lines == pictures(ROOT / page)[adapter]
+    own = {"Strands": "invoke_agent Strands Agents", "ADK": "invoke_agent cook"}.get(adapter)
+    assert own is None or any(line.strip() == own for line in tree(spans))
 
 
 def test_a_process_without_opentelemetry_imports_none_of_it(tmp_path: Path):
