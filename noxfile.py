@@ -181,7 +181,8 @@ def mem0_v1(session: nox.Session) -> None:
 def mcp(session: nox.Session, releases: str) -> None:
     """Test the MCP server with each line of the SDK, of which the other extras allow one."""
     session.install("-e", ".[cli]", *group("test"), f"mcp{releases}")
-    session.run("pytest", "integrations_tests/test_mcp_server.py", *session.posargs)
+    tests = [f"integrations_tests/test_{name}.py" for name in ("mcp_server", "signed_tokens")]
+    session.run("pytest", *tests, *session.posargs)
 
 
 @nox.session

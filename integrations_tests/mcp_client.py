@@ -88,12 +88,12 @@ async def _session(transport: Any) -> AsyncIterator[Any]:
 
 
 @contextmanager
-def http_server(folder: Path, tokens: Path, *words: str) -> Iterator[str]:
+def http_server(folder: Path, *words: str) -> Iterator[str]:
     """Start a server over HTTP on a free port; its address, once it answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    given = [str(folder), "--tokens", str(tokens), "--port", str(port), *words]
+    given = [str(folder), "--port", str(port), *words]
     process = subprocess.Popen([*COMMAND, *given])
     try:
         for _ in range(600):

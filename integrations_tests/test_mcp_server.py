@@ -143,7 +143,7 @@ async def test_users_over_http_never_see_each_other(tmp_path: Path):
                 seen.append((await client.read("memory://recent/50")).splitlines()[1:])
             return seen
 
-    with http_server(place, tokens) as url:
+    with http_server(place, "--tokens", str(tokens)) as url:
         alice, bob = await asyncio.gather(live(url, "alice", "Lyon"), live(url, "bob", "Nice"))
         assert all("Lyon" in text for seen in alice for text in seen)
         assert len(alice[-2]) == 8

@@ -40,6 +40,21 @@ def mcp(
             help="Serve many users over HTTP instead: a line `SHA256 USER` for each token.",
         ),
     ] = None,
+    jwks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL_OR_FILE",
+            help="Serve many users over HTTP instead: the keys that their tokens (JWT) are signed"
+            " with; the user is the claim `sub`.",
+        ),
+    ] = None,
+    issuer: Annotated[
+        str | None, typer.Option(metavar="URL", help="The claim `iss` of signed tokens.")
+    ] = None,
+    audience: Annotated[
+        str | None,
+        typer.Option(help="The claim `aud` of signed tokens, such as this server's address."),
+    ] = None,
     project: Annotated[
         bool,
         typer.Option(
@@ -51,12 +66,19 @@ def mcp(
     embedder: EmbedderName = SENTENCE,
 ) -> None:
     """Serve memories to MCP clients; creates the memory if there is none."""
-    if (user is not None or project) == (tokens is not None) or (project and agent is not None):
-        refuse("Whose memories? Give --user for one user, or --tokens for many over HTTP.")
+    ways = [user is not None or project, tokens is not None, jwks is not None]
+    if sum(ways) != 1 or (project and agent is not None):
+        refuse(
+            "Whose memories? Give --user for one user, or --tokens or --jwks for many over HTTP."
+        )
+    if any((given is None) != (jwks is None) for given in (issuer, audience)):
+        refuse("Give --jwks, --issuer and --audience together: whose tokens, and for whom.")
     from ..agents.coding_agent import project_scope
-    from ..mcp_server import PATH, TokenFile, serve, serve_users
+    from ..mcp_server import PATH, SignedTokens, TokenFile, serve, serve_users
 
-    known = None if tokens is None else TokenFile(tokens)
+    known: TokenFile | SignedTokens | None = None if tokens is None else TokenFile(tokens)
+    if jwks is not None and issuer is not None and audience is not None:
+        known = SignedTokens(jwks, issuer=issuer, audience=audience)
     owner = None if user is None else Scope(user_id=user, agent_id=agent)
     if project:
         location, owner = location or _home(), project_scope(user)

@@ -5,6 +5,7 @@
 
 from .sdk import PATH
 from .server import serve, serve_users
+from .signed_tokens import SignedTokens
 from .tokens import TokenFile
 
-__all__ = ["PATH", "TokenFile", "serve", "serve_users"]
+__all__ = ["PATH", "SignedTokens", "TokenFile", "serve", "serve_users"]

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.settings import AuthSettings
 from mcp.types import ToolAnnotations
-from pydantic import AnyHttpUrl, ValidationError
+from pydantic import ValidationError
 
 from ..agents import TOOL_INSTRUCTIONS, arun_plan, recall
 from ..agents.note import bullets
@@ -20,6 +20,7 @@ from ..sans_io import aon
 from ..types import Match, Record, Scope
 from .results import MAX_PAGE
 from .sdk import NAME, ResourceError, Server, ToolError, decoded, run
+from .signed_tokens import SignedTokens
 from .tokens import TokenFile
 from .tools import HINTS, POLICY, ServerTools
 
@@ -36,13 +37,18 @@ def serve(memory: Memory, owner: Scope) -> None:
 
 
 def serve_users(
-    memory: Memory, tokens: TokenFile, *, host: str, port: int, agent_id: str | None = None
+    memory: Memory,
+    tokens: TokenFile | SignedTokens,
+    *,
+    host: str,
+    port: int,
+    agent_id: str | None = None,
 ) -> None:
     """Serve each user his own memories over streamable HTTP, until the process is ended.
 
     Args:
         memory: an open memory.
-        tokens: tell who sends a request; one without a known token is refused.
+        tokens: tell who sends a request; one without a valid token is refused.
         host, port: where it listens.
         agent_id: of all memories that are written and read; None for those of any agent.
     """
@@ -53,8 +59,13 @@ def serve_users(
             raise InvalidScopeError(field="user_id", value=None, reason="is not known")
         return Scope(user_id=token.client_id, agent_id=agent_id)
 
-    # The SDK asks for an issuer, which nothing else names: tokens come from the file.
-    auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{host}:{port}"), resource_server_url=None)
+    # The SDK asks for an issuer, which nothing else names where tokens come from the file. A client
+    # finds that of signed tokens where the SDK publishes it, below the address of this server.
+    issuer, resource = f"http://{host}:{port}", None
+    if isinstance(tokens, SignedTokens):
+        issuer = tokens.issuer
+        resource = tokens.audience if tokens.audience.startswith("http") else None
+    auth = AuthSettings.model_validate({"issuer_url": issuer, "resource_server_url": resource})
 
     def make(**options: Any) -> Any:
         return make_server(memory, owner, auth=auth, token_verifier=tokens, **options)
