@@ -53,7 +53,8 @@ CONSTRAINTS = "constraints.txt"
 PIPS = ["pip==23.0", "pip==23.2", "pip"]
 RESOLVE_SECONDS = 300  # for one extra, with the downloads that old pips need to read metadata
 TWINS = ".ci/async_twins.py"
-TYPED = ["core/commonplace", "adapters", "noxfile.py", "examples", TWINS]
+OPENAPI = ".ci/page_openapi.py"
+TYPED = ["core/commonplace", "adapters", "noxfile.py", "examples", TWINS, OPENAPI]
 
 CORE = "core/tests"
 EMBEDDED = [
@@ -107,6 +108,13 @@ def twins(session: nox.Session) -> None:
     """Write the async twins of blocking classes anew, after a change of these."""
     session.install(*group("lint"))
     session.run("python", TWINS)
+
+
+@nox.session
+def openapi(session: nox.Session) -> None:
+    """Write the OpenAPI file of the pages' JSON anew, after a change of their data."""
+    session.install("-e", ".[serve]")
+    session.run("python", OPENAPI)
 
 
 @nox.session
