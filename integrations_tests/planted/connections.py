@@ -1,8 +1,10 @@
-"""Faults of what connects other programs: the MCP server, the hooks, the spans."""
+"""Faults of what connects other programs: the MCP server, hooks, spans and events."""
 
 from .fault import Fault
 
 _MCP = "integrations_tests/test_mcp_server.py"
+_SIGNED_TESTS = "integrations_tests/test_signed_tokens.py"
+_SIGNED = "core/commonplace/mcp_server/signed_tokens.py"
 _TELEMETRY = "core/commonplace/telemetry.py"
 
 FAULTS = (
@@ -21,6 +23,38 @@ FAULTS = (
         old=".get(hashlib.sha256(token.encode()).hexdigest())",
         new='.get(hashlib.sha256(token.encode()).hexdigest(), "guest")',
         tests=(_MCP, "-k", "users"),
+    ),
+    Fault(
+        name="jwt-audience-unchecked",
+        what="A signed token for another server is let in",
+        file=_SIGNED,
+        old="audience=self.audience,\n",
+        new="audience=jwt.decode(token, options={'verify_signature': False})['aud'],\n",
+        tests=(_SIGNED_TESTS, "-k", "says"),
+    ),
+    Fault(
+        name="jwt-endless",
+        what="A signed token without an end is let in",
+        file=_SIGNED,
+        old='["exp", "iss", "aud", "sub"]',
+        new='["iss", "aud", "sub"]',
+        tests=(_SIGNED_TESTS, "-k", "says"),
+    ),
+    Fault(
+        name="jwt-shared-secret",
+        what="A token that a shared secret signs is let in",
+        file=_SIGNED,
+        old='"EdDSA"',
+        new='"EdDSA", "HS256"',
+        tests=(_SIGNED_TESTS, "-k", "says"),
+    ),
+    Fault(
+        name="jwt-keys-asked-for",
+        what="Each request with an unknown key asks the identity provider",
+        file=_SIGNED,
+        old="(age > _PAUSE and key_id not in self._keys)",
+        new="key_id not in self._keys",
+        tests=(_SIGNED_TESTS, "-k", "again"),
     ),
     Fault(
         name="mcp-argument-ignored",
@@ -61,5 +95,13 @@ FAULTS = (
         old='is_asked = os.environ.get(CONTENT, "").lower() in _ASKED',
         new="is_asked = True",
         tests=("integrations_tests/test_telemetry.py", "-k", "convention"),
+    ),
+    Fault(
+        name="event-told-twice",
+        what="A call that is awaited is two events",
+        file="core/commonplace/blocking_memory.py",
+        old="call = unreported(call)",
+        new="call = call",
+        tests=("core/tests/test_events.py", "-k", "scope"),
     ),
 )
