@@ -35,7 +35,7 @@ from commonplace.agents import (
     to_scope,
 )
 
-from .convert import to_summary
+from .convert import to_conversation, to_summary
 from .models import to_chat
 from .shared_models import to_embedder
 from .tools import memory_tools
@@ -231,7 +231,8 @@ class CommonplaceMiddleware(MiddlewareBase):
             reply = self._replies.current(agent.state)
             if reply is not None and reply.owner is not None:
                 text = to_summary(agent.state.summary)
-                await self._memory.asummarize(text, reply.owner)
+                held = to_conversation(agent.state, await self.get_middleware_key())
+                await self._memory.asummarize(text, reply.owner, held)
         except Exception as error:
             self._memory.warn("summary", error)
 

@@ -238,7 +238,8 @@ class MemoryMiddleware(AgentMiddleware[TurnState, Any, Any]):
             self._withdraw_changed(accepted, messages, current.scope)
             yield call("write", messages, current.scope)
             summary = self._read("", summary_in, state["messages"])
-            yield call("summarize", summary, current.scope)
+            held = self._read(Conversation(), to_conversation, state["messages"])
+            yield call("summarize", summary, current.scope, held)
         return {TURN_KEY: None}
 
     def _withdraw_changed(

@@ -297,7 +297,8 @@ class MemoryPlugin(Plugin):
         """Keep what the framework made of older messages as the summary of the session."""
         try:
             text = summary_of(agent.conversation_manager.get_state(), agent.messages)
-            await self._agent_memory.asummarize(text, scope)
+            held = Conversation(texts=conversation_texts(agent.messages))
+            await self._agent_memory.asummarize(text, scope, held)
         except Exception as error:
             self._agent_memory.warn("summary", error)
 

@@ -204,9 +204,9 @@ class BlockingSession:
         It is a record of kind `summary`, which no search finds and no fact is extracted from.
 
         Args:
-            text: what a framework wrote; the same again changes nothing. Without it the chat model
-                of the memory writes it, from the summary that holds and the turns since, of which
-                it reads the latest 200.
+            text: what a framework wrote; the same again, for no other turns, changes nothing.
+                Without it the chat model of the memory writes it, from the summary that holds and
+                the turns since, of which it reads the latest 200.
             covers: ids of the turns that it stands for, which stay; those since the last summary
                 when empty. Its `sources` are the 32 latest.
 
@@ -227,19 +227,17 @@ class BlockingSession:
 
     def _plan_summary(self, text: str | None, covers: Sequence[str]) -> _Summary:
         check_ids("covers", covers)
-        previous, parts = self.summary(), self._parts()
-        if covers:
-            ids = list(covers)[-MAX_SOURCES:]
+        previous, parts, ids = self.summary(), self._parts(), list(covers)[-MAX_SOURCES:]
+        if ids:
             found = parts.runtime.engines.graph.get(self.scope, ids, include_expired=True)
             if missing := set(ids) - {one.id for one in found}:
                 raise RecordNotFoundError(record_id=min(missing))
-        turns = self._since(previous)
+        known = () if previous is None else previous.sources
         if text is not None:
             check_text(text)
-            if previous is not None and text == previous.text and not covers:
+            if previous is not None and text == previous.text and set(ids) <= set(known):
                 return _Summary(text=None, ask=None, covers=())
-            known = () if previous is None else previous.sources
-            ids = [*covers] or [one.id for one in turns] or list(known)
+            ids = ids or [one.id for one in self._since(previous)] or list(known)
             return _Summary(text=text, ask=None, covers=ids)
         if parts.models.chat is None:
             raise InvalidRecordError(
@@ -248,7 +246,8 @@ class BlockingSession:
                 reason="must be given, as there is no chat model to write it",
                 hint="Open the memory with Memory.open(chat=...), or give the summary.",
             )
-        ids = [*covers] or [one.id for one in turns]
+        turns = self._since(previous)
+        ids = ids or [one.id for one in turns]
         ask = AskChat(system=_SYSTEM, user=_prompt(previous, turns), schema=_SCHEMA)
         return _Summary(text=None, ask=ask if turns else None, covers=ids)
 

@@ -127,6 +127,29 @@ def test_a_summary_that_cannot_be_kept_fails_no_turn(memory, monkeypatch):
     assert told == ["written", "written", "failed", "failed"]
 
 
+def test_a_summary_stands_for_the_turns_that_the_conversation_no_longer_holds(memory, tmp_path):
+    mine, session = agent(memory), memory.session(talk("monday"))
+    said = ["I plan a trip to Oslo.", "I need a hotel.", "A hotel near the station."]
+    for text in said:
+        exchange(mine, talk("monday"), text, f"Noted: {text}")
+    ids = [one.id for one in session.messages()]
+    told = [said[2], f"Noted: {said[2]}", "What a tool says.", OSLO, said[0]]
+    held = Conversation(texts=told)
+    mine.summarize(OSLO, talk("monday"), held)
+    first = session.summary()
+    asyncio.run(agent(memory).asummarize(OSLO, talk("monday"), held))  # after a restart
+    mine.summarize("It is booked.", talk("monday"))
+    second = session.summary()
+
+    assert first.sources == tuple(ids[:4])
+    versions = memory.history(second.id, talk("monday"))
+    assert [one.text for one in versions] == [OSLO, "It is booked."]
+    assert second.sources == tuple(ids)
+    whole = Conversation(texts=[one.text for one in session.messages()])
+    agent(memory).summarize("Nothing of it.", talk("monday"), whole)
+    assert session.summary().sources == second.sources
+
+
 # -- the budget of a note --------------------------------------------------------------------------
 
 

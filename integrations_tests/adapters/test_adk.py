@@ -298,15 +298,20 @@ async def test_what_is_said_while_the_memory_fails_is_written_later(memory, monk
 
 
 async def test_what_adk_compacts_is_the_summary_of_the_session(service, memory):
-    session = Session(id="s", app_name="app", user_id="alice", events=[said("Miso is ill.")])
+    told, later = said("Miso is ill."), said("Miso is well.")
+    session = Session(id="s", app_name="app", user_id="alice", events=[told, later])
     compaction = EventCompaction(
-        start_timestamp=0, end_timestamp=1, compacted_content=text("Miso was ill.", "model")
+        start_timestamp=0,
+        end_timestamp=told.timestamp,
+        compacted_content=text("Miso was ill.", "model"),
     )
     session.events.append(Event(author="user", actions=EventActions(compaction=compaction)))
     await service.add_session_to_memory(session)
 
     scope = Scope(user_id="alice", agent_id="app", session_id="s")
-    assert memory.session(scope).summary().text == "Miso was ill."
+    summary = memory.session(scope).summary()
+    assert summary.text == "Miso was ill."
+    assert [one.text for one in memory.get_many(summary.sources, scope)] == ["Miso is ill."]
     memory.forget(ALICE)
     assert memory.session(scope).summary() is None
 

@@ -37,7 +37,7 @@ class SmallModel(ScriptedModel):
     async def generate_structured_output(self, messages, structured_model, **kwargs):
         if self.failure:
             raise self.failure
-        told = {"task_overview": SUMMARY, **dict.fromkeys(PARTS, "Nothing.")}
+        told = {"task_overview": SUMMARY, **dict.fromkeys(PARTS, f"{len(self.seen)} calls.")}
         return StructuredResponse(content=told)
 
 
@@ -84,6 +84,23 @@ async def test_a_summary_outlives_its_session_and_is_erased_with_it(tmp_path: Pa
         assert memory.forget(ALICE).complete
     files = [one for one in folder.rglob("*") if one.is_file()]
     assert not [one.name for one in files if b"xylophone-42" in one.read_bytes()]
+
+
+async def test_a_summary_stands_for_the_turns_that_left_the_context(tmp_path: Path):
+    with Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder()) as memory:
+        agent = await start(memory, "monday")
+        agent.model.context_size, agent.context_config.reserve_ratio = 24_000, 0.4
+        for text in (*FACTS, *FACTS.values()):
+            await say(agent, text)
+            if agent.state.summary:
+                break
+        context = "".join(str(one.model_dump()["content"]) for one in agent.state.context)
+        session = memory.session(Scope(user_id="alice", session_id="monday"))
+        asked = [one for one in session.messages() if one.role == "user"]
+        covered = [one.text for one in asked if one.id in session.summary().sources]
+
+        assert 0 < len(covered) < len(asked) - 1
+        assert covered == [one.text for one in asked if one.text not in context]
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("down")])

@@ -14,7 +14,7 @@ from concurrent.futures import wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import (
@@ -36,6 +36,7 @@ from .health import (
     MemoryHealth,
     WarnOnce,
 )
+from .last_session import covered_turns
 from .lazy_memory import LazyMemory, MemorySource, acquire_memory
 from .note import Conversation, ShownRecords
 from .open_turns import Accepted, TurnEnd, accept_turn, end_turn, turn_record_ids
@@ -44,13 +45,11 @@ from .policy import WRITE_PATIENCE, Policy, check_policy
 from .retraction import retract
 from .waiting_writes import Outcome, WaitingWrite, may_be_tried_again
 
-if TYPE_CHECKING:  # it loads numpy, which who imports an adapter may never use
-    from ..session import Session
-
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0
 _ACCEPT_SECONDS = 0.25  # for what comes before a write waits
 _SUMMARY = 8_000  # characters
+_TURNS = 200  # among which are those that a summary stands for
 _HANDLED = 1_000  # requests to forget that are not carried out twice
 _REPLAYED = timedelta(hours=1)  # a turn said earlier is history that is written again
 _MISTAKES = (InvalidRecordError, InvalidScopeError, RecordNotFoundError)  # of a model's call
@@ -271,30 +270,39 @@ class AgentMemory:
             if self.lazy.opened is not None:
                 wait([done], _ACCEPT_SECONDS)
 
-    def summarize(self, text: str, scope: Scope) -> None:
+    def summarize(self, text: str, scope: Scope, held: Conversation | None = None) -> None:
         """Keep what a framework wrote as the summary of its session; never raises.
 
-        Nothing is kept of a text that is the last one, in no session, or where the agent's tools
-        alone write.
+        It stands for the turns before those at the end of the session that are still held. Nothing
+        is kept of a text that is the last one, in no session, or where the agent's tools alone
+        write.
+
+        Args:
+            held: the conversation beside the summary; None for nothing.
         """
         if not self._is_new_summary(text, scope):
             return
         start, seconds, text = time.monotonic(), self._write_seconds(), shorten(text, _SUMMARY)
         try:
-            call_within(seconds, "summary", lambda: self._session(scope).summarize(text))
+            session = call_within(seconds, "summary", lambda: self.lazy.get().session(scope))
+            turns = call_within(seconds, "summary", lambda: session.messages(limit=_TURNS))
+            covers = covered_turns(turns, held)
+            call_within(seconds, "summary", lambda: session.summarize(text, covers))
         except Exception as error:
             self._summarized(scope, start, error)
         else:
             self._summarized(scope, start)
 
-    async def asummarize(self, text: str, scope: Scope) -> None:
+    async def asummarize(self, text: str, scope: Scope, held: Conversation | None = None) -> None:
         """Keep what a framework wrote as the summary of its session, as `summarize`."""
         if not self._is_new_summary(text, scope):
             return
         start, seconds, text = time.monotonic(), self._write_seconds(), shorten(text, _SUMMARY)
         try:
-            memory = await await_within(seconds, "summary", self.lazy.aget())
-            await await_within(seconds, "summary", memory.session(scope).asummarize(text))
+            session = (await await_within(seconds, "summary", self.lazy.aget())).session(scope)
+            turns = await await_within(seconds, "summary", session.amessages(limit=_TURNS))
+            covers = covered_turns(turns, held)
+            await await_within(seconds, "summary", session.asummarize(text, covers))
         except Exception as error:
             self._summarized(scope, start, error)
         else:
@@ -306,9 +314,6 @@ class AgentMemory:
         is_new = self._summaries.setdefault(scope.key, "") != text
         self._summaries[scope.key] = text
         return is_new
-
-    def _session(self, scope: Scope) -> "Session":
-        return self.lazy.get().session(scope)
 
     def _summarized(self, scope: Scope, start: float, error: Exception | None = None) -> None:
         if error is not None:

@@ -1,5 +1,6 @@
-"""Summary of the last session in the note of a new one, and its end with what it may repeat."""
+"""Summary of the last session in the note of a new one, its turns, and its end with them."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -7,6 +8,7 @@ from datetime import datetime
 from ..errors import RecordNotFoundError
 from ..sans_io import Plan, call
 from ..types import Match, Record, Scope, SessionPage
+from .framework_values import clean
 from .note import Conversation, without_held
 from .policy import WRITE_PATIENCE, Policy
 
@@ -39,6 +41,20 @@ def last_summary(
         outdated: Mapping[str, datetime] = yield call("admin.outdated_turns", where, sources)
         found = [] if outdated else found
     return [Match(record=one, score=1.0, score_details={"summary": 1.0}) for one in found]
+
+
+def covered_turns(turns: Sequence[Record], held: Conversation | None) -> list[str]:
+    """List the ids of the turns that a summary stands for: those before what is still held.
+
+    Args:
+        turns: the last of the session, in order.
+        held: what the framework left in the conversation beside the summary; None for nothing.
+    """
+    left, end = Counter(map(clean, held.texts if held else ())), len(turns)
+    while end and left[turns[end - 1].text] > 0:
+        end -= 1
+        left[turns[end].text] -= 1
+    return [one.id for one in turns[:end]]
 
 
 def delete_summaries(gone: Sequence[Record], where: Scope) -> Plan[None]:
