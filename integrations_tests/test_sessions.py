@@ -4,9 +4,11 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,40 @@ def test_sessions_are_listed_with_what_they_left(memory: Memory) -> None:
     assert last.cursor is None
     assert all(one.first_at <= one.last_at for one in found)
     assert asyncio.run(memory.asessions(BOB))[0].scope == talk("monday", "bob")
+
+
+def least_cpu(calls: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Measure the seconds of CPU that calls take, by turns, each as it is disturbed least."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(60):
+        for name, call in calls.items():
+            started = time.process_time()
+            call()
+            found[name].append(time.process_time() - started)
+    return {name: min(seconds) for name, seconds in found.items()}
+
+
+def test_reading_a_session_costs_less_than_one_list_however_many_there_are(tmp_path: Path) -> None:
+    numbers = count()
+    with Memory.open(str(tmp_path / "memory"), embedder=HashEmbedder()) as memory:
+        one = memory.session(talk("7"))
+        calls = {
+            "page": lambda: memory.sessions(ALICE),
+            "turns": lambda: one.messages(limit=20),
+            "summary": one.summary,
+            "summarize": lambda: one.summarize(f"Summary {next(numbers)}."),
+            "list": lambda: memory.list(ALICE),
+        }
+        costs = []
+        for few, many in ((0, 100), (100, 1_000)):
+            for n in range(few, many):
+                say(memory, talk(str(n)), *(f"Turn {turn} of session {n}." for turn in range(40)))
+                memory.session(talk(str(n))).summarize(f"It was about {n}.")
+            costs.append(least_cpu(calls))
+        first, last = costs
+
+    assert last["page"] + last["turns"] + last["summary"] < last["list"], last
+    assert all(last[name] < 2 * first[name] for name in calls), costs
 
 
 def test_a_session_needs_an_id_and_an_open_memory(memory: Memory) -> None:
