@@ -48,6 +48,7 @@ from .checkpoint_codec import (
     to_loader,
     to_thread,
 )
+from .store_writes import Count
 from .turn_owner import ConnString, close_opened, open_lazily
 
 ThreadOwner = Callable[[str, Mapping[str, Any]], Scope | str | int | Enum | None]
@@ -268,6 +269,10 @@ class CommonplaceSaver(AwaitedCheckpoints):
         calls[strategy]([to_thread(thread_id) for thread_id in thread_ids])
 
     # -- lifecycle -----------------------------------------------------------------------------
+
+    def setup(self) -> Count:
+        """Do nothing, as a saver needs no setup; may be awaited."""
+        return Count()
 
     def close(self) -> None:
         """Close the memory, unless it was given open."""

@@ -30,6 +30,7 @@ MODULES = {
     "langgraph_sqlite": "langgraph_store",
     "langgraph_saver": "langgraph_saver",
     "langgraph_graph": "langgraph_graph",
+    "langgraph_documents": "langgraph_documents",
     "langgraph_middleware": "langgraph_middleware",
     "mem0": "mem0_cases",
     "mem0_v1": "mem0_cases",

@@ -21,6 +21,7 @@ def compatible(monkeypatch):
 
 SECTIONS = (
     "langgraph_store", "langgraph_sqlite", "langgraph_saver", "langgraph_graph",
+    "langgraph_documents",
     "langgraph_middleware", "mem0", "mem0_v1", "strands_store", "strands_sessions",
     "strands_storage", "strands_tool", "agentscope_v2", "agentscope_v1", "agentscope_runtime",
     "adk_memory", "adk_sessions", "openai_agents_sessions",
