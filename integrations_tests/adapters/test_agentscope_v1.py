@@ -36,6 +36,7 @@ from agentscope.formatter import OpenAIChatFormatter
 from agentscope.memory import LongTermMemoryBase
 from agentscope.message import Msg, TextBlock, ToolUseBlock
 from agentscope.model import ChatModelBase, ChatResponse
+from agentscope.session import JSONSession
 from pydantic import BaseModel
 
 from commonplace_agentscope.v1 import (
@@ -44,9 +45,11 @@ from commonplace_agentscope.v1 import (
     LongTermMemory,
 )
 from commonplace_agentscope.v1 import memory as v1_memory
+from commonplace_agentscope.v1.migrate import import_sessions
 
 from ..isolation.asking import Asker, ask, check, word_of
 from ..isolation.poison import TEXTS, check_note, fill, owner_of
+from .import_command import import_command
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")
 COMPRESSES = hasattr(ReActAgent, "CompressionConfig")
@@ -437,6 +440,49 @@ async def test_the_summary_of_a_compressed_history_is_not_stored(memory, long_te
     await agent(user("I like coffee"))
 
     assert texts(memory) == ["I like tea", "All right.", "I like coffee", "All right."]
+
+
+async def test_saved_conversations_are_imported_once(memory, monkeypatch, tmp_path):
+    agent, saved = make(None), JSONSession(save_dir=str(tmp_path))
+    for text in ("I like tea", "I like coffee"):
+        await agent(user(text))
+    said = await agent.memory.get_memory(prepend_summary=False)
+    await agent.memory.update_compressed_summary("<system-info>They spoke of tea.</system-info>")
+    await agent.memory.update_messages_mark(
+        new_mark="compressed", msg_ids=[one.id for one in said[:2]]
+    )
+    await saved.save_session_state(session_id="alice_monday", agent=agent)
+    (tmp_path / "broken.json").write_text('{"memory": {"content": [1]}}')
+    (tmp_path / "none.json").write_text("{}")
+    files = sorted(tmp_path.glob("*.json"))
+    counted = import_sessions(memory, files, user_id="alice", dry_run=True)
+    before = texts(memory)
+    first = import_sessions(memory, files, user_id="alice")
+    again = import_sessions(memory, files, user_id="alice")
+
+    assert before == []
+    assert counted.taken == first.taken == {"sessions": 1, "messages": 4, "summaries": 1}
+    assert +again.taken == {}
+    assert again.known == first.taken
+    assert [one.refused("sessions") for one in (counted, first, again)] == [2, 2, 2]
+    session = memory.session(Scope(user_id="alice", session_id="monday"))
+    assert [one.text for one in session.messages()] == [
+        "I like tea", "All right.", "I like coffee", "All right.",
+    ]  # fmt: skip
+    assert session.summary().text == "They spoke of tea."
+    assert session.summary().sources == tuple(one.id for one in session.messages()[:2])
+    await LongTermMemory(memory, user_id="alice", session_id="monday").record(said)
+    assert len(session.messages()) == 4
+    gone = session.messages()[0].id
+    for record_id in (gone, session.summary().id):
+        memory.delete(record_id, session.scope)
+    after = import_sessions(memory, files[:1], user_id="alice")
+    assert after.reasons == {"messages": {"deleted here since": [gone]}}
+    assert (len(session.messages()), session.summary()) == (3, None)
+    run = import_command(monkeypatch, "agentscope")
+    done = run(*files, tmp_path / "other", "--user", "alice")
+    assert "4\t0\t0\tmessages" in done.stdout
+    assert "broken" in done.stderr
 
 
 async def test_of_an_interrupted_reply_only_the_users_words_are_stored(memory, long_term):
