@@ -115,6 +115,54 @@ def test_a_newer_statement_may_replace_what_shares_its_matter(older, newer, expe
     assert not may_replace(one, other)
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My first parrot is called Rio.", "My second parrot is called Kiwi."),
+        ("My brother lives in Bergen.", "My brother Nils lives in Turku."),
+        ("My work laptop is a Dell.", "My home laptop is a Lenovo."),
+        ("我的车是银色的。", "我的自行车是绿色的。"),
+    ],
+)
+def test_two_of_a_kind_both_hold(older, newer) -> None:
+    one, other = said(older, newer)
+
+    assert not may_replace(other, one)
+    assert superseded([one, other]) == {}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question", "expected"),
+    [
+        ("My gym code is 71.", "My gate code is 90.", "What is the gym code?", False),
+        (
+            "My train to Ghent is at 6.",
+            "My train to Lille is at 9.",
+            "When is my train to Ghent?",
+            False,
+        ),
+        (
+            "I have lunch with Eva at noon.",
+            "I have lunch with Max at one.",
+            "When is my lunch with Eva?",
+            False,
+        ),
+        ("我的车位号是12。", "我的柜子号是40。", "我的车位号是多少？", False),
+        ("My gym code is 71.", "The gym code changed to 90.", "What is the gym code?", True),
+        (
+            "The blog is written in Hugo.",
+            "Ported the blog to Astro last night.",
+            "What is the blog written in?",
+            True,
+        ),
+    ],
+)
+def test_a_question_tells_which_of_two_things_is_meant(older, newer, question, expected) -> None:
+    one, other = said(older, newer)
+
+    assert may_replace(other, one, question) is expected
+
+
 def test_the_name_of_the_user_is_no_matter() -> None:
     facts = [
         Statement(text=text, moment=START + timedelta(days=day), user="alice-7")

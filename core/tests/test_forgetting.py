@@ -271,3 +271,35 @@ def test_a_memory_that_is_not_open_yet_forgets_too(tmp_path):
 
     assert ["I live in Lyon."] == texts(opened)
     opened.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "request_", "left"),
+    [
+        (
+            ["I live at 3 Quay Street.", "My new address is 8 Hill Road."],
+            "Forget my old address.",
+            ["I live at 3 Quay Street.", "My new address is 8 Hill Road."],
+        ),
+        (
+            ["My address is 3 Quay Street.", "I moved, my new address is 8 Hill Road."],
+            "Forget my old address.",
+            ["I moved, my new address is 8 Hill Road."],
+        ),
+        (
+            ["My phone number is 0711.", "I got a new phone number: 0822."],
+            "Please forget my old phone number.",
+            ["I got a new phone number: 0822."],
+        ),
+        (
+            ["我开大众。", "我的新车是比亚迪。"],
+            "忘掉我的旧车。",
+            ["我开大众。", "我的新车是比亚迪。"],
+        ),
+    ],
+)
+def test_what_is_new_is_not_what_was_old(memory, told, request_, left):
+    say(memory, *told)
+    agent(memory, []).write([Message(text=request_)], ALICE)
+
+    assert sorted(left) == texts(memory)

@@ -90,6 +90,54 @@ def test_only_the_sentence_that_instructs_is_taken():
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Address me as Prof. Adler from now on.",
+        "Never mention Mrs. Koch or the St. Gallen trip.",
+        "Always give a source, e.g. a paper.",
+        "Always use U.S. spelling in your answers.",
+        "Never mention Hart Ltd. in front of my team.",
+    ],
+)
+def test_an_abbreviation_ends_no_instruction(text):
+    assert find_instructions(text) == (text,)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (
+            "Never use emojis, and keep answers short.",
+            ("Never use emojis", "From now on keep answers short."),
+        ),
+        (
+            "From now on call me Mo and answer in Spanish.",
+            ("From now on call me Mo", "answer in Spanish."),
+        ),
+        ("以后用德文回答，不要用表情符号。", ("以后用德文回答", "不要用表情符号。")),
+        ("Always answer in Dutch and Danish.", ("Always answer in Dutch and Danish.",)),
+        ("Call me Mo, and I live in Bonn.", ("Call me Mo, and I live in Bonn.",)),
+        (
+            "When I write code, use tabs and never spaces.",
+            ("When I write code, use tabs and never spaces.",),
+        ),
+    ],
+)
+def test_instructions_that_a_sentence_joins_are_told_apart(text, parts):
+    assert find_instructions(text) == parts
+
+
+def test_what_ends_one_of_two_joined_instructions_leaves_the_other(memory):
+    for text in ("Never use emojis and always answer in French.", "You may use emojis again."):
+        agent(memory).write([Message(text=text, at=MONDAY, id=text)], ALICE)
+
+    shown = agent(memory).recall(ALICE, "Hello there, all well?")
+
+    assert "always answer in French." in [one.record.text for one in shown]
+    assert "Never use emojis" not in [one.record.text for one in shown]
+
+
+@pytest.mark.parametrize(
     "quoted",
     [
         "```\nAlways answer in French.\n```",

@@ -536,7 +536,7 @@ def _newer_first(matches: list[Match], rest: Sequence[Match], query: str) -> lis
     told = [(one, to_statement(one.record)) for one in (*matches, *rest)]
     found = list(matches)
     for older, then in told[: len(matches)]:
-        newer = [one for one in told if may_replace(one[1], then)]
+        newer = [one for one in told if may_replace(one[1], then, query)]
         changes = [
             (match, now)
             for match, now in newer

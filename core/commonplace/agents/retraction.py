@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from ..errors import RecordNotFoundError
+from ..retrieval.current import superseded, to_statement
 from ..retrieval.lexical import has_cjk, vocabulary
+from ..retrieval.statement_words import change_words
 from ..retrieval.subjects import subject
 from ..retrieval.utterance_kinds import normalize
 from ..sans_io import Plan, call
@@ -115,6 +117,8 @@ def _shares(words: frozenset[str], text: str, told: str) -> float:
 def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record | None:
     """Choose the one record that a request means; None if there is none, or another may be."""
     about = subject(text, text.lower())
+    if _FORMER.search(text):
+        matches = _without_new(matches)
     ranked: list[tuple[float, Match]] = []
     for match in matches:
         record = match.record
@@ -144,6 +148,20 @@ def _meant(text: str, words: frozenset[str], matches: Iterable[Match]) -> Record
     if _FORMER.search(text) and all(other == share for other, _ in ranked):
         return min((match.record for _, match in ranked), key=lambda one: one.occurred_at)
     return None
+
+
+def _without_new(matches: Iterable[Match]) -> list[Match]:
+    """Leave out what tells of something new, which "my old number" does not mean.
+
+    That is what says so, and what replaces another.
+    """
+    found = list(matches)
+    newer = set(superseded([to_statement(one.record) for one in found]).values())
+    return [
+        one
+        for place, one in enumerate(found)
+        if place not in newer and not change_words(one.record.text)
+    ]
 
 
 def _repetitions(meant: Record, records: Iterable[Record]) -> list[Record]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from ..retrieval.lexical import tokens, vocabulary
-from ..retrieval.utterance_kinds import is_small_talk, needs_no_memory, normalize
+from ..retrieval.utterance_kinds import is_small_talk, needs_no_memory, normalize, sentence_spans
 from ..sans_io import Plan, call
 from ..types import Fact, Message, Page, Record, Scope
 from .instruction_endings import PLAIN_CHINESE, PLAIN_WORDS, ends, may_end
@@ -262,14 +262,15 @@ _QUOTED = re.compile(
     r"(```|~~~).*?(?:\1|\Z)|^[^\S\n]*[>|].*?(?=\n[^\S\n]*\n|\Z)|[\"“「『][^\"”」』]{12,}[\"”」』]",
     re.DOTALL | re.MULTILINE,
 )
-_SENTENCES = re.compile(r"(?:[^.!?。！？\n…]|\.(?=\w))+[.!?。！？…]*")  # "DD.MM." has one end
+_JOINS = re.compile(r"[,;，；] ?(?:(?:and|but)\b)?|\s(?:and|but)\s", re.IGNORECASE)
 _QUESTION = re.compile(r"[?？吗呢]\W*$")
 
 
 def find_instructions(text: str, held: Sequence[str] = ()) -> tuple[str, ...]:
     """Read the standing instructions of a user's text, sentence by sentence; often none.
 
-    Among them is what ends or eases an earlier one, such as "you can use emojis again".
+    Among them is what ends or eases an earlier one, such as "you can use emojis again". Those that
+    a sentence joins, "answer in French and never use emojis", are given one by one.
     Quotations, code and texts of more than 1,000 characters may be somebody else's words, and are
     not read.
 
@@ -283,8 +284,16 @@ def find_instructions(text: str, held: Sequence[str] = ()) -> tuple[str, ...]:
             or (_is_standing(sentence) and not needs_no_memory(sentence))
             or any(ends(sentence, one) for one in held)
         ):
-            found.append(sentence)
+            found += _parts(sentence)
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
+
+
+def _parts(sentence: str) -> list[str]:
+    """Divide "don't use emojis, and keep answers short", each part of which may end by itself."""
+    parts = [one.strip() for one in _JOINS.split(sentence)]
+    if len(parts) > 1 and not re.search(_FROM_NOW, parts[-1], re.IGNORECASE):
+        parts = [one if _is_standing(one) else f"From now on {one}" for one in parts]
+    return parts if all(map(_is_standing, parts)) else [sentence]
 
 
 def may_end_instructions(text: str) -> bool:
@@ -296,9 +305,10 @@ def _readable(text: str) -> list[str]:
     """Split a text into the sentences that may instruct."""
     if len(text) > _MAX_MESSAGE:
         return []
+    own = _QUOTED.sub(" \n ", text)
     return [
         sentence
-        for sentence in map(str.strip, _SENTENCES.findall(_QUOTED.sub(" \n ", text)))
+        for sentence in (own[start:end].strip() for start, end, _ in sentence_spans(own))
         if len(sentence) <= _MAX_INSTRUCTION
         and not _QUESTION.search(sentence)
         and not is_small_talk(sentence)

@@ -67,6 +67,10 @@ _SINGULAR = frozenset(
 )
 _ROLES = frozenset("boss manager landlord tutor teacher doctor company team".split())
 _KIN = frozenset(PEOPLE) - _ROLES
+_ONE_OF_TWO = re.compile(
+    r"\b(?:first|second|third|fourth|older|younger|elder|home|work|office|left|right|upper|lower)\b"
+    r"|第[一二三四]|大的|小的|[左右][边侧手]|家里|办公室|公司的"
+)
 # What holds at times only leaves room for another.
 _PARTIAL = re.compile(
     r"\b(?:when|sometimes|often|usually|if|on \w+days?|occasionally|either|or)\b|有时|偶尔|下雨"
@@ -203,13 +207,34 @@ def values_in(text: str) -> frozenset[str]:
     return frozenset(one.lower() for one in VALUE.findall(text[:_LONGEST]) if one not in FIRST)
 
 
-def may_replace(newer: Statement, older: Statement) -> bool:
+def may_replace(newer: Statement, older: Statement, question: str = "") -> bool:
     """Tell whether a newer statement may tell what holds now of what an older one is about.
 
     Less is needed than for `superseded`: a word or a slot of both. It is enough to read the newer
-    one first, and not to call the older one obsolete.
+    one first, and not to call the older one obsolete. Not so where the question has a word that
+    tells the older one from the newer: "my office number" is no locker's.
     """
-    return any(True for _ in _on_one_matter(newer, older))
+    return any(
+        not _asks_for_older(question, one, other) for one, other in _on_one_matter(newer, older)
+    )
+
+
+def _asks_for_older(question: str, newer: "_Sentence", older: "_Sentence") -> bool:
+    """Tell whether a word of the question says which of two things of a name the older one is."""
+    if not question or newer.closes or newer.goes_on or change_words(newer.text):
+        return False
+    asked = _shared(question.lower())
+    which, names = asked & older.shared - newer.shared, asked & older.shared & newer.shared
+    return any(_stand_together(question, *pair) for pair in product(which, names))
+
+
+@lru_cache(maxsize=4_096)
+def _stand_together(question: str, which: str, name: str) -> bool:
+    """Tell whether a question has "office number", "flight to Rome" or "meet Ann"."""
+    of = "(?:to|with|of|for|from|at|in|by)"
+    beside = rf"{which}\w*(?:['’]s)?[ 的]?{name}|{name}\w*,? {of} {which}"
+    named = rf"(?i:{name})\w* (?=[A-Z])(?i:{which})"
+    return bool(re.search(beside, question, re.IGNORECASE) or re.search(named, question))
 
 
 def tells_change(newer: Statement, older: Statement, question: str) -> bool:
@@ -334,8 +359,28 @@ def _share_matter(newer: _Sentence, older: _Sentence) -> bool:
     """
     if not (_is_one(newer.owner, older.owner) or _names_owner(newer, older)):
         return False
+    if _are_two(newer, older):
+        return False
     common = _without(newer.shared & older.shared, older.owner)
     return bool(common or newer.slots.keys() & older.slots.keys())
+
+
+def _are_two(newer: _Sentence, older: _Sentence) -> bool:
+    """Tell whether they tell of two of a kind: a first cat and a second, a brother and Paul."""
+    ones, others = (set(_ONE_OF_TWO.findall(one.text)) for one in (newer, older))
+    if ones and others and not ones & others:
+        return True
+    owner = older.owner
+    if owner not in _SINGULAR or newer.owner != owner or newer.goes_on or newer.closes:
+        return False
+    name, other = (_name_of(one) for one in (newer, older))
+    return name != other and not change_words(newer.text)
+
+
+def _name_of(sentence: _Sentence) -> str:
+    """Read the name behind "my brother"; empty if there is none."""
+    found = re.search(rf"\b{re.escape(sentence.owner)},? (\w+)", sentence.text)
+    return found[1] if found and found[1] in sentence.values else ""
 
 
 def _names_owner(newer: _Sentence, older: _Sentence) -> bool:
@@ -352,6 +397,8 @@ def _replaces(newer: _Sentence, older: _Sentence) -> bool:
         return False
     if newer.words == older.words and newer.is_negated == older.is_negated:
         return False  # it says the same again
+    if _are_two(newer, older):
+        return False
     if _fills_anew(newer, older):
         return True
     if older.is_once or newer.is_once or not _is_one(newer.owner, older.owner):

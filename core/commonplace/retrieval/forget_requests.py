@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from .utterance_kinds import is_small_talk, needs_no_memory
+from .utterance_kinds import is_small_talk, needs_no_memory, sentence_spans
 
 _MAX_TEXT = 1_000  # characters: in a longer one the user has pasted what others wrote
 _OBJECT = 300  # characters of a request that are searched for what it names
 
-_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+|(?=\n)|$")
-_ABBREVIATED = re.compile(r"(?:^|\W)(?:dr|mr|mrs|ms|st|prof|no|nr|sr|sra|e\.g|z\.b|\d)$", re.I)
 _BREAK = re.compile(
     r",(?=\s)(?!\s(?:dass|was|wo|wie|wer)\b)|[;:](?=\s)|[，；：]|\s[—–-]{1,2}(?=\s)|\s(?=(?:and|but|because|since|so|und|aber|weil|y"
     r"|pero|porque)\s)",
@@ -117,7 +115,7 @@ _ASKS_POLITELY = re.compile(
 _CLAUSE = re.compile(
     r"\s*(?:(?:and|so|now|instead|these days|from now on|only|then|also|actually|though)\b[, ]*)*"
     r"(?:(?:but|because|since|aber|weil|denn|pero|porque|ahora)\b"
-    r"|(?:i|it|he|she|we|they|you|there)(?:['’]\w+)?\b|(?:that|this)(?:['’]s| is| was)\b"
+    r"|(?!i\.e\b)(?:i|it|he|she|we|they|you|there)(?:['’]\w+)?\b|(?:that|this)(?:['’]s| is| was)\b"
     r"|(?:my|our|the|his|her|their|(?-i:[A-Z])\w+)(?:['’]s)?\s(?:[\w'’-]+ ){0,4}?(?:is|are|was|were"
     r"|has|have|had|will|would|got|moved|lives?|works?|changed|died|left)\b"
     r"|(?!(?:who|whose|which|that|where|when|what|how)\b)(?:[\w'’-]+ ){1,4}?(?:is|are|was|were|will"
@@ -129,6 +127,14 @@ _CLAUSE = re.compile(
     r"|(?:y |ya )*(?:es|soy|vivo|tengo|el nuevo|la nueva)\b)",
     re.IGNORECASE,
 )
+# "Forget my PIN. It's 4711." tells what is to be forgotten, and not what holds instead.
+_RESTATES = re.compile(
+    r"\W*(?:(?:it|that|which)(?:['’]s| is| was)|i\.e\.|that is|namely|也?就是|是)"
+    r"(?!.*(?:\b(?:now|new|changed|instead|these days|wrong)\b|[新改换]|现在))",
+    re.IGNORECASE,
+)
+_NAMES_DATA = re.compile(rf"\b{_DATA}|{_CHINESE_DATA}|\bpins?\b", re.IGNORECASE)
+_FORMER = re.compile(r"\b(?:old|former|previous|wrong)\b|[旧错]|以前|之前", re.IGNORECASE)
 _CHINESE_LIST = re.compile(r"\s*(?:以及|还有|和|包括|跟|谢|好吗|可以吗|行吗|拜托|麻烦)")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _POLITE = re.compile(
@@ -176,8 +182,11 @@ def _split(text: str) -> ForgetSplit:
     kept: list[str] = []
     asked: list[str] = []
     is_introduced = False
-    for start, end, after in _sentences(text):
+    meant: list[str] = []
+    for start, end, after in sentence_spans(text):
         body = text[start:end]
+        if _restates(body, meant):
+            continue
         is_other = is_introduced or _is_quoted(text, start)
         stated, meant = (body, []) if is_other else _split_sentence(body)
         asked += meant
@@ -191,23 +200,6 @@ def _split(text: str) -> ForgetSplit:
 
 
 _cached_split = lru_cache(maxsize=4_096)(_split)
-
-
-def _sentences(text: str) -> list[tuple[int, int, int]]:
-    """Find the start and the end of each sentence, and where the space behind it ends."""
-    found = []
-    start = 0
-    for mark in _END.finditer(text):
-        end = mark.end()
-        is_short = mark[0] == "." and _ABBREVIATED.search(text, max(start, end - 8), end - 1)
-        if end <= start or (is_short and end < len(text.rstrip())):
-            continue
-        after = end
-        while after < len(text) and text[after].isspace():
-            after += 1
-        found.append((start, end, after))
-        start = after
-    return found
 
 
 def _is_quoted(text: str, at: int) -> bool:
@@ -237,8 +229,10 @@ def _split_sentence(sentence: str) -> tuple[str, list[str]]:
             request = f"{request}{separator[0] if separator and request else ''}{clause}"
             continue
         if request:
-            asked.append(_named(request))
-            request = ""
+            named, request = _named(request), ""
+            asked.append(named)
+            if _restates(clause, [named]):
+                continue
         kept.append(sentence[start:end] if kept else clause.lstrip())
     is_cut_off = bool(request)
     if request:
@@ -276,6 +270,16 @@ def _is_clause(clause: str, separator: "re.Match[str] | None", request: str) -> 
     is_joined = separator is not None and separator[0].isspace()
     is_and = re.match(r"\s*(?:and|und|y)\b", clause, re.IGNORECASE)
     return not (is_joined and is_and and re.search(r"\b(?:that|what|dass|que) ", request))
+
+
+def _restates(clause: str, named: list[str]) -> bool:
+    """Return whether a clause tells the number or the like that is asked to be forgotten."""
+    return bool(
+        named
+        and _NAMES_DATA.search(named[-1])
+        and not _FORMER.search(named[-1])
+        and _RESTATES.match(clause)
+    )
 
 
 def _named(request: str) -> str:

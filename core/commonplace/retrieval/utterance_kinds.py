@@ -19,6 +19,14 @@ _CLAUSE_WORDS, _CLAUSE_CHARACTERS = 4, 6  # of a clause that states something be
 _SIGNS = re.compile(r"[\W_]+")
 _CJK = re.compile(f"[{CJK}]")
 _SENTENCES = re.compile(r"[^.!?。！？\n…]+[.!?。！？…]*")
+_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+|(?=\n)|$")
+# Behind them a dot is no end: ever, or where a small letter follows.
+_ABBREVIATED = re.compile(
+    r"(?:^|\W)(?:dr|mr|mrs|ms|st|prof|no|nr|sr|sra|vs|e\.g|i\.e|z\.b|\d)$", re.IGNORECASE
+)
+_MAY_END = re.compile(
+    r"(?:^|\W)(?:inc|ltd|co|corp|etc|jr|approx|(?:[a-z]\.)+[a-z])$", re.IGNORECASE
+)
 _CLAUSES = re.compile(r"[,，;；:：]")
 _MARK = re.compile(r"[?？؟]\W*$")
 _STOP = re.compile(r"[.。!！…]\W*$")
@@ -184,6 +192,33 @@ def _follows_up(text: str) -> bool:
 def sentences(text: str) -> list[str]:
     """Split a text into sentences with their marks, in order; those without a word are left out."""
     return [one.strip() for one in _SENTENCES.findall(text) if normalize(one)]
+
+
+def sentence_spans(text: str) -> list[tuple[int, int, int]]:
+    """Find the start and the end of each sentence, and where the space behind it ends.
+
+    A dot behind "Dr", "i.e" or a number ends none, nor one behind "Inc" before a small letter.
+    """
+    found = []
+    start = 0
+    for mark in _END.finditer(text):
+        end = mark.end()
+        if end <= start or (mark[0] == "." and not _ends_there(text, start, end)):
+            continue
+        after = end
+        while after < len(text) and text[after].isspace():
+            after += 1
+        found.append((start, end, after))
+        start = after
+    return found
+
+
+def _ends_there(text: str, start: int, end: int) -> bool:
+    following = text[end:].lstrip()[:1]
+    begin = max(start, end - 8)
+    is_short = _ABBREVIATED.search(text, begin, end - 1)
+    is_short = is_short or (following.islower() and _MAY_END.search(text, begin, end - 1))
+    return not (is_short and following)
 
 
 def statements(text: str) -> tuple[str, ...]:
