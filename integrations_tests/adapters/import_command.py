@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 from commonplace import Memory
-from commonplace.cli import app, importers
+from commonplace.cli import app, arguments
 from commonplace.testing.fakes import HashEmbedder
 
 from ..cli.populated import command
@@ -21,7 +21,7 @@ def import_command(monkeypatch: pytest.MonkeyPatch, name: str) -> Callable[..., 
     where = project["project"]["entry-points"][app.GROUP][name]
     points = EntryPoints([EntryPoint(name, where, app.GROUP)])
     monkeypatch.setattr(app, "entry_points", points.select)
-    monkeypatch.setattr(importers, "opened", opened)
+    monkeypatch.setattr(arguments, "opened", opened)
     return lambda *words: command(app.app, "import", name, *words)
 
 

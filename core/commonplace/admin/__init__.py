@@ -9,8 +9,7 @@ from .copy import CopyReport, SnapshotDigest, copy, digest
 from .counts import Contents, contents, count_rows, file_sizes
 from .database_files import require_memory
 from .doctor import Health, check_files, examine
-from .import_records import ImportedRecord, ImportReport, find_existing, import_records
-from .import_tally import ImportTally
+from .import_records import ImportedRecord, ImportReport, ImportTally, find_existing, import_records
 from .jsonl import ExportFile, export, restore
 from .reindex import reembed, reindex
 from .salvage import SalvageReport, salvage

@@ -1,13 +1,14 @@
-"""Import of another system's memories with their own ids, times and history.
+"""Import of another system's memories with their own ids, times and history, and its tally.
 
 They pass the rules of every write, as the changes that they once were, so that relations are
 resolved, and what was changed or erased here since stays so.
 """
 
+import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import get_args
 
@@ -22,6 +23,7 @@ from ..validation import check_choice, check_text, check_time
 from .backfill import batches, points_of
 
 _BATCH = 64
+_VALUE = re.compile(r"=.*? (?=(?:must|has|is|cannot|belongs)\b)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,35 @@ class ImportedRecord:
             outcome=record.outcome,
             relations=self.relations,
         )
+
+
+@dataclass(slots=True)
+class ImportTally:
+    """What became of the things of another system, each counted once, by the kind of thing.
+
+    Attributes:
+        taken: by kind, in the plural; what would be taken, in a dry run.
+        known: what was here already, and stays as it is.
+        reasons: by kind and by reason, the ids of what was refused.
+    """
+
+    taken: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of what was found, in the order of the first of each."""
+        return list(dict.fromkeys((*self.taken, *self.known, *self.reasons)))
+
+    def refused(self, kind: str) -> int:
+        """Count what was refused of a kind."""
+        return sum(map(len, self.reasons.get(kind, {}).values()))
+
+    def refuse(self, kind: str, name: str, why: Exception | str) -> None:
+        """Count one that cannot be taken over, by its id; a reason is kept without its value."""
+        reason = _VALUE.sub(" ", str(why)) or type(why).__name__
+        self.reasons.setdefault(kind, {}).setdefault(reason, []).append(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from ..errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from .arguments import embedder_of, opened
-    from .importers import importing, show_refused, show_tally
+    from .arguments import embedder_of, importing, opened
     from .options import SENTENCE, EmbedderName, PlaceName
-    from .output import answer, say
+    from .output import answer, say, show_refused, show_tally
     from .progress_bars import progress
 
 __all__ = [
@@ -39,12 +38,12 @@ _LAZY = {
     "PlaceName": ".options",
     "answer": ".output",
     "embedder_of": ".arguments",
-    "importing": ".importers",
+    "importing": ".arguments",
     "opened": ".arguments",
     "progress": ".progress_bars",
     "say": ".output",
-    "show_refused": ".importers",
-    "show_tally": ".importers",
+    "show_refused": ".output",
+    "show_tally": ".output",
 }
 
 

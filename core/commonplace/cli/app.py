@@ -22,7 +22,6 @@ from .memories import memories
 from .operators import imports, operators
 from .options import Commands
 from .output import answer, exit_on_error
-from .serve import serving
 
 GROUP = "commonplace.importers"
 _IMPORTING = "Run the same command again: what is here already is not imported twice."
@@ -53,7 +52,6 @@ app: typer.Typer = typer.Typer(
 app.add_typer(memories)
 app.add_typer(operators)
 app.add_typer(connections)
-app.add_typer(serving)
 app.add_typer(
     imports,
     name="import",

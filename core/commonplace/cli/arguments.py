@@ -3,8 +3,9 @@
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,15 @@ def opened(
         yield memory
     finally:
         memory.close(_CLOSE_SECONDS)
+
+
+@contextmanager
+def importing(place: str, embedder: str, *, dry_run: bool) -> Iterator["Memory"]:
+    """Open a memory to import into; a dry run does not make a folder that is not there yet."""
+    with ExitStack() as stack:
+        if dry_run and "=" not in place and not Path(place).expanduser().exists():
+            place = stack.enter_context(tempfile.TemporaryDirectory())
+        yield stack.enter_context(opened(place, embedder))
 
 
 def embedder_of(name: str) -> Embedder:

@@ -12,7 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import msgspec
 
@@ -34,9 +34,13 @@ try:
 except ImportError as error:
     raise MissingExtraError(package="typer", extra="cli") from error
 
+if TYPE_CHECKING:
+    from ..admin import ImportTally
+
 P = ParamSpec("P")
 T = TypeVar("T")
 DONE, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
+_MAX_IDS = 5
 READER_GONE = 141  # as a shell reports of a program that the signal SIGPIPE ended
 NOTHING_CHANGED = "Nothing was changed; run the same command again."
 _USAGE_ERRORS = (InvalidFilterError, InvalidRecordError, InvalidScopeError, MissingExtraError)
@@ -134,6 +138,28 @@ def fields(values: Mapping[str, str]) -> None:
     for name, value in escaped.items():
         grid.add_row(Text(name), Text(value))
     _Console().print(grid)
+
+
+def show_tally(tally: "ImportTally", *, dry_run: bool) -> None:
+    """Print what became of each kind of thing as a table, and why some were refused."""
+    taken = "would be taken" if dry_run else "taken"
+    rows: list[Sequence[str]] = []
+    for kind in tally.kinds:
+        counts = (tally.taken[kind], tally.known[kind], tally.refused(kind))
+        rows.append((*map(str, counts), kind))
+    if not rows:
+        answer("There is nothing to import.")
+        return
+    table((taken, "here already", "refused", "what"), rows)
+    for reasons in tally.reasons.values():
+        show_refused(reasons)
+
+
+def show_refused(reasons: dict[str, list[str]]) -> None:
+    """Print each reason with how many were refused for it, and the first ids."""
+    for reason, ids in reasons.items():
+        shown = ", ".join(ids[:_MAX_IDS]) + (", …" if len(ids) > _MAX_IDS else "")
+        say(f"{len(ids)} × {reason}: {shown}")
 
 
 def printable(text: str) -> str:

@@ -281,14 +281,12 @@ class _TableCopy:
         self._dimensions = dimensions
         info = new.execute(f"PRAGMA table_info({table})").fetchall()
         held = {row[1] for row in info}
-        with contextlib.suppress(sqlite3.DatabaseError):  # an earlier version had fewer
+        # An earlier version made fewer columns; the rest has a default.
+        with contextlib.suppress(sqlite3.DatabaseError):
             held = {row[1] for row in damaged.execute(f"PRAGMA table_info({table})")} or held
         self._columns: list[str] = [row[1] for row in info if row[1] in held]
         self._key: list[str] = [row[1] for row in sorted(info, key=lambda r: r[5]) if row[5]]
         has_alias = len(self._key) == 1 and info[0][2] == "INTEGER" and info[0][5] == 1
-        known = {row[1] for row in damaged.execute(f"PRAGMA table_info({table})")}
-        # A former pre-release did not make all columns; the rest has a default.
-        self._columns = [name for name in self._columns if not known or name in known]
         # An earlier version made some tables without.
         self._has_rowid: bool = _has_rowid(new, table) and _has_rowid(damaged, table)
         if self._has_rowid:
