@@ -63,6 +63,7 @@ from .validation import (
     check_flag,
     check_function,
     check_ids,
+    check_integer,
     check_name,
     check_seconds,
     check_time,
@@ -709,10 +710,7 @@ class BlockingMemory:
                 )
         check_time("as_of", as_of)
         check_flag("include_superseded", include_superseded)
-        if type(hops) is not int or not 1 <= hops <= MAX_HOPS:
-            raise InvalidRecordError(
-                field="hops", value=hops, reason=f"must be an integer in 1..{MAX_HOPS}"
-            )
+        check_integer("hops", hops, 1, MAX_HOPS)
         return self._runtime.engines.graph.relations(
             scope,
             entity,

@@ -45,7 +45,14 @@ from .types import (
     check_scope,
     now,
 )
-from .validation import check_ids, check_metadata, check_name, check_text, hinting_methods
+from .validation import (
+    check_ids,
+    check_integer,
+    check_metadata,
+    check_name,
+    check_text,
+    hinting_methods,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -299,10 +306,7 @@ class BlockingSession:
             LoopRequiredError: the embedder is asynchronous.
         """
         check_kinds(kinds)
-        if type(min_recalls) is not int or min_recalls < 0:
-            raise InvalidRecordError(
-                field="min_recalls", value=min_recalls, reason="must be an integer from 0"
-            )
+        check_integer("min_recalls", min_recalls, 0)
         commands: Sequence[Command] = self._read(self._promotions, tuple(kinds), min_recalls)
         results = self._write(commands)
         return self._read(self._changed, results)

@@ -8,7 +8,7 @@ from typing import Any
 from .blocking_session import BlockingSession
 from .errors import InvalidRecordError
 from .types import FACT_KINDS, Command, Kind, Record, check_kinds, now
-from .validation import hinting_methods
+from .validation import check_integer, hinting_methods
 
 
 @hinting_methods
@@ -58,10 +58,7 @@ class Session(BlockingSession):
     ) -> Sequence[Record]:
         """Async version of `promote`."""
         check_kinds(kinds)
-        if type(min_recalls) is not int or min_recalls < 0:
-            raise InvalidRecordError(
-                field="min_recalls", value=min_recalls, reason="must be an integer from 0"
-            )
+        check_integer("min_recalls", min_recalls, 0)
         commands: Sequence[Command] = await self._aread(self._promotions, tuple(kinds), min_recalls)
         results = await self._awrite(commands)
         return await self._aread(self._changed, results)

@@ -213,6 +213,13 @@ def _check_number(field: str, value: object, most: float, reason: str) -> None:
         raise InvalidRecordError(field=field, value=value, reason=reason)
 
 
+def check_integer(field: str, value: object, least: int, most: int | None = None) -> None:
+    """Refuse what is not an integer from `least` on, and up to `most` if that is given."""
+    if type(value) is not int or value < least or (most is not None and value > most):
+        span = f"from {least}" if most is None else f"in {least}..{most}"
+        raise InvalidRecordError(field=field, value=value, reason=f"must be an integer {span}")
+
+
 def check_time(name: str, value: object) -> None:
     """Refuse a time without a zone: it would mean another moment on another machine."""
     if value is None:

@@ -13,6 +13,7 @@ from ..validation import (
     check_choice,
     check_flag,
     check_function,
+    check_integer,
     check_metadata,
     check_seconds,
     hinting_init,
@@ -133,10 +134,7 @@ class Policy:
     def __post_init__(self) -> None:
         check_choice("mode", self.mode, get_args(Mode))
         check_choice("inject", self.inject, get_args(Inject))
-        if type(self.top_k) is not int or not 1 <= self.top_k <= MAX_TOP_K:
-            raise InvalidRecordError(
-                field="top_k", value=self.top_k, reason=f"must be an integer in 1..{MAX_TOP_K}"
-            )
+        check_integer("top_k", self.top_k, 1, MAX_TOP_K)
         if self.threshold is not None and not (
             _is_number(self.threshold) and 0 <= self.threshold <= 1
         ):
@@ -158,12 +156,8 @@ class Policy:
             raise InvalidRecordError(
                 field="recall_timeout", value=self.recall_timeout, reason="must be above zero"
             )
-        if self.note_tokens is not None and (
-            type(self.note_tokens) is not int or self.note_tokens < 1
-        ):
-            raise InvalidRecordError(
-                field="note_tokens", value=self.note_tokens, reason="must be an integer from 1"
-            )
+        if self.note_tokens is not None:
+            check_integer("note_tokens", self.note_tokens, 1)
         if self.count_tokens is not None:
             check_function("count_tokens", self.count_tokens)
         for name in ("scope_search_by_agent", "await_write", "instructions", "times", "summaries"):
@@ -307,43 +301,38 @@ def _describe(name: ToolName, policy: Policy) -> Tool:
         "description": "What the memory shall say from now on: one sentence that is clear "
         "without this conversation.",
     }
-    described = {
-        "search_memory": Tool(
-            name="search_memory",
-            description="Search what is remembered from earlier conversations with this user.",
-            schema=_schema(["keywords"], keywords=keywords, limit=limit),
-            is_read_only=True,
+    described: dict[ToolName, tuple[str, dict[str, Any]]] = {
+        "search_memory": (
+            "Search what is remembered from earlier conversations with this user.",
+            _schema(["keywords"], keywords=keywords, limit=limit),
         ),
-        "add_memory": Tool(
-            name="add_memory",
-            description="Remember lasting facts for later conversations. Leave out what "
+        "add_memory": (
+            "Remember lasting facts for later conversations. Leave out what "
             "search_memory returned: it is remembered already.",
-            schema=_schema(["thinking", "content"], thinking=thinking, content=content),
-            is_read_only=False,
+            _schema(["thinking", "content"], thinking=thinking, content=content),
         ),
-        "update_memory": Tool(
-            name="update_memory",
-            description="Correct one memory that you were shown in this turn. Its history keeps "
+        "update_memory": (
+            "Correct one memory that you were shown in this turn. Its history keeps "
             "what it said before.",
-            schema=_schema(["memory_id", "text"], memory_id=memory_id, text=text),
-            is_read_only=False,
+            _schema(["memory_id", "text"], memory_id=memory_id, text=text),
         ),
-        "forget_memory": Tool(
-            name="forget_memory",
-            description="Delete one memory that you were shown in this turn, when the user asks "
-            "for it.",
-            schema=_schema(["memory_id"], memory_id=memory_id),
-            is_read_only=False,
+        "forget_memory": (
+            "Delete one memory that you were shown in this turn, when the user asks for it.",
+            _schema(["memory_id"], memory_id=memory_id),
         ),
-        "drop_instruction": Tool(
-            name="drop_instruction",
-            description="End one standing instruction that you were shown in this turn, when the "
+        "drop_instruction": (
+            "End one standing instruction that you were shown in this turn, when the "
             "user no longer wants it.",
-            schema=_schema(["memory_id"], memory_id=memory_id),
-            is_read_only=False,
+            _schema(["memory_id"], memory_id=memory_id),
         ),
     }
-    return described[name]
+    description, schema = described[name]
+    return Tool(
+        name=name,
+        description=description,
+        schema=schema,
+        is_read_only=name == "search_memory",
+    )
 
 
 def instructions(policy: Policy, prefix: str = "") -> str:

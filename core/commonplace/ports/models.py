@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..errors import InvalidRecordError
 from ..types import TokenEmbedding
-from ..validation import is_sound
+from ..validation import check_integer, is_sound
 
 MAX_DIMENSIONS = 65_536
 
@@ -93,12 +93,7 @@ def check_models(embedder: object, chat: object) -> None:
             field="embedder.embed", value=embedder.embed, reason="must be a method"
         )
     _check_model_id("embedder.id", embedder.id)
-    if type(embedder.dimensions) is not int or not 1 <= embedder.dimensions <= MAX_DIMENSIONS:
-        raise InvalidRecordError(
-            field="embedder.dimensions",
-            value=embedder.dimensions,
-            reason=f"must be an integer in 1..{MAX_DIMENSIONS}",
-        )
+    check_integer("embedder.dimensions", embedder.dimensions, 1, MAX_DIMENSIONS)
     if chat is None:
         return
     if isinstance(chat, type) or not isinstance(chat, ChatModel) or not callable(chat.complete):
