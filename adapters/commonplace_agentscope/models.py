@@ -9,9 +9,9 @@ from agentscope.model import ChatModelBase, ChatResponse
 from agentscope.model import FinishedReason as Finished
 
 from commonplace import ChatModel, ModelFailedError
-from commonplace.agents import hinting_init
+from commonplace.agents import hinting_init, with_schema, without_fence
 
-from .shared_models import model_id, with_schema, without_fence, wrong_model
+from .shared_models import model_id, wrong_model
 
 
 @hinting_init

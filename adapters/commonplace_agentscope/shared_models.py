@@ -1,10 +1,9 @@
-"""What the models of AgentScope 1.x and 2.x have in common: the embedder, and JSON answers.
+"""What the models of AgentScope 1.x and 2.x have in common: the embedder, names and errors.
 
 Models are only ever awaited where the memory is awaited: on the caller's event loop.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -64,16 +63,3 @@ def wrong_model(field: str, model: object, theirs: str, ours: str) -> WrongTypeE
         takes=f"an AgentScope {theirs} or a commonplace {ours}",
         hint="Pass an instance of one.",
     )
-
-
-def with_schema(prompt: str, schema: Mapping[str, Any]) -> str:
-    """Add the schema of the answer to a prompt, where every model can read it."""
-    return f"{prompt}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
-
-
-def without_fence(text: str) -> str:
-    """Read an answer without the fence of a code block."""
-    text = text.strip()
-    if text.startswith("```") and text.endswith("```"):
-        text = text[3:-3].removeprefix("json")
-    return text.strip()

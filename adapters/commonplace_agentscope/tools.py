@@ -9,17 +9,9 @@ from agentscope.state import AgentState
 from agentscope.tool import ToolBase, ToolChunk
 
 from commonplace import Scope
-from commonplace.agents import AgentMemory, ShownRecords, Tool, tools
+from commonplace.agents import TOOL_FAILURES, AgentMemory, ShownRecords, Tool, tools
 
 FindReply = Callable[[AgentState | None], tuple[Scope, ShownRecords]]
-
-_FAILURES = {
-    "search_memory": "Error retrieving memory",
-    "add_memory": "Error recording memory",
-    "update_memory": "Error updating memory",
-    "forget_memory": "Error forgetting memory",
-    "drop_instruction": "Error dropping instruction",
-}
 
 
 class AgentScopeTool(ToolBase):
@@ -56,7 +48,7 @@ class AgentScopeTool(ToolBase):
             # Another user's reply may have taken over the conversation in the meantime.
             self._find_reply(state)
         except Exception as error:  # the model reads it; the reply goes on
-            return _chunk(f"{_FAILURES[self._tool]}: {error}", ToolResultState.ERROR)
+            return _chunk(f"{TOOL_FAILURES[self._tool]}: {error}", ToolResultState.ERROR)
         return _chunk(text, ToolResultState.RUNNING)
 
 

@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from commonplace import Embedder, InvalidRecordError, Memory, WrongTypeError
-from commonplace.agents import Plan, arun_plan, check_name, hinting_init, run_plan
+from commonplace.agents import Plan, arun_plan, check_name, hinting_init, run_plan, with_schema
 
 _NAMES = ("model", "model_name", "model_id", "azure_deployment", "deployment_name", "repo_id")
 _REFUSED = (400, 422)
@@ -53,8 +53,7 @@ class _ChatAdapter:
             except Exception as error:
                 if getattr(error, "status_code", None) not in _REFUSED:
                     raise
-        prompt = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
-        answer = yield self.model, _prompt(prompt, user)
+        answer = yield self.model, _prompt(with_schema(system, schema), user)
         self._takes_schemas = False
         return str(answer.text)
 

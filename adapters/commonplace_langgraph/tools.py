@@ -8,6 +8,7 @@ from pydantic import PrivateAttr
 
 from commonplace import InvalidScopeError, Policy
 from commonplace.agents import (
+    TOOL_FAILURES,
     AgentMemory,
     MemoryCounters,
     MemorySource,
@@ -32,14 +33,6 @@ from .turn_owner import (
     agent_memory,
     user_of,
 )
-
-FAILURES = {
-    "search_memory": "Error retrieving memory",
-    "add_memory": "Error recording memory",
-    "update_memory": "Error updating memory",
-    "forget_memory": "Error forgetting memory",
-    "drop_instruction": "Error dropping instruction",
-}
 
 
 class MemoryTool(StructuredTool):
@@ -111,7 +104,7 @@ def _make(tool: Tool, agent: AgentMemory, scopes: ScopeResolver) -> MemoryTool:
         except Exception as error:
             if _is_misuse(error):
                 raise
-            raise ToolException(f"{FAILURES[tool.name]}: {error}") from error
+            raise ToolException(f"{TOOL_FAILURES[tool.name]}: {error}") from error
         return answer
 
     def use(runtime: ToolRuntime | None = None, **arguments: Any) -> str:

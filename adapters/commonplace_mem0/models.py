@@ -21,7 +21,7 @@ from functools import cache
 from typing import Any, Literal
 
 from commonplace import MissingExtraError
-from commonplace.agents import short_repr
+from commonplace.agents import short_repr, with_schema
 from commonplace.models.openai import OpenAIChat, OpenAIEmbedder
 from commonplace.ports import Embedder
 
@@ -197,8 +197,7 @@ def _calling(function: Callable[..., Any], arguments: Callable[..., Any]) -> Mod
 
 def _messages(system: str, user: str, schema: Any = None) -> list[dict[str, str]]:
     """Write a prompt as messages, with the schema in the text, where every model reads it."""
-    if schema:
-        system += f"\n\nJSON schema of the answer:\n{json.dumps(schema)}"
+    system = with_schema(system, schema) if schema else system
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 

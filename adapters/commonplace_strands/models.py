@@ -1,14 +1,13 @@
 """Chat model of a memory on a model of Strands."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from strands.models import Model
 
 from commonplace import ModelFailedError, WrongTypeError
-from commonplace.agents import hinting_init
+from commonplace.agents import hinting_init, with_schema, without_fence
 
 CUT_OFF = ("max_tokens", "content_filtered", "guardrail_intervened")
 
@@ -48,8 +47,7 @@ class StrandsChat:
         Raises:
             ModelFailedError: the answer was cut off.
         """
-        prompt = f"{system}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
-        return asyncio.run(self._complete(prompt, user))
+        return asyncio.run(self._complete(with_schema(system, schema), user))
 
     async def _complete(self, system: str, user: str) -> str:
         parts: list[str] = []
@@ -60,11 +58,4 @@ class StrandsChat:
                 raise ModelFailedError(model=self.id, reason=f"its answer ended with {stop}")
             text = event.get("contentBlockDelta", {}).get("delta", {}).get("text")
             parts += [text] if text else []
-        return _unfence("".join(parts))
-
-
-def _unfence(text: str) -> str:
-    text = text.strip()
-    if text.startswith("```") and text.endswith("```"):
-        text = text[3:-3].removeprefix("json")
-    return text.strip()
+        return without_fence("".join(parts))

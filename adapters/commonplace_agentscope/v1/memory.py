@@ -20,6 +20,7 @@ from agentscope.tool import ToolResponse
 from commonplace import ChatModel, Embedder, InvalidScopeError, Message, Policy, Scope
 from commonplace.agents import (
     DEFAULT_TOOLS,
+    TOOL_FAILURES,
     WRITE_PATIENCE,
     AgentMemory,
     Conversation,
@@ -223,7 +224,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
                 The facts to remember, each a sentence that stands alone.
         """
         arguments = {"thinking": thinking, "content": content}
-        return await self._call("add_memory", arguments, "Error recording memory")
+        return await self._call("add_memory", arguments)
 
     async def retrieve_from_memory(
         self, keywords: list[str], limit: int = 5, **kwargs: Any
@@ -243,7 +244,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
                 One memory on each line.
         """
         arguments = {"keywords": keywords, "limit": limit}
-        return await self._call("search_memory", arguments, "Error retrieving memory")
+        return await self._call("search_memory", arguments)
 
     def state_dict(self) -> dict[str, Any]:
         """Describe which messages of the calling agent's history were recorded, and for whom.
@@ -276,7 +277,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         """
         await self._memory.aclose(self, timeout)
 
-    async def _call(self, name: str, arguments: Mapping[str, Any], failure: str) -> ToolResponse:
+    async def _call(self, name: str, arguments: Mapping[str, Any]) -> ToolResponse:
         try:
             scope = await self._scope()
             if scope is None:
@@ -284,7 +285,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
             shown = self._history_of(self._known_agent()).shown
             text = await self._memory.acall_tool(name, arguments, scope, shown)
         except Exception as error:  # the model reads it; the reply goes on
-            text = f"{failure}: {error}"
+            text = f"{TOOL_FAILURES[name]}: {error}"
         return ToolResponse(content=[TextBlock(type="text", text=text)])
 
     async def _scope(self) -> Scope | None:

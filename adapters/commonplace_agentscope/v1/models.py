@@ -6,8 +6,9 @@ from typing import Any
 from agentscope.model import ChatModelBase, ChatResponse
 
 from commonplace import ChatModel
+from commonplace.agents import with_schema, without_fence
 
-from ..shared_models import AgentScopeEmbedder, model_id, with_schema, without_fence, wrong_model
+from ..shared_models import AgentScopeEmbedder, model_id, wrong_model
 
 AgentScopeV1Embedder = AgentScopeEmbedder
 

@@ -45,6 +45,8 @@ from .framework_values import (
     to_messages,
     to_scope,
     to_time,
+    with_schema,
+    without_fence,
 )
 from .health import MemoryCounters, WarnOnce
 from .lazy_memory import (
@@ -70,6 +72,7 @@ from .policy import (
     DEFAULT_TOOLS,
     HEADER,
     INTRO,
+    TOOL_FAILURES,
     TOOL_INSTRUCTIONS,
     WRITE_PATIENCE,
     Inject,
@@ -90,6 +93,7 @@ __all__ = [
     "INTRO",
     "NOTE_MARK",
     "SCOPE_FIELDS",
+    "TOOL_FAILURES",
     "TOOL_INSTRUCTIONS",
     "UNSET",
     "WRITE_PATIENCE",
@@ -174,5 +178,7 @@ __all__ = [
     "to_time",
     "tools",
     "warm",
+    "with_schema",
+    "without_fence",
     "without_secret",
 ]

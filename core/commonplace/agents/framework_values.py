@@ -1,4 +1,4 @@
-"""A framework's ids and texts as ones that can be stored, by one rule for all adapters.
+"""A framework's ids, texts and answers as ones that a memory takes, by one rule for all adapters.
 
 A framework lets any id and text pass and a store does not. An id that no scope can hold is refused;
 no message is lost over a character or a length.
@@ -6,6 +6,7 @@ no message is lost over a character or a length.
 
 import contextlib
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -129,3 +130,16 @@ def to_messages(
         for number, part in enumerate(parts)
         if is_visible(part)
     ]
+
+
+def with_schema(prompt: str, schema: Mapping[str, Any]) -> str:
+    """Add the schema of the answer to a prompt, where every model can read it."""
+    return f"{prompt}\n\nJSON schema of the answer:\n{json.dumps(dict(schema))}"
+
+
+def without_fence(text: str) -> str:
+    """Read an answer without the fence of a code block."""
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].removeprefix("json")
+    return text.strip()

@@ -53,6 +53,14 @@ CHANGE_INSTRUCTIONS = {
     "drop_instruction": "Call `drop_instruction` when the user no longer wants a standing "
     "instruction that you were shown.",
 }
+# What a model reads of a call that failed, in front of the error.
+TOOL_FAILURES: Mapping[str, str] = {
+    "search_memory": "Error retrieving memory",
+    "add_memory": "Error recording memory",
+    "update_memory": "Error updating memory",
+    "forget_memory": "Error forgetting memory",
+    "drop_instruction": "Error dropping instruction",
+}
 DEFAULT_TOOLS: tuple[ToolName, ...] = ("search_memory", "add_memory")
 TOOL_NAMES: tuple[ToolName, ...] = get_args(ToolName)
 _MOST_WAITING = 100_000
