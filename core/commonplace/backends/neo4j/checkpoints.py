@@ -73,7 +73,9 @@ class Neo4jCheckpoints:
             "replaced": [node for node in nodes if node["number"] < 0],
             "added": [node for node in nodes if node["number"] >= 0],
         }
-        self._write_as(checkpoint_queries.WRITE, address.thread, owner, parameters)
+        self._driver.write(
+            lambda run: _run_as(run, checkpoint_queries.WRITE, address.thread, owner, parameters)
+        )
 
     def read(self, thread: str, namespace: str, id: str | None = None) -> State | None:  # noqa: A002 -- as the port
         """Read one state, the latest when `id` is missing; None if there is none."""
@@ -203,11 +205,6 @@ class Neo4jCheckpoints:
         found = self._driver.read(lambda run: run(checkpoint_queries.STATES, ids=ids))
         by_id = {row["checkpoint"]["id"]: _to_state(row) for row in found}
         return [by_id[id_] for id_ in ids if id_ in by_id]
-
-    def _write_as(
-        self, text: str, thread: str, owner: Scope | None, parameters: Mapping[str, Any]
-    ) -> None:
-        self._driver.write(lambda run: _run_as(run, text, thread, owner, parameters))
 
 
 def _run_as(

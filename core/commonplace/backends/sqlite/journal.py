@@ -1,5 +1,6 @@
 """Write-ahead journal of accepted operations, in SQLite."""
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Collection, Mapping, Sequence
@@ -352,10 +353,9 @@ class _Holder:
 
     def lock_of_dead(self, holder: str) -> ProcessLock | None:
         """Take the lock of another holder; None while that is alive."""
-        try:
-            return self._lock_of(holder)
-        except StoreLockedError:
-            return None
+        with contextlib.suppress(StoreLockedError), translated(self._path):
+            return ProcessLock(f"{self._path}.{holder}.lock")
+        return None
 
     def remove_dead_locks(self, keep: Collection[str]) -> None:
         """Remove the lock files of dead processes, except of these holders."""
@@ -373,10 +373,6 @@ class _Holder:
             if self._lock is not None:
                 self._lock.remove()
                 self._lock = None
-
-    def _lock_of(self, holder: str) -> ProcessLock:
-        with translated(self._path):
-            return ProcessLock(f"{self._path}.{holder}.lock")
 
 
 def _set_last_version(connection: Connection, version: int) -> None:
