@@ -361,7 +361,9 @@ def parallel() -> list[str]:
     """Spread tests over processes; each starts servers of its own, unless it is told which."""
     if "NEO4J_URI" in os.environ:
         return []
-    return ["--numprocesses=auto", "--maxprocesses=4", "--dist=worksteal"]
+    # One more than there are processors: tests wait for servers and processes half of their time.
+    workers = min(4, (os.cpu_count() or 1) + 1)
+    return [f"--numprocesses={workers}", "--dist=worksteal"]
 
 
 def tests_of(adapter: str) -> list[str]:

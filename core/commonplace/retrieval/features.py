@@ -701,8 +701,10 @@ def matrix(candidates: CandidateArrays) -> Floats:
     of both. "I moved to Lyon." answers "Where do I live?" no worse than "I live in Paris."
     """
     rows = np.stack([compute(candidates) for compute in FEATURES.values()], axis=1)
-    silent = np.ix_(candidates.is_empty, _SAID)
-    rows[silent] = np.minimum(rows[silent], rows[candidates.stating].max(axis=0)[_SAID])
+    silent = np.flatnonzero(candidates.is_empty)[:, None]
+    rows[silent, _SAID] = np.minimum(
+        rows[silent, _SAID], rows[candidates.stating].max(axis=0)[_SAID]
+    )
     if candidates.direction >= 0:
         own = candidates.own
         for old, new in candidates.replaced.items():

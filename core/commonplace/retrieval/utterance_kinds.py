@@ -215,10 +215,10 @@ def sentence_spans(text: str) -> list[tuple[int, int, int]]:
 
 def _ends_there(text: str, start: int, end: int) -> bool:
     following = text[end:].lstrip()[:1]
-    begin = max(start, end - 8)
-    is_short = _ABBREVIATED.search(text, begin, end - 1)
-    is_short = is_short or (following.islower() and _MAY_END.search(text, begin, end - 1))
-    return not (is_short and following)
+    forms = (_ABBREVIATED, _MAY_END) if following.islower() else (_ABBREVIATED,)
+    return not following or not any(
+        form.search(text, max(start, end - 8), end - 1) for form in forms
+    )
 
 
 def statements(text: str) -> tuple[str, ...]:
