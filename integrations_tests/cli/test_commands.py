@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import AbstractContextManager
@@ -15,7 +16,17 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from commonplace import Backlog, Fact, Memory, MissingExtraError, Relation, Scope, Settings, admin
+from commonplace import (
+    Backlog,
+    Fact,
+    Memory,
+    Message,
+    MissingExtraError,
+    Relation,
+    Scope,
+    Settings,
+    admin,
+)
 from commonplace.backends import opened_stores
 from commonplace.backends.sqlite.graph import SqliteGraph
 from commonplace.cli import app as importers
@@ -266,6 +277,31 @@ def test_an_import_gives_back_what_an_export_took(run, lived: Path, tmp_path: Pa
     assert (tmp_path / "back.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
     with opened(lived) as one, opened(tmp_path / "back") as other:
         assert reads(other) == reads(one)
+
+
+def test_an_export_of_a_user_has_that_user_alone_and_is_imported(run, lived: Path, tmp_path: Path):
+    with opened(lived) as memory:
+        own = Scope(user_id="zoë")
+        lives = Relation(subject="Zoë", predicate="lives_in", object="Lyon")
+        memory.add(Fact(text="Zoë lives in Lyon 里昂.", relations=(lives,)), own)
+        memory.add("Zoë is told no secret.", Scope(user_id="zoë2"))
+        memory.add(Message(text="I have a goat."), Scope(user_id="zoë", session_id="s"))
+        [turn] = [one for one in memory.list(own) if "goat" in one.text]
+        memory.delete(turn.id, own)
+    exported = run("export", lived, "one.jsonl", "--user", "zoë")
+    done = run("import", "file", "one.jsonl", tmp_path / "back")
+    run("export", tmp_path / "back", "back.jsonl", "--user", "zoë")
+    text = (tmp_path / "one.jsonl").read_text("utf-8")
+
+    assert exported.exit_code == done.exit_code == 0, done.output
+    assert "Zoë lives in Lyon 里昂." in text
+    assert "I have a goat." in text  # its history is stored, too
+    assert "secret" not in text
+    assert set(re.findall(r'"user_id":"([^"]*)"', text)) == {"zoë"}
+    assert (tmp_path / "back.jsonl").read_text("utf-8") == text
+    with opened(tmp_path / "back") as memory:
+        assert [one.text for one in memory.list(own)] == ["Zoë lives in Lyon 里昂."]
+        assert [one.object for one in memory.relations(own)] == ["Lyon"]
 
 
 def sealed(text: str) -> str:

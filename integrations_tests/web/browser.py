@@ -80,6 +80,7 @@ def addresses(memory: Memory) -> dict[str, str]:
         "about": "about?user=alice",
         "graph": "graph?user=alice",
         "forget": "forget?user=alice",
+        "rights": "rights?user=alice",
         "operation": "operation?check=1",
         "error": "record?user=alice&id=none",
     }

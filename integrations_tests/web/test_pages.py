@@ -15,6 +15,7 @@ pytest.importorskip("jinja2")
 from starlette.testclient import TestClient
 
 from commonplace import Fact, Memory, Message, Relation, Scope
+from commonplace.admin import restore
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.web import add_user_token, create_app, header_login, read_users
 from commonplace.web.views import PAGES
@@ -230,6 +231,34 @@ def test_forget_counts_first_asks_for_the_id_and_gives_a_receipt(memory):
     assert "Nothing of this is left" in done.text
     assert len(memory.list(BOB)) == 0
     assert len(memory.list(ALICE)) == 3
+
+
+def test_a_person_sees_takes_along_and_erases_what_is_stored(memory, tmp_path):
+    app = create_app(memory, login=header_login("X-User"), write=True)
+    client = TestClient(app, base_url=LOCAL, headers={"x-user": "alice"})
+    page = client.get("/rights").text  # whose it is tells the login
+    links = [html.unescape(one) for one in re.findall(r'<th scope="row"><a href="([^"]*)"', page)]
+    given = "?user=alice"
+
+    assert links == [f"/about{given}", f"/records{given}", f"/export.jsonl{given}",
+                     f"/forget{given}"]  # fmt: skip
+    assert [client.get(one).status_code for one in links] == [200] * 4
+    assert 'href="/rights"' in client.get("/why").text
+    assert "only read" not in page
+    assert "only read" in operator(memory).get(f"/rights{given}").text
+    assert client.get("/export.jsonl?user=bob").status_code == 403
+    assert TestClient(app, base_url=LOCAL).get("/export.jsonl").status_code == 403
+    assert operator(memory).get("/export.jsonl?agent=helper").status_code == 404
+    sent = client.get(links[2])
+    assert "attachment" in sent.headers["content-disposition"]
+    assert "tortoise" not in sent.text
+    (tmp_path / "alice.jsonl").write_bytes(sent.content)
+    with Memory.open(str(tmp_path / "back"), embedder=HashEmbedder()) as back:
+        restore(tmp_path / "alice.jsonl", back)
+        assert back.list(ALICE) == memory.list(ALICE)
+    form = fields(client.get(links[3]).text) | {"confirm": "alice"}
+    assert "Nothing of this is left" in client.post("/forget", data=form).text
+    assert client.get("/rights.json").json()["counts"]["graph.records"] == 0
 
 
 def test_what_is_not_a_form_of_this_page_is_refused(memory):

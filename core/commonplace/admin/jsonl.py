@@ -1,4 +1,4 @@
-"""Export of a whole memory to a file of JSON lines, and its restoration.
+"""Export of a memory, or of one user in it, to a file of JSON lines, and its restoration.
 
 The first line names the format. The last one has the number of rows by table, and the SHA-256 of
 all bytes before it, so that a file that was cut or changed is noticed before any of it is stored.
@@ -16,7 +16,16 @@ import msgspec
 
 from ..errors import CannotMoveError, InvalidRecordError
 from ..memory import Memory
-from ..ports.snapshot_rows import SnapshotRow
+from ..ports.snapshot_rows import (
+    EntityRow,
+    FenceRow,
+    RecordRow,
+    RelationRow,
+    SessionRow,
+    SnapshotRow,
+)
+from ..ports.stores import GraphStore
+from ..types import Scope
 from .backfill import Progress, count_records, is_indexed
 from .copy import BATCH, CopyReport, copy_rows, finish_writes
 from .database_files import drafted
@@ -42,11 +51,17 @@ class _End(msgspec.Struct, forbid_unknown_fields=True):
 _HEADER = msgspec.json.encode(_Header(FORMAT)) + b"\n"
 
 
-def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> int:
+def export(
+    memory: Memory, file: Path, *, user: str | None = None, progress: Progress | None = None
+) -> int:
     """Write all rows of a memory to a file; equal memories give equal files.
 
     Vectors and the states of runs are left out. The file appears when it is complete, readable for
     its owner only.
+
+    Args:
+        user: the id of the user whose rows alone are written, without the marks of erasures; None
+            for those of everybody.
 
     Returns:
         The number of rows.
@@ -57,10 +72,11 @@ def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> i
     finish_writes(memory)
     graph = memory._runtime.engines.graph
     counts, sha, done = dict.fromkeys(TABLES, 0), hashlib.sha256(_HEADER), 0
-    total = count_records(graph) if progress else None
+    total = count_records(graph) if progress and user is None else None
+    rows = graph.dump() if user is None else _rows_of(graph, user)
     with drafted(file) as draft, draft.open("wb") as lines:
         lines.write(_HEADER)
-        for number, row in enumerate(graph.dump(), start=1):
+        for number, row in enumerate(rows, start=1):
             line = f"{to_line(row)}\n".encode()
             lines.write(line)
             sha.update(line)
@@ -73,6 +89,22 @@ def export(memory: Memory, file: Path, *, progress: Progress | None = None) -> i
         end = _End(_Totals(rows=counts, sha256=sha.hexdigest()))
         lines.write(msgspec.json.encode(end) + b"\n")
     return sum(counts.values())
+
+
+def _rows_of(graph: GraphStore, user: str) -> Iterator[SnapshotRow]:
+    """Read the rows of a user, whose partition others may share."""
+    partition = Scope(user_id=user).partition
+    for row in graph.dump(partition):
+        if row.partition > partition:
+            return
+        if not isinstance(row, FenceRow) and _owner_of(row).user_id == user:
+            yield row
+
+
+def _owner_of(row: SessionRow | EntityRow | RelationRow | RecordRow) -> Scope:
+    if isinstance(row, RecordRow):
+        return row.record.scope
+    return row.scope if isinstance(row, SessionRow) else row.owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,11 +132,18 @@ def copy(
 
 @operators.register(again=_ANEW)
 def export(
-    place: PlaceName, file: Path, embedder: EmbedderName = SENTENCE, *, as_json: AsJson = False
+    place: PlaceName,
+    file: Path,
+    embedder: EmbedderName = SENTENCE,
+    *,
+    user: Annotated[
+        str | None, typer.Option("--user", help="Only what is of this user, for that person.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Write all memories, without vectors, to a file of JSON lines."""
+    """Write all memories, without vectors, to a file of JSON lines, which `import file` reads."""
     with arguments.opened(place, embedder, create=False) as memory, progress() as show:
-        number = admin.export(memory, file, progress=show)
+        number = admin.export(memory, file, user=user, progress=show)
     if as_json:
         document({"file": str(file), "lines": number})
     else:

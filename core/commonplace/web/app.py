@@ -28,6 +28,7 @@ from starlette.routing import Route
 
 from ..agents import Policy, check_memory
 from ..errors import (
+    CannotMoveError,
     CommonplaceError,
     InvalidFilterError,
     InvalidRecordError,
@@ -50,7 +51,7 @@ from .security import (
     read_form,
 )
 from .strings import STRINGS, Words, group_of, language_of
-from .views import PAGES, RULES, Ask, Shown
+from .views import PAGES, RULES, Ask, Shown, export_person
 
 logger = logging.getLogger("commonplace.web")
 _HERE = Path(__file__).parent
@@ -61,6 +62,7 @@ _STATUS: Mapping[type[CommonplaceError], int] = {
     InvalidFilterError: 400,
     RecordNotFoundError: 404,
     StoreUnavailableError: 503,
+    CannotMoveError: 503,
 }
 
 
@@ -134,6 +136,7 @@ class _Pages:
             Route("/", self.first, methods=["GET"]),
             Route("/ready", self.ready, methods=["GET"]),
             Route("/login", self.log_in, methods=["GET", "POST"]),
+            Route("/export.jsonl", self.export, methods=["GET"]),
             Route("/logout", self.log_out, methods=["POST"]),
             *(Route(f"/static/{name}", self.static, methods=["GET"]) for name in _STATIC),
         ]
@@ -144,14 +147,12 @@ class _Pages:
 
     async def page(self, request: Request) -> Response:
         """Answer with a page, or carry out the change of a form."""
-        login = self._login(request)
-        if login is None:
-            raise HTTPException(401)
+        login = self._required_login(request)
         name = request.url.path.rpartition("/")[2].removesuffix(".json")
         given: Mapping[str, str] = dict(request.query_params)
         if request.method == "POST":
             given = await self._checked_form(request, login)
-        ask = Ask(memory=self._memory, login=login, given=given, policy=self._policy)
+        ask = self._ask(login, given)
         try:
             work = CHANGES[name] if request.method == "POST" else PAGES[name]
             return self._answer(request, login, name, await work(ask))
@@ -159,6 +160,25 @@ class _Pages:
             return RedirectResponse(_url(request, moved.page, moved.given), 303)
         except CommonplaceError as error:
             return self._failed(request, login, error)
+
+    async def export(self, request: Request) -> Response:
+        """Send all that is stored of a user as a file."""
+        login = self._required_login(request)
+        try:
+            content = await export_person(self._ask(login, dict(request.query_params)))
+        except CommonplaceError as error:
+            return self._failed(request, login, error)
+        named = {"content-disposition": 'attachment; filename="export.jsonl"'}
+        return Response(content, headers=named, media_type="application/jsonl")
+
+    def _required_login(self, request: Request) -> Login:
+        login = self._login(request)
+        if login is None:
+            raise HTTPException(401)
+        return login
+
+    def _ask(self, login: Login, given: Mapping[str, str]) -> Ask:
+        return Ask(memory=self._memory, login=login, given=given, policy=self._policy)
 
     async def _checked_form(self, request: Request, login: Login) -> dict[str, str]:
         if not self._write:

@@ -18,6 +18,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "all": ("All", "全部"),
     "always": ("comes with every turn", "每一轮都会附上"),
     "answer": ("Show", "查看"),
+    "article": ("Article", "条款"),
     "as_of": ("As of", "截至"),
     "attempts": ("Attempts", "尝试次数"),
     "back": ("Back", "返回"),
@@ -73,6 +74,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
         "A dry run: this is what would be erased from every store. It cannot be undone.",
         "试运行：以下内容将从所有存储中抹除，无法撤销。",
     ),
+    "gdpr": ("GDPR (European Union)", "欧盟《通用数据保护条例》"),
     "graph": ("Graph", "关系图"),
     "graph_empty": ("No relations are known.", "没有已知的关系。"),
     "graph_more": (
@@ -121,6 +123,7 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "person": ("Overview", "概览"),
     "pin": ("Pin", "固定"),
     "pinned": ("pinned", "已固定"),
+    "pipl": ("PIPL (China)", "《个人信息保护法》"),
     "predicate": ("Relation", "关系"),
     "previous": ("Before", "之前"),
     "print": ("Printing this page keeps the receipt.", "打印此页即可保存回执。"),
@@ -134,6 +137,53 @@ STRINGS: Mapping[str, tuple[str, str]] = {
     "restore": ("Restore", "恢复"),
     "retry": ("Retry", "重试"),
     "retried": ("{n} writes are tried again.", "正在重试 {n} 项写入。"),
+    "right": ("What you may ask for", "您可以要求"),
+    "right_correct": ("Correct it", "更正"),
+    "right_correct_how": (
+        "Have what is wrong corrected, and what is incomplete completed: open a record, and edit.",
+        "更正错误，补充不完整的内容：打开一条记录并编辑。",
+    ),
+    "right_erase": ("Erase it", "删除"),
+    "right_erase_how": (
+        "Have it erased where the law gives a reason, such as consent that you withdraw, and no "
+        "exception, such as a duty to keep it. You see what would go first, and get a receipt.",
+        "符合法定情形时（例如撤回同意）要求删除，法律规定须保存等例外除外。先列出将删除的内容，删除后给出回执。",
+    ),
+    "right_see": ("See it", "查阅"),
+    "right_see_how": (
+        "Learn what is stored of you, and get a copy. Here stands what you stated; all records and "
+        "conversations are beside it, and the export has them, too.",
+        "了解存储了您的哪些信息，并获得副本。此处是您说过的内容；全部记录和对话在旁边的页面，导出文件中也有。",
+    ),
+    "right_take": ("Take it along", "转移"),
+    "right_take_how": (
+        "Get what you gave, in a common format, to use elsewhere. The file has one JSON object in "
+        "each line, with its text as it stands; `commonplace import file` reads it.",
+        "以通用格式取得您提供的信息，供其他地方使用；在中国，转移须符合国家网信部门规定的条件。"
+        "文件每行一个 JSON 对象，文本保持原样；`commonplace import file` 可以读取。",
+    ),
+    "rights": ("For the person concerned", "致本人"),
+    "rights_else": (
+        "This page is no legal advice. Whoever runs the service tells you the purposes, the "
+        "recipients and how long data are kept, and answers for copies elsewhere: backups, logs, "
+        "states of agents, and providers of models.",
+        "本页不是法律意见。处理目的、接收方和保存期限由服务的运营者告知；别处的副本（备份、日志、智能体状态、"
+        "模型提供方）也由运营者负责。",
+    ),
+    "rights_intro": (
+        "This is about what this memory holds of you, and what the law lets you ask for.",
+        "本页说明此记忆库中与您有关的内容，以及法律赋予您的权利。",
+    ),
+    "rights_read": (
+        "These pages only read at the moment: to correct or erase, ask whoever runs the service.",
+        "目前页面只读：如需更正或删除，请联系服务的运营者。",
+    ),
+    "rights_time": (
+        "Time to answer: under the GDPR one month, which may be extended by two further months if "
+        "you are told why (Article 12); under the PIPL, promptly (Articles 45 and 46).",
+        "答复时限：《通用数据保护条例》为一个月，说明理由后可再延长两个月（第 12 条）；"
+        "《个人信息保护法》要求及时处理（第 45、46 条）。",
+    ),
     "role": ("Speaker", "说话者"),
     "rule": ("Left out because", "未采用的原因"),
     "rule_asks_only": ("it only asks, or tells nothing", "只是提问，没有陈述"),

@@ -1,13 +1,15 @@
 """What each page shows: data that its template writes, and that its `.json` gives."""
 
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
+from pathlib import Path
 from typing import Any, cast
 
 from starlette.exceptions import HTTPException
 
-from ..admin import count_rows, examine, file_sizes
+from ..admin import count_rows, examine, export, file_sizes
 from ..agents import Policy
 from ..agents.about import about as about_plan
 from ..agents.explanation import Explanation, explain
@@ -261,6 +263,44 @@ def receipt(scope: Scope, erased: EraseReceipt) -> Shown:
     return Shown(template="forget.html", data=data)
 
 
+LAW: Sequence[Mapping[str, str]] = (
+    {"right": "see", "gdpr": "15", "pipl": "44, 45"},
+    {"right": "correct", "gdpr": "16", "pipl": "46"},
+    {"right": "take", "gdpr": "20", "pipl": "45"},
+    {"right": "erase", "gdpr": "17", "pipl": "47"},
+)
+"""The articles of the General Data Protection Regulation and of China's Personal Information
+Protection Law that give each right."""
+
+
+async def rights(ask: Ask) -> Shown:
+    """Tell a person what is stored, what may be asked for, and where it is done."""
+    scope = Scope(user_id=_person(ask))
+    counts = await ask.run(count_rows, ask.memory, scope)
+    return Shown(template="rights.html", data={"scope": scope, "counts": counts, "law": LAW})
+
+
+async def export_person(ask: Ask) -> bytes:
+    """Write all that is stored of a user as the file of `commonplace export`."""
+    user = _person(ask)
+
+    def written() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "export.jsonl"
+            export(ask.memory, file, user=user)
+            return file.read_bytes()
+
+    content: bytes = await ask.run(written)
+    return content
+
+
+def _person(ask: Ask) -> str:
+    user = ask.scope().user_id
+    if user is None:
+        raise HTTPException(404)
+    return user
+
+
 async def operation(ask: Ask) -> Shown:
     """Show what waits, what failed and how large it all is; with `check=1` compare the stores."""
     if ask.login.users is not None:
@@ -347,5 +387,6 @@ PAGES: Mapping[str, View] = {
     "about": about,
     "graph": graph,
     "forget": forget,
+    "rights": rights,
     "operation": operation,
 }
