@@ -577,6 +577,17 @@ def test_a_statement_that_replaces_another_answers_what_that_one_did() -> None:
     assert then["new"][said] < then["old"][said]
 
 
+def test_a_turn_that_replaces_a_fact_is_not_weighed_by_its_length() -> None:
+    old = fact("old", 0.6, text="I live in Paris.")
+    told = turn(1, 0.2, text="I moved to Lyon.", day=31)
+    new = replace(told, record=replace(told.record, role="user"))
+
+    one, other = matrix(candidates("Where do I live?", [old, new]))
+
+    for name in ("length_fact", "length_turn"):
+        assert one[[*FEATURES].index(name)] == other[[*FEATURES].index(name)]
+
+
 @pytest.mark.parametrize(
     ("question", "text", "about"),
     [

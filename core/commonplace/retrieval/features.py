@@ -689,6 +689,7 @@ _SAID = [
     )
 ]  # fmt: skip
 """The columns of what a text says itself."""
+_LENGTHS = [[*FEATURES].index(name) for name in ("length_fact", "length_turn")]
 
 
 def matrix(candidates: CandidateArrays) -> Floats:
@@ -709,7 +710,10 @@ def matrix(candidates: CandidateArrays) -> Floats:
         own = candidates.own
         for old, new in candidates.replaced.items():
             if own[old] > own[new]:
-                rows[new, _SAID] = rows[old, _SAID]
+                # A fact and a turn are weighed by lengths of their own, which say nothing here.
+                one_kind = candidates.is_turn[old] == candidates.is_turn[new]
+                said = _SAID if one_kind else [*_SAID, *_LENGTHS]
+                rows[new, said] = rows[old, said]
     return rows
 
 
