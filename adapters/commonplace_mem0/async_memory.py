@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.agents import UNSET, Unset
+from commonplace.agents import UNSET, Unset, hinting_methods
 
 from . import operations
 from .arguments import (
@@ -21,6 +21,7 @@ from .base import AwaitedBase
 from .operations import counted
 
 
+@hinting_methods
 class AsyncMem0Memory(AwaitedBase):
     """Remembers for users, agents and runs; await each call. See `Memory`."""
 

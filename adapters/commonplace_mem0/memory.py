@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from commonplace.agents import UNSET, Unset
+from commonplace.agents import UNSET, Unset, hinting_methods
 
 from . import operations
 from .arguments import (
@@ -23,6 +23,7 @@ from .base import BlockingBase
 from .operations import counted
 
 
+@hinting_methods
 class Mem0Memory(BlockingBase):
     """Remembers for users, agents and runs; blocks until each call is done.
 

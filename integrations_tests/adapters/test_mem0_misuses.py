@@ -226,6 +226,8 @@ ROWS: dict[str, Row] = {
     "add NUL": (add("a\0"), ValidationError, "NUL"),
     "aadd nobody": (lambda m: AsyncMemory(core=m).add("x"), ValidationError, "user_id"),
     "aadd int": (lambda m: AsyncMemory(core=m).add(3, user_id="bob"), ValidationError, "not int"),
+    "add userid": (on(lambda m: m.add("x", userid="a")), TypeError, "Did you mean 'user_id'"),
+    "aadd metdata": (lambda m: AsyncMemory(core=m).add("x", user_id="a", metdata={}), TypeError, "Did you mean 'metadata'"),
     # -- search, get_all
     "search nobody": (on(lambda m: m.search("x")), ValidationError, "user_id"),
     "search None": (search(None), ValidationError, "non-empty string, not None"),

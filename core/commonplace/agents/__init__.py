@@ -21,6 +21,7 @@ from ..validation import (
     check_share,
     hinting_call,
     hinting_init,
+    hinting_methods,
     is_sound,
 )
 from .adapter_arguments import (
@@ -149,6 +150,7 @@ __all__ = [
     "hash_id",
     "hinting_call",
     "hinting_init",
+    "hinting_methods",
     "in_session",
     "instructions",
     "is_note",
