@@ -127,6 +127,29 @@ def test_instructions_that_a_sentence_joins_are_told_apart(text, parts):
     assert find_instructions(text) == parts
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "gives_way"),
+    [
+        ("Never use emojis.", "Please include some emojis.", True),
+        ("Don't use tables.", "Use tables in your answers.", True),
+        ("Keep your replies brief.", "Please write longer answers.", True),
+        ("Please use American spelling.", "Use British spelling, please.", True),
+        ("请用简体字回答。", "请用繁体字。", True),
+        ("Never use emojis.", "Please use emojis in the birthday card for Ann.", False),
+        ("Don't use tables.", "Please add a table of the sales to the report.", False),
+        ("Keep your replies brief.", "Give me the long version of the contract.", False),
+        ("Never use emojis.", "Never use emojis.", False),
+    ],
+)
+def test_a_plain_request_takes_the_place_of_its_contrary(memory, old, new, gives_way):
+    for day, text in enumerate([old, new]):
+        agent(memory).write([Message(text=text, at=MONDAY + timedelta(days=day))], ALICE)
+
+    shown = [one.record.text for one in agent(memory).recall(ALICE, "Hello there, all well?")]
+
+    assert (old not in shown) is gives_way
+
+
 def test_what_ends_one_of_two_joined_instructions_leaves_the_other(memory):
     for text in ("Never use emojis and always answer in French.", "You may use emojis again."):
         agent(memory).write([Message(text=text, at=MONDAY, id=text)], ALICE)

@@ -168,10 +168,16 @@ _VALUES = {
     r"|简短|简洁|短|超过|详细|长",
     "tone": r"loosen up|(?:in)?formal(?:ly|it(?:y|ies))?|polite(?:ly)?|casual(?:ly)?|relaxed"
     r"|正式|敬语|客气|随意|口语化?",
+    "script": "(?:traditional|simplified) (?:chinese|characters)|[繁简]体[字中]?文?",
+    "spelling": r"(?:american|british|us|u\.s\.|uk) (?:spellings?|english)",
     "units": r"metric|imperial|celsius|fahrenheit|kilomet(?:er|re)s?|miles?|公制|英制"
     r"|摄氏度?|华氏度?|公里|英里",
 }
 _SAME = {  # values that mean the same, by how they begin
+    "traditional": "traditional|繁体",
+    "simplified": "simplified|简体",
+    "american": r"american|us |u\.s\.",
+    "british": "british|uk ",
     "short": "short|brief|concise|terse|under|at most|more than|简|短|超过",
     "long": "long|detailed|thorough|详细|长",
     "formal": "formal|polite|正式|敬语|客气",
@@ -239,6 +245,12 @@ _CHINESE_CUE = re.compile(
 
 def _is_all_plain(sentence: str) -> bool:
     """Return whether a sentence eases a matter and has no word of anything else."""
+    cue = _CHINESE_CUE if CHINESE_LETTER.search(sentence) else _CUE
+    return bool(cue.search(sentence)) and _is_plain(sentence)
+
+
+def _is_plain(sentence: str) -> bool:
+    """Return whether a sentence names a matter and has no word of anything else."""
     matters = _matters(sentence)
     if not matters:
         return False
@@ -246,12 +258,9 @@ def _is_all_plain(sentence: str) -> bool:
     for name in matters:
         rest = (_ON_OFF.get(name) or _VALUED[name]).sub(" ", rest)
     if CHINESE_LETTER.search(sentence):
-        return bool(_CHINESE_CUE.search(sentence)) and not re.search(
-            r"[^\W_]", PLAIN_CHINESE.sub("", re.sub(_LEAD_CHINESE, "", rest))
-        )
-    if not _CUE.search(sentence) or not re.match(LEAD + _NOT_NOW, sentence, re.IGNORECASE):
-        return False
-    if _ONE_TEXT.match(sentence):
+        plain = PLAIN_CHINESE.sub("", re.sub(_LEAD_CHINESE, "", rest))
+        return not re.search(r"[^\W_]", plain)
+    if not re.match(LEAD + _NOT_NOW, sentence, re.IGNORECASE) or _ONE_TEXT.match(sentence):
         return False
     words = re.findall(r"[^\W_]+(?:['’]\w+)?", _FIRST.sub(" ", rest).replace("’", "'"))
     return not _OF_ONESELF.search(sentence) and PLAIN_WORDS.issuperset(words)
@@ -263,6 +272,11 @@ _QUOTED = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _JOINS = re.compile(r"[,;，；] ?(?:(?:and|but)\b)?|\s(?:and|but)\s", re.IGNORECASE)
+_REQUEST = re.compile(
+    rf"{LEAD}(?:use|give|write|add|include|keep|make|answer|reply|respond|be)\b"
+    r"|^\W*请?(?:使用|用|给|写|加上?|回答|改用)",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile(r"[?？吗呢]\W*$")
 
 
@@ -282,10 +296,29 @@ def find_instructions(text: str, held: Sequence[str] = ()) -> tuple[str, ...]:
         if (
             _eases(sentence)
             or (_is_standing(sentence) and not needs_no_memory(sentence))
-            or any(ends(sentence, one) for one in held)
+            or any(ends(sentence, one) or _asks_otherwise(sentence, one) for one in held)
         ):
             found += _parts(sentence)
     return tuple(dict.fromkeys(found))[:_MAX_COUNT]
+
+
+def _asks_otherwise(sentence: str, older: str) -> bool:
+    """Return whether a plain request gives another value to what an instruction is about.
+
+    "Please use emojis" after "never use emojis"; no other word may stand in it.
+    """
+    if not _is_plain_request(sentence):
+        return False
+    one, other = _read(sentence), _read(older)
+    of, by = other.matters, one.matters
+    if not of or not of.keys() <= by.keys() or other.has_condition or other.has_object:
+        return False
+    is_contrary = one.is_negative != other.is_negative
+    return all(is_contrary if by[name] == value else True for name, value in of.items())
+
+
+def _is_plain_request(sentence: str) -> bool:
+    return bool(_REQUEST.match(sentence)) and _is_plain(sentence)
 
 
 def _parts(sentence: str) -> list[str]:
@@ -298,7 +331,7 @@ def _parts(sentence: str) -> list[str]:
 
 def may_end_instructions(text: str) -> bool:
     """Return whether a text should be compared with the instructions that are held."""
-    return any(may_end(sentence) for sentence in _readable(text))
+    return any(may_end(one) or _is_plain_request(one) for one in _readable(text))
 
 
 def _readable(text: str) -> list[str]:
@@ -410,7 +443,8 @@ def without_replaced(records: Sequence[Record]) -> list[Record]:
     for record in records:
         one = _read(record.text)
         is_replaced = not said.isdisjoint(one.meanings) or any(
-            _ends(by, one) or ends(by.text, one.text) for by in newer
+            _ends(by, one) or ends(by.text, one.text) or _asks_otherwise(by.text, one.text)
+            for by in newer
         )
         if one.is_shown and not is_replaced:
             kept.append(record)
