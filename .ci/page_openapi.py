@@ -170,6 +170,22 @@ class Forget(TypedDict):
     receipt: EraseReceipt | None
 
 
+class Law(TypedDict):
+    """A right of the person concerned, and the articles of two laws that give it."""
+
+    right: str
+    gdpr: str
+    pipl: str
+
+
+class Rights(TypedDict):
+    """How much is stored of a person, and which law asks for what."""
+
+    scope: Scope
+    counts: Mapping[str, int]
+    law: Sequence[Law]
+
+
 class Health(TypedDict):
     """Whether the stores agree, and how many records are missing, outdated or left over."""
 
@@ -222,6 +238,7 @@ ANSWERS: Mapping[str, tuple[Any, Sequence[str]]] = {
     "about": (About, OF_SCOPE),
     "graph": (Graph, (*OF_SCOPE, "entity", "as_of")),
     "forget": (Forget, OF_SCOPE),
+    "rights": (Rights, OF_SCOPE),
     "operation": (Operation, ("check",)),
 }
 """What each page answers, and the parameters of its address."""

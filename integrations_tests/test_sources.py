@@ -83,7 +83,7 @@ def test_a_turn_follows_its_fact(open_with: Callable[..., Memory]) -> None:
         new, oslo = say(memory, "I live in Oslo now, at last", FRIDAY, JUNE)
         assert memory.admin.outdated_turns(COACH, [old, new]) == {old: JUNE}
 
-        shown = recalled(memory, "In which town do I live, Rome or Oslo?")
+        shown = recalled(memory, "Do I live in Rome since I was born, or in Oslo now, at last?")
         assert "I live in Rome since I was born" not in shown
         assert "I live in Oslo now, at last" in shown
         assert {one.record.id for one in memory.search("live in Rome", COACH)} >= {old, new}
