@@ -73,6 +73,16 @@ def texts(answer):
 # -- the two call shapes ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("is_turn", [(True, False), (False, True)])
+def test_a_text_and_a_turn_replace_each_other(tmp_path, is_turn):
+    told = ["I live in Ghent", "I moved to Turku"]
+    with Memory(core=Core.open(str(tmp_path / "memory"))) as memory:
+        for text, of_turn in zip(told, is_turn, strict=True):
+            memory.add([{"role": "user", "content": text}] if of_turn else text, user_id="ann")
+
+        assert texts(memory.search("Where do I live?", user_id="ann"))[0] == told[1]
+
+
 def test_ids_as_arguments_and_ids_in_filters_find_the_same(m):
     m.add("The cat is grey.", user_id="alice", infer=False)
 

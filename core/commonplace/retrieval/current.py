@@ -147,12 +147,15 @@ def to_statement(record: Record) -> Statement:
     moment = record.occurred_at
     if record.kind != "episode" and (later := record.updated_at - record.created_at) > _NO_TIME:
         moment = min(moment, _LATEST - later) + later
+    role: str | None = record.role
+    if record.kind == "episode" and role is None and not record.name:
+        role = record.origin  # of a turn that was stored as a text
     return Statement(
         text=record.text,
         moment=moment,
         position=record.position,
         kind=record.kind,
-        role=record.role,
+        role=role,
         name=record.name,
         user=record.scope.user_id,
         trust=record.trust,
