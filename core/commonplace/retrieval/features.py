@@ -308,22 +308,30 @@ class CandidateArrays:
     def is_empty(self) -> Mask:
         """Turns that state nothing: they only ask or agree, or say that they know nothing."""
         found = self._is_empty_and_short.copy()
-        found[self._long] = [self._states_nothing(row, self.excerpts[row]) for row in self._long]
+        for row in self._long:
+            is_answer = self.records[row].role == "assistant"
+            found[row] = self.is_turn[row] and states_nothing(
+                self.excerpts[row], self._is_doubtful[row], is_answer
+            )
         return found
 
     @cached_property
     def _is_empty_and_short(self) -> Mask:
+        rows = zip(self.is_turn.tolist(), self._is_doubtful, self.records, strict=True)
         return np.array(
             [
-                is_short(one.text) and self._states_nothing(row, one.text)
-                for row, one in enumerate(self.records)
+                is_turn
+                and is_short(one.text)
+                and states_nothing(one.text, is_doubtful, one.role == "assistant")
+                for is_turn, is_doubtful, one in rows
             ]
         )
 
-    def _states_nothing(self, row: int, text: str) -> bool:
-        is_doubtful = bool(self.asks[row] or self.words[row] <= _BRIEF)
-        is_answer = self.records[row].role == "assistant"
-        return bool(self.is_turn[row]) and states_nothing(text, is_doubtful, is_answer)
+    @cached_property
+    def _is_doubtful(self) -> list[bool]:
+        """Turns that ask or are brief, and so may state nothing."""
+        found: list[bool] = (self.asks | (self.words <= _BRIEF)).tolist()
+        return found
 
     @cached_property
     def _given(self) -> Floats:
