@@ -314,7 +314,7 @@ def _asks_otherwise(sentence: str, older: str) -> bool:
     if not of or not of.keys() <= by.keys() or other.has_condition or other.has_object:
         return False
     is_contrary = one.is_negative != other.is_negative
-    return all(is_contrary if by[name] == value else True for name, value in of.items())
+    return is_contrary or all(by[name] != value for name, value in of.items())
 
 
 def _is_plain_request(sentence: str) -> bool:

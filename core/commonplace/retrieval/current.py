@@ -224,7 +224,7 @@ def may_replace(newer: Statement, older: Statement, question: str = "") -> bool:
 
 def _asks_for_older(question: str, newer: "_Sentence", older: "_Sentence") -> bool:
     """Tell whether a word of the question says which of two things of a name the older one is."""
-    if not question or newer.closes or newer.goes_on or change_words(newer.text):
+    if not question or _says_anew(newer):
         return False
     asked = _shared(question.lower())
     which, names = asked & older.shared - newer.shared, asked & older.shared & newer.shared
@@ -374,10 +374,14 @@ def _are_two(newer: _Sentence, older: _Sentence) -> bool:
     if ones and others and not ones & others:
         return True
     owner = older.owner
-    if owner not in _SINGULAR or newer.owner != owner or newer.goes_on or newer.closes:
+    if owner not in _SINGULAR or newer.owner != owner or _says_anew(newer):
         return False
-    name, other = (_name_of(one) for one in (newer, older))
-    return name != other and not change_words(newer.text)
+    return _name_of(newer) != _name_of(older)
+
+
+def _says_anew(sentence: _Sentence) -> bool:
+    """Tell whether a sentence says that something is over, or holds from now on."""
+    return sentence.goes_on or sentence.closes or change_words(sentence.text)
 
 
 def _name_of(sentence: _Sentence) -> str:
