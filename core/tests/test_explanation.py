@@ -9,7 +9,7 @@ import pytest
 from commonplace import Fact, Memory, Message, Relation, Scope
 from commonplace.agents import Conversation, Policy, choose, recall, render, run_plan
 from commonplace.agents.explanation import Explanation, explain
-from commonplace.agents.note import Rule
+from commonplace.agents.recall import Rule
 from commonplace.sans_io import on
 
 from .test_selection import fact, turn

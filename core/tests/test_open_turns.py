@@ -6,7 +6,7 @@ import json
 import pytest
 
 from commonplace.agents import AgentMemory, Policy, ShownRecords
-from commonplace.agents.open_turns import OpenTurns
+from commonplace.agents.turns import OpenTurns
 from commonplace.errors import StoreUnavailableError
 from commonplace.memory import Memory
 from commonplace.testing.fakes import AsyncScriptedChat, HashEmbedder, ScriptedChat

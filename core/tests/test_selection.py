@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from commonplace.agents import Conversation, choose, is_small_talk
-from commonplace.agents.note import BESIDE, ENOUGH
+from commonplace.agents.recall import BESIDE, ENOUGH
 from commonplace.types import Match, Record, Scope
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

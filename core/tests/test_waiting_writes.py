@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 
 from commonplace.agents import AgentMemory, LazyMemory, Policy, acquire_memory
-from commonplace.agents import waiting_writes as module
-from commonplace.agents.waiting_writes import WaitingWrite, WaitingWrites
+from commonplace.agents import turns as module
+from commonplace.agents.turns import WaitingWrite, WaitingWrites
 from commonplace.errors import MemoryClosedError, StoreUnavailableError
 from commonplace.memory import Memory
 from commonplace.testing.fakes import HashEmbedder

@@ -224,7 +224,7 @@ async def play(agent: type[Driver], outage: Any) -> Played:
     turns, events = list[Turn](), list[MemoryEvent]()
     began = datetime.now(UTC)
     # What waits is written with the next turn here, not between two turns.
-    by_turns = patch("commonplace.agents.waiting_writes._FIRST_PAUSE", 60.0)
+    by_turns = patch("commonplace.agents.turns._FIRST_PAUSE", 60.0)
     with by_turns, outage.open() as memory, logged(agent.log) as lines:
         driver = make_driver(agent, memory, events, outage.recall_timeout)
 

@@ -15,7 +15,7 @@ FAULTS = (
     Fault(
         name="tool-takes-user",
         what="A model names in a tool call whose memory it is",
-        file=f"{_AGENTS}/operations.py",
+        file=f"{_AGENTS}/tool_calls.py",
         old="    _check_parameters(described, arguments)\n",
         new="    arguments = dict(arguments)\n"
         '    scope = Scope(user_id=arguments.pop("user_id", scope.user_id))\n'
@@ -26,7 +26,7 @@ FAULTS = (
     Fault(
         name="unknown-argument-taken",
         what="An argument that a tool does not have is ignored",
-        file=f"{_AGENTS}/operations.py",
+        file=f"{_AGENTS}/tool_calls.py",
         old="        if one not in known:\n",
         new="        if one is None:\n",
         tests=(f"{_TESTS}/test_agentscope_days.py", f"{_LG_AGENT}/test_tools.py",
@@ -35,7 +35,7 @@ FAULTS = (
     Fault(
         name="tool-adds-to-session",
         what="A fact that a tool adds is of one session and not of the user",
-        file=f"{_AGENTS}/operations.py",
+        file=f"{_AGENTS}/tool_calls.py",
         old='"add", facts, scope.owner, infer=False, metadata=policy.metadata, identity',
         new='"add", facts, scope, infer=False, metadata=policy.metadata, identity',
         tests=("core/tests/test_policy.py", "-k", "known_fact"),
@@ -43,7 +43,7 @@ FAULTS = (
     Fault(
         name="hidden-agents-searched",
         what="A search by agent finds what other agents know",
-        file=f"{_AGENTS}/operations.py",
+        file=f"{_AGENTS}/recall.py",
         old="if not policy.scope_search_by_agent and scope.user_id is not None:",
         new="if scope.user_id is not None:",
         tests=("core/tests/test_policy.py", "core/tests/test_agent_memory.py",
@@ -101,7 +101,7 @@ FAULTS = (
     Fault(
         name="turn-told-twice",
         what="A standing instruction counts as told again at the end of its turn",
-        file=f"{_AGENTS}/open_turns.py",
+        file=f"{_AGENTS}/turns.py",
         old="if key not in ids], held)",
         new="], held)",
         tests=("core/tests/test_open_turns.py", "-k", "standing"),
@@ -109,7 +109,7 @@ FAULTS = (
     Fault(
         name="turn-finds-itself",
         what="A search finds what the user asks in this turn",
-        file=f"{_AGENTS}/operations.py",
+        file=f"{_AGENTS}/tool_calls.py",
         old="for match in one if match.record.id not in without]",
         new="for match in one]",
         tests=("core/tests/test_open_turns.py", "-k", "search"),
@@ -117,7 +117,7 @@ FAULTS = (
     Fault(
         name="answer-extracted-alone",
         what="A chat model is not shown the question that was accepted before the answer",
-        file=f"{_AGENTS}/open_turns.py",
+        file=f"{_AGENTS}/turns.py",
         old="Extraction(metadata=policy.metadata, before=end.before)",
         new="Extraction(metadata=policy.metadata)",
         tests=("core/tests/test_open_turns.py", "-k", "extracted or redacted"),

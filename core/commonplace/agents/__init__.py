@@ -57,18 +57,7 @@ from .lazy_memory import (
     acquire_memory,
     warm,
 )
-from .note import (
-    NOTE_MARK,
-    Conversation,
-    ShownRecords,
-    choose,
-    is_note,
-    mark,
-    newest_first,
-    render,
-    shown,
-)
-from .operations import recall, run_tool, search_scope, shorten, to_query
+from .note import NOTE_MARK, ShownRecords, is_note, mark, render, shown
 from .policy import (
     DEFAULT_TOOLS,
     HEADER,
@@ -86,7 +75,17 @@ from .policy import (
     instructions,
     tools,
 )
+from .recall import (
+    Conversation,
+    choose,
+    newest_first,
+    recall,
+    search_scope,
+    shorten,
+    to_query,
+)
 from .standing_instructions import find_instructions
+from .tool_calls import run_tool
 
 __all__ = [
     "DEFAULT_TOOLS",

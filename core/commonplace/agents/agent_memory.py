@@ -36,14 +36,22 @@ from .health import (
     MemoryHealth,
     WarnOnce,
 )
-from .last_session import covered_turns
 from .lazy_memory import LazyMemory, MemorySource, acquire_memory
-from .note import Conversation, ShownRecords
-from .open_turns import Accepted, TurnEnd, accept_turn, end_turn, turn_record_ids
-from .operations import recall, run_tool, shorten
+from .note import ShownRecords
 from .policy import WRITE_PATIENCE, Policy, check_policy
+from .recall import Conversation, covered_turns, recall, shorten
 from .retraction import retract
-from .waiting_writes import Outcome, WaitingWrite, may_be_tried_again
+from .tool_calls import run_tool
+from .turns import (
+    Accepted,
+    Outcome,
+    TurnEnd,
+    WaitingWrite,
+    accept_turn,
+    end_turn,
+    may_be_tried_again,
+    turn_record_ids,
+)
 
 T = TypeVar("T")
 ACCEPT_PATIENCE = 2.0

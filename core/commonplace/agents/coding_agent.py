@@ -16,8 +16,8 @@ from ..types import Match, Message, Role, Scope
 from .agent_memory import AgentMemory
 from .framework_values import hash_id, in_session, to_messages
 from .note import render
-from .operations import shorten
 from .policy import TOOL_NAMES, Policy
+from .recall import shorten
 
 if TYPE_CHECKING:
     from ..memory import Memory

@@ -7,10 +7,9 @@ from typing import Literal
 
 from ..sans_io import Plan, call
 from ..types import Match, Scope
-from .line_times import local
-from .note import FOOTER, Rule, is_earlier, note_head, note_lines
-from .operations import recall, search_scope, to_query
+from .note import FOOTER, is_earlier, local, note_head, note_lines
 from .policy import Policy
+from .recall import Rule, recall, search_scope, to_query
 
 _FOUND = 30
 

@@ -16,8 +16,7 @@ from ..settings import Settings, to_folder
 from ..types import Scope
 from .adapter_arguments import check_memory
 from .health import MemoryHealth
-from .open_turns import OpenTurns
-from .waiting_writes import WaitingWrites
+from .turns import OpenTurns, WaitingWrites
 
 if TYPE_CHECKING:  # it loads the engines, which who imports an adapter may never use
     from ..memory import Memory

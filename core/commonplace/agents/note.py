@@ -1,67 +1,41 @@
-"""The note: which recalled memories help, and their text, which a model reads as data.
-
-A search returns what resembles the question best, and that is often the question itself, asked
-before, or what the conversation says already. One function chooses for all adapters.
+"""The note: recalled memories as a text that a model reads as data, each with its time.
 
 A memory may hold anything that anybody ever said, also text made to look like an instruction, a
 heading or the end of the note. Each becomes one harmless line here, whatever it holds.
+
+The words around a date are Chinese beside a Chinese text and else English; dates are written as
+`2026-05-04`, in the zone of the moment at which the note is read.
 """
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from functools import lru_cache
-from typing import Literal
 
-from ..retrieval.current import (
-    Statement,
-    last_of,
-    may_replace,
-    tells_change,
-    tells_other,
-    to_statement,
-)
-from ..retrieval.forget_requests import split_forget_requests
-from ..retrieval.lexical import vocabulary
-from ..retrieval.statement_words import asks_before, asks_first
-from ..retrieval.utterance_kinds import (
-    contains,
-    knows_nothing,
-    needs_no_memory,
-    normalize,
-    statements,
-)
+from ..retrieval.current import tells_state
+from ..retrieval.times import AskedTime, counted_days
 from ..types import Match, Record
-from .line_times import day_line, earlier, is_chinese, local, time_of, with_days
 from .policy import Policy
+from .standing_instructions import MARK
 from .tokens import count_tokens
 
 NOTE_MARK = "commonplace.note"
 FOOTER = "(End of the stored notes.)"
+EARLIER = "earlier"
+"""In the details of a score: a newer match replaces this one; it adds nothing."""
 MAX_MEMORY = 500
 MAX_SUMMARY = 600
 MAX_NAME = 80
 MAX_NOTE = 4_000
-ENOUGH = 0.05
-"""Least score of a note's best line; below it nothing has to do with the question."""
-BESIDE = 0.05
-"""Least score of the other lines, as a share of the best one's."""
-_COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
-_EXAMINED = 3  # times as many as are wanted
-_ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
-_ANSWERS = 0.5  # score of what answers the question more likely than not
-_LIKELY = 0.03  # least score of lines of which the newer one is read first
-_EARLIER = "earlier"  # in the details of a score: a newer one replaces it; it adds nothing
-_NOW = datetime.max.replace(tzinfo=UTC)
-Rule = Literal[
-    "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
-]
-"""Why a match is left out: the question needs no memory; the conversation or the question says it
-already; a better line does; it only asks, knows nothing or asks to forget; its score is below the
-floors; a newer one replaces it; better ones take the room; of an extracted turn, no fact holds."""
 _LABEL = 8  # digits of a random UUID: enough for what one turn shows
+_HAN = re.compile("[\u3400-\u9fff]")
+_KANA = re.compile("[\u3040-\u30ff]")
+_LATIN = re.compile(r"[^\W\d_\u3040-\u9fff]+")
+_DATED = re.compile(r"\s*[\[(（]\s*(?:\w+\s){0,2}\d{4}\b")
+_WEEKS, _MONTHS, _YEARS = 14, 60, 24  # days, days and months from which on ages are told in these
+_DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_WEEKDAYS = "一二三四五六日"
 
 # Letters and marks that show nothing: they hide text from people, not from models.
 _UNSEEN = re.compile(
@@ -209,11 +183,16 @@ def is_note(metadata: Mapping[str, object] | None, source: str | None = None) ->
     return source == NOTE_MARK or (metadata is not None and NOTE_MARK in metadata)
 
 
+def is_earlier(match: Match) -> bool:
+    """Return whether `choose` or `newest_first` marked a match as one that a newer replaces."""
+    return EARLIER in match.score_details
+
+
 def note_head(policy: Policy, now: datetime | None) -> list[str]:
     """Write the lines in front of the memories: header, day, intro."""
     heading = [policy.header, policy.intro]
     if policy.times:
-        heading.insert(1, day_line(local(now), policy.intro))
+        heading.insert(1, _day_line(local(now), policy.intro))
     return heading
 
 
@@ -243,7 +222,7 @@ def _lines(
     for match in matches:
         record = match.record
         speaker = _speaker(record)
-        said = with_days(record, _excerpt(match), now) if now else _excerpt(match)
+        said = _with_days(record, _excerpt(match), now) if now else _excerpt(match)
         most = MAX_SUMMARY if record.kind == "summary" else MAX_MEMORY
         text = escape(said, most - len(speaker))
         if not text:
@@ -253,9 +232,9 @@ def _lines(
         key = " ".join([*front, said])
         if key not in written:
             if now:
-                front.append(time_of(record, now))
+                front.append(_time_of(record, now))
             if now and is_earlier(match):
-                front.append(earlier(record.text))
+                front.append(_earlier(record.text))
             line = " ".join(["-", *filter(None, front), said])
             budget -= len(line) + 1
             if budget < 0:
@@ -275,7 +254,7 @@ def _excerpt(match: Match) -> str:
 
 def _speaker(record: Record) -> str:
     if record.kind == "summary":
-        return "上次对话：" if is_chinese(record.text) else "Last session: "
+        return "上次对话：" if _is_chinese(record.text) else "Last session: "
     if record.kind != "episode":
         # Anybody may have written it, so whoever reads it is told.
         return f"(from a {record.origin}) " if record.origin in ("tool", "document") else ""
@@ -321,277 +300,110 @@ def _visible(char: str) -> str:
     return "" if category[0] == "C" else char
 
 
-# -- selection -------------------------------------------------------------------------------------
+# -- times of lines ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
-    """What the model is shown of the running conversation, which a note need not repeat.
+def local(now: datetime | None) -> datetime:
+    """Return a moment with a zone: the present one in the process's own if there is none."""
+    now = now or datetime.now().astimezone()
+    return now if now.tzinfo else now.astimezone()
 
-    Attributes:
-        texts: of its messages, of users and agents, in any order; notes left out.
-        ids: of records that notes show which stay in it.
+
+def _day_line(now: datetime, heading: str) -> str:
+    """Write which day it is, in the language of the note's heading."""
+    if _is_chinese(heading):
+        return f"今天是{now.date()}，星期{_WEEKDAYS[now.weekday()]}。"
+    return f"Today is {_DAY_NAMES[now.weekday()]}, {now.date()}."
+
+
+def _time_of(record: Record, now: datetime) -> str:
+    """Write when a record was said, or since or until when it holds, in brackets.
+
+    Empty for a standing instruction, which holds.
     """
+    if record.metadata.get(MARK) is True:
+        return ""
+    chinese = _is_chinese(record.text)
+    if record.valid_to is not None:
+        day = _local_to(now, record.valid_to).date()
+        return f"[至{day}]" if chinese else f"[until {day}]"
+    day = _local_to(now, record.occurred_at).date()
+    if record.kind in ("profile", "preference") or (
+        record.kind == "fact" and tells_state(record.text)
+    ):
+        return f"[{day}起]" if chinese else f"[since {day}]"
+    age = _age(day, now.date(), chinese)
+    return f"[{day},{age}]" if chinese else f"[{day}, {age}]"
 
-    texts: Sequence[str] = ()
-    ids: Collection[str] = field(default=())
 
+def _with_days(record: Record, text: str, now: datetime) -> str:
+    """Write a record's text with the days that it counts from its moment behind their words.
 
-def choose(
-    matches: Iterable[Match],
-    query: str,
-    *,
-    top_k: int,
-    held: Conversation | None = None,
-    shows_query: bool = False,
-    rules: dict[str, Rule] | None = None,
-) -> list[Match]:
-    """Choose what helps to answer, at most `top_k`, best first.
-
-    Left out is what the conversation or a better line says already, turns that only ask, that say
-    that they know nothing or that only ask to forget something, and what is below the floors of
-    the score. A fact stands before the turn that it was drawn from, which is shown only where there
-    is room. A line that a newer one replaces stands behind it, marked, and only where there is
-    room, unless the question asks for what held before. Nothing is chosen for small talk, or for a
-    text to transform.
+    What somebody else wrote, as in a document, is left as it is: its moment is not known.
 
     Args:
-        matches: as a search returned them, more than are wanted; newer ones replace older ones
-            among all of them.
-        query: what the user wrote.
-        held: the running conversation.
-        shows_query: what the query says is shown too, for tools that change it.
-        rules: is given the rule that leaves a match out, by the id of its record.
+        text: the part of it that is shown.
     """
-    matches, rules = list(matches), {} if rules is None else rules
-    found = _choose(matches, query, top_k, held or Conversation(), shows_query, rules)
-    chosen = {one.record.id for one in found}
-    for record in (one.record for one in matches):
-        if record.id in chosen:
-            rules.pop(record.id, None)
-        else:
-            rules.setdefault(record.id, "room")
-    return found
-
-
-def _choose(
-    matches: Sequence[Match],
-    query: str,
-    top_k: int,
-    held: Conversation,
-    shows_query: bool,
-    rules: dict[str, Rule],
-) -> list[Match]:
-    if needs_no_memory(query):
-        rules.update((one.record.id, "small_talk") for one in matches)
-        return []
-    # A question may have every word of its answer: "Do I like tea?"
-    stated = " ".join(statements(query))
-    told = _told(matches, held, "" if shows_query else stated, rules)
-    best = told[0].score if told else 0.0
-    rules.update((one.record.id, "floor") for one in told if not _is_near(one, best))
-    if best < ENOUGH:
-        return []
-    near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
-    replaced = replacements(matches, stated)
-    rules.update((one.record.id, "superseded") for one in near if one.record.id in replaced)
-    if asks_before(query) or asks_first(query):
-        found = _facts_first(_without_sources(near)[:top_k])
-        return [_as_earlier(one) if one.record.id in replaced else one for one in found]
-    hold, earlier_ones = _newest_for(near, told, replaced, query)
-    hold = _facts_first(_without_sources(hold)[:top_k])
-    return _with_earlier(hold, earlier_ones, replaced, top_k)
-
-
-def newest_first(query: str, matches: Sequence[Match], every: Sequence[Match]) -> list[Match]:
-    """Put what holds now before what it replaces, which is marked; as many as were given.
-
-    Args:
-        query: what was searched for.
-        matches: to put in order, best first.
-        every: all that was found, of which each that replaces one of those is taken.
-    """
-    replaced = replacements(every)
-    hold, earlier_ones = _newest_for(matches, every, replaced, query)
-    return _with_earlier(hold[: len(matches)], earlier_ones, replaced, len(matches))
-
-
-def replacements(matches: Sequence[Match], stated: str = "") -> dict[str, str]:
-    """Map the id of each record that a newer one replaces to the id of that one.
-
-    Args:
-        matches: of one search, in any order.
-        stated: what the user says now, whose id is "".
-    """
-    records = [match.record for match in matches]
-    told = [to_statement(record) for record in records]
-    speakers = {(one.user, one.name) for one in told if one.role == "user"} if stated else set()
-    told += [
-        Statement(text=stated, moment=_NOW, kind="episode", role="user", user=user, name=name)
-        for user, name in speakers
-    ]
-    ids = [*(record.id for record in records), *("" for _ in speakers)]
-    return {ids[old]: ids[new] for old, new in last_of(told).items()}
-
-
-def is_earlier(match: Match) -> bool:
-    """Return whether `choose` or `newest_first` marked a match as one that a newer replaces."""
-    return _EARLIER in match.score_details
-
-
-def without_held(records: Iterable[Record], held: Conversation | None) -> list[Record]:
-    """Leave out the records that the running conversation holds already."""
-    held = held or Conversation()
-    said = _joined(held.texts)
-    return [
-        record
-        for record in records
-        if record.id not in held.ids and not contains(said, normalize(record.text))
-    ]
-
-
-def _joined(texts: Iterable[str]) -> str:
-    """Join texts so that none of them runs on in the next."""
-    return " \n ".join(map(normalize, texts))
-
-
-def _tells(turn: Record) -> bool:
-    """Return whether a turn tells something that may be shown."""
-    if not statements(split_forget_requests(turn.text).stated):
-        return False
-    return turn.role != "assistant" or not knows_nothing(turn.text)
-
-
-def _is_near(match: Match, best: float) -> bool:
-    is_answer = match.record.role == "assistant"
-    return best >= ENOUGH and match.score >= best * (_ANSWERED if is_answer else BESIDE)
-
-
-def _is_drawn_from(fact: Record, turn: Record) -> bool:
-    if fact.kind == "episode" or turn.kind != "episode":
-        return False
-    words = vocabulary(fact.text)
-    return len(words & vocabulary(turn.indexed_text)) >= _COVERED * len(words) > 0
-
-
-def _told(
-    matches: Sequence[Match], held: Conversation, stated: str, rules: dict[str, Rule]
-) -> list[Match]:
-    """Leave out what is known or tells nothing; of what was said twice the newer moment counts."""
-    said, known = _joined([*held.texts, stated]), vocabulary(stated)
-    told: dict[str, Match] = {}
-    for match in matches:
-        record = match.record
-        words, line = vocabulary(record.text), normalize(record.text)
-        if record.id in held.ids or contains(said, line) or (words and words <= known):
-            rules[record.id] = "held"
-        elif line in told:
-            rules[told[line].record.id] = rules[record.id] = "repeat"
-            told[line] = _newer(told[line], match)
-        elif any(contains(one, line) for one in told):
-            rules[record.id] = "repeat"
-        elif record.kind != "episode" or _tells(record):
-            told[line] = match
-        else:
-            rules[record.id] = "asks_only"
-    return list(told.values())
-
-
-def _newer(match: Match, other: Match) -> Match:
-    """Return the later record of two with one text and speaker, with the score of the first."""
-    one, two = match.record, other.record
-    if (one.kind, one.role, one.name) != (two.kind, two.role, two.name):
-        return match
-    return replace(match, record=two) if two.occurred_at > one.occurred_at else match
-
-
-def _newest_for(
-    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str], query: str
-) -> tuple[list[Match], list[Match]]:
-    """Split matches into those that hold and those that newer ones replace, marked.
-
-    One that replaces another has its place at least.
-    """
-    by_id = {one.record.id: one for one in others}
-    hold: dict[str, Match] = {}
-    earlier_ones: list[Match] = []
-    for match in matches:
-        newest = replaced.get(match.record.id)
-        if newest is None:
-            hold.setdefault(match.record.id, match)
+    if record.origin in ("tool", "document"):
+        return text
+    said = _local_to(now, record.occurred_at)
+    parts, end = [], 0
+    for (_, last), found in counted_days(text, said):
+        if found.start == found.end == said.date() or _DATED.match(text, last):
             continue
-        earlier_ones.append(_as_earlier(match))
-        if newest in by_id:
-            hold.setdefault(newest, by_id[newest])
-    rest = [one for id_, one in by_id.items() if id_ not in hold and id_ not in replaced]
-    return _newer_first(list(hold.values()), rest, query), earlier_ones
+        space = "" if _HAN.match(text[last - 1]) else " "
+        parts.append(f"{text[end:last]}{space}[{_span(found, _is_chinese(text))}]")
+        end = last
+    return "".join([*parts, text[end:]])
 
 
-def _newer_first(matches: list[Match], rest: Sequence[Match], query: str) -> list[Match]:
-    """Put a line that may tell what holds now in front of the older ones on its matter.
-
-    An older one is marked if a newer one says that something changed, or if both answer what is
-    asked and the newer one, which does it no worse, says something else. It may be of the rest.
-    """
-    told = [(one, to_statement(one.record)) for one in (*matches, *rest)]
-    found = list(matches)
-    for older, then in told[: len(matches)]:
-        newer = [one for one in told if may_replace(one[1], then, query)]
-        changes = [
-            (match, now)
-            for match, now in newer
-            if tells_change(now, then, query)
-            or (match.score >= older.score >= _ANSWERS and tells_other(now, then, query))
-        ]
-        newer = [one for one in newer if min(one[0].score, older.score) >= _LIKELY]
-        newest = max((*changes, *newer), key=lambda one: one[1].moment, default=None)
-        if newest is None:
-            continue
-        ids = [one.record.id for one in found]
-        at, id_ = ids.index(older.record.id), newest[0].record.id
-        if changes:
-            found[at] = _as_earlier(older)
-        if id_ not in ids:
-            found.insert(at, newest[0])
-        elif (place := ids.index(id_)) > at:
-            found.insert(at, found.pop(place))
-    return found
+def _earlier(text: str) -> str:
+    """Write that a newer line replaces one with this text."""
+    return "(较早)" if _is_chinese(text) else "(earlier)"
 
 
-def _with_earlier(
-    hold: list[Match], earlier_ones: Sequence[Match], replaced: Mapping[str, str], most: int
-) -> list[Match]:
-    """Put replaced lines behind those that replace them, or last, as long as there is room."""
-    found = list(hold)
-    for match in earlier_ones[: most - len(hold)]:
-        newest = replaced[match.record.id]
-        behind = [
-            at
-            for at, one in enumerate(found)
-            if newest in (one.record.id, replaced.get(one.record.id))
-        ]
-        found.insert(behind[-1] + 1 if newest and behind else len(found), match)
-    return found
+def _is_chinese(text: str) -> bool:
+    """Tell whether the words of a text are mostly Chinese characters."""
+    characters = len(_HAN.findall(text))
+    return characters > 2 * len(_LATIN.findall(text)) and not _KANA.search(text)
 
 
-def _as_earlier(match: Match) -> Match:
-    return replace(match, score_details={**match.score_details, _EARLIER: 0.0})
+def _local_to(now: datetime, moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(now.tzinfo)
+    except OverflowError:  # on the first or the last day that there is
+        return moment
 
 
-def _without_sources(matches: list[Match]) -> list[Match]:
-    """Put turns whose facts are among them last, so that they come only where there is room."""
-    kept: list[Match] = []
-    sources: list[Match] = []
-    for match in matches:
-        is_source = any(_is_drawn_from(one.record, match.record) for one in kept)
-        (sources if is_source else kept).append(match)
-    return [*kept, *sources]
+def _age(day: date, today: date, chinese: bool) -> str:
+    """Write how long ago a day was, or how far ahead it is."""
+    days = (today - day).days
+    if abs(days) < 2:
+        names = ("明天", "今天", "昨天") if chinese else ("tomorrow", "today", "yesterday")
+        return names[days + 1]
+    far = abs(days)
+    if far < _WEEKS:
+        number, unit, word = far, "days", "天"
+    elif far < _MONTHS:
+        number, unit, word = far // 7, "weeks", "周"
+    elif (number := _months(*sorted((day, today)))) < _YEARS:
+        unit, word = "months", "个月"
+    else:
+        number, unit, word = number // 12, "years", "年"
+    if chinese:
+        return f"{number}{word}{'前' if days > 0 else '后'}"
+    return f"{number} {unit} ago" if days > 0 else f"in {number} {unit}"
 
 
-def _facts_first(matches: list[Match]) -> list[Match]:
-    """Put each fact in front of the first turn that it was drawn from."""
-    ordered: list[Match] = []
-    for match in matches:
-        turns = (at for at, one in enumerate(ordered) if _is_drawn_from(match.record, one.record))
-        ordered.insert(next(turns, len(ordered)), match)
-    return ordered
+def _months(first: date, last: date) -> int:
+    """Count the whole months from one day to a later one."""
+    return 12 * (last.year - first.year) + last.month - first.month - (last.day < first.day)
+
+
+def _span(found: AskedTime, chinese: bool) -> str:
+    first, last = str(found.start), str(found.end)
+    if found.grain in ("month", "season"):
+        first, last = first[:7], last[:7]
+    elif found.grain == "year":
+        first, last = first[:4], last[:4]
+    return first if first == last else f"{first}{'至' if chinese else ' to '}{last}"

@@ -6,6 +6,7 @@ meant, or everything, nothing is deleted.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from ..errors import RecordNotFoundError
@@ -16,9 +17,8 @@ from ..retrieval.subjects import subject
 from ..retrieval.utterance_kinds import normalize
 from ..sans_io import Plan, call
 from ..types import Match, Record, Scope
-from .last_session import delete_summaries
-from .operations import search_scope, to_query
 from .policy import WRITE_PATIENCE, Policy
+from .recall import search_scope, to_query
 
 _LEAST = 0.4  # score of what is meant, and far above that of others
 _SURE = 0.8  # score of what is meant where it has half of the words alone
@@ -178,3 +178,19 @@ def _repeats(one: Record, meant: Record) -> bool:
         return False
     words, other = _content(meant.text), _content(one.text)
     return len(words & other) >= _SHARED * min(len(words), len(other)) > 0
+
+
+def delete_summaries(gone: Sequence[Record], where: Scope) -> Plan[None]:
+    """Delete the summaries of the sessions that deleted records were said in.
+
+    They may tell what was to be forgotten.
+    """
+    scopes = {one.scope for one in gone}
+    sources: Collection[str] = {source for one in gone for source in one.sources}
+    if sources:
+        turns: Sequence[Record] = yield call("get_many", list(sources), where)
+        scopes |= {one.scope for one in turns}
+    for scope in scopes:
+        if scope.session_id is not None and where.covers(scope):
+            with suppress(RecordNotFoundError):
+                yield call("delete", scope.summary_id, where, wait=WRITE_PATIENCE)

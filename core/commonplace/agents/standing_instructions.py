@@ -16,15 +16,18 @@ from ..retrieval.lexical import tokens, vocabulary
 from ..retrieval.utterance_kinds import is_small_talk, needs_no_memory, normalize, sentence_spans
 from ..sans_io import Plan, call
 from ..types import Fact, Message, Page, Record, Scope
-from .instruction_endings import PLAIN_CHINESE, PLAIN_WORDS, ends, may_end
-from .instruction_forms import (
+from .instruction_words import (
     ANSWERS,
-    CHINESE_LETTER,
     CURRENCY,
+    HAN,
     LANGUAGE,
     LEAD,
+    PLAIN_CHINESE,
+    PLAIN_WORDS,
     PROGRAMMING,
     asks_for_a_manner,
+    ends,
+    may_end,
 )
 from .policy import Policy
 
@@ -245,7 +248,7 @@ _CHINESE_CUE = re.compile(
 
 def _is_all_plain(sentence: str) -> bool:
     """Return whether a sentence eases a matter and has no word of anything else."""
-    cue = _CHINESE_CUE if CHINESE_LETTER.search(sentence) else _CUE
+    cue = _CHINESE_CUE if HAN.search(sentence) else _CUE
     return bool(cue.search(sentence)) and _is_plain(sentence)
 
 
@@ -257,7 +260,7 @@ def _is_plain(sentence: str) -> bool:
     rest = sentence.lower()
     for name in matters:
         rest = (_ON_OFF.get(name) or _VALUED[name]).sub(" ", rest)
-    if CHINESE_LETTER.search(sentence):
+    if HAN.search(sentence):
         plain = PLAIN_CHINESE.sub("", re.sub(_LEAD_CHINESE, "", rest))
         return not re.search(r"[^\W_]", plain)
     if not re.match(LEAD + _NOT_NOW, sentence, re.IGNORECASE) or _ONE_TEXT.match(sentence):
@@ -349,7 +352,7 @@ def _readable(text: str) -> list[str]:
 
 
 def _is_standing(sentence: str) -> bool:
-    forms = _CHINESE if CHINESE_LETTER.search(sentence) else _ENGLISH
+    forms = _CHINESE if HAN.search(sentence) else _ENGLISH
     return asks_for_a_manner(sentence) or any(form.search(sentence) for form in forms)
 
 
@@ -565,7 +568,7 @@ _OBJECT = re.compile(
 
 def _meanings(text: str) -> list[str]:
     """Name what an instruction is about, and what it gives a value, unless it forbids one."""
-    force = _CHINESE_FORCE if CHINESE_LETTER.search(text) else _ENGLISH_FORCE
+    force = _CHINESE_FORCE if HAN.search(text) else _ENGLISH_FORCE
     if _CASE.search(text):
         plain = force.sub("", text)
         # In order: "when I write in German, answer in English" is not "when in English, in German".
@@ -580,7 +583,7 @@ def _meanings(text: str) -> list[str]:
 
 def _words(text: str) -> frozenset[str]:
     """Read the words of an instruction, beside those that say only whether it holds."""
-    force = _CHINESE_FORCE if CHINESE_LETTER.search(text) else _ENGLISH_FORCE
+    force = _CHINESE_FORCE if HAN.search(text) else _ENGLISH_FORCE
     said = vocabulary(force.sub("", text))
     return frozenset(one for one in said if not _POLARITY.search(one))
 

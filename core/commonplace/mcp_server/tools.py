@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from ..agents import WRITE_PATIENCE, Policy, arun_plan
-from ..agents.operations import correct, find
 from ..agents.policy import MAX_FACT, MAX_FACTS, MAX_LIMIT
+from ..agents.tool_calls import correct, find
 from ..errors import RecordNotFoundError
 from ..memory import Memory
 from ..sans_io import aon

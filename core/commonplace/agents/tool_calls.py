@@ -1,30 +1,18 @@
-"""Agent operations: recall for a turn, and the tools that an agent calls itself.
+"""Tools of an agent: what a model's call of each does to the memory.
 
 Each is a sans-IO plan, so it is written once for callers with and without an event loop. The
 scope is set by the adapter, never by a model.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from ..errors import InvalidRecordError, MemoryTimeoutError, RecordNotFoundError
-from ..retrieval.utterance_kinds import normalize
-from ..sans_io import Call, Plan, call
-from ..types import Kind, Match, Page, Record, Scope, WriteResult
-from .framework_values import is_visible
-from .last_session import delete_summaries, last_summary
-from .note import (
-    Conversation,
-    Rule,
-    ShownRecords,
-    bullets,
-    choose,
-    newest_first,
-    without_held,
-)
+from ..sans_io import Plan, call
+from ..types import Match, Record, Scope, WriteResult
+from .note import ShownRecords, bullets
 from .policy import (
     MAX_FACT,
     MAX_FACTS,
@@ -35,14 +23,9 @@ from .policy import (
     Tool,
     tools,
 )
-from .standing_instructions import MARK, list_instructions, without_replaced
-
-MAX_QUERY = 2_000
-MAX_PROFILE = 1_000
-MAX_INSTRUCTIONS = 600
-_PROFILE_RECORDS = 20
-_OVER_FETCHED = 6  # times as many as are wanted, as the best matches often say nothing new
-_LEAST_FETCHED = 30  # the questions asked before are as many for one memory as for five
+from .recall import LEAST_FETCHED, newest_first, search_call, search_scope, to_query
+from .retraction import delete_summaries
+from .standing_instructions import MARK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,65 +34,6 @@ class ToolAnswer:
 
     text: str
     count: int
-
-
-def recall(
-    scope: Scope,
-    query: str,
-    policy: Policy,
-    held: Conversation | None = None,
-    left_out: "list[tuple[Match, Rule]] | None" = None,
-) -> Plan[list[Match]]:
-    """Read the user's profile and instructions, and choose from what the query finds, best first.
-
-    Both come with every turn, newest first: the profile, records of that kind, up to 1,000
-    characters, and the standing instructions up to 600, without those that a newer one replaces,
-    which a query like them does not bring back. In front of them, in the first turn of a session,
-    stands the summary of the last one. A turn of which no extracted fact holds any more is
-    left out. All sessions of the scope are searched, and
-    all agents when the policy says so. Of a long query the beginning and the end are searched for:
-    a question stands before or after what it is about.
-
-    Args:
-        held: the running conversation, which is not repeated.
-        left_out: is given what was found and is not returned, best first, each with the rule.
-    """
-    where = search_scope(scope, policy)
-    known = yield from last_summary(scope, where, policy, held)
-    if _recalls(policy, "profile"):
-        page: Page = yield call(
-            "list", where, kinds=("profile",), where=policy.where, limit=_PROFILE_RECORDS
-        )
-        known += _within(without_held(page.records, held), MAX_PROFILE, "profile")
-    replaced: set[str] = set()
-    if policy.instructions and _recalls(policy, "preference"):
-        newest = yield from list_instructions(where, policy)
-        standing = without_replaced(newest)
-        known += _within(without_held(standing, held), MAX_INSTRUCTIONS, "instruction")
-        replaced = _normalized(newest) - _normalized(standing)
-    text = to_query(query)
-    if not text:
-        return known
-    most = max(_LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
-    matches: Sequence[Match] = yield _search(where, text, policy, most)
-    said = replaced | _normalized(one.record for one in known)
-    current = yield from _without_outdated(where, matches)
-    new = [match for match in current if normalize(match.record.text) not in said]
-    rules: dict[str, Rule] = {}
-    chosen = choose(
-        new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids, rules=rules
-    )
-    if left_out is not None:
-        fresh = {match.record.id for match in new}
-        outdated = {match.record.id for match in matches} - {one.record.id for one in current}
-        for match in matches:
-            if match.record.id in outdated:
-                left_out.append((match, "retracted"))
-            elif match.record.id not in fresh:
-                left_out.append((match, "repeat"))
-            elif match.record.id in rules:
-                left_out.append((match, rules[match.record.id]))
-    return known + chosen
 
 
 def run_tool(
@@ -224,8 +148,10 @@ def find(
     """
     where = search_scope(scope, policy)
     texts = [text for text in map(to_query, keywords) if text]
-    fetched = max(most, _LEAST_FETCHED) + len(without)  # what replaces an older one is among them
-    asked: list[Sequence[Match]] = yield [_search(where, text, policy, fetched) for text in texts]
+    fetched = max(most, LEAST_FETCHED) + len(without)  # what replaces an older one is among them
+    asked: list[Sequence[Match]] = yield [
+        search_call(where, text, policy, fetched) for text in texts
+    ]
     found = [[match for match in one if match.record.id not in without] for one in asked]
     every = {match.record.id: match for one in found for match in one}
     matches: dict[str, Match] = {}
@@ -295,71 +221,6 @@ def _changed(text: str, written: WriteResult) -> ToolAnswer:
     if not written.pending:
         return ToolAnswer(text=text, count=1)
     raise MemoryTimeoutError(call="write", seconds=WRITE_PATIENCE)
-
-
-def search_scope(scope: Scope, policy: Policy) -> Scope:
-    """Widen a turn's scope to what is searched: all sessions, and as the policy says all agents."""
-    if not policy.scope_search_by_agent and scope.user_id is not None:
-        return Scope(user_id=scope.user_id)
-    return scope.owner
-
-
-def to_query(text: str) -> str:
-    """Make a text searchable; empty if nothing in it is visible.
-
-    A query is not stored: what a store refuses is left out of it, not refused.
-
-    Raises:
-        InvalidRecordError: it is not a text.
-    """
-    if not isinstance(text, str):
-        raise InvalidRecordError(
-            field="query", value=text, reason="must be a text", hint="Give what to look for."
-        )
-    text = shorten(text.replace("\x00", " ")).encode("utf-8", "replace").decode()
-    return text if is_visible(text) else ""
-
-
-def shorten(text: str, limit: int = MAX_QUERY) -> str:
-    """Keep the beginning and the end of a text of more than `limit` characters."""
-    if len(text) <= limit:
-        return text
-    head = (limit - 3) // 2
-    return f"{text[:head]} … {text[-(limit - 3 - head) :]}"
-
-
-def _search(where: Scope, text: str, policy: Policy, top_k: int) -> Call:
-    return call(
-        "search", text, where, top_k=top_k, where=policy.where, kinds=policy.kinds,
-        threshold=policy.threshold,
-    )  # fmt: skip
-
-
-def _without_outdated(where: Scope, matches: Sequence[Match]) -> Plan[Sequence[Match]]:
-    """Leave out the turns of which no fact that was extracted from them holds any more."""
-    turns = [match.record.id for match in matches if match.record.kind == "episode"]
-    if not turns:
-        return matches
-    outdated: Mapping[str, datetime] = yield call("admin.outdated_turns", where, turns)
-    return [match for match in matches if match.record.id not in outdated]
-
-
-def _recalls(policy: Policy, kind: Kind) -> bool:
-    return not policy.kinds or kind in policy.kinds
-
-
-def _within(records: Sequence[Record], characters: int, name: str) -> list[Match]:
-    """Make matches of records that come with every turn, up to so many characters of them."""
-    known = []
-    for record in records:
-        characters -= len(record.text)
-        if characters >= 0:
-            known.append(Match(record=record, score=1.0, score_details={name: 1.0}))
-    return known
-
-
-def _normalized(records: Iterable[Record]) -> set[str]:
-    return {normalize(record.text) for record in records}
 
 
 def _results(facts: Sequence[str], written: WriteResult) -> list[dict[str, str | None]]:

@@ -1,0 +1,501 @@
+"""Recall for a turn: profile, instructions, the last summary, and what a search finds that helps.
+
+A search returns what resembles the question best, and that is often the question itself, asked
+before, or what the conversation says already. One function chooses for all adapters. What asks the
+memory is a sans-IO plan, so it is written once for callers with and without an event loop.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from ..errors import InvalidRecordError
+from ..retrieval.current import (
+    Statement,
+    last_of,
+    may_replace,
+    tells_change,
+    tells_other,
+    to_statement,
+)
+from ..retrieval.forget_requests import split_forget_requests
+from ..retrieval.lexical import vocabulary
+from ..retrieval.statement_words import asks_before, asks_first
+from ..retrieval.utterance_kinds import (
+    contains,
+    knows_nothing,
+    needs_no_memory,
+    normalize,
+    statements,
+)
+from ..sans_io import Call, Plan, call
+from ..types import Kind, Match, Page, Record, Scope, SessionPage
+from .framework_values import clean, is_visible
+from .note import EARLIER
+from .policy import Policy
+from .standing_instructions import list_instructions, without_replaced
+
+MAX_QUERY = 2_000
+MAX_PROFILE = 1_000
+MAX_INSTRUCTIONS = 600
+_PROFILE_RECORDS = 20
+_OVER_FETCHED = 6  # times as many as are wanted, as the best matches often say nothing new
+LEAST_FETCHED = 30
+"""Matches asked for at least: the questions asked before are as many for one memory as for five."""
+ENOUGH = 0.05
+"""Least score of a note's best line; below it nothing has to do with the question."""
+BESIDE = 0.05
+"""Least score of the other lines, as a share of the best one's."""
+_COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
+_EXAMINED = 3  # times as many as are wanted
+_ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
+_ANSWERS = 0.5  # score of what answers the question more likely than not
+_LIKELY = 0.03  # least score of lines of which the newer one is read first
+_SESSIONS = 5  # of which the first that has a summary counts
+_NOW = datetime.max.replace(tzinfo=UTC)
+Rule = Literal[
+    "small_talk", "held", "repeat", "asks_only", "floor", "superseded", "room", "retracted"
+]
+"""Why a match is left out: the question needs no memory; the conversation or the question says it
+already; a better line does; it only asks, knows nothing or asks to forget; its score is below the
+floors; a newer one replaces it; better ones take the room; of an extracted turn, no fact holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """What the model is shown of the running conversation, which a note need not repeat.
+
+    Attributes:
+        texts: of its messages, of users and agents, in any order; notes left out.
+        ids: of records that notes show which stay in it.
+    """
+
+    texts: Sequence[str] = ()
+    ids: Collection[str] = field(default=())
+
+
+def recall(
+    scope: Scope,
+    query: str,
+    policy: Policy,
+    held: Conversation | None = None,
+    left_out: "list[tuple[Match, Rule]] | None" = None,
+) -> Plan[list[Match]]:
+    """Read the user's profile and instructions, and choose from what the query finds, best first.
+
+    Both come with every turn, newest first: the profile, records of that kind, up to 1,000
+    characters, and the standing instructions up to 600, without those that a newer one replaces,
+    which a query like them does not bring back. In front of them, in the first turn of a session,
+    stands the summary of the last one. A turn of which no extracted fact holds any more is
+    left out. All sessions of the scope are searched, and
+    all agents when the policy says so. Of a long query the beginning and the end are searched for:
+    a question stands before or after what it is about.
+
+    Args:
+        held: the running conversation, which is not repeated.
+        left_out: is given what was found and is not returned, best first, each with the rule.
+    """
+    where = search_scope(scope, policy)
+    known = yield from last_summary(scope, where, policy, held)
+    if _recalls(policy, "profile"):
+        page: Page = yield call(
+            "list", where, kinds=("profile",), where=policy.where, limit=_PROFILE_RECORDS
+        )
+        known += _within(without_held(page.records, held), MAX_PROFILE, "profile")
+    replaced: set[str] = set()
+    if policy.instructions and _recalls(policy, "preference"):
+        newest = yield from list_instructions(where, policy)
+        standing = without_replaced(newest)
+        known += _within(without_held(standing, held), MAX_INSTRUCTIONS, "instruction")
+        replaced = _normalized(newest) - _normalized(standing)
+    text = to_query(query)
+    if not text:
+        return known
+    most = max(LEAST_FETCHED, _OVER_FETCHED * policy.top_k)
+    matches: Sequence[Match] = yield search_call(where, text, policy, most)
+    said = replaced | _normalized(one.record for one in known)
+    current = yield from _without_outdated(where, matches)
+    new = [match for match in current if normalize(match.record.text) not in said]
+    rules: dict[str, Rule] = {}
+    chosen = choose(
+        new, query, top_k=policy.top_k, held=held, shows_query=policy.shows_ids, rules=rules
+    )
+    if left_out is not None:
+        fresh = {match.record.id for match in new}
+        outdated = {match.record.id for match in matches} - {one.record.id for one in current}
+        for match in matches:
+            if match.record.id in outdated:
+                left_out.append((match, "retracted"))
+            elif match.record.id not in fresh:
+                left_out.append((match, "repeat"))
+            elif match.record.id in rules:
+                left_out.append((match, rules[match.record.id]))
+    return known + chosen
+
+
+def last_summary(
+    scope: Scope, where: Scope, policy: Policy, held: Conversation | None
+) -> Plan[list[Match]]:
+    """Read the summary of the last session, for the first turn of another one.
+
+    It helps, and is shown, if the conversation does not hold it, and if no fact that was extracted
+    from the turns that it stands for has ended since: it would tell what no longer holds.
+
+    Args:
+        scope: of the turn.
+        where: what the turn may recall.
+    """
+    is_wanted = not policy.kinds or "summary" in policy.kinds
+    if scope.session_id is None or not (policy.summaries and is_wanted) or policy.where is not None:
+        return []
+    own: SessionPage = yield call("sessions", scope, limit=1)
+    if own and own[0].turns > 1:  # one may be what the user just said
+        return []
+    page: SessionPage = yield call("sessions", where, limit=_SESSIONS)
+    others = (one.summary for one in page if one.scope.session_id != scope.session_id)
+    found = without_held([one for one in others if one is not None][:1], held)
+    if found and found[0].sources:
+        sources = found[0].sources
+        outdated: Mapping[str, datetime] = yield call("admin.outdated_turns", where, sources)
+        found = [] if outdated else found
+    return [Match(record=one, score=1.0, score_details={"summary": 1.0}) for one in found]
+
+
+def search_scope(scope: Scope, policy: Policy) -> Scope:
+    """Widen a turn's scope to what is searched: all sessions, and as the policy says all agents."""
+    if not policy.scope_search_by_agent and scope.user_id is not None:
+        return Scope(user_id=scope.user_id)
+    return scope.owner
+
+
+def to_query(text: str) -> str:
+    """Make a text searchable; empty if nothing in it is visible.
+
+    A query is not stored: what a store refuses is left out of it, not refused.
+
+    Raises:
+        InvalidRecordError: it is not a text.
+    """
+    if not isinstance(text, str):
+        raise InvalidRecordError(
+            field="query", value=text, reason="must be a text", hint="Give what to look for."
+        )
+    text = shorten(text.replace("\x00", " ")).encode("utf-8", "replace").decode()
+    return text if is_visible(text) else ""
+
+
+def shorten(text: str, limit: int = MAX_QUERY) -> str:
+    """Keep the beginning and the end of a text of more than `limit` characters."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 3) // 2
+    return f"{text[:head]} … {text[-(limit - 3 - head) :]}"
+
+
+def search_call(where: Scope, text: str, policy: Policy, top_k: int) -> Call:
+    """Make the call that searches for a text, as the policy says."""
+    return call(
+        "search", text, where, top_k=top_k, where=policy.where, kinds=policy.kinds,
+        threshold=policy.threshold,
+    )  # fmt: skip
+
+
+def _without_outdated(where: Scope, matches: Sequence[Match]) -> Plan[Sequence[Match]]:
+    """Leave out the turns of which no fact that was extracted from them holds any more."""
+    turns = [match.record.id for match in matches if match.record.kind == "episode"]
+    if not turns:
+        return matches
+    outdated: Mapping[str, datetime] = yield call("admin.outdated_turns", where, turns)
+    return [match for match in matches if match.record.id not in outdated]
+
+
+def _recalls(policy: Policy, kind: Kind) -> bool:
+    return not policy.kinds or kind in policy.kinds
+
+
+def _within(records: Sequence[Record], characters: int, name: str) -> list[Match]:
+    """Make matches of records that come with every turn, up to so many characters of them."""
+    known = []
+    for record in records:
+        characters -= len(record.text)
+        if characters >= 0:
+            known.append(Match(record=record, score=1.0, score_details={name: 1.0}))
+    return known
+
+
+def _normalized(records: Iterable[Record]) -> set[str]:
+    return {normalize(record.text) for record in records}
+
+
+def covered_turns(turns: Sequence[Record], held: Conversation | None) -> list[str]:
+    """List the ids of the turns that a summary stands for: those before what is still held.
+
+    Args:
+        turns: the last of the session, in order.
+        held: what the framework left in the conversation beside the summary; None for nothing.
+    """
+    left, end = Counter(map(clean, held.texts if held else ())), len(turns)
+    while end and left[turns[end - 1].text] > 0:
+        end -= 1
+        left[turns[end].text] -= 1
+    return [one.id for one in turns[:end]]
+
+
+# -- selection -------------------------------------------------------------------------------------
+
+
+def choose(
+    matches: Iterable[Match],
+    query: str,
+    *,
+    top_k: int,
+    held: Conversation | None = None,
+    shows_query: bool = False,
+    rules: dict[str, Rule] | None = None,
+) -> list[Match]:
+    """Choose what helps to answer, at most `top_k`, best first.
+
+    Left out is what the conversation or a better line says already, turns that only ask, that say
+    that they know nothing or that only ask to forget something, and what is below the floors of
+    the score. A fact stands before the turn that it was drawn from, which is shown only where there
+    is room. A line that a newer one replaces stands behind it, marked, and only where there is
+    room, unless the question asks for what held before. Nothing is chosen for small talk, or for a
+    text to transform.
+
+    Args:
+        matches: as a search returned them, more than are wanted; newer ones replace older ones
+            among all of them.
+        query: what the user wrote.
+        held: the running conversation.
+        shows_query: what the query says is shown too, for tools that change it.
+        rules: is given the rule that leaves a match out, by the id of its record.
+    """
+    matches, rules = list(matches), {} if rules is None else rules
+    found = _choose(matches, query, top_k, held or Conversation(), shows_query, rules)
+    chosen = {one.record.id for one in found}
+    for record in (one.record for one in matches):
+        if record.id in chosen:
+            rules.pop(record.id, None)
+        else:
+            rules.setdefault(record.id, "room")
+    return found
+
+
+def _choose(
+    matches: Sequence[Match],
+    query: str,
+    top_k: int,
+    held: Conversation,
+    shows_query: bool,
+    rules: dict[str, Rule],
+) -> list[Match]:
+    if needs_no_memory(query):
+        rules.update((one.record.id, "small_talk") for one in matches)
+        return []
+    # A question may have every word of its answer: "Do I like tea?"
+    stated = " ".join(statements(query))
+    told = _told(matches, held, "" if shows_query else stated, rules)
+    best = told[0].score if told else 0.0
+    rules.update((one.record.id, "floor") for one in told if not _is_near(one, best))
+    if best < ENOUGH:
+        return []
+    near = [one for one in told[: _EXAMINED * top_k] if _is_near(one, best)]
+    replaced = replacements(matches, stated)
+    rules.update((one.record.id, "superseded") for one in near if one.record.id in replaced)
+    if asks_before(query) or asks_first(query):
+        found = _facts_first(_without_sources(near)[:top_k])
+        return [_as_earlier(one) if one.record.id in replaced else one for one in found]
+    hold, earlier_ones = _newest_for(near, told, replaced, query)
+    hold = _facts_first(_without_sources(hold)[:top_k])
+    return _with_earlier(hold, earlier_ones, replaced, top_k)
+
+
+def newest_first(query: str, matches: Sequence[Match], every: Sequence[Match]) -> list[Match]:
+    """Put what holds now before what it replaces, which is marked; as many as were given.
+
+    Args:
+        query: what was searched for.
+        matches: to put in order, best first.
+        every: all that was found, of which each that replaces one of those is taken.
+    """
+    replaced = replacements(every)
+    hold, earlier_ones = _newest_for(matches, every, replaced, query)
+    return _with_earlier(hold[: len(matches)], earlier_ones, replaced, len(matches))
+
+
+def replacements(matches: Sequence[Match], stated: str = "") -> dict[str, str]:
+    """Map the id of each record that a newer one replaces to the id of that one.
+
+    Args:
+        matches: of one search, in any order.
+        stated: what the user says now, whose id is "".
+    """
+    records = [match.record for match in matches]
+    told = [to_statement(record) for record in records]
+    speakers = {(one.user, one.name) for one in told if one.role == "user"} if stated else set()
+    told += [
+        Statement(text=stated, moment=_NOW, kind="episode", role="user", user=user, name=name)
+        for user, name in speakers
+    ]
+    ids = [*(record.id for record in records), *("" for _ in speakers)]
+    return {ids[old]: ids[new] for old, new in last_of(told).items()}
+
+
+def without_held(records: Iterable[Record], held: Conversation | None) -> list[Record]:
+    """Leave out the records that the running conversation holds already."""
+    held = held or Conversation()
+    said = _joined(held.texts)
+    return [
+        record
+        for record in records
+        if record.id not in held.ids and not contains(said, normalize(record.text))
+    ]
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Join texts so that none of them runs on in the next."""
+    return " \n ".join(map(normalize, texts))
+
+
+def _tells(turn: Record) -> bool:
+    """Return whether a turn tells something that may be shown."""
+    if not statements(split_forget_requests(turn.text).stated):
+        return False
+    return turn.role != "assistant" or not knows_nothing(turn.text)
+
+
+def _is_near(match: Match, best: float) -> bool:
+    is_answer = match.record.role == "assistant"
+    return best >= ENOUGH and match.score >= best * (_ANSWERED if is_answer else BESIDE)
+
+
+def _is_drawn_from(fact: Record, turn: Record) -> bool:
+    if fact.kind == "episode" or turn.kind != "episode":
+        return False
+    words = vocabulary(fact.text)
+    return len(words & vocabulary(turn.indexed_text)) >= _COVERED * len(words) > 0
+
+
+def _told(
+    matches: Sequence[Match], held: Conversation, stated: str, rules: dict[str, Rule]
+) -> list[Match]:
+    """Leave out what is known or tells nothing; of what was said twice the newer moment counts."""
+    said, known = _joined([*held.texts, stated]), vocabulary(stated)
+    told: dict[str, Match] = {}
+    for match in matches:
+        record = match.record
+        words, line = vocabulary(record.text), normalize(record.text)
+        if record.id in held.ids or contains(said, line) or (words and words <= known):
+            rules[record.id] = "held"
+        elif line in told:
+            rules[told[line].record.id] = rules[record.id] = "repeat"
+            told[line] = _newer(told[line], match)
+        elif any(contains(one, line) for one in told):
+            rules[record.id] = "repeat"
+        elif record.kind != "episode" or _tells(record):
+            told[line] = match
+        else:
+            rules[record.id] = "asks_only"
+    return list(told.values())
+
+
+def _newer(match: Match, other: Match) -> Match:
+    """Return the later record of two with one text and speaker, with the score of the first."""
+    one, two = match.record, other.record
+    if (one.kind, one.role, one.name) != (two.kind, two.role, two.name):
+        return match
+    return replace(match, record=two) if two.occurred_at > one.occurred_at else match
+
+
+def _newest_for(
+    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str], query: str
+) -> tuple[list[Match], list[Match]]:
+    """Split matches into those that hold and those that newer ones replace, marked.
+
+    One that replaces another has its place at least.
+    """
+    by_id = {one.record.id: one for one in others}
+    hold: dict[str, Match] = {}
+    earlier_ones: list[Match] = []
+    for match in matches:
+        newest = replaced.get(match.record.id)
+        if newest is None:
+            hold.setdefault(match.record.id, match)
+            continue
+        earlier_ones.append(_as_earlier(match))
+        if newest in by_id:
+            hold.setdefault(newest, by_id[newest])
+    rest = [one for id_, one in by_id.items() if id_ not in hold and id_ not in replaced]
+    return _newer_first(list(hold.values()), rest, query), earlier_ones
+
+
+def _newer_first(matches: list[Match], rest: Sequence[Match], query: str) -> list[Match]:
+    """Put a line that may tell what holds now in front of the older ones on its matter.
+
+    An older one is marked if a newer one says that something changed, or if both answer what is
+    asked and the newer one, which does it no worse, says something else. It may be of the rest.
+    """
+    told = [(one, to_statement(one.record)) for one in (*matches, *rest)]
+    found = list(matches)
+    for older, then in told[: len(matches)]:
+        newer = [one for one in told if may_replace(one[1], then, query)]
+        changes = [
+            (match, now)
+            for match, now in newer
+            if tells_change(now, then, query)
+            or (match.score >= older.score >= _ANSWERS and tells_other(now, then, query))
+        ]
+        newer = [one for one in newer if min(one[0].score, older.score) >= _LIKELY]
+        newest = max((*changes, *newer), key=lambda one: one[1].moment, default=None)
+        if newest is None:
+            continue
+        ids = [one.record.id for one in found]
+        at, id_ = ids.index(older.record.id), newest[0].record.id
+        if changes:
+            found[at] = _as_earlier(older)
+        if id_ not in ids:
+            found.insert(at, newest[0])
+        elif (place := ids.index(id_)) > at:
+            found.insert(at, found.pop(place))
+    return found
+
+
+def _with_earlier(
+    hold: list[Match], earlier_ones: Sequence[Match], replaced: Mapping[str, str], most: int
+) -> list[Match]:
+    """Put replaced lines behind those that replace them, or last, as long as there is room."""
+    found = list(hold)
+    for match in earlier_ones[: most - len(hold)]:
+        newest = replaced[match.record.id]
+        behind = [
+            at
+            for at, one in enumerate(found)
+            if newest in (one.record.id, replaced.get(one.record.id))
+        ]
+        found.insert(behind[-1] + 1 if newest and behind else len(found), match)
+    return found
+
+
+def _as_earlier(match: Match) -> Match:
+    return replace(match, score_details={**match.score_details, EARLIER: 0.0})
+
+
+def _without_sources(matches: list[Match]) -> list[Match]:
+    """Put turns whose facts are among them last, so that they come only where there is room."""
+    kept: list[Match] = []
+    sources: list[Match] = []
+    for match in matches:
+        is_source = any(_is_drawn_from(one.record, match.record) for one in kept)
+        (sources if is_source else kept).append(match)
+    return [*kept, *sources]
+
+
+def _facts_first(matches: list[Match]) -> list[Match]:
+    """Put each fact in front of the first turn that it was drawn from."""
+    ordered: list[Match] = []
+    for match in matches:
+        turns = (at for at, one in enumerate(ordered) if _is_drawn_from(match.record, one.record))
+        ordered.insert(next(turns, len(ordered)), match)
+    return ordered
