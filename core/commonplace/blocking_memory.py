@@ -15,7 +15,7 @@ from types import EllipsisType, TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
 
 from .blocking_session import SessionParts
-from .concurrency import start_call
+from .concurrency import run_on, start_call
 from .errors import (
     InvalidRecordError,
     MemoryClosedError,
@@ -812,14 +812,14 @@ class BlockingMemory:
         self._submission.adopt_orphans()
         if self._search.embeds_on_loop:
             return await self._search.arun(request, self._run)
-        return await self._runtime.run_search(self._search.run, request)
+        return await run_on(self._runtime.searchers, self._search.run, request)
 
     async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run storage code on a thread of the runtime and await it."""
         self._check_open()
         if self._is_reported:
             call = unreported(call)
-        return await self._runtime.run(call, *args, **kwargs)
+        return await run_on(self._runtime.readers, call, *args, **kwargs)
 
     def _check_open(self, *scopes: Scope) -> None:
         if self._closed:

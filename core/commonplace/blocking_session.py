@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from .concurrency import run_on
 from .errors import (
     InvalidRecordError,
     InvalidScopeError,
@@ -407,7 +408,7 @@ class BlockingSession:
         return call(*args, **kwargs)
 
     async def _aread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._parts().runtime.run(call, *args, **kwargs)
+        return await run_on(self._parts().runtime.readers, call, *args, **kwargs)
 
     def _answer(self, ask: AskChat) -> str | ModelFailedError:
         models, settings = self._parts().models, self._parts().settings
@@ -417,8 +418,8 @@ class BlockingSession:
 
     async def _aanswer(self, ask: AskChat) -> str | ModelFailedError:
         parts = self._parts()
-        seconds = parts.settings.model_timeout
-        return await acomplete(parts.models.chat, ask, seconds, parts.runtime.run)
+        run = partial(run_on, parts.runtime.readers)
+        return await acomplete(parts.models.chat, ask, parts.settings.model_timeout, run)
 
     def _write(self, commands: Sequence[Command]) -> Sequence[WriteResult]:
         parts = self._parts()

@@ -21,7 +21,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
-from .errors import MemoryTimeoutError
+from .errors import MemoryClosedError, MemoryTimeoutError
 from .telemetry import carried
 
 P = ParamSpec("P")
@@ -414,6 +414,10 @@ class KeyedExecutor:
     Args:
         step: does some of a key's work; returns None when there is none, 0.0 when there may be
             more, or the seconds to wait before the next step. Never two at once for one key.
+
+    Attributes:
+        entered, entering: how often work entered so far, and how much has not left.
+        closed: no more steps are started.
     """
 
     def __init__(self, step: Callable[[str], float | None]) -> None:
@@ -425,7 +429,8 @@ class KeyedExecutor:
         self._delayed: dict[str, tuple[float, float]] = {}  # since when, and scheduled last
         self._timers: set[Timer] = set()
         self._external = 0
-        self._entering = 0
+        self.entered: int = 0
+        self.entering: int = 0
         self._stepping = 0
         self.closed: bool = False
 
@@ -506,21 +511,28 @@ class KeyedExecutor:
             self._external += change
             self._changed.notify_all()
 
-    def count_entering(self, change: int) -> None:
-        """Count work that will schedule a key soon: +1 at its start, -1 at its end."""
-        with self._changed:
-            self._entering += change
-            self._changed.notify_all()
+    def enter(self) -> None:
+        """Count work that may schedule a key soon, until it leaves.
 
-    @property
-    def entering(self) -> int:
-        """Number of pieces of work that will schedule a key soon."""
-        return self._entering
+        Raises:
+            MemoryClosedError: the executor is closed.
+        """
+        with self._changed:
+            if self.closed:
+                raise MemoryClosedError
+            self.entered += 1
+            self.entering += 1
+
+    def leave(self) -> None:
+        """Count the end of such work, whatever became of it."""
+        with self._changed:
+            self.entering -= 1
+            self._changed.notify_all()
 
     def wait_for_entering(self, timeout: float) -> bool:
         """Wait until no such work is left; False if it takes longer than `timeout` seconds."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._entering, timeout)
+            return self._changed.wait_for(lambda: not self.entering, timeout)
 
     def wait(self, timeout: float, *, external: bool) -> bool:
         """Wait until no key runs, is scheduled or soon will be; False after `timeout` seconds.
@@ -534,7 +546,7 @@ class KeyedExecutor:
                     not (
                         self._running
                         or self._timers
-                        or self._entering
+                        or self.entering
                         or (self._external and external)
                     )
                 ),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from .concurrency import run_on
 from .errors import InvalidRecordError
 from .ingest.operations import Operations
 from .ingest.planning import Models
@@ -263,7 +264,8 @@ class MemoryAdmin:
         check_callable("call", call)
         context = copy_context()
         self._check_open()
-        result = await self._runtime.run(lambda: context.run(call, *args, **kwargs))
+        readers = self._runtime.readers
+        result = await run_on(readers, lambda: context.run(call, *args, **kwargs))
         self._submission.adopt_orphans()  # `retry` may need a model of this loop
         return result
 

@@ -5,11 +5,10 @@ import contextlib
 import logging
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator
-from typing import ParamSpec, TypeVar
+from collections.abc import Generator, Iterator
 
 from .backends import open_engines
-from .concurrency import BoundedExecutor, end_idle_threads, run_on
+from .concurrency import BoundedExecutor, end_idle_threads
 from .errors import CommonplaceError, SchemaMismatchError
 from .ingest.planning import Models
 from .ingest.submission import DirectWriter
@@ -19,9 +18,6 @@ from .retrieval.access_log import AccessLog
 from .retrieval.calibration import Calibration
 from .retrieval.lexical import VERSION, describe
 from .settings import Location, Settings
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _open: dict[Location, "Runtime"] = {}
 _locks: dict[tuple[str, ...], threading.Lock] = {}  # opening and closing take time: a lock each
@@ -43,7 +39,8 @@ class Runtime:
         self.worker: IngestWorker = IngestWorker(self.engines, settings, models, describe)
         self.direct: DirectWriter = DirectWriter(self.engines, settings, describe, self.worker.pace)
         self.readers: BoundedExecutor = BoundedExecutor("read", _CALLS)
-        self._searchers = BoundedExecutor("search", _CALLS)
+        # Apart, as a search may wait for an embedder.
+        self.searchers: BoundedExecutor = BoundedExecutor("search", _CALLS)
         self.writers: BoundedExecutor = BoundedExecutor("write", _CALLS)
         self.access_log: AccessLog = AccessLog(self.engines.graph, self.readers.submit)
         try:
@@ -70,14 +67,6 @@ class Runtime:
             runtime._references += 1
             return runtime
 
-    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run storage code on another thread and await it."""
-        return await run_on(self.readers, call, *args, **kwargs)
-
-    async def run_search(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a call that may wait for an embedder, so that no other read waits, and await it."""
-        return await run_on(self._searchers, call, *args, **kwargs)
-
     def release(self, timeout: float) -> None:
         """Give up one reference; the last one finishes the writes and closes the engines."""
         if os.getpid() != self.pid:
@@ -99,7 +88,7 @@ class Runtime:
                     closing.callback(engine.close)
                 elif engine is engines.index:
                     closing.callback(engines.index.flush)
-            for executor in (self.readers, self._searchers, self.writers):
+            for executor in (self.readers, self.searchers, self.writers):
                 closing.callback(executor.shutdown, wait=False)
             closing.callback(self._flush_access_log)
             self.worker.close(timeout)

@@ -59,11 +59,6 @@ class Write:
     operation: Operation
     body: WriteBody | DeleteBody | None
 
-    @property
-    def only_embeds(self) -> bool:
-        """Planning it needs no more than an embedder."""
-        return self.body is not None and not getattr(self.body, "messages", ())
-
     def encoded(self) -> Operation:
         """Encode the body into the operation, for the journal."""
         body = "{}" if self.body is None else encode_body(self.body)

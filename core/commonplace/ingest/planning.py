@@ -133,7 +133,7 @@ class Models:
         if not isinstance(write.body, WriteBody):
             return False
         is_chat_async = self.chat is not None and is_async(self.chat.complete)
-        return self.embeds_on_loop or (is_chat_async and not write.only_embeds)
+        return self.embeds_on_loop or (is_chat_async and bool(write.body.messages))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

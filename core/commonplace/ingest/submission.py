@@ -45,6 +45,7 @@ class Submission:
     ) -> None:
         self._direct = direct
         self._worker = worker
+        self._executor = worker.executor
         self._models = models
         self._threads = threads
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -56,7 +57,7 @@ class Submission:
             make: validates and makes the writes.
         """
         seconds = _check_wait(wait)
-        self._worker.enter()
+        self._executor.enter()
         done, accepted = self._enter(make, wait, on_loop=False)
         if done is not None:
             return done
@@ -70,11 +71,11 @@ class Submission:
         It is under way before the first pause, and goes on when the caller is cancelled.
         """
         seconds = _check_wait(wait)
-        self._worker.enter()
+        self._executor.enter()
         try:
             entering = self._threads.submit(carried(self._enter), make, wait, on_loop=True)
         except BaseException:
-            self._worker.leave()
+            self._executor.leave()
             raise
         return await asyncio.shield(self._spawn(self._finish(entering, seconds)))
 
@@ -113,7 +114,7 @@ class Submission:
             urgent = wait is not False
             return None, self._worker.accept(writes, self._models, urgent=urgent)
         finally:
-            self._worker.leave()
+            self._executor.leave()
 
     async def _finish(
         self,
@@ -187,9 +188,10 @@ class DirectWriter:
 
     def _plan_quickly(self, writes: Sequence[Write], models: Models) -> list[PlannedChanges] | None:
         """Plan writes that need an embedder alone, if it is quick; None if not."""
-        if not all(write.only_embeds for write in writes):
-            return None
-        puts = [write.body.puts if isinstance(write.body, WriteBody) else () for write in writes]
+        bodies = [write.body for write in writes]
+        if any(body is None or getattr(body, "messages", ()) for body in bodies):
+            return None  # an erasure, or for a chat model
+        puts = [body.puts if isinstance(body, WriteBody) else () for body in bodies]
         limit = self._settings.max_embed_chars
         texts = texts_to_embed(list(chain.from_iterable(puts)), limit)
         embedded = self._embed_quickly(models, texts)

@@ -91,6 +91,7 @@ class IngestWorker:
         describe: gives a text's terms and its length in words.
 
     Attributes:
+        executor: of partitions; who writes enters it first, so that `flush` and `close` wait.
         pace: of the embedders.
     """
 
@@ -101,9 +102,9 @@ class IngestWorker:
         self._settings = settings
         self._default_models = models
         self._describe = describe
-        self._executor = KeyedExecutor(self._step)
+        self.executor: KeyedExecutor = KeyedExecutor(self._step)
         self.async_models: AsyncModelRunner = AsyncModelRunner(
-            self._executor, self._plan_until_done, self._take_plan
+            self.executor, self._plan_until_done, self._take_plan
         )
         self._waiting: dict[str, _Waiter] = {}
         self._failed: LRUCache[str, Exception] = LRUCache(_MOST_FAILED)
@@ -119,7 +120,6 @@ class IngestWorker:
             known=KnownFactsLookup(engines, describe),
             measure=self.pace.measure,
         )
-        self._writes = 0
         self._closing = threading.Event()
         self._maintenance: Timer | None = None
 
@@ -128,7 +128,7 @@ class IngestWorker:
     def start(self) -> None:
         """Take over what dead processes left, now and from time to time."""
         self._schedule(self._engines.journal.take_over())
-        self._maintain_later(self._writes)
+        self._maintain_later(self.executor.entered)
 
     def retry(self, operations: Collection[str], models: Models) -> int:
         """Queue dead letters again; return how many.
@@ -154,17 +154,17 @@ class IngestWorker:
             elsewhere: wait for what other processes work on.
         """
         until = time.monotonic() + timeout
-        self._executor.wait_for_entering(timeout)
+        self.executor.wait_for_entering(timeout)
         journal = self._engines.journal
         for partition in {op.scope.partition for op in journal.pending() if not op.elsewhere}:
-            self._executor.schedule(partition)
-        self._executor.wait(max(0.0, until - time.monotonic()), external=not is_on_loop())
+            self.executor.schedule(partition)
+        self.executor.wait(max(0.0, until - time.monotonic()), external=not is_on_loop())
         while (
             elsewhere and time.monotonic() < until and any(op.elsewhere for op in journal.pending())
         ):
             time.sleep(min(_POLL_SECONDS, max(0.0, until - time.monotonic())))
         left = journal.count()
-        return Backlog(pending=left.pending + self._executor.entering, dead=left.dead)
+        return Backlog(pending=left.pending + self.executor.entering, dead=left.dead)
 
     def close(self, timeout: float) -> Backlog:
         """Finish what can be finished in `timeout` seconds; the rest stays in the journal."""
@@ -175,7 +175,7 @@ class IngestWorker:
             self._closing.set()
             if self._maintenance is not None:
                 self._maintenance.cancel()
-            self._executor.close(max(_CLOSING_SECONDS, until - time.monotonic()))
+            self.executor.close(max(_CLOSING_SECONDS, until - time.monotonic()))
         with contextlib.suppress(CommonplaceError):  # who opens it next will do it
             if isinstance(self._engines, Transactional):
                 self._engines.finish_erasures(is_idle=True)
@@ -189,7 +189,7 @@ class IngestWorker:
             if self._models_of(op).need_loop(op):
                 self.async_models.add_orphan(op)
             else:
-                self._executor.schedule(op.scope.partition)
+                self.executor.schedule(op.scope.partition)
 
     def _maintain_later(self, writes: int) -> None:
         """Maintain the stores some seconds from now.
@@ -204,13 +204,13 @@ class IngestWorker:
 
     def _maintain(self, writes: int) -> None:
         """Take over what dead processes left, finish erasures, and give space back when idle."""
-        is_idle = writes == self._writes
-        writes = self._writes
+        is_idle = writes == self.executor.entered
+        writes = self.executor.entered
         try:
             self._schedule(self._engines.journal.take_over())
             if isinstance(self._engines, Transactional):
                 self._engines.finish_erasures(is_idle=is_idle)
-                while is_idle and writes == self._writes and self._engines.reclaim():
+                while is_idle and writes == self.executor.entered and self._engines.reclaim():
                     pass
         except CommonplaceError:
             pass  # the next round may succeed
@@ -220,21 +220,6 @@ class IngestWorker:
         self._maintain_later(writes)
 
     # -- writing -------------------------------------------------------------------------------
-
-    def enter(self) -> None:
-        """Count a write that is not accepted yet, so that `flush` and `close` wait for it.
-
-        Raises:
-            MemoryClosedError: the worker is closed.
-        """
-        if self._executor.closed:
-            raise MemoryClosedError
-        self._writes += 1
-        self._executor.count_entering(+1)
-
-    def leave(self) -> None:
-        """Count one less: the write is done, accepted or refused."""
-        self._executor.count_entering(-1)
 
     def accept(
         self, writes: Sequence[Write], models: Models, *, urgent: bool
@@ -273,7 +258,7 @@ class IngestWorker:
             else:
                 partitions[op.scope.partition] = None
         for partition in partitions:
-            self._executor.schedule(partition, after=0.0 if urgent else _GATHER_SECONDS)
+            self.executor.schedule(partition, after=0.0 if urgent else _GATHER_SECONDS)
         return list(zip(accepted, futures, strict=True))
 
     def follow(self, operation: str, on_failed: Callable[[Exception], None]) -> None:
@@ -487,7 +472,7 @@ class IngestWorker:
         if not self._gives_up(op, attempts, error):
             self._backing_off.add(op.id)
             wake = lambda: self._backing_off.discard(op.id)  # noqa: E731 -- one use
-            self._executor.schedule_later(op.scope.partition, self._delay(attempts), wake)
+            self.executor.schedule_later(op.scope.partition, self._delay(attempts), wake)
 
     def _gives_up(self, op: Operation, attempts: int, error: Exception) -> bool:
         """Dead-letter an operation that will not succeed; notify its caller when it takes long."""
@@ -613,7 +598,7 @@ class IngestWorker:
 
     def _take_plan(self, op: Operation, changes: PlannedChanges) -> None:
         self._planned[op.id] = changes
-        self._executor.schedule(op.scope.partition)
+        self.executor.schedule(op.scope.partition)
 
 
 def _keep_unextracted(engines: Engines, planned: Planned) -> bool:
