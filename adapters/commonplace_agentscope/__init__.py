@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from commonplace import MissingExtraError
 
 if TYPE_CHECKING:
-    from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
-
     from .middleware import CommonplaceMiddleware
     from .models import AgentScopeChat
     from .offloader import CommonplaceOffloader
@@ -26,9 +24,6 @@ __all__ = [
     "AgentScopeEmbedder",
     "CommonplaceMiddleware",
     "CommonplaceOffloader",
-    "MemoryCounters",
-    "MemoryEvent",
-    "OnEvent",
 ]
 
 _MODULES = {
@@ -36,9 +31,6 @@ _MODULES = {
     "AgentScopeEmbedder": ".shared_models",
     "CommonplaceMiddleware": ".middleware",
     "CommonplaceOffloader": ".offloader",
-    "MemoryCounters": "commonplace.agents",
-    "MemoryEvent": "commonplace.agents",
-    "OnEvent": "commonplace.agents",
 }
 
 

@@ -9,8 +9,6 @@ memories of a mem0.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from commonplace.agents import UNSET, MemoryCounters, MemoryEvent, OnEvent, Unset
-
 from . import exceptions
 from .arguments import Compat
 from .async_memory import AsyncMem0Memory
@@ -25,7 +23,6 @@ Memory = Mem0Memory
 AsyncMemory = AsyncMem0Memory
 
 __all__ = [
-    "UNSET",
     "AsyncMem0Memory",
     "AsyncMemory",
     "Compat",
@@ -33,11 +30,7 @@ __all__ = [
     "Mem0Memory",
     "Memory",
     "MemoryConfig",
-    "MemoryCounters",
-    "MemoryEvent",
-    "OnEvent",
     "Source",
-    "Unset",
     "exceptions",
     "import_mem0",
     "install_as_mem0",

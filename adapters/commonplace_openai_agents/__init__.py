@@ -7,9 +7,7 @@ try:
 except ImportError as _error:
     raise MissingExtraError(package="openai-agents", extra="openai-agents") from _error
 
-from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
-
 from .middleware import MemoryHooks
 from .sessions import CommonplaceSession
 
-__all__ = ["CommonplaceSession", "MemoryCounters", "MemoryEvent", "MemoryHooks", "OnEvent"]
+__all__ = ["CommonplaceSession", "MemoryHooks"]

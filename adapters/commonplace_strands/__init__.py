@@ -10,8 +10,6 @@ try:
 except ImportError as error:
     raise MissingExtraError(package="strands-agents", extra="strands") from error
 
-from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
-
 from .byte_storage import CommonplaceStorage
 from .models import StrandsChat
 from .plugin import MemoryPlugin
@@ -24,10 +22,7 @@ __all__ = [
     "CommonplaceSessionRepository",
     "CommonplaceStorage",
     "ExtraTool",
-    "MemoryCounters",
-    "MemoryEvent",
     "MemoryPlugin",
-    "OnEvent",
     "StrandsChat",
     "memory_tools",
 ]

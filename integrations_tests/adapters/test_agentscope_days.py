@@ -34,6 +34,7 @@ from agentscope.tool import FunctionTool, Toolkit
 from commonplace import (
     InvalidScopeError,
     Memory,
+    MemoryEvent,
     Policy,
     Record,
     SchemaMismatchError,
@@ -42,7 +43,7 @@ from commonplace import (
     StoreUnavailableError,
 )
 from commonplace.testing.fakes import HashEmbedder
-from commonplace_agentscope import CommonplaceMiddleware, MemoryEvent, turn_owner
+from commonplace_agentscope import CommonplaceMiddleware, turn_owner
 from commonplace_agentscope.convert import holds_note
 
 ALICE, BOB = Scope(user_id="alice"), Scope(user_id="bob")

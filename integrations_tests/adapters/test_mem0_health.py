@@ -3,10 +3,11 @@
 import pytest
 
 from commonplace import Memory as Core
-from commonplace import StoreUnavailableError
+from commonplace import MemoryEvent, StoreUnavailableError
+from commonplace.agents import MemoryCounters
 from commonplace.errors import MemoryTimeoutError
 from commonplace.testing.fakes import HashEmbedder
-from commonplace_mem0 import AsyncMemory, Memory, MemoryCounters, MemoryEvent
+from commonplace_mem0 import AsyncMemory, Memory
 from commonplace_mem0.exceptions import (
     ClosedError,
     EmbeddingError,
