@@ -152,68 +152,27 @@ def _read_row_once(text: str) -> tuple[Record, int]:
 
 def _read_row(text: str) -> tuple[Record, int]:
     row = PayloadRow(*json.loads(text))
+    plain: dict[str, Any] = {name: getattr(row, name) for name in rows.PLAIN}
+    times: dict[str, Any] = {name: rows.from_micros(getattr(row, name)) for name in rows.TIMES}
     record = Record(
-        id=row.id,
+        **plain,
+        **times,
         scope=rows.to_scope(row.user_id, row.agent_id, row.session_id),
-        text=row.text,
-        kind=row.kind,
-        role=row.role,
-        name=row.name,
         metadata=row.metadata,
         namespace=tuple(row.namespace),
-        origin=row.origin,
-        trust=row.trust,
-        position=row.position,
-        created_at=rows.from_micros(row.created_at),
-        updated_at=rows.from_micros(row.updated_at),
-        occurred_at=rows.from_micros(row.occurred_at),
-        valid_to=rows.from_micros(row.valid_to),
-        expires_at=rows.from_micros(row.expires_at),
-        version=row.version,
         conflicts=tuple(row.conflicts),
-        importance=row.importance,
-        pinned=row.pinned,
-        situation=row.situation,
-        outcome=row.outcome,
-        votes=row.votes,
-        times_told=row.times_told,
-        last_told_at=rows.from_micros(row.last_told_at),
         sources=tuple(row.sources),
     )
     return record, row.words
 
 
 def _to_row(record: Record, words: int) -> PayloadRow:
-    scope = record.scope
     return PayloadRow(
-        id=record.id,
-        text=record.text,
-        kind=record.kind,
-        role=record.role,
-        name=record.name,
-        origin=record.origin,
-        trust=record.trust,
-        position=record.position,
-        version=record.version,
-        created_at=rows.to_micros(record.created_at),
-        updated_at=rows.to_micros(record.updated_at),
-        occurred_at=rows.to_micros(record.occurred_at),
-        valid_to=rows.to_micros(record.valid_to),
-        expires_at=rows.to_micros(record.expires_at),
-        user_id=scope.user_id,
-        agent_id=scope.agent_id,
-        session_id=scope.session_id,
+        **rows.plain_fields(record),
         metadata=dict(record.metadata),
         namespace=record.namespace,
         words=words,
         conflicts=record.conflicts,
-        importance=record.importance,
-        pinned=record.pinned,
-        situation=record.situation,
-        outcome=record.outcome,
-        votes=record.votes,
-        times_told=record.times_told,
-        last_told_at=rows.to_micros(record.last_told_at),
         sources=record.sources,
     )
 

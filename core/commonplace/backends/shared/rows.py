@@ -27,7 +27,15 @@ from ...types import (
     SessionPage,
     now,
 )
+from ...validation import SCOPE_FIELDS
 
+PLAIN = (
+    "id", "text", "kind", "role", "name", "origin", "trust", "position", "version", "importance",
+    "pinned", "situation", "outcome", "votes", "times_told",
+)  # fmt: skip
+"""Fields of a record that are stored as they are."""
+TIMES = ("created_at", "updated_at", "occurred_at", "valid_to", "expires_at", "last_told_at")
+"""Those that are stored in microseconds since 1970."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = msgspec.json.Encoder().encode  # of long texts, ten times faster than the other
 _decode = msgspec.json.Decoder().decode
@@ -83,38 +91,21 @@ class RecordColumns(NamedTuple):
     retracted: str | None = None
 
 
+def plain_fields(record: Record) -> dict[str, Any]:
+    """Read the fields of a record that every engine stores alike, with those of its scope."""
+    fields = {name: getattr(record, name) for name in PLAIN}
+    fields |= {name: to_micros(getattr(record, name)) for name in TIMES}
+    return fields | {name: getattr(record.scope, name) for name in SCOPE_FIELDS}
+
+
 def to_row(record: Record, *, live: bool = True) -> RecordColumns:
     """Convert a record to a row."""
-    scope = record.scope
     return RecordColumns(
-        id=record.id,
-        user_id=scope.user_id,
-        agent_id=scope.agent_id,
-        session_id=scope.session_id,
-        text=record.text,
-        kind=record.kind,
-        role=record.role,
-        name=record.name,
+        **plain_fields(record),
         metadata=to_json(record.metadata),
         namespace=to_json(record.namespace) if record.namespace else "[]",
-        origin=record.origin,
-        trust=record.trust,
-        position=record.position,
-        created_at=to_micros(record.created_at),
-        updated_at=to_micros(record.updated_at),
-        occurred_at=to_micros(record.occurred_at),
-        valid_to=to_micros(record.valid_to),
-        expires_at=to_micros(record.expires_at),
-        version=record.version,
         conflicts=to_json(record.conflicts) if record.conflicts else "[]",
-        importance=record.importance,
-        pinned=record.pinned,
-        situation=record.situation,
-        outcome=record.outcome,
-        votes=record.votes,
         indexed=record.indexed,
-        times_told=record.times_told,
-        last_told_at=to_micros(record.last_told_at),
         live=live,
         sources=to_json(record.sources) if record.sources else None,
     )
