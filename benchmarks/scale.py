@@ -23,7 +23,8 @@ from rich.table import Table
 
 from commonplace import Record, Scope, Settings
 from commonplace.backends import open_engines
-from commonplace.ports.stores import Point, Query, Terms, VectorIndex
+from commonplace.ports.engines import VectorIndex
+from commonplace.ports.stores import Point, Query, Terms
 from commonplace.settings import Location, without_secret
 from commonplace.testing.fakes import HashEmbedder
 

@@ -25,8 +25,8 @@ from commonplace import (
     Scope,
 )
 from commonplace.admin import copy
-from commonplace.dedup_key import identity_of
 from commonplace.ingest.applying import apply_to
+from commonplace.ports.stores import identity_of
 from commonplace.testing.fakes import HashEmbedder, ScriptedChat
 
 ALICE = Scope(user_id="alice")

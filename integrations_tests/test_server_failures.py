@@ -15,7 +15,7 @@ from commonplace import (
     StoreUnavailableError,
 )
 from commonplace.backends.sqlite.index import SqliteIndex
-from commonplace.ports.stores import GraphStore
+from commonplace.ports.engines import GraphStore
 from commonplace.testing.fakes import HashEmbedder
 from commonplace.types import EraseReceipt
 

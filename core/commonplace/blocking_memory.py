@@ -28,8 +28,8 @@ from .ingest.planning import Models
 from .ingest.redaction import Redaction, check_redact
 from .ingest.submission import Submission
 from .memory_admin import MemoryAdmin
+from .ports.engines import GraphStore, Transactional, VectorIndex
 from .ports.models import ChatModel, Embedder, check_models
-from .ports.stores import GraphStore, VectorIndex
 from .retrieval.diagram import as_mermaid, as_text
 from .retrieval.search import Search, SearchRequest, search_request
 from .runtime import Runtime
@@ -844,7 +844,7 @@ class BlockingMemory:
         has_chat = models.chat is not None
         self._operations = Operations(engines, settings, self._redaction, has_chat=has_chat)
         self._submission = Submission(runtime.direct, runtime.worker, models, runtime.writers)
-        beside = runtime.readers if engines.shared else None
+        beside = None if isinstance(engines, Transactional) else runtime.readers
         self._search = Search(
             engines, models.embedder, settings, runtime.access_log, runtime.calibration, beside
         )

@@ -15,8 +15,9 @@ from commonplace.agents import AgentMemory
 from commonplace.ingest.operations import Command
 from commonplace.memory_admin import MemoryAdmin
 from commonplace.ports.checkpoints import Checkpoints
-from commonplace.ports.stores import GraphStore, Journal, Operation, Point, Put, Query, Remove
-from commonplace.ports.stores import VectorIndex as Index
+from commonplace.ports.engines import GraphStore, Journal
+from commonplace.ports.engines import VectorIndex as Index
+from commonplace.ports.stores import Operation, Point, Put, Query, Remove
 
 CORE = Path(commonplace.__file__).parent
 ADAPTERS = CORE.parents[1] / "adapters"

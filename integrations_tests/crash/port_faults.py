@@ -26,7 +26,8 @@ from engines import find
 import commonplace.runtime
 from commonplace import CommonplaceError, Memory, Scope, StoreRefusedError, StoreUnavailableError
 from commonplace.ports.checkpoints import Address, Blob, Checkpoint, TaskWrite
-from commonplace.ports.stores import Engines, Transactional
+from commonplace.ports.engines import Transactional
+from commonplace.ports.stores import Engines
 from commonplace.settings import Location
 
 KINDS = ("error", "timeout", "unknown", "refused", "cancel")

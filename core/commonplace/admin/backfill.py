@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..model_calls import embed, embedded_passages, join_passages
+from ..ports.engines import GraphStore, VectorIndex
 from ..ports.models import Embedder, TokenEmbedder
 from ..ports.snapshot_rows import RecordRow, SnapshotRow
-from ..ports.stores import GraphStore, Point, VectorIndex
+from ..ports.stores import Point
 from ..retrieval.lexical import count_words, document_terms
 from ..types import Record, TokenEmbedding
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from ..errors import CannotMoveError
 from ..memory import Memory
 from ..ports.checkpoints import Address, Blob, Checkpoints, Selection, State
+from ..ports.engines import GraphStore
 from ..ports.snapshot_rows import SnapshotRow
-from ..ports.stores import GraphStore
 from .backfill import (
     BackfillReport,
     Progress,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..memory import Memory
-from ..ports.stores import Engines, Transactional
+from ..ports.engines import Transactional
+from ..ports.stores import Engines
 from ..settings import Location
 from ..types import DeadLetter
 from .database_files import database_files, require_memory

@@ -16,6 +16,7 @@ import msgspec
 
 from ..errors import CannotMoveError, InvalidRecordError
 from ..memory import Memory
+from ..ports.engines import GraphStore
 from ..ports.snapshot_rows import (
     EntityRow,
     FenceRow,
@@ -24,7 +25,6 @@ from ..ports.snapshot_rows import (
     SessionRow,
     SnapshotRow,
 )
-from ..ports.stores import GraphStore
 from ..types import Scope
 from .backfill import Progress, count_records, is_indexed
 from .copy import BATCH, CopyReport, copy_rows, finish_writes

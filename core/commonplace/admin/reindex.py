@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ..backends import OpenStores, drop_index, open_index, opened_stores
 from ..errors import CannotMoveError, SchemaMismatchError, StoreUnavailableError
+from ..ports.engines import GraphStore, Journal, VectorIndex
 from ..ports.models import Embedder
-from ..ports.stores import GraphStore, Journal, VectorIndex
 from ..retrieval.lexical import VERSION
 from ..settings import Location, Settings
 from .backfill import BackfillReport, Progress, backfill, live_records

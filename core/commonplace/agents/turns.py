@@ -20,13 +20,13 @@ from typing import Literal, TypeAlias
 from weakref import WeakSet
 
 from ..concurrency import LRUCache, Timer, call_later, call_within, start_call
-from ..dedup_key import with_identity
 from ..errors import (
     BackpressureError,
     MemoryTimeoutError,
     StoreLockedError,
     StoreUnavailableError,
 )
+from ..ports.stores import with_identity
 from ..sans_io import Call, Plan, call
 from ..types import Extraction, Fact, Message, Record, Scope, WriteResult
 from .policy import Policy

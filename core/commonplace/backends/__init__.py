@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidRecordError, SchemaMismatchError
 from ..ports.checkpoints import Checkpoints
-from ..ports.engines import TOKENS, GraphEngine, IndexEngine, IndexSpec, check_meta
+from ..ports.engines import (
+    TOKENS,
+    GraphEngine,
+    GraphStore,
+    IndexEngine,
+    IndexSpec,
+    Journal,
+    VectorIndex,
+    check_meta,
+)
 from ..ports.models import Embedder, TokenEmbedder
-from ..ports.stores import Engines, GraphStore, Journal, VectorIndex
+from ..ports.stores import Engines
 from ..settings import Location, Settings, is_url, without_secret
 
 if TYPE_CHECKING:

@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from ..dedup_key import with_identity
+from ..ports.engines import GraphStore, Transactional, VectorIndex
 from ..ports.stores import (
     Engines,
-    GraphStore,
     Operation,
     Outcome,
     Point,
     Put,
     Remove,
     Terms,
-    VectorIndex,
     crash_point,
+    with_identity,
 )
 from ..types import Change, EraseReceipt, Record, Scope, TokenEmbedding, WriteResult
 from .planning import PlannedChange, PlannedChanges
@@ -74,7 +73,7 @@ def apply_to(engines: Engines, planned: Planned, describe: Describe) -> list[Wri
         graph=engines.graph,
         index=engines.index,
         describe=describe,
-        shared=engines.shared,
+        shared=not isinstance(engines, Transactional),
     )
     return [
         WriteResult(

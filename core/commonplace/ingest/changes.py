@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ..dedup_key import identity_hash, with_identity
-from ..ports.stores import Put
+from ..ports.stores import Put, identity_hash, with_identity
 from ..types import MAX_SOURCES, Fact, Message, Origin, Record, Relation, Scope
 
 IsSingle = Callable[[Relation], bool]

@@ -15,7 +15,6 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ..concurrency import KeyedExecutor
-from ..dedup_key import identity_of
 from ..errors import CommonplaceError, StoreRefusedError, StoreUnavailableError
 from ..filters import METADATA, Filter, Group, Predicate, Where
 from ..model_calls import (
@@ -42,6 +41,7 @@ from ..ports.stores import (
     Query,
     Remove,
     Terms,
+    identity_of,
 )
 from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings

@@ -14,7 +14,8 @@ from typing import Any
 from ..concurrency import call_within, retrieve_error, run_on
 from ..errors import CommonplaceError, InvalidRecordError, LoopRequiredError, MemoryTimeoutError
 from ..model_calls import EmbedderPace, embed
-from ..ports.stores import Engines, Operation, Transactional, crash_point
+from ..ports.engines import Transactional
+from ..ports.stores import Engines, Operation, crash_point
 from ..settings import Settings
 from ..telemetry import carried
 from ..types import Backlog, Wait, WriteResult

@@ -30,7 +30,8 @@ from ..errors import (
     StoreUnavailableError,
 )
 from ..model_calls import EmbedderPace, RunInThread
-from ..ports.stores import Engines, Operation, Transactional, crash_point
+from ..ports.engines import Transactional
+from ..ports.stores import Engines, Operation, crash_point
 from ..settings import Settings
 from ..telemetry import applying, current
 from ..types import Backlog, EraseReceipt, Scope, WriteResult

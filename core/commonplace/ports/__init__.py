@@ -2,7 +2,16 @@
 
 from ..types import TokenEmbedding
 from .checkpoints import Address, Blob, Checkpoint, Checkpoints, Selection, State, Step, TaskWrite
-from .engines import GraphEngine, IndexEngine, IndexSpec, check_meta
+from .engines import (
+    GraphEngine,
+    GraphStore,
+    IndexEngine,
+    IndexSpec,
+    Journal,
+    Transactional,
+    VectorIndex,
+    check_meta,
+)
 from .models import ChatModel, Embedder, TokenEmbedder
 from .snapshot_rows import EntityRow, FenceRow, RecordRow, RelationRow, SessionRow, SnapshotRow
 from .stores import (
@@ -13,9 +22,7 @@ from .stores import (
     Engines,
     Erased,
     Expansion,
-    GraphStore,
     Hit,
-    Journal,
     KnownFacts,
     Operation,
     OperationKind,
@@ -25,8 +32,6 @@ from .stores import (
     Query,
     Remove,
     Terms,
-    Transactional,
-    VectorIndex,
 )
 
 __all__ = [

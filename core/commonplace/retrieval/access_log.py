@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection
 from datetime import datetime
 
-from ..ports.stores import GraphStore
+from ..ports.engines import GraphStore
 from ..types import Scope
 
 _GATHERED = 32

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ..errors import InvalidRecordError
-from ..ports.stores import GraphStore
+from ..ports.engines import GraphStore
 from ..types import Kind, Record, Scope, now
 from .access_log import AccessLog
 from .decay import strength

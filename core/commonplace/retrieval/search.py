@@ -10,8 +10,9 @@ from typing import Any, get_args
 from ..errors import InvalidRecordError, LoopRequiredError, ModelFailedError
 from ..filters import Filter, Group, Scalar, Where, parse_filter
 from ..model_calls import Purpose, RunInThread, aembed, embed, is_async
+from ..ports.engines import VectorIndex
 from ..ports.models import Embedder
-from ..ports.stores import Engines, Expansion, Hit, Query, Terms, VectorIndex
+from ..ports.stores import Engines, Expansion, Hit, Query, Terms
 from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings
 from ..types import (

@@ -1,7 +1,7 @@
 """Shared graph store and checkpoints on a Neo4j server, behind URLs of `neo4j://` and `bolt://`."""
 
 from ...ports.checkpoints import Checkpoints
-from ...ports.stores import GraphStore
+from ...ports.engines import GraphStore
 from ...settings import Settings, parse_server_url
 
 

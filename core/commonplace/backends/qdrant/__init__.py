@@ -3,8 +3,7 @@
 import contextlib
 from typing import Any
 
-from ...ports.engines import IndexSpec
-from ...ports.stores import VectorIndex
+from ...ports.engines import IndexSpec, VectorIndex
 from ...settings import Settings, parse_server_url
 
 _CONNECTION = {"grpc_port": int, "timeout": int, "prefer_grpc": bool}

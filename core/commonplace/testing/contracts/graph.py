@@ -9,8 +9,9 @@ import pytest
 
 from ...errors import InvalidRecordError, MemoryClosedError
 from ...filters import parse_filter
+from ...ports.engines import GraphStore
 from ...ports.snapshot_rows import RecordRow
-from ...ports.stores import GraphStore, Outcome, Put, Remove
+from ...ports.stores import Outcome, Put, Remove
 from ...types import Kind, Record, Relation, Scope
 from . import at_once
 

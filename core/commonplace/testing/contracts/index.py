@@ -10,7 +10,8 @@ import pytest
 
 from ...errors import InvalidVectorError, MemoryClosedError
 from ...filters import parse_filter
-from ...ports.stores import Point, Query, Terms, VectorIndex
+from ...ports.engines import VectorIndex
+from ...ports.stores import Point, Query, Terms
 from ...types import Record, Scope, TokenEmbedding, turn_key
 from . import at_once
 

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ...errors import BackpressureError, MemoryClosedError
-from ...ports.stores import Journal, Operation
+from ...ports.engines import Journal
+from ...ports.stores import Operation
 from ...types import Backlog, Scope
 from . import at_once
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ...ports.stores import GraphStore, Put
+from ...ports.engines import GraphStore
+from ...ports.stores import Put
 from ...types import Record, Relation, Scope
 from .graph import ALICE, START, likes, lives, put, remove, update
 

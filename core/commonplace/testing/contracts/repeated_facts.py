@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ...ports.stores import GraphStore, Outcome, Put
+from ...ports.engines import GraphStore
+from ...ports.stores import Outcome, Put
 from ...types import Record, Relation, Scope
 from ...validation import MAX_METADATA_BYTES
 from .graph import ALICE, START, likes, lives, put, remove, update

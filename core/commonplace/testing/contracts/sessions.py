@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ...errors import InvalidRecordError
-from ...ports.stores import GraphStore, Put
+from ...ports.engines import GraphStore
+from ...ports.stores import Put
 from ...types import Scope, SessionInfo
 from .graph import ALICE, START, put, remove
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from ...ports.engines import GraphStore
 from ...ports.snapshot_rows import FenceRow, RecordRow, SnapshotRow
-from ...ports.stores import GraphStore, Put, Remove
+from ...ports.stores import Put, Remove
 from ...types import Relation, Scope
 from .graph import ALICE, START, likes, lives, put, remove, restore, update
 

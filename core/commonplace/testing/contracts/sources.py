@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from ...ports.engines import GraphStore
 from ...ports.snapshot_rows import RecordRow
-from ...ports.stores import GraphStore, Put
+from ...ports.stores import Put
 from ...types import MAX_SOURCES, Scope
 from .graph import ALICE, START, lives, put, remove, restore, update
 from .repeated_facts import end, repeats, second
