@@ -7,7 +7,7 @@ import pytest
 
 from commonplace import Fact, InvalidRecordError, Memory, Message, Policy, Scope
 from commonplace.agents import AgentMemory, Conversation, ShownRecords, render, shown
-from commonplace.agents.tokens import estimate_tokens
+from commonplace.agents.note import estimate_tokens
 from commonplace.testing.fakes import HashEmbedder
 
 OSLO = "Alice planned a trip to Oslo for May, and has not booked a hotel."

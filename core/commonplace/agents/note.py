@@ -7,18 +7,18 @@ The words around a date are Chinese beside a Chinese text and else English; date
 `2026-05-04`, in the zone of the moment at which the note is read.
 """
 
+import logging
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ..retrieval.current import tells_state
 from ..retrieval.times import AskedTime, counted_days
 from ..types import Match, Record
 from .policy import Policy
 from .standing_instructions import MARK
-from .tokens import count_tokens
 
 NOTE_MARK = "commonplace.note"
 FOOTER = "(End of the stored notes.)"
@@ -28,7 +28,11 @@ MAX_MEMORY = 500
 MAX_SUMMARY = 600
 MAX_NAME = 80
 MAX_NOTE = 4_000
+_log = logging.getLogger("commonplace.agents")
 _LABEL = 8  # digits of a random UUID: enough for what one turn shows
+# Han, kana and Hangul, whose every letter is about a token.
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_LETTERS_OF_TOKEN = 4  # of other scripts
 _HAN = re.compile("[\u3400-\u9fff]")
 _KANA = re.compile("[\u3040-\u30ff]")
 _LATIN = re.compile(r"[^\W\d_\u3040-\u9fff]+")
@@ -208,7 +212,7 @@ def note_lines(
     written = dict.fromkeys([*head, FOOTER])
     for end, (_, line) in enumerate(lines):
         written[line] = None
-        if count_tokens("\n".join(written), policy) > policy.note_tokens:
+        if _count_tokens("\n".join(written), policy) > policy.note_tokens:
             return lines[:end]
     return lines
 
@@ -298,6 +302,31 @@ def _visible(char: str) -> str:
     if category in {"Cc", "Zs"}:
         return " "
     return "" if category[0] == "C" else char
+
+
+# -- tokens ----------------------------------------------------------------------------------------
+
+
+def _count_tokens(text: str, policy: Policy) -> int:
+    """Count tokens by the policy's function, or by the rule of thumb where that fails."""
+    count = policy.count_tokens
+    if count is not None:
+        try:
+            return int(count(text))
+        except Exception as error:  # it is the user's, and must not fail a turn
+            _warn_of_count(count, repr(error))
+    return estimate_tokens(text)
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate tokens: one for a Chinese, Japanese or Korean letter, one for 4 other characters."""
+    wide = len(_WIDE.findall(text))
+    return wide + -(-(len(text) - wide) // _LETTERS_OF_TOKEN)
+
+
+@cache
+def _warn_of_count(count: Callable[[str], int], reason: str) -> None:
+    _log.warning("Policy(count_tokens=%r) failed, so tokens are estimated: %s", count, reason)
 
 
 # -- times of lines ----------------------------------------------------------------------------
