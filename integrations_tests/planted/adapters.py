@@ -52,7 +52,7 @@ FAULTS = (
     Fault(
         name="waiting-turn-overtaken",
         what="A turn is written before those that wait in memory",
-        file=f"{_AGENTS}/agent_memory.py",
+        file=f"{_AGENTS}/turns.py",
         old="            self._agent.lazy.waiting.write()\n",
         new="",
         tests=("core/tests/test_waiting_writes.py", "-k", "order"),
@@ -60,7 +60,7 @@ FAULTS = (
     Fault(
         name="waiting-turn-of-a-forgotten-user",
         what="A turn that waited in memory is written though its user was forgotten meanwhile",
-        file=f"{_AGENTS}/agent_memory.py",
+        file=f"{_AGENTS}/turns.py",
         old="        if agent.lazy.get().admin.was_forgotten(scope, since=at):\n",
         new="        if agent.lazy.get() is None:\n",
         tests=("core/tests/test_waiting_writes.py", "-k", "forgotten"),

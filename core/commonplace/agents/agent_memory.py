@@ -7,21 +7,18 @@ An agent must survive a broken memory. Recalls and writes of a turn are counted 
 import asyncio
 import contextlib
 import logging
-import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from ..concurrency import LRUCache, await_within, call_within, start_call
 from ..errors import (
     InvalidRecordError,
     InvalidScopeError,
-    MemoryClosedError,
-    MemoryTimeoutError,
     RecordNotFoundError,
 )
 from ..events import EventName, MemoryEvent, OnEvent
@@ -44,11 +41,10 @@ from .retraction import retract
 from .tool_calls import run_tool
 from .turns import (
     Accepted,
-    Outcome,
-    TurnEnd,
-    WaitingWrite,
+    TurnWrite,
     accept_turn,
     end_turn,
+    let_wait,
     may_be_tried_again,
     turn_record_ids,
 )
@@ -349,7 +345,7 @@ class AgentMemory:
         it. Raises and returns as `Memory.add`, and reports no event; nothing is written, and the
         result is empty, if nothing else was said.
         """
-        write = _Write(self, messages, scope, len(messages), (), self._write_seconds())
+        write = TurnWrite(self, messages, scope, len(messages), (), self._write_seconds())
         return self._add(write, wait)
 
     # -- what a model asks for: raises ---------------------------------------------------------
@@ -415,12 +411,12 @@ class AgentMemory:
     async def _arun(self, plan: Plan[T]) -> T:
         return await arun_plan(plan, aon(await self.lazy.aget()))
 
-    def _new_write(self, messages: Sequence[Message], scope: Scope) -> "_Write | None":
+    def _new_write(self, messages: Sequence[Message], scope: Scope) -> TurnWrite | None:
         count, named = len(self._stated(messages, scope)), self._requests(messages, scope)
         if not count and not named:
             self._stated(messages, scope, ends=True)
             return None
-        return _Write(self, messages, scope, count, named, self._write_seconds())
+        return TurnWrite(self, messages, scope, count, named, self._write_seconds())
 
     def _ids(self, messages: Sequence[Message], scope: Scope) -> list[str]:
         return turn_record_ids(messages, scope, self.policy)
@@ -450,7 +446,7 @@ class AgentMemory:
         except Exception as error:
             name: EventName | None = "failed"
             if may_be_tried_again(error):
-                name = _let_wait(self, [*messages.values()], scope, at, self._accept_again)
+                name = let_wait(self, [*messages.values()], scope, at, self._accept_again)
             if name is not None:
                 self.report(name, "write", scope, start, len(messages), error)
             done.set_result(error)
@@ -531,14 +527,14 @@ class AgentMemory:
         else:
             self._retracted(scope, start, len(gone))
 
-    async def _write_on_thread(self, write: "_Write", add: Callable[[], WriteResult]) -> None:
+    async def _write_on_thread(self, write: TurnWrite, add: Callable[[], WriteResult]) -> None:
         """Write once the memory is open, and behind what waits, also if this loop ends before."""
         await asyncio.shield(asyncio.wrap_future(start_call("write", partial(write.run, add))))
         if (memory := self.lazy.opened) is not None:
             with contextlib.suppress(Exception):  # the write has told its own
                 await memory.aflush(0.0)  # an asynchronous model needs this loop
 
-    def _add(self, write: "_Write", wait_for: float | bool) -> WriteResult:
+    def _add(self, write: TurnWrite, wait_for: float | bool) -> WriteResult:
         messages = self._stated(write.messages, write.scope, ends=True)
         if not messages:
             return WriteResult(operation="")
@@ -547,7 +543,7 @@ class AgentMemory:
         write.end = turns.end(messages, ids, id(self))
         return self._run(end_turn(write.end, write.scope, self.policy, wait_for))
 
-    async def _aadd(self, write: "_Write", wait_for: float | bool) -> WriteResult:
+    async def _aadd(self, write: TurnWrite, wait_for: float | bool) -> WriteResult:
         messages = self._stated(write.messages, write.scope, ends=True)
         if not messages:
             return WriteResult(operation="")
@@ -632,157 +628,3 @@ class AgentMemory:
                 self._on_event(event)
             except Exception as failure:  # it is the user's, and must not fail a turn
                 self.warn("on_event", failure)
-
-
-class _Write:
-    """One write of a turn: reports once what became of it in its time, and a later failure.
-
-    Then it retracts what the turn asks to forget.
-
-    Attributes:
-        messages, scope: what is written, and where.
-        end: what of it was not accepted before.
-        is_written: it was done in time.
-    """
-
-    def __init__(
-        self,
-        agent: AgentMemory,
-        messages: Sequence[Message],
-        scope: Scope,
-        count: int,
-        named: Sequence[str],
-        seconds: float,
-    ) -> None:
-        self.messages = messages
-        self.scope = scope
-        self.end = TurnEnd(messages=messages)
-        self.seconds = seconds
-        self._agent = agent
-        self._count = count
-        self._named = named
-        self._at = now()
-        self._start = time.monotonic()
-        self._lock = threading.Lock()
-        self._is_reported = False
-        self._has_failed = False
-        self.is_written = False
-
-    def run(self, add: Callable[[], WriteResult]) -> None:
-        try:
-            self._agent.lazy.waiting.write()
-            self._finish(add())
-        except Exception as error:
-            self._wait_or_fail(error)
-        if self._named:
-            self._agent.retract(self._named, self.messages, self.scope, self._at)
-
-    async def arun(self, add: Awaitable[WriteResult]) -> None:
-        try:
-            self._finish(await add)
-        except Exception as error:
-            self._wait_or_fail(error)
-        if self._named:
-            await self._agent.aretract(self._named, self.messages, self.scope, self._at)
-
-    def expire(self) -> None:
-        """Report that it is not done in time, unless it is."""
-        if not self.is_written:
-            self._agent.lazy.is_late = True
-            self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
-
-    def _finish(self, result: WriteResult) -> None:
-        self._follow(*self.end.accepted, result)
-        if self._has_failed:
-            return
-        # Pending at once is what only waits for a loop with an asynchronous model.
-        is_over = result.pending and time.monotonic() - self._start >= self.seconds
-        if is_over and self._agent.policy.await_write:
-            self.expire()
-            return
-        self._agent.lazy.is_late = False
-        self.is_written = True
-        if self._count:
-            self._report("written", None)
-
-    def _follow(self, *results: WriteResult) -> None:
-        if (memory := self._agent.lazy.opened) is not None:
-            with contextlib.suppress(MemoryClosedError):  # the journal has it
-                for one in results:
-                    if one.pending:
-                        memory.admin.follow(one, self._fail)
-
-    def _wait_or_fail(self, error: Exception) -> None:
-        """Keep what was not accepted in memory, to be tried again; report a failure else."""
-        if not may_be_tried_again(error):
-            self._fail(error)
-            return
-        _take_back(self._agent, self.end, self.scope)
-        name = _let_wait(self._agent, self.messages, self.scope, self._at, self._write_again)
-        if name is not None:
-            self._is_reported = False  # that it was late is not all
-            self._report(name, error)
-
-    def _write_again(self, messages: Sequence[Message], scope: Scope) -> None:
-        self._follow(self._agent.add(messages, scope, wait=False))
-
-    def _fail(self, error: Exception) -> None:
-        self._agent.lazy.is_late = isinstance(error, TimeoutError)
-        with self._lock:
-            if self._has_failed or type(error) is type(self.end.error):
-                return  # told already
-            self._has_failed = True
-        self._is_reported = False  # that it was late is not all
-        self._report("failed", error)
-
-    def _report(self, name: EventName, error: Exception | None) -> None:
-        with self._lock:
-            if self._is_reported:
-                return
-            self._is_reported = True
-        self._agent.report(name, "write", self.scope, self._start, self._count, error)
-
-
-def _take_back(agent: AgentMemory, end: TurnEnd, scope: Scope) -> None:
-    """Know again what was accepted of a turn whose end was not."""
-    if end.before:
-        done = Accepted(id(agent))
-        done.set_result(end.accepted[0])
-        agent.lazy.turns.begin(end.before, turn_record_ids(end.before, scope, agent.policy), done)
-
-
-def _let_wait(
-    agent: AgentMemory,
-    messages: Sequence[Message],
-    scope: Scope,
-    at: datetime,
-    write: Callable[[Sequence[Message], Scope], object],
-) -> Literal["waiting", "lost"] | None:
-    """Keep what was not accepted in memory, to be tried again.
-
-    Returns:
-        The event to report; None if it was told already.
-
-    Args:
-        at: when it was said.
-        write: writes it, once that may be done.
-    """
-
-    def write_again(waiting: WaitingWrite) -> bool:
-        if agent.lazy.get().admin.was_forgotten(scope, since=at):
-            return False
-        write(waiting.messages, scope)
-        return True
-
-    def end(outcome: Outcome, error: Exception | None) -> None:
-        if outcome != "forgotten":
-            start = time.monotonic()  # no agent waited
-            agent.report(outcome, "write", scope, start, len(messages), error)
-
-    dated = [one if one.at else replace(one, at=at) for one in messages]
-    waiting = WaitingWrite(messages=dated, scope=scope, write=write_again, end=end)
-    event = agent.lazy.waiting.put(waiting, agent.policy.max_waiting)
-    if (memory := agent.lazy.opened) is not None:
-        with contextlib.suppress(MemoryClosedError):
-            memory.admin.before_close(agent.lazy.waiting.close)
-    return event

@@ -1,4 +1,4 @@
-"""Turns in memory: open ones, of which the user's words are accepted, and those that wait.
+"""Turns in memory: open ones, of which the user's words are accepted, writes, and what waits.
 
 What the user says is accepted before a model is called, and the end of the turn adds the answer. A
 process that dies while a model thinks has lost nothing that the user said. What is known here only
@@ -12,23 +12,27 @@ import atexit
 import contextlib
 import os
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from weakref import WeakSet
 
 from ..concurrency import LRUCache, Timer, call_later, call_within, start_call
 from ..errors import (
     BackpressureError,
+    MemoryClosedError,
     MemoryTimeoutError,
     StoreLockedError,
     StoreUnavailableError,
 )
+from ..events import EventName
 from ..ports.stores import with_identity
 from ..sans_io import Call, Plan, call
-from ..types import Extraction, Fact, Message, Record, Scope, WriteResult
+from ..types import Extraction, Fact, Message, Record, Scope, WriteResult, now
 from .policy import Policy
 from .standing_instructions import (
     instruction_facts,
@@ -36,6 +40,9 @@ from .standing_instructions import (
     may_end_instructions,
     without_replaced,
 )
+
+if TYPE_CHECKING:
+    from .agent_memory import AgentMemory
 
 MAX_MESSAGES = 10_000
 Outcome: TypeAlias = Literal["written", "forgotten", "lost"]
@@ -382,3 +389,162 @@ if hasattr(os, "register_at_fork"):
 
 # As in `runtime`: when `atexit` runs, no thread can be started any more.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
+
+
+# -- the write of a turn ---------------------------------------------------------------------------
+
+
+class TurnWrite:
+    """One write of a turn: reports once what became of it in its time, and a later failure.
+
+    Then it retracts what the turn asks to forget.
+
+    Attributes:
+        messages, scope: what is written, and where.
+        end: what of it was not accepted before.
+        is_written: it was done in time.
+    """
+
+    def __init__(
+        self,
+        agent: "AgentMemory",
+        messages: Sequence[Message],
+        scope: Scope,
+        count: int,
+        named: Sequence[str],
+        seconds: float,
+    ) -> None:
+        self.messages = messages
+        self.scope = scope
+        self.end = TurnEnd(messages=messages)
+        self.seconds = seconds
+        self._agent = agent
+        self._count = count
+        self._named = named
+        self._at = now()
+        self._start = time.monotonic()
+        self._lock = threading.Lock()
+        self._is_reported = False
+        self._has_failed = False
+        self.is_written = False
+
+    def run(self, add: Callable[[], WriteResult]) -> None:
+        """Write what waits, then this by calling `add`; never raises."""
+        try:
+            self._agent.lazy.waiting.write()
+            self._finish(add())
+        except Exception as error:
+            self._wait_or_fail(error)
+        if self._named:
+            self._agent.retract(self._named, self.messages, self.scope, self._at)
+
+    async def arun(self, add: Awaitable[WriteResult]) -> None:
+        """Write this by awaiting `add`, where nothing waits; never raises."""
+        try:
+            self._finish(await add)
+        except Exception as error:
+            self._wait_or_fail(error)
+        if self._named:
+            await self._agent.aretract(self._named, self.messages, self.scope, self._at)
+
+    def expire(self) -> None:
+        """Report that it is not done in time, unless it is."""
+        if not self.is_written:
+            self._agent.lazy.is_late = True
+            self._report("late", MemoryTimeoutError(call="write", seconds=self.seconds))
+
+    def _finish(self, result: WriteResult) -> None:
+        self._follow(*self.end.accepted, result)
+        if self._has_failed:
+            return
+        # Pending at once is what only waits for a loop with an asynchronous model.
+        is_over = result.pending and time.monotonic() - self._start >= self.seconds
+        if is_over and self._agent.policy.await_write:
+            self.expire()
+            return
+        self._agent.lazy.is_late = False
+        self.is_written = True
+        if self._count:
+            self._report("written", None)
+
+    def _follow(self, *results: WriteResult) -> None:
+        if (memory := self._agent.lazy.opened) is not None:
+            with contextlib.suppress(MemoryClosedError):  # the journal has it
+                for one in results:
+                    if one.pending:
+                        memory.admin.follow(one, self._fail)
+
+    def _wait_or_fail(self, error: Exception) -> None:
+        """Keep what was not accepted in memory, to be tried again; report a failure else."""
+        if not may_be_tried_again(error):
+            self._fail(error)
+            return
+        _take_back(self._agent, self.end, self.scope)
+        name = let_wait(self._agent, self.messages, self.scope, self._at, self._write_again)
+        if name is not None:
+            self._is_reported = False  # that it was late is not all
+            self._report(name, error)
+
+    def _write_again(self, messages: Sequence[Message], scope: Scope) -> None:
+        self._follow(self._agent.add(messages, scope, wait=False))
+
+    def _fail(self, error: Exception) -> None:
+        self._agent.lazy.is_late = isinstance(error, TimeoutError)
+        with self._lock:
+            if self._has_failed or type(error) is type(self.end.error):
+                return  # told already
+            self._has_failed = True
+        self._is_reported = False  # that it was late is not all
+        self._report("failed", error)
+
+    def _report(self, name: EventName, error: Exception | None) -> None:
+        with self._lock:
+            if self._is_reported:
+                return
+            self._is_reported = True
+        self._agent.report(name, "write", self.scope, self._start, self._count, error)
+
+
+def _take_back(agent: "AgentMemory", end: TurnEnd, scope: Scope) -> None:
+    """Know again what was accepted of a turn whose end was not."""
+    if end.before:
+        done = Accepted(id(agent))
+        done.set_result(end.accepted[0])
+        agent.lazy.turns.begin(end.before, turn_record_ids(end.before, scope, agent.policy), done)
+
+
+def let_wait(
+    agent: "AgentMemory",
+    messages: Sequence[Message],
+    scope: Scope,
+    at: datetime,
+    write: Callable[[Sequence[Message], Scope], object],
+) -> Literal["waiting", "lost"] | None:
+    """Keep what was not accepted in memory, to be tried again.
+
+    Returns:
+        The event to report; None if it was told already.
+
+    Args:
+        at: when it was said.
+        write: writes it, once that may be done.
+    """
+
+    def write_again(waiting: WaitingWrite) -> bool:
+        if agent.lazy.get().admin.was_forgotten(scope, since=at):
+            return False
+        write(waiting.messages, scope)
+        return True
+
+    def end(outcome: Outcome, error: Exception | None) -> None:
+        if outcome != "forgotten":
+            start = time.monotonic()  # no agent waited
+            agent.report(outcome, "write", scope, start, len(messages), error)
+
+    dated = [one if one.at else replace(one, at=at) for one in messages]
+    waiting = WaitingWrite(messages=dated, scope=scope, write=write_again, end=end)
+    event = agent.lazy.waiting.put(waiting, agent.policy.max_waiting)
+    if (memory := agent.lazy.opened) is not None:
+        with contextlib.suppress(MemoryClosedError):
+            memory.admin.before_close(agent.lazy.waiting.close)
+    return event
