@@ -296,15 +296,14 @@ def _check_ops(ops: Iterable[Op], options: StoreOptions) -> list[_CheckedOp]:
 
 
 def _check(op: Op, options: StoreOptions) -> _CheckedOp:
-    match op:
-        case PutOp():
-            return check_put(op, options)
-        case GetOp():
-            return check_get(op, options)
-        case SearchOp():
-            return check_search(op, options)
-        case ListNamespacesOp():
-            return check_listing(op)
+    if isinstance(op, GetOp):
+        return check_get(op, options)
+    if isinstance(op, PutOp):
+        return check_put(op, options)
+    if isinstance(op, SearchOp):
+        return check_search(op, options)
+    if isinstance(op, ListNamespacesOp):
+        return check_listing(op)
     raise InvalidRecordError(field="op", value=op, reason="must be an op of a store")
 
 
@@ -328,6 +327,8 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
         elif isinstance(op, NamespaceListing):
             result = yield from list_namespaces(op, options)
         results.append(result)
+    if not (puts or read):
+        return results
     unchanged = [item for item in read if (item.namespace, item.key) not in puts]
     commands = yield from refresh_commands(unchanged, template, datetime.now(UTC))
     commands += put_commands(
@@ -350,9 +351,9 @@ def _records(ops: Sequence[_CheckedOp]) -> Plan[dict[str, Record]]:
     """Read the records that may hold what is got or replaced, in one call for each scope."""
     ids_of: dict[Scope, dict[str, None]] = {}
     for op in ops:
-        if isinstance(op, ItemGet | ItemPut):
-            address = op.address
-            ids_of.setdefault(address.scope, {}).update(dict.fromkeys(address.record_ids))
+        if isinstance(op, (ItemGet, ItemPut)):
+            for record_id in op.address.record_ids:
+                ids_of.setdefault(op.address.scope, {})[record_id] = None
     found: dict[str, Record] = {}
     for scope, ids in ids_of.items():
         records = yield call("get_many", list(ids), scope)

@@ -31,9 +31,9 @@ from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
     Item,
-    Op,
     PutOp,
     SearchItem,
+    SearchOp,
     validate_op_namespace,
 )
 from langgraph.store.base.embed import get_text_at_path, tokenize_path
@@ -66,6 +66,8 @@ _MAX_INDEXED_FIELDS = 24
 _RESERVED_KEYS = {*FIELDS, *SCOPE_FIELDS, ENTRY, "content", "spill"}
 _RECORD_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_encode_text = json.encoder.encode_basestring_ascii
+_decode = json.JSONDecoder().raw_decode  # of what is written here: nothing comes before or after
 _tokenize = lru_cache(1024)(tokenize_path)
 _UNSOUND = "."  # before the digits of a label that no memory holds; LangGraph's have no period
 
@@ -190,16 +192,24 @@ class StoreOptions:
     redact: Callable[[Any], Any] | None
 
 
-def check_namespace(op: Op, given: Sequence[str]) -> Namespace:
+def check_namespace(given: Sequence[str]) -> Namespace:
     """Check the namespace or prefix of an op.
 
     Raises:
         InvalidNamespaceError: it is not a sequence of labels, or a label cannot be used.
     """
-    if isinstance(given, str) or not isinstance(given, Sequence):
+    if type(given) is not tuple and (isinstance(given, str) or not isinstance(given, Sequence)):
         raise ItemNamespaceError(given, "must be a tuple of labels")
-    validate_op_namespace(op)
-    return tuple(str.__str__(label) for label in given)
+    try:
+        return _check_labels(tuple(given))
+    except TypeError:  # a label that has no hash
+        return _check_labels.__wrapped__(tuple(given))
+
+
+@lru_cache(4096)
+def _check_labels(namespace: Namespace) -> Namespace:
+    validate_op_namespace(SearchOp(namespace))
+    return tuple(map(str.__str__, namespace))
 
 
 def to_labels(namespace: Namespace) -> Namespace:
@@ -372,7 +382,7 @@ def plain_scalar(path: str, value: object) -> Any:
 # -- items as facts ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, one of these takes three times as long to make
 class ItemAddress:
     """Where an item is or will be; `id` is of the record that is made for it."""
 
@@ -390,12 +400,13 @@ class ItemAddress:
     @classmethod
     def of_op(cls, op: GetOp | PutOp, template: NamespaceTemplate) -> "ItemAddress":
         """Check the namespace and key of an op; an `InvalidNamespaceError` if one is not valid."""
-        return cls.of(check_namespace(op, op.namespace), str(op.key), template)
+        return cls.of(check_namespace(op.namespace), str(op.key), template)
 
     @property
-    def record_ids(self) -> list[str]:
+    def record_ids(self) -> tuple[str, ...]:
         """The records that may hold it: its own, and one that others wrote."""
-        return [self.id, self.key] if _RECORD_ID.fullmatch(self.key) else [self.id]
+        is_id = len(self.key) == 36 and _RECORD_ID.fullmatch(self.key)
+        return (self.id, self.key) if is_id else (self.id,)
 
     def part_id(self, part: int) -> str:
         """Return the id of the record that holds one more text of it."""
@@ -462,7 +473,11 @@ def with_text_hash(text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fact_key(namespace: Namespace, key: str, part: int) -> str:
-    return hashlib.sha256(json.dumps([namespace, key, part]).encode()).hexdigest()
+    named = f"[{_encode_namespace(namespace)}, {_encode_text(key)}, {part}]"
+    return hashlib.sha256(named.encode()).hexdigest()
+
+
+_encode_namespace = lru_cache(4096)(json.dumps)
 
 
 def _text_hash(text: str) -> str:
@@ -472,7 +487,7 @@ def _text_hash(text: str) -> str:
 # -- records as items --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # see `ItemAddress`
 class StoredItem:
     """A record, read as an item.
 
@@ -503,7 +518,7 @@ class StoredItem:
     def value(self) -> dict[str, Any]:
         """Decode the value, new for each caller."""
         if self.encoded is not None:
-            found: dict[str, Any] = json.loads(self.encoded)
+            found: dict[str, Any] = _decode(self.encoded)[0]
             return {**found, "content": self.record.text} if self.corrected else found
         metadata = json.loads(json.dumps(dict(self.record.metadata)))
         return {**metadata, "content": self.record.text, "kind": self.record.kind}
@@ -538,7 +553,7 @@ def to_stored_item(record: Record, template: NamespaceTemplate) -> StoredItem:
             return StoredItem(
                 record,
                 namespace,
-                str(json.loads(entry["key"])),
+                str(_decode(entry["key"])[0]),
                 has_place=True,
                 encoded=entry["value"],
                 parts=entry.get("parts", 1),

@@ -61,7 +61,7 @@ _PAGE_SIZE = 1000
 # -- checked ops -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ItemGet:
     """A checked get."""
 
@@ -123,7 +123,7 @@ def check_get(op: GetOp, options: StoreOptions) -> ItemGet:
 
 def check_search(op: SearchOp, options: StoreOptions) -> ItemSearch:
     """Check a search; a `ValueError` if it cannot be carried out."""
-    prefix = check_namespace(op, op.namespace_prefix)
+    prefix = check_namespace(op.namespace_prefix)
     _check_count("limit", op.limit)
     _check_count("offset", op.offset)
     if op.query is not None and not isinstance(op.query, str):

@@ -138,9 +138,18 @@ def _traced(method: Callable[..., Any], operation: str) -> Callable[..., Any]:
 
 
 def _is_traced() -> bool:
-    if not _is_imported("trace"):
+    has_provider = _is_provided("trace", "get_tracer_provider")
+    if not (has_provider or _is_provided("metrics", "get_meter_provider")):
         return False
     return not sys.modules["opentelemetry.context"].get_value(_INSIDE)
+
+
+def _is_provided(part: str, given_by: str) -> bool:
+    """Tell whether anything takes what is recorded: until a provider is set, the API drops it."""
+    if not _is_imported(part):
+        return False
+    provider = getattr(sys.modules[f"opentelemetry.{part}"], given_by)()
+    return "Proxy" not in type(provider).__name__
 
 
 def _is_imported(part: str) -> bool:

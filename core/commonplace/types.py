@@ -43,7 +43,7 @@ FACT_KINDS: tuple[Kind, ...] = ("fact", "preference", "procedure", "profile")
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 MAX_SOURCES = 32
 _IDS = uuid.UUID("5f3a1c52-0b0e-5a5c-9a0b-7d2f6c1e4b11")
-_encode_text = json.JSONEncoder().encode
+_encode_text = json.encoder.encode_basestring_ascii
 
 
 SUMMARY_KEY = "summary"  # of the fact that is the summary of a session
@@ -100,12 +100,11 @@ class Scope:
 
     def record_id(self, kind: str, key: str) -> str:
         """Derive the UUID of the record that `key` names in exactly this scope and kind."""
-        name = f'["{self.key}", {_encode_text(kind)}, {_encode_text(key)}]'
-        # As `uuid.uuid5`, in a third of its time.
-        digest = hashlib.sha1(_IDS.bytes + name.encode(), usedforsecurity=False).digest()
-        number = int.from_bytes(digest[:16]) & ~(0xF << 76) & ~(0x3 << 62) | 5 << 76 | 2 << 62
-        found = f"{number:032x}"
-        return f"{found[:8]}-{found[8:12]}-{found[12:16]}-{found[16:20]}-{found[20:]}"
+        name = f'["{_scope_key(self)}", {_encode_text(kind)}, {_encode_text(key)}]'
+        # As `uuid.uuid5`, in a fifth of its time.
+        found = hashlib.sha1(_IDS.bytes + name.encode(), usedforsecurity=False).hexdigest()
+        variant = "89ab"[int(found[16], 16) & 3]
+        return f"{found[:8]}-{found[8:12]}-5{found[13:16]}-{variant}{found[17:20]}-{found[20:32]}"
 
     @property
     def summary_id(self) -> str:

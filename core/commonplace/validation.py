@@ -96,7 +96,8 @@ def check_name(field: str, value: object) -> None:
         raise InvalidRecordError(
             field=field, value=value, reason="must be a text of 1 to 256 characters"
         )
-    check_text(value, field)
+    if not (value.isascii() and value.isprintable()):
+        check_text(value, field)
 
 
 def check_collection(field: str, given: object, of: str) -> Collection[Any]:
