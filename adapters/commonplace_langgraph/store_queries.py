@@ -112,7 +112,10 @@ class NamespaceListing:
 
     def wants(self, namespace: Namespace) -> bool:
         """Tell whether a namespace fits the conditions."""
-        return all(_fits(namespace, kind, path) for kind, path in self.conditions)
+        for kind, path in self.conditions:
+            if not _fits(namespace, kind, path):
+                return False
+        return True
 
 
 def check_get(op: GetOp, options: StoreOptions) -> ItemGet:
@@ -335,12 +338,13 @@ def _namespaces_of_items(
         page = yield call("admin.list_namespaces", to_labels(prefix), after=after, limit=size)
         for labels, scopes in page.items():
             after = labels
-            if any(template.namespace_of(labels, scope) for scope in scopes):
-                namespace = from_labels(labels)
-                if op.wants(namespace):
-                    found[namespace[: op.max_depth]] = None
-                    if op.max_depth and len(labels) > op.max_depth:  # the rest below is the same
-                        after = (*labels[: op.max_depth], _LAST_LABEL)
+            namespace = from_labels(labels)
+            if not namespace or not any(map(template.scope_of(namespace).covers, scopes)):
+                continue
+            if op.wants(namespace):
+                found[namespace[: op.max_depth]] = None
+                if op.max_depth and len(labels) > op.max_depth:  # the rest below is the same
+                    after = (*labels[: op.max_depth], _LAST_LABEL)
         if len(found) >= op.end or len(page) < size:
             return [*found]
         size *= 4

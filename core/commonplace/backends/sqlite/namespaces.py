@@ -119,13 +119,11 @@ _PLACES = f"""
 WITH RECURSIVE each (place) AS (
   SELECT ? UNION ALL
   SELECT (SELECT {_PLACE} FROM namespace INDEXED BY namespace_by_place
-    WHERE innermost AND {_PLACE} > e.place ORDER BY {_PLACE} LIMIT 1)
+    WHERE innermost AND {_PLACE} > e.place AND (until IS NULL OR until > ?)
+    ORDER BY {_PLACE} LIMIT 1)
   FROM each e WHERE e.place IS NOT NULL
 )
-SELECT e.place FROM each e WHERE EXISTS (
-  SELECT 1 FROM namespace INDEXED BY namespace_by_place
-  WHERE innermost AND {_PLACE} = e.place AND (until IS NULL OR until > ?)
-)
+SELECT place FROM each LIMIT -1 OFFSET 1
 """
 
 
@@ -134,23 +132,25 @@ def with_scopes(
 ) -> dict[Namespace, list[Scope]]:
     """List the namespaces of live records in their order, with the scopes of those."""
     first = to_path(prefix)
-    found: dict[str, list[Scope]] = {}
+    found: dict[Namespace, list[Scope]] = {}
     scopes: dict[tuple[str, ...], Scope] = {}
     begin = max(first, to_path(after) + _LAST)
     cursor = connection.execute(_PLACES, (begin, rows.to_micros(at)))
     for (place,) in cursor:
-        path, *owner = place.rsplit("\x00", 3)
-        if path not in found:
-            if len(found) == limit or not path.startswith(first):
-                break
-            found[path] = []
-        partition, agent_id, session_id = key = tuple(owner)
+        if place is None or not place.startswith(first):
+            break
+        *labels, _, partition, agent_id, session_id = place.split("\x00")
+        owners = found.setdefault(tuple(labels), [])
+        if len(found) > limit:
+            found.popitem()
+            break
+        key = (partition, agent_id, session_id)
         if key not in scopes:
             [user_id] = connection.execute(_USER, (partition,)).fetchone()
             scopes[key] = rows.to_scope(user_id, agent_id or None, session_id or None)
-        found[path].append(scopes[key])
+        owners.append(scopes[key])
     cursor.close()
-    return {_to_namespace(path): owners for path, owners in found.items()}
+    return found
 
 
 # A step for each partition, as SQLite's own DISTINCT would read every row.
