@@ -153,6 +153,7 @@ def calls_of(memory: Memory, name: str) -> dict[str, Any]:
         "prune": {"scope": ALICE, "keep": 5}, "forget": {"scope": Scope(user_id="nobody")},
         "search": {"text": "tea", "scope": ALICE}, "get": about,
         "get_many": {"record_ids": [record_id], "scope": ALICE}, "history": about,
+        "get_excerpts": {"record_ids": [record_id], "scope": ALICE},
         "outdated_turns": {"record_ids": [record_id], "scope": ALICE},
         "list_users": {"namespace": ["x"]}, "scope_of": {"record_id": record_id},
         "follow": {"write": WriteResult(operation="x", pending=True), "on_failed": print},

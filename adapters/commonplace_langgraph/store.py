@@ -22,7 +22,16 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
-from commonplace import Command, InvalidRecordError, Memory, Ranking, Record, Scope, WriteResult
+from commonplace import (
+    Command,
+    Excerpt,
+    InvalidRecordError,
+    Memory,
+    Ranking,
+    Record,
+    Scope,
+    WriteResult,
+)
 from commonplace.agents import (
     MemorySource,
     Plan,
@@ -311,19 +320,22 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
     """Carry out checked ops; one result each."""
     template = options.template
     puts = {(op.address.namespace, op.address.key): op for op in ops if isinstance(op, ItemPut)}
-    records = yield from _records(ops)
+    found: dict[str, Excerpt] = yield from _records(ops, ItemGet, "get_excerpts")
+    replaced: dict[str, Record] = {}
+    if puts:
+        replaced = yield from _records(ops, ItemPut, "get_many")
     results: list[Result] = []
     read: list[StoredItem] = []
     for op in ops:
         result: Any = None
         if isinstance(op, ItemGet):
-            item = find_item(records, op.address, template)
+            item = find_item(found, op.address, template)
             result = item and item.to_item()
             read += [item] if item and op.refreshes else []
         elif isinstance(op, ItemSearch):
-            found = yield from search(op, options)
-            result = [item.to_search_item(score) for item, score in found]
-            read += [item for item, _ in found] if op.refreshes else []
+            matches = yield from search(op, options)
+            result = [item.to_search_item(score) for item, score in matches]
+            read += [item for item, _ in matches] if op.refreshes else []
         elif isinstance(op, NamespaceListing):
             result = yield from list_namespaces(op, options)
         results.append(result)
@@ -332,7 +344,7 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
     unchanged = [item for item in read if (item.namespace, item.key) not in puts]
     commands = yield from refresh_commands(unchanged, template, datetime.now(UTC))
     commands += put_commands(
-        [(op, find_item(records, op.address, template)) for op in puts.values()]
+        [(op, find_item(replaced, op.address, template)) for op in puts.values()]
     )
     written: list[WriteResult] = []
     if commands:
@@ -347,15 +359,18 @@ def _batch(ops: Sequence[_CheckedOp], options: StoreOptions) -> Plan[list[Result
     return results
 
 
-def _records(ops: Sequence[_CheckedOp]) -> Plan[dict[str, Record]]:
-    """Read the records that may hold what is got or replaced, in one call for each scope."""
+def _records(
+    ops: Sequence[_CheckedOp], kind: type[ItemGet | ItemPut], method: str
+) -> Plan[dict[str, Any]]:
+    """Read the records that may hold the items of one kind of ops, in one call for each scope."""
     ids_of: dict[Scope, dict[str, None]] = {}
     for op in ops:
-        if isinstance(op, (ItemGet, ItemPut)):
+        if isinstance(op, kind):
+            ids = ids_of.setdefault(op.address.scope, {})
             for record_id in op.address.record_ids:
-                ids_of.setdefault(op.address.scope, {})[record_id] = None
-    found: dict[str, Record] = {}
+                ids[record_id] = None
+    found: dict[str, Any] = {}
     for scope, ids in ids_of.items():
-        records = yield call("get_many", list(ids), scope)
+        records = yield call(method, list(ids), scope)
         found |= {record.id: record for record in records}
     return found

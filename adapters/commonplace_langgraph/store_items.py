@@ -41,6 +41,7 @@ from langgraph.store.base.embed import get_text_at_path, tokenize_path
 from commonplace import (
     CommonplaceError,
     Delete,
+    Excerpt,
     Fact,
     InvalidRecordError,
     InvalidScopeError,
@@ -501,7 +502,7 @@ class StoredItem:
         corrected: another agent has changed the text since; that is the value's `content` now.
     """
 
-    record: Record
+    record: Record | Excerpt
     namespace: Namespace
     key: str
     has_place: bool
@@ -542,14 +543,14 @@ class StoredItem:
         }
 
 
-def to_stored_item(record: Record, template: NamespaceTemplate) -> StoredItem:
+def to_stored_item(record: Record | Excerpt, template: NamespaceTemplate) -> StoredItem:
     """Read a record as an item; one that was not written as an item is one all the same."""
     namespace = template.namespace_of(record.namespace, record.scope)
     if namespace is None:
         return StoredItem(record, template.default_namespace(record.scope), record.id, False)
     entry = record.metadata.get(ENTRY)
     try:
-        if isinstance(entry, Mapping) and isinstance(entry["value"], str):
+        if isinstance(entry, dict) and isinstance(entry["value"], str):
             return StoredItem(
                 record,
                 namespace,
@@ -571,7 +572,7 @@ def to_stored_item(record: Record, template: NamespaceTemplate) -> StoredItem:
 
 
 def find_item(
-    records: Mapping[str, Record], address: ItemAddress, template: NamespaceTemplate
+    records: Mapping[str, Record | Excerpt], address: ItemAddress, template: NamespaceTemplate
 ) -> StoredItem | None:
     """Choose the record that holds an item of this very namespace; None if there is none."""
     for record_id in address.record_ids:

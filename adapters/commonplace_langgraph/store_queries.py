@@ -9,7 +9,7 @@ and `$threshold` for the least score.
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
@@ -112,10 +112,7 @@ class NamespaceListing:
 
     def wants(self, namespace: Namespace) -> bool:
         """Tell whether a namespace fits the conditions."""
-        for kind, path in self.conditions:
-            if not _fits(namespace, kind, path):
-                return False
-        return True
+        return all(_fits(namespace, kind, path) for kind, path in self.conditions)
 
 
 def check_get(op: GetOp, options: StoreOptions) -> ItemGet:
@@ -323,6 +320,8 @@ def list_namespaces(op: NamespaceListing, options: StoreOptions) -> Plan[list[Na
         held = yield from _namespaces_of_user(prefix, options.template)
         found = sorted({namespace[: op.max_depth] for namespace in held if op.wants(namespace)})
     else:
+        others = [one for one in op.conditions if one != ("prefix", prefix)]  # what is read fits it
+        op = replace(op, conditions=others)
         found = yield from _namespaces_of_items(op, prefix, options.template)
     return found[op.start : op.end]
 

@@ -85,7 +85,7 @@ def put_commands(puts: Sequence[tuple[ItemPut, StoredItem | None]]) -> list[Comm
                 commands.append(Delete(record_id=before.record.id, scope=before.record.scope))
             elif before.record.id != address.id:
                 facts = [_part_of(fact, before.record.id) for fact in facts]
-                commands.append(_revise(before.record, facts.pop(0)))
+                commands.append(_revise(cast("Record", before.record), facts.pop(0)))
         upserts.setdefault(address.scope, []).extend(facts)
     for scope, facts in upserts.items():
         for start in range(0, len(facts), _MAX_FACTS):
@@ -131,12 +131,11 @@ def refresh_commands(
         later = _later_end(item.record.expires_at, item.ttl, at)
         if later is None:
             continue
-        commands.append(Revise(record=item.record, expires_at=later))
         address = ItemAddress.of(item.namespace, item.key, template)
-        ends = {address.part_id(part): later for part in range(1, item.parts)}
-        parts.setdefault(address.scope, {}).update(ends)
+        ids = (item.record.id, *(address.part_id(part) for part in range(1, item.parts)))
+        parts.setdefault(address.scope, {}).update(dict.fromkeys(ids, later))
     for scope, end_of in parts.items():
-        records = (yield call("get_many", list(end_of), scope)) if end_of else ()
+        records = yield call("get_many", list(end_of), scope)
         commands += [Revise(record=record, expires_at=end_of[record.id]) for record in records]
     return commands
 

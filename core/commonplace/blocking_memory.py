@@ -42,6 +42,7 @@ from .types import (
     Content,
     Entity,
     EraseReceipt,
+    Excerpt,
     Extraction,
     Kind,
     Match,
@@ -584,6 +585,12 @@ class BlockingMemory:
         self._check_open(scope)
         check_ids("record_ids", record_ids)
         return self._runtime.engines.graph.get(scope, record_ids) if record_ids else []
+
+    def get_excerpts(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Excerpt]:
+        """Read of live records what a store of items needs, otherwise as `get_many`."""
+        self._check_open(scope)
+        check_ids("record_ids", record_ids)
+        return self._runtime.engines.graph.excerpts(scope, record_ids) if record_ids else []
 
     def list(
         self,

@@ -16,6 +16,7 @@ from .types import (
     Content,
     Entity,
     EraseReceipt,
+    Excerpt,
     Extraction,
     Kind,
     Match,
@@ -195,6 +196,10 @@ class Memory(BlockingMemory):
     async def aget_many(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Record]:
         """Async version of `get_many`."""
         return await self._run(self.get_many, record_ids, scope)
+
+    async def aget_excerpts(self, record_ids: Sequence[str], scope: Scope) -> Sequence[Excerpt]:
+        """Async version of `get_excerpts`."""
+        return await self._run(self.get_excerpts, record_ids, scope)
 
     async def alist(
         self,

@@ -32,6 +32,7 @@ OPERATIONS = {
     # The conventions have no name for these.
     "get": "get_memory",
     "get_many": "get_memory",
+    "get_excerpts": "get_memory",
     "list": "list_memory",
     "history": "get_memory_history",
     "relations": "get_memory_relations",

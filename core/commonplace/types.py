@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import EllipsisType
-from typing import Any, Literal, Self, get_args, overload
+from typing import Any, Literal, NamedTuple, Self, get_args, overload
 
 from .dedup_key import join_key
 from .errors import InvalidRecordError, InvalidScopeError
@@ -376,6 +376,25 @@ class Record:
     def turn(self) -> str | None:
         """Key of this turn's position in its session; None outside a session."""
         return None if self.position is None else turn_key(self.scope, self.position)
+
+
+class Excerpt(NamedTuple):
+    """What a store of items needs of a `Record`; reading it takes a third of the time."""
+
+    id: str
+    scope: Scope
+    namespace: tuple[str, ...]
+    text: str
+    kind: Kind
+    metadata: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+
+    @classmethod
+    def of(cls, record: Record) -> "Excerpt":
+        """Take it from a record."""
+        return cls(*(getattr(record, name) for name in cls._fields))
 
 
 def turn_key(scope: Scope, position: int) -> str:

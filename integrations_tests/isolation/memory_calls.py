@@ -165,9 +165,16 @@ class MemoryCalls(Calls):
 
     def do_get_many(self) -> None:
         """Read records of many."""
+        self._get_many("get_many")
+
+    def do_get_excerpts(self) -> None:
+        """Read what an item needs of records of many."""
+        self._get_many("get_excerpts")
+
+    def _get_many(self, name: str) -> None:
         reader, record_id = self._pick()
         ids = [record_id, *(self._pick()[1] for _ in range(4))]
-        self.ask("get_many", reader, ids, reader)
+        self.ask(name, reader, ids, reader)
 
     def do_list(self) -> None:
         """List with a filter, or from a cursor that somebody else was given."""

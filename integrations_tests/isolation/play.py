@@ -19,8 +19,9 @@ OPENING = ("open", "from_env", "close")
 SETTINGS = Settings(max_attempts=1, retry_after=0.05)
 # How often a function is called; 10 when it is not here.
 _WEIGHTS = {
-    "search": 15, "get": 35, "get_many": 25, "list": 10, "history": 35, "relations": 10,
-    "entities": 5, "namespaces": 15, "diagram": 5, "update": 10, "delete": 10, "feedback": 10,
+    "search": 15, "get": 35, "get_many": 25, "get_excerpts": 25, "list": 10, "history": 35,
+    "relations": 10, "entities": 5, "namespaces": 15, "diagram": 5, "update": 10, "delete": 10,
+    "feedback": 10,
     "add": 2, "batch": 1.5, "forget": 0.2, "prune": 1, "dead_letters": 3, "retry": 0.2, "flush": 1,
     "follow": 0.2, "list_scopes": 0.2, "list_users": 3, "list_namespaces": 3, "scope_of": 20,
     "run": 5, "checkpoints": 2, "location": 1, "embedder": 1, "open": 0.02, "from_env": 0.02,

@@ -29,6 +29,7 @@ from ..types import (
     Backlog,
     DeadLetter,
     Entity,
+    Excerpt,
     Kind,
     Namespace,
     Page,
@@ -148,6 +149,9 @@ class GraphStore(Protocol):
         Args:
             include_expired: also records that have expired; the same in `page`.
         """
+
+    def excerpts(self, scope: Scope, ids: Sequence[str]) -> list[Excerpt]:
+        """Read of live records what `Excerpt` holds, otherwise as `get`."""
 
     def page(
         self,

@@ -15,6 +15,7 @@ from ...ports.snapshot_rows import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ...types import (
     Entity,
+    Excerpt,
     Kind,
     Namespace,
     Page,
@@ -79,6 +80,10 @@ class Neo4jGraph:
             for record in rows.visible(scope, records, include_expired=include_expired)
         }
         return [visible[id_] for id_ in ids if id_ in visible]
+
+    def excerpts(self, scope: Scope, ids: Sequence[str]) -> list[Excerpt]:
+        """Read of live records what `Excerpt` holds, otherwise as `get`."""
+        return list(map(Excerpt.of, self.get(scope, ids)))
 
     def page(
         self,

@@ -16,6 +16,7 @@ from ...dedup_key import split_key
 from ...errors import InvalidRecordError, InvalidScopeError
 from ...filters import FIELDS, Filter, Scalar
 from ...types import (
+    Excerpt,
     Kind,
     Origin,
     Page,
@@ -131,7 +132,7 @@ def to_record(row: Sequence[Any]) -> Record:
             role=role,
             name=name,
             metadata=from_json(metadata),
-            namespace=() if namespace == "[]" else tuple(from_json(namespace)),
+            namespace=_to_namespace(namespace),
             origin=origin,
             trust=trust,
             position=position,
@@ -154,6 +155,33 @@ def to_record(row: Sequence[Any]) -> Record:
         )
     except (ValueError, TypeError, OverflowError) as error:
         raise UnreadableRowError(error) from error
+
+
+def to_excerpt(row: Sequence[Any]) -> Excerpt:
+    """Convert the values of an excerpt as they are stored."""
+    (
+        id_, user_id, agent_id, session_id, namespace, text, kind, metadata, created_at,
+        updated_at, expires_at,
+    ) = row  # fmt: skip
+    try:
+        return Excerpt(
+            id_,
+            to_scope(user_id, agent_id, session_id),
+            _to_namespace(namespace),
+            text,
+            kind,
+            from_json(metadata),
+            _EPOCH + created_at * _MICROSECOND,
+            _EPOCH + updated_at * _MICROSECOND,
+            from_micros(expires_at),
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UnreadableRowError(error) from error
+
+
+@lru_cache(4096)
+def _to_namespace(text: str) -> tuple[str, ...]:
+    return tuple(from_json(text))
 
 
 def scope_of(row: RecordColumns) -> Scope:

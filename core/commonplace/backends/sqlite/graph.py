@@ -17,6 +17,7 @@ from ...ports.snapshot_rows import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
 from ...types import (
     Entity,
+    Excerpt,
     Kind,
     Namespace,
     Page,
@@ -114,6 +115,12 @@ class SqliteGraph:
             found = record_changes.read_many(connection, ids)
             live = (rows.to_record(row) for row in found if row.live)
             return list(rows.visible(scope, live, include_expired=include_expired))
+
+    def excerpts(self, scope: Scope, ids: Sequence[str]) -> list[Excerpt]:
+        """Read of live records what `Excerpt` holds, otherwise as `get`."""
+        with self._handle.read() as connection:
+            found = record_changes.read_excerpts(connection, ids, now())
+        return [one for one in found if scope.covers(one.scope)]
 
     def page(
         self,

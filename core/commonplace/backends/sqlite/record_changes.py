@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from ...ports.stores import Erased, Outcome, Put, Remove
-from ...types import Change, Event, Record, Scope
+from ...types import Change, Event, Excerpt, Record, Scope
 from ..shared import rows
 from ..shared.rows import RecordColumns
 from . import assertions, namespaces
@@ -61,6 +61,11 @@ _PUT = (
 )
 _GET = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _GET_MANY = f"SELECT {COLUMNS} FROM record WHERE id IN (SELECT value FROM json_each(?))"
+_EXCERPTS = (
+    "SELECT id, user_id, agent_id, session_id, namespace, text, kind, metadata, created_at,"
+    " updated_at, expires_at FROM record"
+    " WHERE live AND (expires_at IS NULL OR expires_at > ?) AND "
+)
 _MANY = 8  # ids from which one statement for all of them is quicker
 _PUT_VERSION = "INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)"
 _DELETE = (
@@ -109,6 +114,16 @@ def read_many(connection: Connection, ids: Sequence[str]) -> Iterator[RecordColu
     rows_ = map(RecordColumns._make, connection.execute(_GET_MANY, (json.dumps(list(ids)),)))
     by_id = {row.id: row for row in rows_}
     return (by_id[id_] for id_ in ids if id_ in by_id)
+
+
+def read_excerpts(connection: Connection, ids: Sequence[str], at: datetime) -> list[Excerpt]:
+    """Read of live records that have not expired what `Excerpt` holds, in the order of the ids."""
+    condition, asked = "id = ?", ids[0]
+    if len(ids) > 1 or not asked.isascii():  # JSON makes ASCII of a surrogate, which is in no id
+        condition, asked = "id IN (SELECT value FROM json_each(?))", json.dumps(list(ids))
+    found = connection.execute(_EXCERPTS + condition, (rows.to_micros(at), asked))
+    by_id = {row[0]: rows.to_excerpt(row) for row in found}
+    return [by_id[id_] for id_ in ids if id_ in by_id]
 
 
 def read_deleted(connection: Connection, row: RecordColumns) -> Record | None:

@@ -12,7 +12,7 @@ from ...filters import parse_filter
 from ...ports.engines import GraphStore
 from ...ports.snapshot_rows import RecordRow
 from ...ports.stores import Outcome, Put, Remove
-from ...types import Kind, Record, Relation, Scope
+from ...types import Excerpt, Kind, Record, Relation, Scope
 from . import at_once
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -133,6 +133,19 @@ class GraphStoreContract:
 
         assert outcome.record == written.record
         assert graph.get(written.record.scope, [written.record.id]) == [written.record]
+
+    def test_an_excerpt_is_a_part_of_a_live_record(self, graph: GraphStore) -> None:
+        names = [f"a{n}" for n in range(10)]
+        records = [put(name, 1, namespace=("n", name), metadata={"é": [1]}) for name in names]
+        others = [put("of Bob", 1, Scope(user_id="bob")), put("expired", 1, expires_at=START)]
+        graph.apply([*records, *others, put("deleted", 1), remove("deleted", 2)])
+        ids = [one.record.id for one in (*records, *others, put("deleted", 1))][::-1]
+
+        found = graph.excerpts(ALICE, ids)
+
+        assert found == [Excerpt.of(one.record) for one in records[::-1]]
+        assert [one for id_ in ids for one in graph.excerpts(ALICE, [id_])] == found
+        assert graph.excerpts(ALICE, ["\ud800", "none"]) == graph.excerpts(ALICE, ["\ud800"]) == []
 
     def test_metadata_of_some_mebibytes_come_back_as_written(self, graph: GraphStore) -> None:
         metadata = {"file": 'a "line" of 日本\n' * (5 * 2**16), "id": 2**63 - 1, "$a b": {"": 1}}
