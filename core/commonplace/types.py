@@ -233,9 +233,12 @@ class Fact:
         check_time("expires_at", self.expires_at)
         if self.key is not None:
             check_name("key", self.key)
-        check_ids("sources", self.sources)
-        object.__setattr__(self, "sources", tuple(self.sources))
+        if self.sources != ():
+            check_ids("sources", self.sources)
+            object.__setattr__(self, "sources", tuple(self.sources))
         given = self.relations
+        if given == ():
+            return
         relations = tuple(given) if isinstance(given, Iterable) else (None,)
         if not all(isinstance(relation, Relation) for relation in relations):
             raise InvalidRecordError(field="relations", value=given, reason="must be Relations")

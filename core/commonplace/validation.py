@@ -102,9 +102,10 @@ def check_name(field: str, value: object) -> None:
 
 def check_collection(field: str, given: object, of: str) -> Collection[Any]:
     """Refuse what is not a list or another collection; a text and a dict are none."""
-    if isinstance(given, str | Mapping) or not isinstance(given, Collection):
+    is_plain = type(given) is list or type(given) is tuple
+    if not is_plain and (isinstance(given, str | Mapping) or not isinstance(given, Collection)):
         raise InvalidRecordError(field=field, value=given, reason=f"must be a list of {of}")
-    return given
+    return cast("Collection[Any]", given)
 
 
 def check_ids(field: str, ids: object) -> None:

@@ -154,7 +154,7 @@ class DirectWriter:
     def __init__(
         self, engines: Engines, settings: Settings, describe: Describe, pace: EmbedderPace
     ) -> None:
-        self._engines = engines
+        self._engines = engines if isinstance(engines, Transactional) else None
         self._settings = settings
         self._describe = describe
         self._pace = pace
@@ -170,7 +170,7 @@ class DirectWriter:
             StoreUnavailableError: nothing was stored.
         """
         engines = self._engines
-        if not isinstance(engines, Transactional):
+        if engines is None:
             return None
         crash_point("before_journal")
         planned = self._plan_quickly(writes, models)

@@ -439,7 +439,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _SCALARS = (str, int, float)  # in a loop far quicker than `Scalar`
 _MAX_TAGS = 256
 _MAX_TAG = 64  # characters of a text that is in its tag
-_encode_text = json.JSONEncoder().encode
+_encode_text = json.encoder.encode_basestring_ascii
 
 
 @lru_cache(4096)
@@ -483,6 +483,9 @@ def tags_of(metadata: Mapping[str, Any]) -> str | None:
     """
     tags: list[str] = []
     for key, value in indexed_values(metadata):
+        if type(value) is str:
+            tags.append(tag_of(key, value))
+            continue
         if value is None:
             continue
         values = value if isinstance(value, list | tuple) else (value,)
@@ -498,12 +501,12 @@ def tag_of(key: str, value: Scalar) -> str:
     Args:
         key: as `tag_key` names it.
     """
-    if isinstance(value, bool):
-        return f"{key}={'true' if value else 'false'}"
     if isinstance(value, str):
         if len(value) <= _MAX_TAG:
             return f"{key}={_encode_text(value)}"
         return f"{key}={hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()}"
+    if isinstance(value, bool):
+        return f"{key}={'true' if value else 'false'}"
     if isinstance(value, int) or value.is_integer():
         return f"{key}={int(value):x}"
     return f"{key}={value!r}"

@@ -139,14 +139,16 @@ class SqliteConnection:
                 self._reading.wait()
             self._readers += 1
         try:
+            self._check_file()
+            connection = self._take_reader()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                self._return_reader(connection)
+        except Exception:
             with translated(self.path):
-                self._check_file()
-                connection = self._take_reader()
-                try:
-                    connection.execute("BEGIN")
-                    yield connection
-                finally:
-                    self._return_reader(connection)
+                raise
         finally:
             with self._reading:
                 self._readers -= 1
@@ -507,6 +509,11 @@ class SqliteEngines(Engines):
     """Engines that share a connection; `Transactional`."""
 
     connection: SqliteConnection
+
+    @property
+    def shared(self) -> bool:
+        """False: what other processes write is written in both at once."""
+        return False
 
     @classmethod
     def of(cls, engines: Engines, connection: SqliteConnection) -> "SqliteEngines":

@@ -7,6 +7,7 @@ each removal is counted, so that `PointCache` knows what to load. Records are re
 
 import json
 import re
+import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
@@ -647,8 +648,8 @@ def _to_row(point: Point, vectors: Sequence[Floats], token_dimensions: int) -> _
         until=_until(record),
         words=point.words,
         digest=_digest(record),
-        terms=np.array(point.terms.indices, "<u4").tobytes(),
-        weights=np.array(point.terms.weights, "<f4").tobytes(),
+        terms=struct.pack(f"<{len(point.terms.indices)}I", *point.terms.indices),
+        weights=struct.pack(f"<{len(point.terms.weights)}f", *point.terms.weights),
         vector=vectors[0].tobytes(),
         tokens=tokens[0],
         passages=pack(vectors[1:], tokens[1:]),
