@@ -164,6 +164,7 @@ def to_excerpt(row: Sequence[Any]) -> Excerpt:
         updated_at, expires_at,
     ) = row  # fmt: skip
     try:
+        created = _EPOCH + created_at * _MICROSECOND
         return Excerpt(
             id_,
             to_scope(user_id, agent_id, session_id),
@@ -171,8 +172,8 @@ def to_excerpt(row: Sequence[Any]) -> Excerpt:
             text,
             kind,
             from_json(metadata),
-            _EPOCH + created_at * _MICROSECOND,
-            _EPOCH + updated_at * _MICROSECOND,
+            created,
+            created if updated_at == created_at else _EPOCH + updated_at * _MICROSECOND,
             from_micros(expires_at),
         )
     except (ValueError, TypeError, OverflowError) as error:
