@@ -72,15 +72,14 @@ def update(connection: Connection, before: Record | None, after: Record | None) 
 
 def insert(connection: Connection, records: Mapping[int, Record]) -> None:
     """Write the rows of live records that have none, given by the number of their row."""
-    values = [
-        (
-            *_key(record, namespace),
-            *(record.id, seq, record.scope.agent_id, record.scope.session_id),
-            *(rows.to_micros(record.expires_at), namespace == record.namespace),
-        )
-        for seq, record in records.items()
-        for namespace in record.namespaces
-    ]
+    values: list[tuple[Any, ...]] = []
+    for seq, record in records.items():
+        scope, created_at = record.scope, rows.to_micros(record.created_at)
+        of_record = (created_at, record.id, seq, scope.agent_id, scope.session_id)
+        until, partition = rows.to_micros(record.expires_at), scope.partition
+        for namespace in record.namespaces:
+            is_innermost = namespace == record.namespace
+            values.append((partition, to_path(namespace), *of_record, until, is_innermost))
     connection.executemany(_INSERT_NEW, values)
 
 
