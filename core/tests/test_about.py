@@ -6,6 +6,7 @@ from pathlib import Path
 from commonplace import Memory, Message, Scope
 from commonplace.agents import run_plan
 from commonplace.agents.about import about
+from commonplace.agents.standing_instructions import instruction_facts
 from commonplace.sans_io import on
 from commonplace.testing.fakes import HashEmbedder
 
@@ -39,3 +40,22 @@ def test_each_matter_once_and_what_holds_now(tmp_path: Path):
         ("I have a cat.", []),
         ("I moved to Lyon last week.", ["I live in Rome."]),
     ]
+
+
+def test_a_revoked_instruction_does_not_hold(tmp_path: Path):
+    turns = [
+        "Please always answer in French.", "From now on, never use emojis.",
+        "You can stop answering in French.", "I keep bees.",
+    ]  # fmt: skip
+    with Memory.open(str(tmp_path), embedder=HashEmbedder()) as memory:
+        for day, text in enumerate(turns):
+            turn = Message(text=text, at=BEGIN + timedelta(days=day))
+            memory.add(
+                [turn, *instruction_facts([turn])],
+                Scope(user_id="alice", session_id="s"),
+                infer=False,
+            )
+
+        known = run_plan(about(Scope(user_id="alice")), on(memory))
+
+    assert sorted(one.text for one in known) == sorted(turns[1:])

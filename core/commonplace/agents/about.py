@@ -12,6 +12,7 @@ from ..retrieval.statement_words import NEGATED
 from ..retrieval.utterance_kinds import normalize, statements
 from ..sans_io import Plan, call
 from ..types import Page, Record, Scope
+from .standing_instructions import MARK, told_at, without_replaced
 
 _READ = 1_000
 _COMPARED = 250  # statements at most: each is compared with all before it
@@ -43,7 +44,8 @@ def about(scope: Scope) -> Plan[list[Known]]:
 
     Read are the newest 1,000 records, and of these the newest 250 statements: facts, preferences,
     profile, and the user's own turns without questions, small talk and requests. A matter that was
-    told several times is one line; so are a fact and the turn that it was drawn from.
+    told several times is one line; so are a fact and the turn that it was drawn from. A standing
+    instruction that a newer one replaces is left out, as in a note.
 
     Args:
         scope: whose memory; one with a `user_id` alone covers all agents and sessions.
@@ -55,7 +57,7 @@ def about(scope: Scope) -> Plan[list[Known]]:
     outdated: Mapping[str, datetime] = {}
     if turns:
         outdated = yield call("admin.outdated_turns", scope, turns)
-    return _by_matter([one for one in told if one.record.id not in outdated])
+    return _by_matter([one for one in _in_force(told) if one.record.id not in outdated])
 
 
 def _known(record: Record) -> Known | None:
@@ -67,6 +69,17 @@ def _known(record: Record) -> Known | None:
         return None
     since = to_statement(record).moment
     return Known(text=text, record=record, since=since, until=record.valid_to)
+
+
+def _in_force(told: Sequence[Known]) -> list[Known]:
+    """Leave out standing instructions that newer ones replaced, and the turns that gave them."""
+    given = [one for one in told if MARK in one.record.metadata]
+    newest = sorted((one.record for one in given), key=told_at, reverse=True)
+    held = {record.id for record in without_replaced(newest)}
+    over = {
+        sentence for one in given if one.record.id not in held for sentence in _sentences(one.text)
+    }
+    return [one for one in told if not _sentences(one.text) <= over]
 
 
 def _by_matter(told: Sequence[Known]) -> list[Known]:

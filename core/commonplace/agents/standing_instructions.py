@@ -606,8 +606,9 @@ def list_instructions(where: Scope, policy: Policy) -> Plan[list[Record]]:
     """List the 50 newest standing instructions, those told last first, also what ended some."""
     marked = {MARK: True} if policy.where is None else {"AND": [{MARK: True}, policy.where]}
     page: Page = yield call("list", where, kinds=("preference",), where=marked, limit=_MAX_RECORDS)
-    return sorted(page.records, key=_told_at, reverse=True)
+    return sorted(page.records, key=told_at, reverse=True)
 
 
-def _told_at(record: Record) -> datetime:
+def told_at(record: Record) -> datetime:
+    """Return when a record was last told."""
     return max(record.occurred_at, record.last_told_at or record.occurred_at)
