@@ -42,7 +42,7 @@ _JOURNALED = (
 _SAMPLE = 3  # of the points of these actions the short form takes every third
 _SAMPLED = {
     "folders": ("awaited add", "tell again", "supersede", "forget", "promote", "reembed"),
-    "neo4j+folder": ("supersede", "forget", "checkpoint put", "session append"),
+    "neo4j+folder": ("supersede", "forget", "promote", "checkpoint put", "session append"),
     "neo4j+qdrant": ("tell again", "update", "delete", "restore", "store put", "import", "copy"),
 }
 _MOST_EXAMPLES = 20
