@@ -48,7 +48,7 @@ class Scripted(BaseLlm):
         yield LlmResponse(content=Content(role="model", parts=[Part(text="I see.")]))
 
 
-async def save(callback_context: CallbackContext) -> None:
+async def save(callback_context: CallbackContext, llm_request: LlmRequest | None = None) -> None:
     await callback_context.add_session_to_memory()
 
 
@@ -57,7 +57,11 @@ async def take_turns(memory: Memory, texts: dict[str, str]) -> None:
     service = CommonplaceMemoryService(memory, policy=Policy(top_k=1))
     sessions = CommonplaceSessionService(memory)
     note = PreloadNoteTool(service)
-    agent = LlmAgent(name="helper", model=model, tools=[note], after_agent_callback=save)
+    agent = LlmAgent(
+        name="helper", model=model, tools=[note],
+        before_model_callback=save,  # what the user said
+        after_agent_callback=save,  # the answer
+    )  # fmt: skip
     runner = Runner(agent=agent, app_name="app", session_service=sessions, memory_service=service)
     for user, text in texts.items():
         print(f"  {user}: {text}")

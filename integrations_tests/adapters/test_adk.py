@@ -71,7 +71,7 @@ class Scripted(BaseLlm):
         yield LlmResponse(content=Content(role="model", parts=[part]))
 
 
-async def save(callback_context):
+async def save(callback_context, llm_request=None):
     await callback_context.add_session_to_memory()
 
 
@@ -295,6 +295,33 @@ async def test_what_is_said_while_the_memory_fails_is_written_later(memory, monk
     memory.flush()
     stored = {one.text for one in memory.list(ALICE).records}
     assert {f"I have {number} cats." for number in range(3)} <= stored
+
+
+async def test_a_turn_without_an_end_keeps_what_was_said_before_the_model(
+    service, sessions, memory
+):
+    async def fail(callback_context, llm_request):
+        await save(callback_context)
+        raise RuntimeError("overloaded")
+
+    failing = make(before_model_callback=fail)
+    runner = Runner(
+        agent=failing, app_name="app", session_service=sessions, memory_service=service,
+        auto_create_session=True,
+    )  # fmt: skip
+    with pytest.raises(RuntimeError, match="overloaded"):
+        async for _ in runner.run_async(
+            user_id="alice", session_id="s", new_message=text("I keep bees.")
+        ):
+            pass
+    agent = make(PreloadNoteTool(service), before_model_callback=save)
+    for _ in range(2):
+        await run(agent, "How many bees do I keep?", service, sessions)
+
+    assert "user: I keep bees." in agent.model.seen[0]
+    told = sorted((one.role, one.text) for one in memory.list(ALICE).records)
+    asked = [("assistant", "All right."), ("user", "How many bees do I keep?")] * 2
+    assert told == sorted([("user", "I keep bees."), *asked])
 
 
 async def test_what_adk_compacts_is_the_summary_of_the_session(service, memory):
