@@ -1,6 +1,6 @@
 """Does a note show what holds now before what it replaced, and mark what no longer holds?
 
-    python benchmarks/corrections.py [--half develop|judge|second|third] [--misses N]
+    python benchmarks/corrections.py [--half develop|judge|second|third|apart] [--misses N]
 
 Each pair of `corrections.toml` is told to a store of its own user, three weeks apart: once alone,
 once between the turns of twelve other sessions (`agent_days.py`). A month later its question is
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import scoring
 import typer
@@ -32,7 +32,7 @@ from commonplace import Fact, Memory, Message, Scope
 from commonplace.agents import AgentMemory, Policy, shown
 from commonplace.agents.note import is_earlier
 
-Half = Literal["develop", "judge", "second", "third"]
+Half = Literal["develop", "judge", "second", "third", "apart"]
 PAIRS = Path(__file__).with_name("corrections.toml")
 OTHERS = (0, 12)
 _TOLD, _CORRECTED, _ASKED = (datetime(2026, 3, day, 9, tzinfo=UTC) for day in (1, 22, 31))
@@ -167,13 +167,13 @@ def _share(values: Sequence[bool]) -> str:
 
 
 def main(
-    half: Annotated[str, typer.Option(help="develop, judge, second or third.")] = "develop",
+    half: Annotated[str, typer.Option(help="develop, judge, second, third or apart.")] = "develop",
     most: Annotated[int, typer.Option("--misses", help="Print that many in full.")] = 0,
     tables: TablesFile = None,
 ) -> None:
     """Measure whether what holds now comes first."""
-    if half not in ("develop", "judge", "second", "third"):
-        raise typer.BadParameter("It is develop, judge, second or third.")
+    if half not in get_args(Half):
+        raise typer.BadParameter(f"It is one of {', '.join(get_args(Half))}.")
     asked = play(half, scoring.cached(scoring.embedder("default")))  # type: ignore[arg-type]
     console = Console(width=None if Console().is_terminal else 130)
     for text in [*misses(asked)][:most]:

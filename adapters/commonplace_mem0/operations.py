@@ -310,7 +310,7 @@ def search(
         matches.sort(key=lambda match: -match.score)
     items = [
         to_search_item(match, threshold=request.threshold, explain=explain)
-        for match in _newest_first(text, matches[: request.limit])
+        for match in _newest_first(matches[: request.limit])
     ]
     if not items:
         _warn_of_users(settings, request.scope)
@@ -325,10 +325,10 @@ def search(
     return settings.shape(answer)
 
 
-def _newest_first(query: str, matches: Sequence[Match]) -> list[Match]:
+def _newest_first(matches: Sequence[Match]) -> list[Match]:
     """Put what holds now before what it replaces, with the scores in the order that they had."""
     best = matches[:_COMPARED]
-    ordered = [*newest_first(query, best, best), *matches[_COMPARED:]]
+    ordered = [*newest_first(best, best), *matches[_COMPARED:]]
     scores = [match.score for match in matches]
     return [replace(match, score=score) for match, score in zip(ordered, scores, strict=True)]
 

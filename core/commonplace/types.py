@@ -502,12 +502,15 @@ class Match:
         score_details: what each feature added; they sum to the logit of the score. By similarity,
             to the score.
         excerpt: the passage of the text that fits best; of a text up to some 400 characters, all.
+        replaced_by: ids of newer matches that may tell what holds now in its place, and how likely
+            each does, 0..1. Looked for among the best eight; empty elsewhere, and by similarity.
     """
 
     record: Record
     score: float
     score_details: Mapping[str, float] = field(default_factory=dict)
     excerpt: str = ""
+    replaced_by: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.excerpt:

@@ -12,14 +12,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from ..errors import InvalidRecordError
-from ..retrieval.current import (
-    Statement,
-    last_of,
-    may_replace,
-    tells_change,
-    tells_other,
-    to_statement,
-)
+from ..retrieval.current import Statement, last_of, to_statement
 from ..retrieval.forget_requests import split_forget_requests
 from ..retrieval.lexical import vocabulary
 from ..retrieval.statement_words import asks_before, asks_first
@@ -51,8 +44,8 @@ BESIDE = 0.05
 _COVERED = 0.6  # share of a fact's words in the turn that it was drawn from
 _EXAMINED = 3  # times as many as are wanted
 _ANSWERED = 0.2  # least score of an assistant's turn, as a share of the best one's
-_ANSWERS = 0.5  # score of what answers the question more likely than not
-_LIKELY = 0.03  # least score of lines of which the newer one is read first
+_REPLACED = 0.6  # likelihood that a newer line took its place, from which on a line is marked
+_NEWER_FIRST = 0.2  # likelihood from which on the newer line is read first
 _SESSIONS = 5  # of which the first that has a summary counts
 _NOW = datetime.max.replace(tzinfo=UTC)
 Rule = Literal[
@@ -307,21 +300,20 @@ def _choose(
     if asks_before(query) or asks_first(query):
         found = _facts_first(_without_sources(near)[:top_k])
         return [_as_earlier(one) if one.record.id in replaced else one for one in found]
-    hold, earlier_ones = _newest_for(near, told, replaced, query)
+    hold, earlier_ones = _newest_for(near, told, replaced)
     hold = _facts_first(_without_sources(hold)[:top_k])
     return _with_earlier(hold, earlier_ones, replaced, top_k)
 
 
-def newest_first(query: str, matches: Sequence[Match], every: Sequence[Match]) -> list[Match]:
+def newest_first(matches: Sequence[Match], every: Sequence[Match]) -> list[Match]:
     """Put what holds now before what it replaces, which is marked; as many as were given.
 
     Args:
-        query: what was searched for.
         matches: to put in order, best first.
         every: all that was found, of which each that replaces one of those is taken.
     """
     replaced = replacements(every)
-    hold, earlier_ones = _newest_for(matches, every, replaced, query)
+    hold, earlier_ones = _newest_for(matches, every, replaced)
     return _with_earlier(hold[: len(matches)], earlier_ones, replaced, len(matches))
 
 
@@ -410,7 +402,7 @@ def _newer(match: Match, other: Match) -> Match:
 
 
 def _newest_for(
-    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str], query: str
+    matches: Sequence[Match], others: Sequence[Match], replaced: Mapping[str, str]
 ) -> tuple[list[Match], list[Match]]:
     """Split matches into those that hold and those that newer ones replace, marked.
 
@@ -428,36 +420,28 @@ def _newest_for(
         if newest in by_id:
             hold.setdefault(newest, by_id[newest])
     rest = [one for id_, one in by_id.items() if id_ not in hold and id_ not in replaced]
-    return _newer_first(list(hold.values()), rest, query), earlier_ones
+    return _newer_first(list(hold.values()), rest), earlier_ones
 
 
-def _newer_first(matches: list[Match], rest: Sequence[Match], query: str) -> list[Match]:
-    """Put a line that may tell what holds now in front of the older ones on its matter.
+def _newer_first(matches: list[Match], rest: Sequence[Match]) -> list[Match]:
+    """Put a line that may tell what holds now in front of the one whose place it may have taken.
 
-    An older one is marked if a newer one says that something changed, or if both answer what is
-    asked and the newer one, which does it no worse, says something else. It may be of the rest.
+    That one is marked if it is likely. The newer line may be of the rest.
     """
-    told = [(one, to_statement(one.record)) for one in (*matches, *rest)]
+    every = {one.record.id: one for one in (*matches, *rest)}
     found = list(matches)
-    for older, then in told[: len(matches)]:
-        newer = [one for one in told if may_replace(one[1], then, query)]
-        changes = [
-            (match, now)
-            for match, now in newer
-            if tells_change(now, then, query)
-            or (match.score >= older.score >= _ANSWERS and tells_other(now, then, query))
-        ]
-        newer = [one for one in newer if min(one[0].score, older.score) >= _LIKELY]
-        newest = max((*changes, *newer), key=lambda one: one[1].moment, default=None)
-        if newest is None:
+    for older in matches:
+        likely = {id_: odds for id_, odds in older.replaced_by.items() if id_ in every}
+        newest = max(likely, key=lambda id_: likely[id_], default=None)
+        if newest is None or likely[newest] < _NEWER_FIRST:
             continue
         ids = [one.record.id for one in found]
-        at, id_ = ids.index(older.record.id), newest[0].record.id
-        if changes:
+        at = ids.index(older.record.id)
+        if likely[newest] >= _REPLACED:
             found[at] = _as_earlier(older)
-        if id_ not in ids:
-            found.insert(at, newest[0])
-        elif (place := ids.index(id_)) > at:
+        if newest not in ids:
+            found.insert(at, every[newest])
+        elif (place := ids.index(newest)) > at:
             found.insert(at, found.pop(place))
     return found
 

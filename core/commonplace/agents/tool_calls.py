@@ -155,8 +155,8 @@ def find(
     found = [[match for match in one if match.record.id not in without] for one in asked]
     every = {match.record.id: match for one in found for match in one}
     matches: dict[str, Match] = {}
-    for text, one in zip(texts, found, strict=True):
-        for match in newest_first(text, one[:most], tuple(every.values())):
+    for one in found:
+        for match in newest_first(one[:most], tuple(every.values())):
             matches.setdefault(match.record.id, match)
     return tuple(matches.values())
 

@@ -66,7 +66,7 @@ _SINGULAR = frozenset(
     "kitten puppy horse katze hund 狗 猫 鸟 兔子 仓鼠".split()
 )
 _ROLES = frozenset("boss manager landlord tutor teacher doctor company team".split())
-_KIN = frozenset(PEOPLE) - _ROLES
+KIN = frozenset(PEOPLE) - _ROLES
 _ONE_OF_TWO = re.compile(
     r"\b(?:first|second|third|fourth|older|younger|elder|home|work|office|left|right|upper|lower)\b"
     r"|第[一二三四]|大的|小的|[左右][边侧手]|家里|办公室|公司的"
@@ -110,21 +110,27 @@ class Statement:
 def superseded(statements_: Sequence[Statement]) -> dict[int, int]:
     """Map each statement that a newer one replaces to the newest that does, by their indices."""
     order = sorted(range(len(statements_)), key=lambda i: _time(statements_[i]))
-    names_of = [_names(one) for one in statements_]
+    named = [names_of(one) for one in statements_]
     replaced: dict[int, int] = {}
     for place, i in enumerate(order):
         newer = statements_[i]
-        if len(newer.text) > _LONGEST:
-            continue
         for j in order[:place]:
             older = statements_[j]
-            if len(older.text) > _LONGEST or not _is_newer(newer, older):
-                continue
-            if older.trust > newer.trust or not _are_of_one(older, newer):
-                continue
-            if _text_replaces(newer.text, older.text, names_of[i] | names_of[j]):
+            if may_be_replaced_by(older, newer) and replaces(
+                newer.text, older.text, named[i] | named[j]
+            ):
                 replaced[j] = i
     return replaced
+
+
+def may_be_replaced_by(older: Statement, newer: Statement) -> bool:
+    """Tell whether a statement is newer than another, short, and by whom may correct it."""
+    return (
+        max(len(newer.text), len(older.text)) <= _LONGEST
+        and older.trust <= newer.trust
+        and _is_newer(newer, older)
+        and _are_of_one(older, newer)
+    )
 
 
 def last_of(statements_: Sequence[Statement]) -> dict[int, int]:
@@ -179,7 +185,7 @@ def _speaker(turn: Statement) -> str | None:
     return None if name in ("", user) else name
 
 
-def _names(statement: Statement) -> frozenset[str]:
+def names_of(statement: Statement) -> frozenset[str]:
     """Read the names that mean the user: that of the speaker, and the one that the id begins with.
 
     A fact tells them as "alice", whose id may be "alice-7".
@@ -210,81 +216,8 @@ def values_in(text: str) -> frozenset[str]:
     return frozenset(one.lower() for one in VALUE.findall(text[:_LONGEST]) if one not in FIRST)
 
 
-def may_replace(newer: Statement, older: Statement, question: str = "") -> bool:
-    """Tell whether a newer statement may tell what holds now of what an older one is about.
-
-    Less is needed than for `superseded`: a word or a slot of both. It is enough to read the newer
-    one first, and not to call the older one obsolete. Not so where the question has a word that
-    tells the older one from the newer: "my office number" is no locker's.
-    """
-    return any(
-        not _asks_for_older(question, one, other) for one, other in _on_one_matter(newer, older)
-    )
-
-
-def _asks_for_older(question: str, newer: "_Sentence", older: "_Sentence") -> bool:
-    """Tell whether a word of the question says which of two things of a name the older one is."""
-    if not question or _says_anew(newer):
-        return False
-    asked = _shared(question.lower())
-    which, names = asked & older.shared - newer.shared, asked & older.shared & newer.shared
-    return any(_stand_together(question, *pair) for pair in product(which, names))
-
-
-@lru_cache(maxsize=4_096)
-def _stand_together(question: str, which: str, name: str) -> bool:
-    """Tell whether a question has "office number", "flight to Rome" or "meet Ann"."""
-    of = "(?:to|with|of|for|from|at|in|by)"
-    beside = rf"{which}\w*(?:['’]s)?[ 的]?{name}|{name}\w*,? {of} {which}"
-    named = rf"(?i:{name})\w* (?=[A-Z])(?i:{which})"
-    return bool(re.search(beside, question, re.IGNORECASE) or re.search(named, question))
-
-
-def tells_change(newer: Statement, older: Statement, question: str) -> bool:
-    """Tell whether a newer statement says that something changed in what an older one is about.
-
-    It has words of change, and names what the older one answers to the question, or all of the
-    question that the older one does: "I sold the Corolla" after "I drive a Corolla", when asked
-    for the car.
-    """
-    if not any(one.closes or change_words(one.text) for one in _read(newer.text)):
-        return False
-    asked = _shared(question.lower())
-    return any(
-        _without(one.shared & other.shared, other.owner) - asked
-        or asked & other.shared <= one.shared
-        for one, other in _on_one_matter(newer, older)
-        if not (other.is_once or one.objects & other.objects)
-    )
-
-
-def tells_other(newer: Statement, older: Statement, question: str) -> bool:
-    """Tell whether a newer statement says something else on the matter of an older one.
-
-    The older one has a word that is neither in the question nor in the newer one.
-    """
-    asked = _shared(question.lower())
-    return any(
-        _without(other.shared - one.shared, other.owner) - asked
-        for one, other in _on_one_matter(newer, older)
-    )
-
-
-def _on_one_matter(newer: Statement, older: Statement) -> Iterator[tuple["_Sentence", "_Sentence"]]:
-    """Pair the sentences of two statements that share a word or a slot and may hold now."""
-    if max(len(newer.text), len(older.text)) > _LONGEST or not _is_newer(newer, older):
-        return
-    if older.trust > newer.trust or not _are_of_one(older, newer):
-        return
-    names = _names(older) | _names(newer)
-    for one, other in product(_read_of(newer.text, names), _read_of(older.text, names)):
-        is_over = one.is_past and not one.closes
-        if not (is_over or one.is_hope or other.is_past) and _share_matter(one, other):
-            yield one, other
-
-
 @lru_cache(maxsize=16_384)
-def _text_replaces(newer: str, older: str, names: frozenset[str]) -> bool:
+def replaces(newer: str, older: str, names: frozenset[str]) -> bool:
     """Tell whether a short text replaces another one, by any of their sentences.
 
     Args:
@@ -292,12 +225,12 @@ def _text_replaces(newer: str, older: str, names: frozenset[str]) -> bool:
     """
     if len(statements(_DOTS.sub(" ", older))) > _FEW:
         return False
-    pairs = product(_read_of(newer, names), _read_of(older, names))
+    pairs = product(sentences(newer, names), sentences(older, names))
     return any(_replaces(one, other) for one, other in pairs)
 
 
 @lru_cache(maxsize=4_096)
-def _read_of(text: str, names: frozenset[str]) -> tuple["_Sentence", ...]:
+def sentences(text: str, names: frozenset[str]) -> tuple["Sentence", ...]:
     """Read the sentences of a text, and tell of the user what is told of one of his names.
 
     As "alice" or "alice sister". That both name him makes two sentences no more alike.
@@ -314,7 +247,7 @@ def _read_of(text: str, names: frozenset[str]) -> tuple["_Sentence", ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class Sentence:
     """What a sentence says of whom.
 
     Attributes:
@@ -355,20 +288,7 @@ class _Sentence:
     does: frozenset[str]
 
 
-def _share_matter(newer: _Sentence, older: _Sentence) -> bool:
-    """Tell whether two sentences share a word or a slot, and neither is about somebody else.
-
-    "My girlfriend Aisha" is the Aisha of "Aisha and I".
-    """
-    if not (_is_one(newer.owner, older.owner) or _names_owner(newer, older)):
-        return False
-    if _are_two(newer, older):
-        return False
-    common = _without(newer.shared & older.shared, older.owner)
-    return bool(common or newer.slots.keys() & older.slots.keys())
-
-
-def _are_two(newer: _Sentence, older: _Sentence) -> bool:
+def _are_two(newer: Sentence, older: Sentence) -> bool:
     """Tell whether they tell of two of a kind: a first cat and a second, a brother and Paul."""
     ones, others = (set(_ONE_OF_TWO.findall(one.text)) for one in (newer, older))
     if ones and others and not ones & others:
@@ -379,26 +299,18 @@ def _are_two(newer: _Sentence, older: _Sentence) -> bool:
     return _name_of(newer) != _name_of(older)
 
 
-def _says_anew(sentence: _Sentence) -> bool:
+def _says_anew(sentence: Sentence) -> bool:
     """Tell whether a sentence says that something is over, or holds from now on."""
     return sentence.goes_on or sentence.closes or change_words(sentence.text)
 
 
-def _name_of(sentence: _Sentence) -> str:
+def _name_of(sentence: Sentence) -> str:
     """Read the name behind "my brother"; empty if there is none."""
     found = re.search(rf"\b{re.escape(sentence.owner)},? (\w+)", sentence.text)
     return found[1] if found and found[1] in sentence.values else ""
 
 
-def _names_owner(newer: _Sentence, older: _Sentence) -> bool:
-    """Tell whether one is about somebody whom the older one names."""
-    if newer.owner not in _SELF and newer.owner in older.text:
-        return True
-    named = re.search(rf"\b{re.escape(older.owner)} (\w+)", older.text)
-    return named is not None and named[1] in newer.words
-
-
-def _replaces(newer: _Sentence, older: _Sentence) -> bool:
+def _replaces(newer: Sentence, older: Sentence) -> bool:
     """Tell whether a sentence takes the place of an older one."""
     if newer.is_past or newer.is_hope or older.is_past or older.is_hope:
         return False
@@ -419,7 +331,7 @@ def _replaces(newer: _Sentence, older: _Sentence) -> bool:
     )
 
 
-def _fills_anew(newer: _Sentence, older: _Sentence) -> bool:
+def _fills_anew(newer: Sentence, older: Sentence) -> bool:
     """Tell whether it fills a slot of the older one with something else."""
     is_one = _is_one(newer.owner, older.owner)
     for slot, changes in newer.slots.items():
@@ -427,7 +339,7 @@ def _fills_anew(newer: _Sentence, older: _Sentence) -> bool:
             continue
         if not is_one and slot[0] not in ("which", "partner"):
             continue
-        if not is_one and {newer.owner, older.owner} - {*_SELF, slot[1], *_PARTNERS}:
+        if not is_one and {newer.owner, older.owner} - {*SELF, slot[1], *_PARTNERS}:
             continue
         if changes:
             is_other = newer.values - older.values and not newer.objects & older.objects
@@ -440,7 +352,7 @@ def _fills_anew(newer: _Sentence, older: _Sentence) -> bool:
     return False
 
 
-def _tells_again(newer: _Sentence, older: _Sentence) -> bool:
+def _tells_again(newer: Sentence, older: Sentence) -> bool:
     """Tell whether it says the same, maybe with more words."""
     if newer.is_negated != older.is_negated:
         return False
@@ -449,17 +361,17 @@ def _tells_again(newer: _Sentence, older: _Sentence) -> bool:
 
 def _is_one(one: str, other: str) -> bool:
     """Tell whether two subjects are one; a sentence that names nobody is about its speaker."""
-    return one == other or (one in _SELF and other in _SELF)
+    return one == other or (one in SELF and other in SELF)
 
 
-_SELF = frozenset(["", "me", "user"])
+SELF = frozenset(["", "me", "user"])
 _PARTNERS = frozenset(
     "wife husband partner girlfriend boyfriend fiancé fiancée 老公 老婆 丈夫 妻子 男朋友 女朋友"
     " 男友 女友".split()
 )
 
 
-def _differ(newer: _Sentence, older: _Sentence, slot: tuple[str, str]) -> bool:
+def _differ(newer: Sentence, older: Sentence, slot: tuple[str, str]) -> bool:
     if slot[0] in ("favourite", "secret", "bedtime"):
         return True
     if slot[0] == "commute":
@@ -473,13 +385,13 @@ def _differ(newer: _Sentence, older: _Sentence, slot: tuple[str, str]) -> bool:
     return bool(newer.values and older.values and newer.values - older.values)
 
 
-def _has(older: _Sentence, former: str) -> bool:
+def _has(older: Sentence, former: str) -> bool:
     if _CJK.search(former):
         return former in older.text
     return set(former.split()) <= set(older.words)
 
 
-def _moves_event(newer: _Sentence, older: _Sentence) -> bool:
+def _moves_event(newer: Sentence, older: Sentence) -> bool:
     """Tell whether it gives another time or place to what the older one announces."""
     if not (newer.moves and newer.events & older.events):
         return False
@@ -487,7 +399,7 @@ def _moves_event(newer: _Sentence, older: _Sentence) -> bool:
     return not (one and other and not one & other) or bool(one & older.shared)
 
 
-def _shares_change(newer: _Sentence, older: _Sentence) -> bool:
+def _shares_change(newer: Sentence, older: Sentence) -> bool:
     """Tell whether it says that something changed and shares what the older one is about."""
     mine, others = (_without(one.shared, one.owner) for one in (newer, older))
     common = mine & others
@@ -511,9 +423,9 @@ def _without(words: frozenset[str], owner: str) -> frozenset[str]:
     return frozenset(one for one in words if one not in owner)
 
 
-def _matches(newer: _Sentence, older: _Sentence) -> bool:
+def _matches(newer: Sentence, older: Sentence) -> bool:
     """Tell whether their words match but for one value of what has one at a time."""
-    frame, mine, others, matching = _difference(newer.words, older.words)
+    frame, mine, others, matching = difference(newer.words, older.words)
     if not mine or not others or _is_long(mine) or _is_long(others):
         return False
     is_alike = 2 * matching >= min(len(newer.words), len(older.words))
@@ -525,7 +437,7 @@ def _matches(newer: _Sentence, older: _Sentence) -> bool:
         and (newer.shared & older.shared or _tells_much(frame))
     ):
         return True
-    may_both_hold = _describes(mine) or _describes(others) or (_SINGULAR | _KIN) & set(frame)
+    may_both_hold = _describes(mine) or _describes(others) or (_SINGULAR | KIN) & set(frame)
     if may_both_hold or newer.is_negated != older.is_negated:
         return False
     if _are_numbers(mine) and _are_numbers(others):
@@ -544,7 +456,7 @@ def _matches(newer: _Sentence, older: _Sentence) -> bool:
 _Words = tuple[str, ...]
 
 
-def _difference(one: _Words, other: _Words) -> tuple[_Words, _Words, _Words, int]:
+def difference(one: _Words, other: _Words) -> tuple[_Words, _Words, _Words, int]:
     """Read the words that begin both, the rest of each, and how many match before and behind."""
     start, shorter = 0, min(len(one), len(other))
     while start < shorter and one[start] == other[start]:
@@ -603,14 +515,14 @@ def _time(statement: Statement) -> tuple[datetime, int]:
 
 
 @lru_cache(maxsize=4_096)
-def _read(text: str) -> tuple[_Sentence, ...]:
+def _read(text: str) -> tuple[Sentence, ...]:
     """Read the sentences of a short text that tell something, in order, each with its clauses."""
     plain = _DOTS.sub(lambda found: f"{found[1]} " if found[1] else "·", text)
     told = [one.replace("·", ".") for one in statements(plain)]
     return tuple(part for one in told[:_SENTENCES] for part in _with_clauses(one))
 
 
-def _with_clauses(sentence: str) -> Iterator[_Sentence]:
+def _with_clauses(sentence: str) -> Iterator[Sentence]:
     """Read a sentence, and its clauses, which are about whom the one before is about.
 
     What makes it one about the past or a hope may be in another clause, if it has no "now".
@@ -628,18 +540,18 @@ def _with_clauses(sentence: str) -> Iterator[_Sentence]:
         yield replace(read, owner=owner, is_past=is_past, is_hope=whole.is_hope)
 
 
-def _read_sentence(sentence: str) -> _Sentence:
+def _read_sentence(sentence: str) -> Sentence:
     small = sentence.lower()
     slots, renewing = _slots(small)
     events = {group for found in EVENT_NOUNS.finditer(small) for group in found.groups() if group}
     if DUE.search(small):
         events.add("deadline")
-    return _Sentence(
+    return Sentence(
         text=small,
         owner=subject(sentence, small),
         slots=slots,
         renewing=renewing,
-        shared=_shared(small),
+        shared=matter_words(small),
         values=values_in(sentence).union(TOWN.findall(sentence)),
         objects=frozenset(OBJECT.findall(small)) if _CJK.search(small) else frozenset(),
         events=frozenset(events),
@@ -651,7 +563,7 @@ def _read_sentence(sentence: str) -> _Sentence:
         is_negated=NEGATED.search(small) is not None,
         closes=CLOSE.search(small) is not None,
         goes_on=NOW.search(small) is not None,
-        switched=_shared(small[: found.end()])
+        switched=matter_words(small[: found.end()])
         if (found := SWITCHED.search(small))
         else frozenset(),
         former=frozenset("".join(one) for one in FROM_TO.findall(small)),
@@ -690,7 +602,7 @@ def _of(match: re.Match[str]) -> str:
     return SAME.get(of, of)
 
 
-def _shared(small: str) -> frozenset[str]:
+def matter_words(small: str) -> frozenset[str]:
     """Read the words that tell what a sentence is about."""
     found = set()
     for word in vocabulary(TIME.sub(" ", CHANGE.sub(" ", _USERS.sub(" ", small)))):

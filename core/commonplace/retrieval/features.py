@@ -20,11 +20,12 @@ from ..ports.stores import Expansion, Hit
 from ..types import Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .current import superseded, to_statement, values_in
+from .current import to_statement, values_in
 from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
 from .lexical import has_cjk, query_words, term_indices, vocabulary
 from .near_words import near_words
 from .repeats import distinct
+from .replacement import Pair, likelihoods, pairs
 from .statement_words import asks_before, asks_first, asks_now, change_words
 from .subjects import asked_subjects, subject_fit
 from .times import asked_times, time_fit, without_time_words
@@ -455,20 +456,44 @@ class CandidateArrays:
         return np.array([change_words(text) for text in self.excerpts])
 
     @cached_property
-    def replaced(self) -> dict[int, int]:
-        """The best statements that newer ones among them replace, and by which, as rows."""
+    def _pairs(self) -> dict[tuple[int, int], Pair]:
+        """The best statements, each with newer ones among them that may replace it, as rows."""
         best = self._best_rows
-        found = superseded(
-            [replace(to_statement(self.records[i]), text=self.excerpts[i]) for i in best]
+        vectors = [self._hits[i].vector for i in best]
+        nearness = np.ones((len(best), len(best)))
+        if all(map(len, vectors)):
+            table = np.asarray(vectors, np.float32)
+            nearness = self._scale.place(table @ table.T)
+        found = pairs(
+            [replace(to_statement(self.records[i]), text=self.excerpts[i]) for i in best],
+            self._question,
+            nearness,
+            self.cosine[best],
         )
-        pairs = {int(best[old]): int(best[new]) for old, new in found.items()}
+        rows = {(int(best[old]), int(best[new])): pair for (old, new), pair in found.items()}
         # Who names the older value asks for that: "What did I say of Paris?"
         asked = set(_LETTERS.findall(self._question.casefold()))
         return {
-            old: new
-            for old, new in pairs.items()
+            (old, new): pair
+            for (old, new), pair in rows.items()
             if asked.isdisjoint(values_in(self.excerpts[old]) - values_in(self.excerpts[new]))
         }
+
+    @cached_property
+    def replaced(self) -> dict[int, int]:
+        """The best statements that newer ones among them clearly replace, as rows: the newest."""
+        clear = [rows for rows, pair in self._pairs.items() if pair.is_replaced]
+        times = [(one.occurred_at, one.position or 0) for one in self.records]
+        return dict(sorted(clear, key=lambda rows: times[rows[1]]))
+
+    @cached_property
+    def replaced_by(self) -> dict[int, dict[str, float]]:
+        """Ids of what may replace each of the best statements, and how likely, by its row."""
+        found: dict[int, dict[str, float]] = {}
+        each = likelihoods([*self._pairs.values()])
+        for (old, new), likelihood in zip(self._pairs, each.tolist(), strict=True):
+            found.setdefault(old, {})[self.records[new].id] = likelihood
+        return found
 
     @cached_property
     def is_replaced(self) -> Mask:

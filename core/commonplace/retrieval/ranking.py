@@ -149,6 +149,7 @@ def rank(
                 score=scores[best],
                 score_details=details,
                 excerpt=found.excerpts[shown],
+                replaced_by=found.replaced_by.get(shown, {}),
             )
         )
     return matches

@@ -1,0 +1,223 @@
+"""How likely a newer statement took the place of an older one, when something is asked.
+
+The likelihood is logistic, as the score is: a weighted sum of the features of a pair. No pattern
+decides alone. `benchmarks/train_replacement.py` measures the weights on pairs that were judged by
+hand, and writes `replacement.json`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .current import (
+    KIN,
+    SELF,
+    Statement,
+    difference,
+    matter_words,
+    may_be_replaced_by,
+    names_of,
+    replaces,
+    sentences,
+)
+
+FAR = 0.2
+"""Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
+_ADDS = re.compile(
+    r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b"
+    r"|又|也|还(?!给|清)|另|二|も"
+)
+_DIGIT = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the sentences of a statement tell together.
+
+    Attributes:
+        small: its text in small letters.
+        owners: whom its sentences are about; "" for the user.
+        slots: what they fill, and whether they say that it changed.
+        words: that tell its matter.
+        values: names, numbers and addresses in it.
+        longest: the words of its longest sentence.
+        closes: it says that something is over. goes_on: that something is another way now.
+    """
+
+    small: str
+    owners: frozenset[str]
+    slots: Mapping[tuple[str, str], bool]
+    words: frozenset[str]
+    values: frozenset[str]
+    longest: tuple[str, ...]
+    closes: bool
+    goes_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A newer statement and an older one, for a question.
+
+    Attributes:
+        nearness: of their vectors, on the embedder's own scale: 0 unrelated, 1 alike.
+        gain: by how much the newer one is nearer to the question.
+        asked: words of the question that tell its matter.
+        is_named: both are turns of a named speaker.
+        is_replaced: what the rules of `current` say.
+    """
+
+    newer: _Told
+    older: _Told
+    nearness: float
+    gain: float
+    asked: frozenset[str]
+    is_named: bool
+    is_replaced: bool
+
+
+def _shared(pair: Pair) -> frozenset[str]:
+    return pair.newer.words & pair.older.words
+
+
+def _names(told: _Told) -> frozenset[str]:
+    return frozenset(one for one in told.values if not _DIGIT.search(one) and "@" not in one)
+
+
+def _matching(pair: Pair) -> tuple[float, float, bool]:
+    """Compare their longest sentences, word by word.
+
+    Returns:
+        The share of the words that begin both, that of those which begin or end both, and whether
+        some match again between two differences.
+    """
+    frame, mine, others, matching = difference(pair.newer.longest, pair.older.longest)
+    most = max(1, len(pair.newer.longest), len(pair.older.longest))
+    return len(frame) / most, matching / most, not set(mine).isdisjoint(others)
+
+
+def _lost(pair: Pair) -> float:
+    """Compute the share of the words asked for that only the older one has."""
+    return len(pair.asked & pair.older.words - pair.newer.words) / max(1, len(pair.asked))
+
+
+PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
+    "nearness": lambda p: p.nearness,
+    "gain": lambda p: p.gain,
+    # A speaker's name is embedded with each turn, which makes them nearer.
+    "named": lambda p: p.is_named,
+    "rules": lambda p: p.is_replaced,
+    # About whom and what: another owner, one slot, one that changed, the same words.
+    "other_owner": lambda p: p.newer.owners.isdisjoint(p.older.owners),
+    "owner_is_named": lambda p: any(one and one in p.older.small for one in p.newer.owners),
+    "slot": lambda p: not p.newer.slots.keys().isdisjoint(p.older.slots),
+    "slot_changes": lambda p: any(p.newer.slots.get(one) for one in p.older.slots),
+    "shares": lambda p: bool(_shared(p)),
+    "shared_words": lambda p: len(_shared(p)) / max(1, len(p.older.words)),
+    "asked_words": lambda p: len(p.asked & p.newer.words) / max(1, len(p.asked)),
+    # "My gym code is 1" and "My gate code is 2" are alike but for what the question names.
+    "begins_alike": lambda p: _matching(p)[0],
+    "differs_twice": lambda p: _matching(p)[2],
+    "loses_asked": lambda p: _matching(p)[1] * _lost(p),
+    # A name that is not taken up, a number for a number.
+    "no_name": lambda p: _names(p.newer) < _names(p.older),
+    "numbers": lambda p: bool(_DIGIT.search(p.newer.small) and _DIGIT.search(p.older.small)),
+    # What the newer one says of the change.
+    "closes": lambda p: p.newer.closes,
+    "goes_on": lambda p: p.newer.goes_on,
+    "adds": lambda p: _ADDS.search(p.newer.small) is not None,
+}
+"""The features of a pair, by name."""
+
+
+def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
+    """Compute for each pair how likely the newer statement took the older one's place, in 0..1."""
+    weights, offset = _weights()
+    found: NDArray[Any] = 1 / (1 + np.exp(-(rows(pairs) @ weights + offset)))
+    return found
+
+
+def rows(pairs: Sequence[Pair]) -> NDArray[Any]:
+    """Compute the features: a row for each pair, a column for each of `PAIR_FEATURES`."""
+    made = [[float(compute(one)) for compute in PAIR_FEATURES.values()] for one in pairs]
+    return np.array(made).reshape(len(pairs), len(PAIR_FEATURES))
+
+
+def pairs(
+    statements: Sequence[Statement],
+    question: str,
+    nearness: NDArray[Any],
+    fit: NDArray[Any],
+) -> dict[tuple[int, int], Pair]:
+    """Pair each statement with the newer ones near it that may replace it, by their indices.
+
+    Args:
+        nearness: of each to each, on the embedder's own scale.
+        fit: how near each is to the question, as above.
+
+    Returns:
+        By the indices of the older and of the newer one.
+    """
+    asked = matter_words(question.lower())
+    found = {}
+    for old, new in zip(*np.nonzero(nearness >= FAR), strict=True):
+        older, newer = statements[old], statements[new]
+        if not may_be_replaced_by(older, newer):
+            continue
+        names = names_of(older) | names_of(newer)
+        pair = Pair(
+            newer=_told(newer.text, names),
+            older=_told(older.text, names),
+            nearness=float(nearness[old, new]),
+            gain=float(fit[new] - fit[old]),
+            asked=asked,
+            is_named=older.name is not None and newer.name is not None,
+            is_replaced=replaces(newer.text, older.text, names),
+        )
+        if pair.is_replaced or not (_is_of_another(pair) or _says_again(pair)):
+            found[int(old), int(new)] = pair
+    return found
+
+
+def _is_of_another(pair: Pair) -> bool:
+    """Tell whether the newer one is about a relative or friend whom the older one does not name."""
+    return any(one in KIN and one not in pair.older.small for one in pair.newer.owners)
+
+
+def _says_again(pair: Pair) -> bool:
+    """Tell whether the newer one has all words and values of the older one, and tells no change."""
+    newer, older = pair.newer, pair.older
+    said = older.words | older.values
+    again = bool(older.values) and said <= newer.words | newer.values
+    return again and not (newer.closes or newer.goes_on)
+
+
+@lru_cache(maxsize=4_096)
+def _told(text: str, names: frozenset[str]) -> _Told:
+    read = sentences(text, names)
+    slots: dict[tuple[str, str], bool] = {}
+    for one in read:
+        for slot, changes in one.slots.items():
+            slots[slot] = slots.get(slot, False) or changes
+    return _Told(
+        small=text.lower(),
+        owners=frozenset("" if one.owner in SELF else one.owner for one in read),
+        slots=slots,
+        words=frozenset().union(*(one.shared for one in read)),
+        values=frozenset().union(*(one.values for one in read)),
+        longest=max((one.words for one in read), key=len, default=()),
+        closes=any(one.closes for one in read),
+        goes_on=any(one.goes_on for one in read),
+    )
+
+
+@cache
+def _weights() -> tuple[NDArray[Any], float]:
+    made = json.loads(files(__package__).joinpath("replacement.json").read_text("utf-8"))
+    return np.array([made["features"][name] for name in PAIR_FEATURES]), made["offset"]

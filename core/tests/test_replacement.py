@@ -1,0 +1,104 @@
+"""How likely a newer statement took the place of an older one, and what matches say of it."""
+
+import tomllib
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commonplace import Memory, Message, Scope
+from commonplace.models.sentence_encoder import SentenceEncoder
+from commonplace.retrieval.calibration import Calibration
+from commonplace.retrieval.current import Statement
+from commonplace.retrieval.replacement import FAR, likelihoods, pairs
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+PAIRS = tomllib.loads(
+    (Path(__file__).parents[2] / "benchmarks/corrections.toml").read_text("utf-8")
+)
+USER = Scope(user_id="ada", session_id="1")
+
+
+def told(*texts: str) -> list[Statement]:
+    return [
+        Statement(
+            text=text,
+            moment=START + timedelta(days=day),
+            kind="episode",
+            role="user",
+            user="ada",
+        )
+        for day, text in enumerate(texts)
+    ]
+
+
+def likelihood(embedder: SentenceEncoder, older: str, newer: str, question: str) -> float:
+    place = Calibration().scale(question).place
+    texts = np.array(embedder.embed([older, newer], purpose="document"))
+    [asked] = np.array(embedder.embed([question], purpose="query"))
+    nearness = np.maximum(place(texts @ texts.T), FAR)
+    found = likelihoods(
+        [*pairs(told(older, newer), question, nearness, place(texts @ asked)).values()]
+    )
+    return float(found.max(initial=0.0))
+
+
+@pytest.fixture(scope="module")
+def embedder() -> SentenceEncoder:
+    return SentenceEncoder()
+
+
+@pytest.mark.parametrize(("language", "least", "most"), [("en", 0.5, 0.14), ("zh", 0.42, 0.06)])
+def test_replaced_statements_are_told_from_those_that_hold(
+    embedder: SentenceEncoder, language: str, least: float, most: float
+) -> None:
+    sets = PAIRS[language]["apart"]
+
+    found = [likelihood(embedder, *pair) >= 0.5 for pair in sets["replaced"]]
+    wrong = [likelihood(embedder, *pair) >= 0.5 for pair in sets["kept"]]
+
+    assert np.mean(found) >= least
+    assert np.mean(wrong) <= most
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I live in Ghent.", "My cousin moved to Bruges."),
+        ("I live in Lyon.", "I live in Lyon, near the river."),
+    ],
+)
+def test_what_another_does_or_what_is_said_again_replaces_nothing(
+    embedder: SentenceEncoder, older: str, newer: str
+) -> None:
+    assert likelihood(embedder, older, newer, "Where do I live?") == 0.0
+
+
+def test_only_a_newer_statement_of_the_same_speaker_counts() -> None:
+    near, fit = np.ones((2, 2)), np.zeros(2)
+    one, other = told("I live in Ghent.", "I moved to Bruges.")
+
+    assert [*pairs([one, other], "Where do I live?", near, fit)] == [(0, 1)]
+    assert [*pairs([other, one], "Where do I live?", near, fit)] == [(1, 0)]
+    assert not pairs([one, replace(other, name="Bob")], "Where do I live?", near, fit)
+    assert not pairs([one, replace(other, trust=0.5)], "Where do I live?", near, fit)
+    assert not pairs([one, other], "Where do I live?", np.zeros((2, 2)), fit)
+
+
+def test_a_match_names_the_newer_ones_that_may_have_taken_its_place(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        for day, text in enumerate(
+            ["I live in Ghent.", "My cat is called Miso.", "I moved to Bruges."]
+        ):
+            memory.add(Message(text=text, at=START + timedelta(days=day)), USER)
+
+        found = {one.text: one for one in memory.search("Where do I live?", USER.owner)}
+
+        newer = found["I moved to Bruges."].record.id
+        assert found["I live in Ghent."].replaced_by[newer] > 0.6
+        assert not found["I moved to Bruges."].replaced_by
+        assert found["My cat is called Miso."].replaced_by.get(newer, 0.0) < 0.2
+        by_meaning = memory.search("Where do I live?", USER.owner, ranking="similarity")
+        assert not any(one.replaced_by for one in by_meaning)
