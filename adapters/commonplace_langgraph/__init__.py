@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from commonplace import MissingExtraError
 
 if TYPE_CHECKING:
-    from commonplace.agents import MemoryCounters, MemoryEvent, OnEvent
-
     from .checkpoints import CommonplaceSaver, ThreadOwner
     from .middleware import MemoryMiddleware
     from .models import (
@@ -34,13 +32,10 @@ __all__ = [
     "IdSource",
     "LangChainChat",
     "LangChainEmbedder",
-    "MemoryCounters",
-    "MemoryEvent",
     "MemoryMiddleware",
     "MemoryRetriever",
     "MemoryStep",
     "MemoryTool",
-    "OnEvent",
     "Run",
     "ThreadOwner",
     "TurnState",
@@ -50,7 +45,6 @@ __all__ = [
 ]
 
 _MODULES = {
-    "commonplace.agents": "MemoryCounters MemoryEvent OnEvent",
     ".checkpoints": "CommonplaceSaver ThreadOwner",
     ".middleware": "MemoryMiddleware",
     ".models": "AsyncLangChainChat AsyncLangChainEmbedder LangChainChat LangChainEmbedder",
