@@ -14,8 +14,9 @@ import pytest
 
 from commonplace.backends.sqlite.connection import SqliteConnection
 from commonplace.backends.sqlite.journal import SqliteJournal
-from commonplace.ports.stores import Backlog, Operation
+from commonplace.ports.stores import Operation
 from commonplace.testing.contracts.journal import ALICE, MANY, JournalContract, SetClock, accept, op
+from commonplace.types import Backlog
 
 _WRITER = """
 import sys, threading
