@@ -344,7 +344,7 @@ FAULTS = (
         name="store-read-never-refreshes",
         what="Reading an item does not extend its time to live",
         file=f"{_LANGGRAPH}/store_writes.py",
-        old="Revise(record=record, expires_at=later)",
+        old="Revise(record=record, expires_at=end_of[record.id])",
         new="Revise(record=record, expires_at=record.expires_at)",
         tests=(_LG_STORE, f"{_TESTS}/test_langgraph_store_contract.py",
                "-k", "(ttl or expir or refresh) and not InMemory and not Sqlite"),
