@@ -470,13 +470,13 @@ class CandidateArrays:
             nearness,
             self.cosine[best],
         )
-        rows = {(int(best[old]), int(best[new])): pair for (old, new), pair in found.items()}
         # Who names the older value asks for that: "What did I say of Paris?"
         asked = set(_LETTERS.findall(self._question.casefold()))
+        named = [asked & values_in(self.excerpts[i]) for i in best]
         return {
-            (old, new): pair
-            for (old, new), pair in rows.items()
-            if asked.isdisjoint(values_in(self.excerpts[old]) - values_in(self.excerpts[new]))
+            (int(best[old]), int(best[new])): pair
+            for (old, new), pair in found.items()
+            if named[old] <= named[new]
         }
 
     @cached_property

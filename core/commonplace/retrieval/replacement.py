@@ -46,9 +46,10 @@ class _Told:
         owners: whom its sentences are about; "" for the user.
         slots: what they fill, and whether they say that it changed.
         words: that tell its matter.
-        values: names, numbers and addresses in it.
+        values: names, numbers and addresses in it. names: of these, names.
         longest: the words of its longest sentence.
         closes: it says that something is over. goes_on: that something is another way now.
+        adds: it tells of one more. has_digits: there is a number in it.
     """
 
     small: str
@@ -56,9 +57,12 @@ class _Told:
     slots: Mapping[tuple[str, str], bool]
     words: frozenset[str]
     values: frozenset[str]
+    names: frozenset[str]
     longest: tuple[str, ...]
     closes: bool
     goes_on: bool
+    adds: bool
+    has_digits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,9 @@ class Pair:
         asked: words of the question that tell its matter.
         is_named: both are turns of a named speaker.
         is_replaced: what the rules of `current` say.
+        shared: words of both that tell their matter.
+        beginning: share of the words of the longest sentences that begin both. matching: that
+            begin or end both. differs_twice: some match again between two differences.
     """
 
     newer: _Told
@@ -80,31 +87,10 @@ class Pair:
     asked: frozenset[str]
     is_named: bool
     is_replaced: bool
-
-
-def _shared(pair: Pair) -> frozenset[str]:
-    return pair.newer.words & pair.older.words
-
-
-def _names(told: _Told) -> frozenset[str]:
-    return frozenset(one for one in told.values if not _DIGIT.search(one) and "@" not in one)
-
-
-def _matching(pair: Pair) -> tuple[float, float, bool]:
-    """Compare their longest sentences, word by word.
-
-    Returns:
-        The share of the words that begin both, that of those which begin or end both, and whether
-        some match again between two differences.
-    """
-    frame, mine, others, matching = difference(pair.newer.longest, pair.older.longest)
-    most = max(1, len(pair.newer.longest), len(pair.older.longest))
-    return len(frame) / most, matching / most, not set(mine).isdisjoint(others)
-
-
-def _lost(pair: Pair) -> float:
-    """Compute the share of the words asked for that only the older one has."""
-    return len(pair.asked & pair.older.words - pair.newer.words) / max(1, len(pair.asked))
+    shared: frozenset[str]
+    beginning: float
+    matching: float
+    differs_twice: bool
 
 
 PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
@@ -118,20 +104,22 @@ PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
     "owner_is_named": lambda p: any(one and one in p.older.small for one in p.newer.owners),
     "slot": lambda p: not p.newer.slots.keys().isdisjoint(p.older.slots),
     "slot_changes": lambda p: any(p.newer.slots.get(one) for one in p.older.slots),
-    "shares": lambda p: bool(_shared(p)),
-    "shared_words": lambda p: len(_shared(p)) / max(1, len(p.older.words)),
+    "shares": lambda p: bool(p.shared),
+    "shared_words": lambda p: len(p.shared) / max(1, len(p.older.words)),
     "asked_words": lambda p: len(p.asked & p.newer.words) / max(1, len(p.asked)),
     # "My gym code is 1" and "My gate code is 2" are alike but for what the question names.
-    "begins_alike": lambda p: _matching(p)[0],
-    "differs_twice": lambda p: _matching(p)[2],
-    "loses_asked": lambda p: _matching(p)[1] * _lost(p),
+    "begins_alike": lambda p: p.beginning,
+    "differs_twice": lambda p: p.differs_twice,
+    "loses_asked": lambda p: (
+        p.matching * len(p.asked & p.older.words - p.newer.words) / max(1, len(p.asked))
+    ),
     # A name that is not taken up, a number for a number.
-    "no_name": lambda p: _names(p.newer) < _names(p.older),
-    "numbers": lambda p: bool(_DIGIT.search(p.newer.small) and _DIGIT.search(p.older.small)),
+    "no_name": lambda p: p.newer.names < p.older.names,
+    "numbers": lambda p: p.newer.has_digits and p.older.has_digits,
     # What the newer one says of the change.
     "closes": lambda p: p.newer.closes,
     "goes_on": lambda p: p.newer.goes_on,
-    "adds": lambda p: _ADDS.search(p.newer.small) is not None,
+    "adds": lambda p: p.newer.adds,
 }
 """The features of a pair, by name."""
 
@@ -145,8 +133,8 @@ def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
 
 def rows(pairs: Sequence[Pair]) -> NDArray[Any]:
     """Compute the features: a row for each pair, a column for each of `PAIR_FEATURES`."""
-    made = [[float(compute(one)) for compute in PAIR_FEATURES.values()] for one in pairs]
-    return np.array(made).reshape(len(pairs), len(PAIR_FEATURES))
+    made = [[compute(one) for compute in PAIR_FEATURES.values()] for one in pairs]
+    return np.array(made, float).reshape(len(pairs), len(PAIR_FEATURES))
 
 
 def pairs(
@@ -171,31 +159,38 @@ def pairs(
         if not may_be_replaced_by(older, newer):
             continue
         names = names_of(older) | names_of(newer)
-        pair = Pair(
-            newer=_told(newer.text, names),
-            older=_told(older.text, names),
+        one, other = _told(newer.text, names), _told(older.text, names)
+        is_replaced = replaces(newer.text, older.text, names)
+        if not is_replaced and (_is_of_another(one, other) or _says_again(one, other)):
+            continue
+        frame, mine, others, matching = difference(one.longest, other.longest)
+        most = max(1, len(one.longest), len(other.longest))
+        found[int(old), int(new)] = Pair(
+            newer=one,
+            older=other,
             nearness=float(nearness[old, new]),
             gain=float(fit[new] - fit[old]),
             asked=asked,
             is_named=older.name is not None and newer.name is not None,
-            is_replaced=replaces(newer.text, older.text, names),
+            is_replaced=is_replaced,
+            shared=one.words & other.words,
+            beginning=len(frame) / most,
+            matching=matching / most,
+            differs_twice=not set(mine).isdisjoint(others),
         )
-        if pair.is_replaced or not (_is_of_another(pair) or _says_again(pair)):
-            found[int(old), int(new)] = pair
     return found
 
 
-def _is_of_another(pair: Pair) -> bool:
+def _is_of_another(newer: _Told, older: _Told) -> bool:
     """Tell whether the newer one is about a relative or friend whom the older one does not name."""
-    return any(one in KIN and one not in pair.older.small for one in pair.newer.owners)
+    return any(one in KIN and one not in older.small for one in newer.owners)
 
 
-def _says_again(pair: Pair) -> bool:
+def _says_again(newer: _Told, older: _Told) -> bool:
     """Tell whether the newer one has all words and values of the older one, and tells no change."""
-    newer, older = pair.newer, pair.older
-    said = older.words | older.values
-    again = bool(older.values) and said <= newer.words | newer.values
-    return again and not (newer.closes or newer.goes_on)
+    if not older.values or newer.closes or newer.goes_on:
+        return False
+    return older.words | older.values <= newer.words | newer.values
 
 
 @lru_cache(maxsize=4_096)
@@ -205,15 +200,20 @@ def _told(text: str, names: frozenset[str]) -> _Told:
     for one in read:
         for slot, changes in one.slots.items():
             slots[slot] = slots.get(slot, False) or changes
+    values = frozenset().union(*(one.values for one in read))
+    small = text.lower()
     return _Told(
-        small=text.lower(),
+        small=small,
         owners=frozenset("" if one.owner in SELF else one.owner for one in read),
         slots=slots,
         words=frozenset().union(*(one.shared for one in read)),
-        values=frozenset().union(*(one.values for one in read)),
+        values=values,
+        names=frozenset(one for one in values if not _DIGIT.search(one) and "@" not in one),
         longest=max((one.words for one in read), key=len, default=()),
         closes=any(one.closes for one in read),
         goes_on=any(one.goes_on for one in read),
+        adds=_ADDS.search(small) is not None,
+        has_digits=_DIGIT.search(small) is not None,
     )
 
 
