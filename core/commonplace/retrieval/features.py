@@ -456,18 +456,25 @@ class CandidateArrays:
         return np.array([change_words(text) for text in self.excerpts])
 
     @cached_property
+    def _nearness(self) -> Floats | None:
+        """How near each of the best (row) is to each candidate; None if one has no vector."""
+        vectors = [hit.vector for hit in self._hits]
+        if not all(map(len, vectors)):
+            return None
+        table = np.asarray(vectors, np.float32)
+        return self._scale.place(table[self._best_rows] @ table.T)
+
+    @cached_property
     def _pairs(self) -> dict[tuple[int, int], Pair]:
         """The best statements, each with newer ones among them that may replace it, as rows."""
         best = self._best_rows
-        vectors = [self._hits[i].vector for i in best]
-        nearness = np.ones((len(best), len(best)))
-        if all(map(len, vectors)):
-            table = np.asarray(vectors, np.float32)
-            nearness = self._scale.place(table @ table.T)
+        nearness = self._nearness
+        if nearness is None:
+            nearness = np.ones((len(best), len(self.records)))
         found = pairs(
             [replace(to_statement(self.records[i]), text=self.excerpts[i]) for i in best],
             self._question,
-            nearness,
+            nearness[:, best],
             self.cosine[best],
         )
         # Who names the older value asks for that: "What did I say of Paris?"
@@ -483,13 +490,22 @@ class CandidateArrays:
     def replaced(self) -> dict[int, int]:
         """The best statements that newer ones among them clearly replace, as rows: the newest."""
         clear = [rows for rows, pair in self._pairs.items() if pair.is_replaced]
-        times = [(one.occurred_at, one.position or 0) for one in self.records]
-        return dict(sorted(clear, key=lambda rows: times[rows[1]]))
+
+        def time_of_newer(rows: tuple[int, int]) -> tuple[datetime, int]:
+            newer = self.records[rows[1]]
+            return newer.occurred_at, newer.position or 0
+
+        return dict(sorted(clear, key=time_of_newer))
 
     @cached_property
     def replaced_by(self) -> dict[int, dict[str, float]]:
-        """Ids of what may replace each of the best statements, and how likely, by its row."""
+        """Ids of what may replace each of the best statements, and how likely, by its row.
+
+        Empty where there are no vectors, without which nothing can be said.
+        """
         found: dict[int, dict[str, float]] = {}
+        if self._nearness is None:
+            return found
         each = likelihoods([*self._pairs.values()])
         for (old, new), likelihood in zip(self._pairs, each.tolist(), strict=True):
             found.setdefault(old, {})[self.records[new].id] = likelihood
@@ -519,12 +535,10 @@ class CandidateArrays:
         A row for each of the best by what they say themselves, whose rows `_best_rows` has. Two
         statements on one matter are nearer to each other than to nearly all others.
         """
-        vectors = [hit.vector for hit in self._hits]
         best = self._best_rows
-        if not all(map(len, vectors)):
-            return np.zeros((len(best), len(vectors)))
-        table = np.asarray(vectors, np.float32)
-        nearness = np.clip((self._scale.place(table[best] @ table.T) - 0.6) / 0.6, 0.0, 1.0)
+        if self._nearness is None:
+            return np.zeros((len(best), len(self.records)))
+        nearness = np.clip((self._nearness - 0.6) / 0.6, 0.0, 1.0)
         moments = _numbered([(one.occurred_at, one.position or 0) for one in self.records])
         speakers = _numbered([(one.kind, one.role or "", one.name or "") for one in self.records])
         is_newer = moments > moments[best, None]

@@ -510,11 +510,6 @@ class SqliteEngines(Engines):
 
     connection: SqliteConnection
 
-    @property
-    def shared(self) -> bool:
-        """False: what other processes write is written in both at once."""
-        return False
-
     @classmethod
     def of(cls, engines: Engines, connection: SqliteConnection) -> "SqliteEngines":
         """Bundle engines of one connection."""
