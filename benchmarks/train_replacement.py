@@ -1,11 +1,12 @@
-"""Measure the weights of `retrieval/replacement.json`: how likely a newer statement replaces one.
+"""Measure how likely a newer statement replaces one: `retrieval/replacement.json` and `.npy`.
 
     python benchmarks/train_replacement.py [--write]
 
 Reads the pairs of `corrections.toml`, which were judged by hand, and makes unrelated ones by taking
-the newer of another pair. Each set is left out in turn and judged by weights of the others; the set
-`apart` is never trained on. Found is the share of replaced statements with a likelihood of .5,
-wrong that of pairs which both hold, far that of unrelated ones; then what the rules alone find.
+the newer of another pair. The sets are left out in five parts, each judged by weights of the
+others; `apart` and `checked` are never trained on. Found is the share of replaced statements with a
+likelihood of .5, wrong that of pairs which both hold, far that of unrelated ones: with the vectors
+of the default embedder, without vectors, and by the rules alone.
 """
 
 import json
@@ -25,6 +26,8 @@ import typer
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from commonplace.retrieval import replacement
 from commonplace.retrieval.calibration import Calibration
@@ -33,12 +36,13 @@ from commonplace.retrieval.replacement import PAIR_FEATURES
 
 PAIRS = Path(__file__).with_name("corrections.toml")
 WEIGHTS = Path(replacement.__file__).with_name("replacement.json")
-APART = "apart"
+APART = ("apart", "checked")
 SPEAKERS = (None, "Alice")
 _STRANGERS = 6  # unrelated pairs for each
 _FAR = 4.0  # what all unrelated pairs weigh, where all that are replaced weigh 1
-_RIDGE = 5e-3
-_STEPS = 60
+_RIDGE, _VECTOR_RIDGE = 5e-3, 2e-2  # L2 penalties of a feature and of a part of a vector
+_STEPS = 300
+_PARTS = 5
 _TOLD, _CORRECTED = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 22, tzinfo=UTC)
 
 
@@ -48,11 +52,17 @@ class Judged:
 
     Attributes:
         rows: of `PAIR_FEATURES`, one for each.
+        vectors: what is read of their vectors.
         label: 1 replaced, 0 both hold, -1 unrelated.
     """
 
     rows: NDArray[Any]
+    vectors: NDArray[Any]
     label: NDArray[Any]
+
+    def table(self, with_vectors: bool) -> NDArray[Any]:
+        """Return the features, and what is read of vectors behind them if wished."""
+        return np.hstack([self.rows, self.vectors]) if with_vectors else self.rows
 
 
 def told() -> Iterator[tuple[str, list[tuple[str, str, str, int]]]]:
@@ -87,36 +97,53 @@ def judged(model: scoring.Cached, every: Sequence[tuple[str, str, str, int]]) ->
         for pair in replacement.pairs(
             statements, question, nearness, place(texts @ asked)
         ).values():
-            made.append((replacement.rows([pair])[0], label))
-    return Judged(np.array([row for row, _ in made]), np.array([label for _, label in made]))
+            made.append((replacement.rows([pair])[0], replacement.vector_rows(*texts), label))
+    columns = [np.array(column, np.float32) for column in zip(*made, strict=True)]
+    return Judged(*columns)
 
 
-def trained(sets: Sequence[Judged]) -> NDArray[Any]:
-    """Fit a weight for each feature, then the offset, by Newton's method with an L2 penalty."""
-    rows = np.concatenate([one.rows for one in sets])
+def trained(sets: Sequence[Judged], with_vectors: bool) -> NDArray[Any]:
+    """Fit a weight for each column of the table, then the offset, with an L2 penalty."""
+    rows = np.concatenate([one.table(with_vectors) for one in sets])
     label = np.concatenate([one.label for one in sets])
     center, width = rows.mean(axis=0), rows.std(axis=0) + 1e-6
-    table = np.column_stack([(rows - center) / width, np.ones(len(rows))])
+    table = (rows - center) / width
     share = {1: 1.0, 0: 1.0, -1: _FAR}
     each = np.array([share[int(one)] / (label == one).sum() for one in label])
     each /= each.sum()
-    penalty = 2 * _RIDGE * np.append(np.ones(rows.shape[1]), 0.0)
-    found = np.zeros(table.shape[1])
-    for _ in range(_STEPS):
-        likely = 1 / (1 + np.exp(-(table @ found)))
-        slope = table.T @ (each * (likely - (label == 1))) + penalty * found
-        curve = (table * (each * likely * (1 - likely))[:, None]).T @ table + np.diag(
-            penalty + 1e-9
-        )
-        found -= np.linalg.solve(curve, slope)
+    penalty = np.full(len(width), _VECTOR_RIDGE)
+    penalty[: len(PAIR_FEATURES)] = _RIDGE
+
+    def loss(found: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        weights, logits = found[:-1], table @ found[:-1].astype(table.dtype) + found[-1]
+        missed = each * (expit(logits) - (label == 1))
+        value = each @ np.logaddexp(0.0, np.where(label == 1, -logits, logits))
+        down = missed.astype(table.dtype) @ table + 2 * penalty * weights
+        return float(value + penalty @ weights**2), np.append(down, missed.sum())
+
+    start = np.zeros(len(width) + 1)
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
     weights = found[:-1] / width
     return np.append(weights, found[-1] - weights @ center)
 
 
 def figures(judged: Judged, weights: NDArray[Any]) -> list[float]:
     """Compute found, wrong and far."""
-    likely = 1 / (1 + np.exp(-(judged.rows @ weights[:-1] + weights[-1])))
-    return [float((likely >= 0.5)[judged.label == one].mean()) for one in (1, 0, -1)]
+    table = judged.table(with_vectors=len(weights) > len(PAIR_FEATURES) + 1)
+    is_likely = table @ weights[:-1] + weights[-1] >= 0
+    return [float(is_likely[judged.label == one].mean()) for one in (1, 0, -1)]
+
+
+def write_weights(with_vectors: NDArray[Any], without: NDArray[Any]) -> None:
+    """Write the weights of both, as `replacement` reads them."""
+    made = {}
+    for name, weights in (("with_vectors", with_vectors), ("without_vectors", without)):
+        rounded = [round(float(one), 4) for one in weights]
+        features = dict(zip(PAIR_FEATURES, rounded, strict=False))
+        made[name] = {"features": features, "offset": rounded[-1]}
+    WEIGHTS.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+    of_vectors = with_vectors[len(PAIR_FEATURES) : -1].reshape(3, -1).astype(np.float32)
+    np.save(WEIGHTS.with_suffix(".npy"), of_vectors)
 
 
 def main(
@@ -127,18 +154,19 @@ def main(
     with ranking_sets.cached_embedder(cache) as model:
         sets = {name: judged(model, every) for name, every in told()}
     known = {name: one for name, one in sets.items() if not name.endswith(APART)}
-    table = Table("set", "found", "wrong", "far", "rules: found", "wrong", "far")
+    heads = ["found", "wrong", "far"]
+    table = Table("set", *heads, "without: found", *heads[1:], "rules: found", *heads[1:])
     rules = np.array([*(2.0 * (name == "rules") for name in PAIR_FEATURES), -1.0])
-    for name, one in sets.items():
-        weights = trained([other for key, other in known.items() if key != name])
-        cells = [*figures(one, weights), *figures(one, rules)]
-        table.add_row(name, *(f"{cell:.3f}" for cell in cells))
+    for part in range(_PARTS):
+        left_out = [*sets][part::_PARTS]
+        others = [other for name, other in known.items() if name not in left_out]
+        each = [trained(others, with_vectors) for with_vectors in (True, False)]
+        for name in left_out:
+            cells = [cell for weights in (*each, rules) for cell in figures(sets[name], weights)]
+            table.add_row(name, *(f"{cell:.3f}" for cell in cells))
     Console().print(table)
-    *weights, offset = (round(float(one), 4) for one in trained([*known.values()]))
-    made = {"features": dict(zip(PAIR_FEATURES, weights, strict=True)), "offset": offset}
-    Console().print(made)
     if write:
-        WEIGHTS.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+        write_weights(trained([*known.values()], True), trained([*known.values()], False))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ two points, that of texts without relation and that of a question and its answer
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,10 +20,14 @@ Script = Literal["latin", "cjk"]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Mean cosine of texts without relation, and of questions and their answers."""
+    """Mean cosine of texts without relation, and of questions and their answers.
+
+    `of_default` tells the default embedder's, of whose vectors more was measured than cosines.
+    """
 
     unrelated: float
     related: float
+    of_default: bool = False
 
     def place(self, cosines: NDArray[Any]) -> NDArray[Any]:
         """Place cosines between the two, 0 and 1; 0 if the embedder does not tell them apart."""
@@ -33,7 +37,7 @@ class Scale:
 
 DEFAULT = "use-multilingual-3/"
 SHIPPED: Mapping[str, Mapping[Script, Scale]] = {
-    DEFAULT: {"latin": Scale(0.046, 0.568), "cjk": Scale(0.071, 0.650)},
+    DEFAULT: {"latin": Scale(0.046, 0.568, True), "cjk": Scale(0.071, 0.650, True)},
 }
 """Scales by how the embedder's id begins."""
 
@@ -113,7 +117,7 @@ class Calibration:
     def scale(self, question: str) -> Scale:
         """Return the scale for a question's script; the default embedder's if none was measured."""
         script = _script(question)
-        return self._scales.get(script) or SHIPPED[DEFAULT][script]
+        return self._scales.get(script) or replace(SHIPPED[DEFAULT][script], of_default=False)
 
 
 def _script(question: str) -> Script:

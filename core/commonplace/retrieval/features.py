@@ -456,13 +456,16 @@ class CandidateArrays:
         return np.array([change_words(text) for text in self.excerpts])
 
     @cached_property
-    def _nearness(self) -> Floats | None:
-        """How near each of the best (row) is to each candidate; None if one has no vector."""
+    def _vectors(self) -> Floats | None:
+        """The vector of each candidate; None if one has none."""
         vectors = [hit.vector for hit in self._hits]
-        if not all(map(len, vectors)):
-            return None
-        table = np.asarray(vectors, np.float32)
-        return self._scale.place(table[self._best_rows] @ table.T)
+        return np.asarray(vectors, np.float32) if all(map(len, vectors)) else None
+
+    @cached_property
+    def _nearness(self) -> Floats | None:
+        """How near each of the best (row) is to each candidate; None without vectors."""
+        table = self._vectors
+        return None if table is None else self._scale.place(table[self._best_rows] @ table.T)
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, int], Pair]:
@@ -471,11 +474,13 @@ class CandidateArrays:
         nearness = self._nearness
         if nearness is None:
             nearness = np.ones((len(best), len(self.records)))
+        vectors = self._vectors if self._scale.of_default else None
         found = pairs(
             [replace(to_statement(self.records[i]), text=self.excerpts[i]) for i in best],
             self._question,
             nearness[:, best],
             self.cosine[best],
+            None if vectors is None else vectors[best],
         )
         # Who names the older value asks for that: "What did I say of Paris?"
         asked = set(_LETTERS.findall(self._question.casefold()))

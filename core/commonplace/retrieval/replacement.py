@@ -1,8 +1,9 @@
 """How likely a newer statement took the place of an older one, when something is asked.
 
-The likelihood is logistic, as the score is: a weighted sum of the features of a pair. No pattern
-decides alone. `benchmarks/train_replacement.py` measures the weights on pairs that were judged by
-hand, and writes `replacement.json`.
+The likelihood is logistic, as the score is: a weighted sum of the features of a pair and, with the
+default embedder, of what is alike in their vectors: that somebody tells of a change can be seen in
+a vector whatever the words. `benchmarks/train_replacement.py` measures the weights on pairs that
+were judged by hand, and writes `replacement.json` and `replacement.npy`.
 """
 
 import json
@@ -91,6 +92,7 @@ class Pair:
     beginning: float
     matching: float
     differs_twice: bool
+    of_vectors: float | None = None
 
 
 PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
@@ -125,9 +127,15 @@ PAIR_FEATURES: Mapping[str, Callable[[Pair], float]] = {
 
 
 def likelihoods(pairs: Sequence[Pair]) -> NDArray[Any]:
-    """Compute for each pair how likely the newer statement took the older one's place, in 0..1."""
-    weights, offset = _weights()
-    found: NDArray[Any] = 1 / (1 + np.exp(-(rows(pairs) @ weights + offset)))
+    """Compute for each pair how likely the newer statement took the older one's place, in 0..1.
+
+    Args:
+        pairs: of one search; all or none have what their vectors add.
+    """
+    of_vectors = [one.of_vectors for one in pairs if one.of_vectors is not None]
+    weights, offset = _weights("with_vectors" if of_vectors else "without_vectors")
+    logits = rows(pairs) @ weights + offset + (np.array(of_vectors) if of_vectors else 0.0)
+    found: NDArray[Any] = 1 / (1 + np.exp(-logits))
     return found
 
 
@@ -142,17 +150,20 @@ def pairs(
     question: str,
     nearness: NDArray[Any],
     fit: NDArray[Any],
+    vectors: NDArray[Any] | None = None,
 ) -> dict[tuple[int, int], Pair]:
     """Pair each statement with the newer ones near it that may replace it, by their indices.
 
     Args:
         nearness: of each to each, on the embedder's own scale.
         fit: how near each is to the question, as above.
+        vectors: of the default embedder, a row for each statement; None of another.
 
     Returns:
         By the indices of the older and of the newer one.
     """
     asked = matter_words(question.lower())
+    added = None if vectors is None else _added(vectors)
     found = {}
     for old, new in zip(*np.nonzero(nearness >= FAR), strict=True):
         older, newer = statements[old], statements[new]
@@ -177,6 +188,7 @@ def pairs(
             beginning=len(frame) / most,
             matching=matching / most,
             differs_twice=not set(mine).isdisjoint(others),
+            of_vectors=None if added is None else float(added[old, new]),
         )
     return found
 
@@ -217,7 +229,27 @@ def _told(text: str, names: frozenset[str]) -> _Told:
     )
 
 
+def vector_rows(older: NDArray[Any], newer: NDArray[Any]) -> NDArray[Any]:
+    """Return what is read of two vectors, and has a weight each: both, and their product."""
+    return np.concatenate([newer, older, newer * older], axis=-1)
+
+
+def _added(vectors: NDArray[Any]) -> NDArray[Any]:
+    """Compute what the vectors of each older (row) and newer one (column) add to the logit."""
+    of_newer, of_older, of_both = _vector_weights()
+    found: NDArray[Any] = (vectors * of_both) @ vectors.T
+    found += vectors @ of_newer
+    found += (vectors @ of_older)[:, None]
+    return found
+
+
 @cache
-def _weights() -> tuple[NDArray[Any], float]:
-    made = json.loads(files(__package__).joinpath("replacement.json").read_text("utf-8"))
+def _weights(name: str) -> tuple[NDArray[Any], float]:
+    made = json.loads(files(__package__).joinpath("replacement.json").read_text("utf-8"))[name]
     return np.array([made["features"][name] for name in PAIR_FEATURES]), made["offset"]
+
+
+@cache
+def _vector_weights() -> NDArray[Any]:
+    found: NDArray[Any] = np.load(str(files(__package__).joinpath("replacement.npy")))
+    return found
