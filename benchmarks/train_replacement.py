@@ -93,9 +93,9 @@ def judged(model: scoring.Cached, every: Sequence[tuple[str, str, str, int]]) ->
             Statement(text=text, moment=moment, kind="episode", role="user", name=speaker)
             for text, moment in ((older, _TOLD), (newer, _CORRECTED))
         ]
-        nearness = np.maximum(place(texts @ texts.T), replacement.FAR)
+        nearness = np.maximum(place(texts[:1] @ texts.T), replacement.FAR)
         for pair in replacement.pairs(
-            statements, question, nearness, place(texts @ asked)
+            statements.__getitem__, question, [0], nearness, place(texts @ asked)
         ).values():
             made.append((replacement.rows([pair])[0], replacement.vector_rows(*texts), label))
     columns = [np.array(column, np.float32) for column in zip(*made, strict=True)]

@@ -40,9 +40,10 @@ def likelihood(
     place = Calibration().scale(question).place
     texts = np.array(embedder.embed([older, newer], purpose="document"))
     [asked] = np.array(embedder.embed([question], purpose="query"))
-    nearness = np.maximum(place(texts @ texts.T), FAR)
+    nearness = np.maximum(place(texts[:1] @ texts.T), FAR)
     read = texts if reads_vectors else None
-    found = pairs(told(older, newer), question, nearness, place(texts @ asked), read)
+    statement = told(older, newer).__getitem__
+    found = pairs(statement, question, [0], nearness, place(texts @ asked), read)
     return float(likelihoods([*found.values()]).max(initial=0.0))
 
 
@@ -92,14 +93,17 @@ def test_what_another_does_or_what_is_said_again_replaces_nothing(
 
 
 def test_only_a_newer_statement_of_the_same_speaker_counts() -> None:
-    near, fit = np.ones((2, 2)), np.zeros(2)
+    def paired(*statements: Statement, near: float = 1.0) -> list[tuple[int, int]]:
+        nearness = np.full((2, 2), near)
+        return [*pairs(statements.__getitem__, "Where do I live?", [0, 1], nearness, np.zeros(2))]
+
     one, other = told("I live in Ghent.", "I moved to Bruges.")
 
-    assert [*pairs([one, other], "Where do I live?", near, fit)] == [(0, 1)]
-    assert [*pairs([other, one], "Where do I live?", near, fit)] == [(1, 0)]
-    assert not pairs([one, replace(other, name="Bob")], "Where do I live?", near, fit)
-    assert not pairs([one, replace(other, trust=0.5)], "Where do I live?", near, fit)
-    assert not pairs([one, other], "Where do I live?", np.zeros((2, 2)), fit)
+    assert paired(one, other) == [(0, 1)]
+    assert paired(other, one) == [(1, 0)]
+    assert not paired(one, replace(other, name="Bob"))
+    assert not paired(one, replace(other, trust=0.5))
+    assert not paired(one, other, near=0.0)
 
 
 def test_a_match_names_the_newer_ones_that_may_have_taken_its_place(tmp_path: Path) -> None:

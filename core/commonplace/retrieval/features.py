@@ -20,7 +20,7 @@ from ..ports.stores import Expansion, Hit
 from ..types import Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
-from .current import to_statement, values_in
+from .current import to_statement
 from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
 from .lexical import has_cjk, query_words, term_indices, vocabulary
 from .near_words import near_words
@@ -469,32 +469,32 @@ class CandidateArrays:
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, int], Pair]:
-        """The best statements, each with newer ones among them that may replace it, as rows."""
+        """The best statements, each with newer ones that may replace it, as rows."""
         best = self._best_rows
         nearness = self._nearness
         if nearness is None:
-            nearness = np.ones((len(best), len(self.records)))
-        vectors = self._vectors if self._scale.of_default else None
-        found = pairs(
-            [replace(to_statement(self.records[i]), text=self.excerpts[i]) for i in best],
+            nearness = np.zeros((len(best), len(self.records)))
+            nearness[:, best] = 1.0
+        return pairs(
+            lambda row: replace(to_statement(self.records[row]), text=self.excerpts[row]),
             self._question,
-            nearness[:, best],
-            self.cosine[best],
-            None if vectors is None else vectors[best],
+            best.tolist(),
+            np.where(self.is_empty, 0.0, nearness),
+            self.cosine,
+            self._vectors if self._scale.of_default else None,
         )
-        # Who names the older value asks for that: "What did I say of Paris?"
-        asked = set(_LETTERS.findall(self._question.casefold()))
-        named = [asked & values_in(self.excerpts[i]) for i in best]
-        return {
-            (int(best[old]), int(best[new])): pair
-            for (old, new), pair in found.items()
-            if named[old] <= named[new]
-        }
 
     @cached_property
     def replaced(self) -> dict[int, int]:
         """The best statements that newer ones among them clearly replace, as rows: the newest."""
-        clear = [rows for rows, pair in self._pairs.items() if pair.is_replaced]
+        # Who names the older value asks for that: "What did I say of Paris?"
+        asked = set(_LETTERS.findall(self._question.casefold()))
+        best = {*self._best_rows.tolist()}
+        clear = [
+            (old, new)
+            for (old, new), pair in self._pairs.items()
+            if pair.is_replaced and new in best and asked & pair.older.values <= pair.newer.values
+        ]
 
         def time_of_newer(rows: tuple[int, int]) -> tuple[datetime, int]:
             newer = self.records[rows[1]]

@@ -31,6 +31,8 @@ from .current import (
 
 FAR = 0.2
 """Least nearness of two statements on one matter: of those replaced, 99 of 100 are nearer."""
+_LEAST = -3.0
+"""Least logit without what the words add: of those replaced, 99 of 100 have more."""
 _ADDS = re.compile(
     r"\b(?:also|too|as well|another|second|other|both|either|besides|auch|zweite\w*|también)\b"
     r"|又|也|还(?!给|清)|另|二|も"
@@ -146,50 +148,66 @@ def rows(pairs: Sequence[Pair]) -> NDArray[Any]:
 
 
 def pairs(
-    statements: Sequence[Statement],
+    statement: Callable[[int], Statement],
     question: str,
+    older: Sequence[int],
     nearness: NDArray[Any],
     fit: NDArray[Any],
     vectors: NDArray[Any] | None = None,
 ) -> dict[tuple[int, int], Pair]:
-    """Pair each statement with the newer ones near it that may replace it, by their indices.
+    """Pair statements with the newer ones near them that may replace them, by their indices.
 
     Args:
-        nearness: of each to each, on the embedder's own scale.
-        fit: how near each is to the question, as above.
+        statement: returns one by its index; called only for those that are paired.
+        older: the indices of those of which newer ones are looked for.
+        nearness: of each of these (row) to each statement, on the embedder's own scale.
+        fit: how near each statement is to the question, as above.
         vectors: of the default embedder, a row for each statement; None of another.
 
     Returns:
         By the indices of the older and of the newer one.
     """
     asked = matter_words(question.lower())
-    added = None if vectors is None else _added(vectors)
+    gain = fit - fit[older][:, None]
+    added = None if vectors is None else _added(vectors[older], vectors)
+    statement = cache(statement)
     found = {}
-    for old, new in zip(*np.nonzero(nearness >= FAR), strict=True):
-        older, newer = statements[old], statements[new]
-        if not may_be_replaced_by(older, newer):
+    for row, new in zip(*np.nonzero(_may(nearness, gain, added)), strict=True):
+        earlier, later = statement(older[row]), statement(int(new))
+        if not may_be_replaced_by(earlier, later):
             continue
-        names = names_of(older) | names_of(newer)
-        one, other = _told(newer.text, names), _told(older.text, names)
-        is_replaced = replaces(newer.text, older.text, names)
+        names = names_of(earlier) | names_of(later)
+        one, other = _told(later.text, names), _told(earlier.text, names)
+        is_replaced = replaces(later.text, earlier.text, names)
         if not is_replaced and (_is_of_another(one, other) or _says_again(one, other)):
             continue
         frame, mine, others, matching = difference(one.longest, other.longest)
         most = max(1, len(one.longest), len(other.longest))
-        found[int(old), int(new)] = Pair(
+        found[int(older[row]), int(new)] = Pair(
             newer=one,
             older=other,
-            nearness=float(nearness[old, new]),
-            gain=float(fit[new] - fit[old]),
+            nearness=float(nearness[row, new]),
+            gain=float(gain[row, new]),
             asked=asked,
-            is_named=older.name is not None and newer.name is not None,
+            is_named=earlier.name is not None and later.name is not None,
             is_replaced=is_replaced,
             shared=one.words & other.words,
             beginning=len(frame) / most,
             matching=matching / most,
             differs_twice=not set(mine).isdisjoint(others),
-            of_vectors=None if added is None else float(added[old, new]),
+            of_vectors=None if added is None else float(added[row, new]),
         )
+    return found
+
+
+def _may(nearness: NDArray[Any], gain: NDArray[Any], added: NDArray[Any] | None) -> NDArray[Any]:
+    """Tell which pairs are worth reading: their words must not have to tell nearly all."""
+    near: NDArray[Any] = nearness >= FAR
+    if added is None:
+        return near
+    weights, offset = _weights("with_vectors")
+    of_near, of_gain = (weights[[*PAIR_FEATURES].index(name)] for name in ("nearness", "gain"))
+    found: NDArray[Any] = near & (added + of_near * nearness + of_gain * gain + offset >= _LEAST)
     return found
 
 
@@ -234,12 +252,12 @@ def vector_rows(older: NDArray[Any], newer: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([newer, older, newer * older], axis=-1)
 
 
-def _added(vectors: NDArray[Any]) -> NDArray[Any]:
+def _added(older: NDArray[Any], newer: NDArray[Any]) -> NDArray[Any]:
     """Compute what the vectors of each older (row) and newer one (column) add to the logit."""
     of_newer, of_older, of_both = _vector_weights()
-    found: NDArray[Any] = (vectors * of_both) @ vectors.T
-    found += vectors @ of_newer
-    found += (vectors @ of_older)[:, None]
+    found: NDArray[Any] = (older * of_both) @ newer.T
+    found += newer @ of_newer
+    found += (older @ of_older)[:, None]
     return found
 
 
