@@ -261,4 +261,5 @@ def short_repr(value: object) -> str:
         shown = repr(value)
     except Exception:  # noqa: BLE001 -- too deep, or a caller's own that fails
         shown = f"<{type(value).__name__}>"
-    return shown if len(shown) <= 80 else f"{shown[:60]}… ({len(shown)} characters)"
+    length = len(value) if isinstance(value, str) else len(shown)
+    return shown if len(shown) <= 80 else f"{shown[:60]}… ({length} characters)"

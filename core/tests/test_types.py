@@ -75,6 +75,11 @@ def test_a_scope_that_names_nobody_is_refused() -> None:
         Scope()
 
 
+def test_a_refusal_counts_the_characters_of_an_id_that_is_too_long() -> None:
+    with pytest.raises(InvalidScopeError, match=r"\(257 characters\)"):
+        Scope(user_id="u" * 257)
+
+
 def test_an_id_may_have_any_script_and_inner_spaces() -> None:
     assert "Anna Müller 王" == Scope(user_id="Anna Müller 王").user_id
 
