@@ -4,7 +4,7 @@ from time import perf_counter
 
 import pytest
 
-from commonplace.retrieval.near_words import near_words
+from commonplace.retrieval.lexical import near_words
 
 WORDS = "restaurant garden allergy doctor house light Berlin calendar manager the cat".split()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.retrieval.repeats import distinct
+from commonplace.retrieval.features import distinct
 from commonplace.types import Kind, Record, Role, Scope
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,6 +6,7 @@ this module knows: `benchmarks/train_ranking.py` measures it and writes `weights
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -17,19 +18,17 @@ from numpy.typing import NDArray
 
 from ..passages import is_short
 from ..ports.stores import Expansion, Hit
-from ..types import Scope
+from ..types import Record, Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
 from .current import to_statement
 from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
-from .lexical import has_cjk, query_words, term_indices, vocabulary
-from .near_words import near_words
-from .repeats import distinct
+from .lexical import has_cjk, near_words, query_words, term_indices, vocabulary
 from .replacement import Pair, likelihoods, pairs
 from .statement_words import asks_before, asks_first, asks_now, change_words
 from .subjects import asked_subjects, subject_fit
 from .times import asked_times, time_fit, without_time_words
-from .utterance_kinds import knows_nothing, statements
+from .utterance_kinds import states_nothing
 
 Floats = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -47,6 +46,7 @@ _BRIEF = 8  # words up to which a turn may state nothing without asking
 _QUESTION_MARK = re.compile(r"[?？؟]\W*$")
 _ASKING = 60  # last characters of a turn in which it asks
 _LETTERS = re.compile(r"[^\W_]+")
+_END_SIGNS = " .,;:!?。，；：！？…~～"
 _YOU = re.compile(r"\b(?:you|your|yours|du|dein|tu|vous)\b|你|您", re.IGNORECASE)
 # Characters that Chinese questions are full of, whatever they ask for.
 _PARTICLES = frozenset(
@@ -665,6 +665,50 @@ class CandidateArrays:
         return found
 
 
+def distinct(records: Sequence[Record], order: Sequence[int]) -> list[tuple[int, int]]:
+    """Group equal turns of one speaker, so that each counts once.
+
+    Equal are texts but for case, spaces, final punctuation and Unicode form. Other records are
+    groups of their own: what a caller stored under two keys is meant to be there twice.
+
+    Args:
+        order: indices of records, best first.
+
+    Returns:
+        For each group, in the order of its best, the index of the best and of the one that stands
+        for all: the newest, but of those that end with a question mark only if all do.
+    """
+    groups: dict[object, list[int]] = {}
+    for i in order:
+        record = records[i]
+        key: object = i
+        if record.kind == "episode" and record.role is not None:
+            key = record.role, record.name, _plain(record.text)
+        groups.setdefault(key, []).append(i)
+    return [
+        (group[0], max(group, key=lambda i: _standing(records[i])) if group[1:] else group[0])
+        for group in groups.values()
+    ]
+
+
+def _plain(text: str) -> str:
+    return _cached_plain(text) if len(text) <= _CACHED_CHARACTERS else _folded(text)
+
+
+def _folded(text: str) -> str:
+    folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(folded.casefold().split()).rstrip(_END_SIGNS)
+
+
+_cached_plain = lru_cache(maxsize=4_096)(_folded)
+
+
+def _standing(record: Record) -> tuple[bool, datetime, int, datetime, str]:
+    is_told = not record.text.rstrip().endswith(("?", "？"))
+    place = -1 if record.position is None else record.position
+    return is_told, record.occurred_at, place, record.created_at, record.id
+
+
 Feature = Callable[[CandidateArrays], Floats]
 
 
@@ -818,24 +862,6 @@ def leads_of(sums: Floats, rows: Floats) -> Floats:
     """
     best = rows[sums >= sums.max() - _EPSILON].mean(axis=0)
     return np.concatenate([[compute(sums) for compute in LEADS.values()], best])
-
-
-def states_nothing(text: str, is_doubtful: bool, is_answer: bool) -> bool:
-    """Return whether a turn tells nothing, or says that it knows nothing.
-
-    Args:
-        is_doubtful: False for a turn that is too long to state nothing unless it knows nothing.
-        is_answer: it is an assistant's, which alone is expected to know.
-    """
-    look = _cached_emptiness if len(text) <= _CACHED_CHARACTERS else _emptiness
-    return look(text, is_doubtful, is_answer)
-
-
-def _emptiness(text: str, is_doubtful: bool, is_answer: bool) -> bool:
-    return (is_doubtful and not statements(text)) or (is_answer and knows_nothing(text))
-
-
-_cached_emptiness = lru_cache(maxsize=4_096)(_emptiness)
 
 
 def _numbered(values: Sequence[Any]) -> Numbers:

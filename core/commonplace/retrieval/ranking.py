@@ -26,11 +26,11 @@ from .features import (
     CandidateArrays,
     Floats,
     background_of,
+    distinct,
     kind_of,
     leads_of,
     matrix,
 )
-from .repeats import distinct
 
 _MOST = 30.0  # of a logit; beyond it nothing changes
 _EXPANDED = 12  # candidates whose neighbours are read

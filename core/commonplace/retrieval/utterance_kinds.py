@@ -250,6 +250,17 @@ def knows_nothing(text: str) -> bool:
     return bool(told) and all(map(_IGNORANCE.search, told))
 
 
+def states_nothing(text: str, is_doubtful: bool, is_answer: bool) -> bool:
+    """Return whether a turn tells nothing, or says that it knows nothing.
+
+    Args:
+        is_doubtful: False for a turn that is too long to state nothing unless it knows nothing.
+        is_answer: it is an assistant's, which alone is expected to know.
+    """
+    look = _cached_emptiness if len(text) <= _CACHED_CHARACTERS else _emptiness
+    return look(text, is_doubtful, is_answer)
+
+
 def normalize(text: str) -> str:
     """Write a text as it is compared: Unicode form NFKC, case folded, signs as single spaces."""
     return _cached_normal(text) if len(text) <= _CACHED_CHARACTERS else _normal(text)
@@ -266,6 +277,11 @@ def _normal(text: str) -> str:
     return _SIGNS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
+def _emptiness(text: str, is_doubtful: bool, is_answer: bool) -> bool:
+    return (is_doubtful and not statements(text)) or (is_answer and knows_nothing(text))
+
+
+_cached_emptiness = lru_cache(maxsize=4_096)(_emptiness)
 _cached_normal = lru_cache(maxsize=4_096)(_normal)
 _cached_statements = lru_cache(maxsize=4_096)(_statements)
 
