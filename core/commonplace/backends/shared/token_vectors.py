@@ -1,14 +1,16 @@
-"""Checked vectors, and the best cosines of a query's tokens among those of records (MaxSim)."""
+"""Checked vectors and their bytes, and the best cosines of a query's tokens (MaxSim)."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidVectorError
 from ...ports.stores import Query
+from ...types import TokenEmbedding
 
 Tokens = NDArray[np.int8]
 
@@ -168,3 +170,30 @@ def from_field(payload: Mapping[str, Any] | None) -> list[bytes]:
 def asked_tokens(query: Query, dimensions: int) -> Tokens | None:
     """Read the tokens of a query; None if it or the index has none."""
     return to_tokens(query.tokens, dimensions) if dimensions and query.tokens else None
+
+
+def pack_passages(vectors: Sequence[NDArray[np.float32]], tokens: Sequence[bytes]) -> bytes:
+    """Encode the passages after the first one; empty if there are none."""
+    if not len(vectors):
+        return b""
+    pairs = zip(vectors, tokens, strict=True)
+    return msgspec.msgpack.encode([(one.astype("<f4").tobytes(), some) for one, some in pairs])
+
+
+def unpack_passages(raw: bytes) -> list[tuple[bytes, bytes]]:
+    """Decode passages to the bytes of the vector and of the tokens of each.
+
+    Raises:
+        ValueError: they are damaged.
+    """
+    return msgspec.msgpack.decode(raw, type=list[tuple[bytes, bytes]]) if raw else []
+
+
+def to_embeddings(raw: bytes, *, has_tokens: bool) -> tuple[TokenEmbedding, ...]:
+    """Decode passages to what `TokenEmbedding.following` has."""
+    return tuple(
+        TokenEmbedding(
+            vector=np.frombuffer(vector, "<f4").tolist(), tokens=tokens if has_tokens else b""
+        )
+        for vector, tokens in unpack_passages(raw)
+    )

@@ -27,14 +27,16 @@ from ..shared.token_vectors import (
     asked_tokens,
     best_of_each,
     best_passages,
+    pack_passages,
+    to_embeddings,
     to_late,
     to_table,
     to_tokens,
+    unpack_passages,
 )
 from . import namespaces, record_changes
 from .connection import ConnectionHandle, SqliteConnection, create_tables
 from .filters import compile_filter
-from .passage_rows import pack, to_embeddings, unpack
 from .point_cache import Floats, PointCache, Reading, Scores, Wanted
 
 _SCHEMA = """
@@ -462,7 +464,7 @@ class _HitCollector:
         fields = "record, vector, tokens, passages"
         sql = f"SELECT {fields} FROM {self._table} WHERE record IN ({_IDS})"
         stored = {
-            record: [(vector, tokens), *unpack(passages)]
+            record: [(vector, tokens), *unpack_passages(passages)]
             for record, vector, tokens, passages in self._reading.connection.execute(
                 sql, (json.dumps(ids),)
             )
@@ -652,7 +654,7 @@ def _to_row(point: Point, vectors: Sequence[Floats], token_dimensions: int) -> _
         weights=struct.pack(f"<{len(point.terms.weights)}f", *point.terms.weights),
         vector=vectors[0].tobytes(),
         tokens=tokens[0],
-        passages=pack(vectors[1:], tokens[1:]),
+        passages=pack_passages(vectors[1:], tokens[1:]),
     )
 
 

@@ -25,17 +25,17 @@ from ...errors import InvalidVectorError, MemoryClosedError
 from ...ports.stores import Query
 from ...types import Record
 from ..shared import rows as row_values
-from ..shared.token_vectors import Tokens, to_tokens
+from ..shared.token_vectors import Tokens, to_tokens, unpack_passages
 from .candidate_points import (
     DECIMALS,
     CandidatePoints,
+    PassageRows,
     PointSelection,
     Postings,
     TokenRows,
     join,
     multiply,
 )
-from .passage_rows import PassageRows, unpack
 from .small_vectors import RefinedScores, shrink
 
 Numbers = NDArray[np.intp]
@@ -154,7 +154,9 @@ class Points:
 
     def _add_passages(self, start: int, loaded: Sequence[Any]) -> None:
         """Add the passages of successive rows from `start` on."""
-        found = [(row, *one) for row, raw in enumerate(loaded, start) for one in unpack(raw)]
+        found = [
+            (row, *one) for row, raw in enumerate(loaded, start) for one in unpack_passages(raw)
+        ]
         rows, vectors, tokens = zip(*found, strict=True)
         table = np.frombuffer(b"".join(vectors), "<f4").reshape(-1, self._dimensions)
         self._passages.add(table, {"row": rows, **self._add_tokens(tokens)})
