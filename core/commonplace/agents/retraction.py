@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from ..errors import RecordNotFoundError
 from ..retrieval.current import superseded, to_statement
 from ..retrieval.lexical import has_cjk, vocabulary
-from ..retrieval.statement_words import change_words
-from ..retrieval.subjects import subject
+from ..retrieval.statement_words import change_words, subject
 from ..retrieval.utterance_kinds import normalize
 from ..sans_io import Plan, call
 from ..types import Match, Record, Scope

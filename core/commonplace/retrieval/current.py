@@ -31,6 +31,7 @@ from .statement_words import (
     OBJECT,
     ONCE,
     PAST,
+    PEOPLE,
     QUALIFIER,
     SAME,
     SWITCHED,
@@ -41,8 +42,8 @@ from .statement_words import (
     WEAK_CHINESE,
     WEAK_PAIRS,
     change_words,
+    subject,
 )
-from .subjects import PEOPLE, subject
 from .utterance_kinds import statements
 
 _LONGEST = 400  # characters; longer texts tell of several matters and are left alone

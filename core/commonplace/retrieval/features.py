@@ -25,8 +25,14 @@ from .current import to_statement
 from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
 from .lexical import has_cjk, near_words, query_words, term_indices, vocabulary
 from .replacement import Pair, likelihoods, pairs
-from .statement_words import asks_before, asks_first, asks_now, change_words
-from .subjects import asked_subjects, subject_fit
+from .statement_words import (
+    asked_subjects,
+    asks_before,
+    asks_first,
+    asks_now,
+    change_words,
+    subject_fit,
+)
 from .times import asked_times, time_fit, without_time_words
 from .utterance_kinds import states_nothing
 
