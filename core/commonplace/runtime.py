@@ -14,8 +14,8 @@ from .ingest.planning import Models
 from .ingest.submission import DirectWriter
 from .ingest.worker import IngestWorker
 from .ports.stores import Engines
-from .retrieval.access_log import AccessLog
 from .retrieval.calibration import Calibration
+from .retrieval.decay import AccessLog
 from .retrieval.lexical import VERSION, describe
 from .settings import Location, Settings
 

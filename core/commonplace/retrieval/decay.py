@@ -1,4 +1,4 @@
-"""Decay of scores with age and disuse.
+"""Decay of scores with age and disuse, and the log of accesses that it goes by.
 
 Every use of a record, that is its writing and each access, decays with a half-life, as the chance
 that it is still remembered. The strength is the chance that at least one is:
@@ -10,13 +10,16 @@ bounds that mem0 publishes for its own.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ..types import Match, Record
+from ..ports.engines import GraphStore
+from ..types import Match, Record, Scope
 
 MIN_FACTOR, MAX_FACTOR = 0.3, 1.5
+_GATHERED = 32  # accesses that are written at once
 
 
 def strength(
@@ -61,3 +64,48 @@ def _rescored(match: Match, factor: float) -> Match:
     details = {**match.score_details, "decay": math.log(factor)}
     score = match.score * factor / (1 - match.score + match.score * factor)
     return replace(match, score=score, score_details=details)
+
+
+class AccessLog:
+    """Access times of the records of an open memory.
+
+    They are gathered and written in the background, so that a search never waits for it; a crash
+    loses the latest.
+
+    Args:
+        submit: runs a call on another thread.
+    """
+
+    def __init__(self, graph: GraphStore, submit: Callable[[Callable[[], None]], object]) -> None:
+        self._graph = graph
+        self._submit = submit
+        self._lock = threading.Lock()
+        self._gathered: list[tuple[Scope, tuple[str, ...], datetime]] = []
+
+    def add(self, scope: Scope, ids: Collection[str], at: datetime) -> None:
+        """Log an access to these records; it is written soon."""
+        if not ids:
+            return
+        with self._lock:
+            self._gathered.append((scope, tuple(ids), at))
+            is_full = len(self._gathered) == _GATHERED
+        if is_full:
+            self._submit(self.flush)
+
+    def get(self, scope: Scope, ids: Collection[str]) -> dict[str, list[datetime]]:
+        """Read the access times of these records, newest first; one without any is missing."""
+        found = self._graph.access_log(scope, ids)
+        wanted = set(ids)
+        with self._lock:
+            gathered = list(self._gathered)
+        for _, some, at in gathered:
+            for one in wanted.intersection(some):
+                found.setdefault(one, []).insert(0, at)
+        return found
+
+    def flush(self) -> None:
+        """Write the gathered accesses."""
+        with self._lock:
+            gathered, self._gathered = self._gathered, []
+        for scope, ids, at in gathered:
+            self._graph.log_access(scope, ids, at)

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from ..errors import InvalidRecordError
 from ..ports.engines import GraphStore
 from ..types import Kind, Record, Scope, now
-from .access_log import AccessLog
-from .decay import strength
+from .decay import AccessLog, strength
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

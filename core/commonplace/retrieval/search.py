@@ -27,9 +27,8 @@ from ..types import (
     now,
 )
 from ..validation import check_choice, check_flag, check_share, check_text, check_time
-from .access_log import AccessLog
 from .calibration import Calibration
-from .decay import decayed
+from .decay import AccessLog, decayed
 from .excerpts import AskedWord, excerpt
 from .lexical import entity_mentions, query_terms, query_words
 from .ranking import neighbour_turns, rank
