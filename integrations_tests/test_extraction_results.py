@@ -14,7 +14,7 @@ from commonplace import Backlog, Fact, Memory, Message, Relation, Scope, Setting
 from commonplace.admin import examine
 from commonplace.backends.sqlite.index import SqliteIndex
 from commonplace.errors import StoreUnavailableError
-from commonplace.ingest.codec import decode_plan, encode_plan
+from commonplace.ingest.changes import decode_plan, encode_plan
 from commonplace.ports.stores import arm_crash_points
 from commonplace.testing.fakes import AsyncScriptedChat, HashEmbedder, ScriptedChat
 

@@ -26,7 +26,7 @@ from commonplace import (
     WriteResult,
 )
 from commonplace.ingest.applying import apply_to
-from commonplace.ingest.codec import Write, WriteBody
+from commonplace.ingest.changes import Write, WriteBody
 from commonplace.ports.stores import Operation, Put, arm_crash_points
 from commonplace.testing.contracts import at_once
 from commonplace.testing.fakes import FrozenClock, HashEmbedder

@@ -22,7 +22,7 @@ from .errors import (
 )
 from .events import OnEvent, report_calls, unreported
 from .filters import parse_filter
-from .ingest.codec import Write
+from .ingest.changes import Write
 from .ingest.operations import Operations
 from .ingest.planning import Models
 from .ingest.redaction import Redaction, check_redact

@@ -11,7 +11,6 @@ from functools import lru_cache
 from types import EllipsisType
 from typing import Any, Literal, NamedTuple, Self, get_args, overload
 
-from .dedup_key import join_key
 from .errors import InvalidRecordError, InvalidScopeError
 from .passages import passages
 from .validation import (
@@ -436,6 +435,9 @@ class Entity:
     type: str = "thing"
 
 
+_BEFORE_HASH = "\x1f"  # counts as a space, and so is in no folded name
+
+
 @hinting_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
@@ -473,7 +475,8 @@ class Relation:
     @property
     def key(self) -> str:
         """Folded predicate, and the identity: what a subject has one value for, if any."""
-        return join_key(fold(self.predicate), self.identity)
+        predicate = fold(self.predicate)
+        return f"{predicate}{_BEFORE_HASH}{self.identity}" if self.identity else predicate
 
     def __post_init__(self) -> None:
         for name in ("subject", "predicate", "object", "subject_type", "object_type"):
@@ -489,6 +492,12 @@ class Relation:
             raise InvalidRecordError(
                 field="valid_to", value=self.valid_to, reason="must be after valid_from"
             )
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Split `Relation.key` into the folded predicate and the hash of an identity, "" if none."""
+    predicate, _, identity = key.partition(_BEFORE_HASH)
+    return predicate, identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

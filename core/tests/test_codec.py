@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from commonplace import InvalidRecordError, Message, Record, Relation, Scope
-from commonplace.ingest.codec import (
+from commonplace.ingest.changes import (
     DeleteBody,
     WriteBody,
     WritePlan,

@@ -3,7 +3,7 @@
 import msgspec
 
 from ..errors import InvalidRecordError
-from ..ingest.codec import to_plain
+from ..ingest.changes import to_plain
 from ..ports.snapshot_rows import (
     EntityRow,
     FenceRow,

@@ -40,8 +40,16 @@ from ..validation import (
     check_name,
     check_text,
 )
-from .changes import dated_relations, fact_put, message_put
-from .codec import DeleteBody, Write, WriteBody, decode_write, record_ids
+from .changes import (
+    DeleteBody,
+    Write,
+    WriteBody,
+    dated_relations,
+    decode_write,
+    fact_put,
+    message_put,
+    record_ids,
+)
 from .redaction import Redaction
 
 MAX_ITEMS = 1_000

@@ -46,9 +46,9 @@ from ..ports.stores import (
 from ..sans_io import Plan, arun_plan, run_plan
 from ..settings import Settings
 from ..types import FACT_KINDS, Extraction, Fact, Record, Scope, TokenEmbedding, now
-from .changes import IsSingle, ending, fact_put, speaker_origin, told_again
-from .codec import (
+from .changes import (
     DeleteBody,
+    IsSingle,
     Write,
     WriteBody,
     WritePlan,
@@ -56,7 +56,11 @@ from .codec import (
     decode_plan,
     decode_write,
     encode_plan,
+    ending,
+    fact_put,
     has_messages,
+    speaker_origin,
+    told_again,
 )
 from .extraction import (
     REPEATED,

@@ -20,7 +20,7 @@ from ..settings import Settings
 from ..telemetry import carried
 from ..types import Backlog, Wait, WriteResult
 from .applying import Describe, apply_to, described
-from .codec import DeleteBody, Write, WriteBody, WritePlan
+from .changes import DeleteBody, Write, WriteBody, WritePlan
 from .planning import Models, PlannedChanges, plan_deletion, texts_to_embed, with_vectors
 from .worker import IngestWorker, OperationResult
 

@@ -36,7 +36,7 @@ from ..settings import Settings
 from ..telemetry import applying, current
 from ..types import Backlog, EraseReceipt, Scope, WriteResult
 from .applying import Describe, Planned, apply_to, count_rows, described, erase
-from .codec import Write, left_to_extract, record_ids
+from .changes import Write, left_to_extract, record_ids
 from .planning import (
     AsyncModelRunner,
     KnownFactsLookup,

@@ -9,9 +9,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from ...dedup_key import split_key
 from ...ports.stores import Expansion
-from ...types import Entity, Relation, Scope, fold
+from ...types import Entity, Relation, Scope, fold, split_key
 from ..shared import graph_expansion, rows
 from ..shared.entity_names import distinct, nearest, spellable
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge

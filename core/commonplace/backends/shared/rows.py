@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, overload
 
 import msgspec
 
-from ...dedup_key import split_key
 from ...errors import InvalidRecordError, InvalidScopeError
 from ...filters import FIELDS, Filter, Scalar
 from ...types import (
@@ -27,6 +26,7 @@ from ...types import (
     SessionInfo,
     SessionPage,
     now,
+    split_key,
 )
 from ...validation import SCOPE_FIELDS
 

@@ -11,7 +11,6 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
-from ...dedup_key import split_key
 from ...filters import Filter, required_namespace
 from ...ports.snapshot_rows import SnapshotRow
 from ...ports.stores import Erased, Expansion, Outcome, Put, Remove
@@ -28,6 +27,7 @@ from ...types import (
     Version,
     fold,
     now,
+    split_key,
 )
 from ..shared import graph_expansion, rows
 from ..shared.entity_names import distinct, nearest, pairs_of, spellable
