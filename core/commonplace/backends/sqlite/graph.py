@@ -32,7 +32,7 @@ from ...types import (
 from ..shared import graph_expansion, rows
 from ..shared.entity_names import distinct, nearest, pairs_of, spellable
 from ..shared.graph_expansion import ALIAS_PREDICATES, MAX_ALIAS_HOPS, Edge
-from . import assertions, graph_snapshot, namespaces, record_changes, sessions
+from . import assertions, graph_snapshot, namespaces, record_changes
 from .connection import (
     ConnectionHandle,
     SqliteConnection,
@@ -158,14 +158,15 @@ class SqliteGraph:
         """Read the last turns that hold, in the order in which they were stored."""
         rows.check_limit(limit)
         with self._handle.read() as connection:
-            return sessions.turns(connection, scope, limit, before)
+            return record_changes.session_turns(connection, scope, limit, before)
 
     def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
         """Read the sessions that the scope covers, by their last turn, newest first."""
         rows.check_limit(limit)
         after = None if cursor is None else rows.from_cursor(cursor)
         with self._handle.read() as connection:
-            return rows.to_session_page(sessions.page(connection, scope, limit, after), limit)
+            found = record_changes.session_page(connection, scope, limit, after)
+        return rows.to_session_page(found, limit)
 
     def history(self, scope: Scope, record_id: str) -> list[Version]:
         """Read every version of a record, oldest first; empty list if there is none."""
@@ -367,7 +368,7 @@ class SqliteGraph:
 def _create(connection: Connection) -> None:
     record_changes.create(connection)
     create_tables(connection, SCHEMA)
-    sessions.create(connection)
+    record_changes.create_sessions(connection)
 
 
 def _number(connection: Connection, sql: str, values: Sequence[Any]) -> int:
