@@ -15,7 +15,7 @@ from .ingest.submission import Submission
 from .ports.checkpoints import Checkpoints
 from .ports.snapshot_rows import FenceRow
 from .ports.stores import version_at
-from .retrieval.pruning import RetentionLimits, records_over_limits
+from .retrieval.decay import RetentionLimits, records_over_limits
 from .runtime import Runtime
 from .settings import Settings
 from .types import DeadLetter, Kind, Namespace, Record, Scope, WriteResult, check_kinds, now

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from commonplace.errors import InvalidRecordError
-from commonplace.retrieval.decay import MAX_FACTOR, MIN_FACTOR, decayed, strength
-from commonplace.retrieval.pruning import RetentionLimits, over_limits
+from commonplace.retrieval.decay import (
+    MAX_FACTOR,
+    MIN_FACTOR,
+    RetentionLimits,
+    decayed,
+    over_limits,
+    strength,
+)
 from commonplace.types import Match, Record, Scope
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from commonplace.backends.shared.supersession import Assertion, Span, resolve
+from commonplace.backends.sqlite.assertions import Assertion, Span, resolve
 
 ASSERTIONS = some.lists(
     some.builds(

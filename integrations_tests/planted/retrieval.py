@@ -83,7 +83,7 @@ FAULTS = (
     Fault(
         name="small-vectors-order",
         what="In a large scope, the best are in the order of cosines that are only near",
-        file="core/commonplace/backends/sqlite/small_vectors.py",
+        file="core/commonplace/backends/sqlite/candidate_points.py",
         old="return lowest + self._error, at, self[at]",
         new="return lowest, at, self[at]",
         tests=(f"{_TESTS}/backends/test_sqlite_index.py", "-k", "small_vectors_find"),
@@ -132,7 +132,7 @@ FAULTS = (
     Fault(
         name="pinned-over-limit",
         what="What is pinned is pruned when it is old",
-        file="core/commonplace/retrieval/pruning.py",
+        file="core/commonplace/retrieval/decay.py",
         old="all(exceeds) and not record.pinned)",
         new="all(exceeds))",
         tests=("core/tests/test_decay.py",),

@@ -7,14 +7,14 @@ sessions.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby
 from sqlite3 import Connection
 from typing import Any, NamedTuple
 
 from ...types import Record, Relation, Scope, fold
 from ..shared import rows
 from ..shared.entity_names import pairs_of
-from ..shared.supersession import Assertion, resolve
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entity (
@@ -376,7 +376,7 @@ def _resolve(
     return _read_live(connection, changed)
 
 
-def _assertions(connection: Connection, slot: Slot) -> list[tuple[Assertion, list[str]]]:
+def _assertions(connection: Connection, slot: Slot) -> "list[tuple[Assertion, list[str]]]":
     sql = (
         "SELECT r.object, r.valid_from, min(s.valid_to), json_group_array(s.record)"
         " FROM relation r CROSS JOIN support s ON s.relation = r.id"
@@ -413,3 +413,55 @@ def _read_live(connection: Connection, ids: Iterable[str]) -> list[Record]:
     """Read the live records with these ids, in their order."""
     found = (connection.execute(_LIVE, (id_,)).fetchone() for id_ in ids)
     return [rows.to_record(row) for row in found if row]
+
+
+# -- supersession ----------------------------------------------------------------------------------
+# The rule is Graphiti's, without a model: a later assertion ends the earlier ones. The result
+# depends on the assertions alone and never on the order in which they arrived, so a late one finds
+# its place, and retracting one reopens what it had ended.
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A value of a single-valued relation from a moment on; moments are numbers of any unit.
+
+    Attributes:
+        ends: the end that was asserted with it; None if none was.
+    """
+
+    value: object
+    begins: int
+    ends: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The moment until which an assertion holds, and the assertions that contradict it.
+
+    Attributes:
+        ends: None while it still holds.
+        conflicts: indexes, in the given sequence, of assertions of another value that begin at the
+            same moment: nothing decides between them, so all of them hold.
+    """
+
+    ends: int | None
+    conflicts: tuple[int, ...] = ()
+
+
+def resolve(assertions: Sequence[Assertion]) -> list[Span]:
+    """Compute until when each assertion holds, in the order given.
+
+    An assertion holds until the next later one begins, or until its own end if that is earlier.
+    """
+    spans = [Span(ends=None)] * len(assertions)
+    latest_first = sorted(range(len(assertions)), key=lambda index: -assertions[index].begins)
+    later: int | None = None
+    for begins, group in groupby(latest_first, key=lambda index: assertions[index].begins):
+        indexes = sorted(group)
+        for index in indexes:
+            own = assertions[index]
+            ends = [end for end in (own.ends, later) if end is not None]
+            conflicts = tuple(other for other in indexes if assertions[other].value != own.value)
+            spans[index] = Span(ends=min(ends, default=None), conflicts=conflicts)
+        later = begins
+    return spans

@@ -3,7 +3,7 @@
 The first passage of a text is a row of `point_cache.Points`, as the only one of a short text is.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 
 from ...ports.stores import Terms
 from ..shared.token_vectors import Tokens, best_cosines
-from .small_vectors import RefinedScores, Scores
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]
+Scores = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _BLOCK = 512  # vectors that are converted at once, so that they stay in the processor's cache
 DECIMALS = 6  # of a score: equal vectors must not differ by the order of additions
 
+_INEXACT = 1e-5  # of sums in single precision, and of a rounded score
 _KINDS = {"row": "i8", "token": "i8", "tokens": "i4"}  # of the columns of passages
 
 
@@ -55,6 +56,63 @@ class Occurrences(NamedTuple):
 
 NONE_FOUND = Occurrences(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32))
 _NOTHING = Occurrences(np.zeros(0, np.uint32), np.zeros(0, np.intp), np.zeros(0, np.float32))
+
+
+# -- vectors in a quarter of their space -----------------------------------------------------------
+# A number takes one byte, with one scale for each vector. How far a cosine may then be from the
+# exact one is known, so that a search reads exact vectors only of those that may be among the best.
+
+
+def shrink(vectors: Floats) -> tuple[NDArray[np.int8], Floats, float]:
+    """Shrink vectors of unit length.
+
+    Returns:
+        The numbers of each, its scale, and by how much a cosine with one of them may be wrong.
+    """
+    scales: Floats = np.abs(vectors).max(axis=1) / np.float32(127)
+    small = np.rint(vectors / scales[:, None]).astype(np.int8)
+    errors = np.linalg.norm(vectors - small * scales[:, None], axis=1)
+    return small, scales, float(errors.max()) + _INEXACT
+
+
+class RefinedScores:
+    """Cosines of candidates, which are computed exactly when they are read.
+
+    Args:
+        near: of each candidate. error: by how much one of them may be wrong.
+        compute: computes the exact ones of some candidates.
+    """
+
+    def __init__(
+        self, near: Scores, error: float, compute: Callable[[NDArray[np.intp]], Scores]
+    ) -> None:
+        self._near, self._error, self._compute = near, error, compute
+        self._exact: Scores = np.full(len(near), np.nan)
+
+    def __getitem__(self, chosen: Sequence[int] | NDArray[np.intp]) -> Scores:
+        """Read those of some candidates."""
+        at = np.asarray(chosen, np.intp)
+        missing = at[np.isnan(self._exact[at])]
+        if len(missing):
+            self._exact[missing] = self._compute(missing)
+        return self._exact[at]
+
+    def best(self, number: int) -> tuple[float, NDArray[np.intp], Scores]:
+        """Find candidates among which are all whose score is not below a limit.
+
+        Args:
+            number: of candidates to read.
+
+        Returns:
+            The limit, those candidates, and their scores.
+        """
+        least = len(self._near) - number
+        lowest = np.partition(self._near, least)[least] if least > 0 else -np.inf
+        at = np.flatnonzero(self._near >= lowest)
+        return lowest + self._error, at, self[at]
+
+
+# -- passages --------------------------------------------------------------------------------------
 
 
 class PassageRows:
@@ -212,6 +270,9 @@ def join_scores(parts: Sequence[PassageScores | None], shifts: Sequence[int]) ->
     ]
     columns = [[getattr(part, field.name) for part in moved] for field in fields(PassageScores)]
     return PassageScores(*map(np.concatenate, columns))
+
+
+# -- candidates ------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

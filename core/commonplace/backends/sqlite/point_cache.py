@@ -32,11 +32,12 @@ from .candidate_points import (
     PassageRows,
     PointSelection,
     Postings,
+    RefinedScores,
     TokenRows,
     join,
     multiply,
+    shrink,
 )
-from .small_vectors import RefinedScores, shrink
 
 Numbers = NDArray[np.intp]
 Floats = NDArray[np.float32]
