@@ -182,10 +182,6 @@ def encode_writes(
 def decode_state(state: State, load: Load, owner: Scope | None) -> CheckpointTuple:
     """Turn a state into LangGraph's tuple, with the writes in `writes_sort_key` order.
 
-    Args:
-        load: decodes a value.
-        owner: who reads; None if not known.
-
     Raises:
         InvalidRecordError: the thread belongs to another owner.
     """

@@ -392,12 +392,7 @@ def _graph_url(given: ConfigSection | None, unknown: UnknownKeys) -> str | None:
 
 
 def split_url(field: str, url: object, hint: str) -> SplitResult:
-    """Split the URL of a server, which must have a scheme and a host.
-
-    Args:
-        field: its key, for the error.
-        hint: an example and other ways out, for the error.
-    """
+    """Split the URL of a server, which must have a scheme and a host."""
     try:
         text = str(url)
         parts = urlsplit(text)

@@ -455,10 +455,6 @@ def _mem0_factory(what: str) -> Any:
 def _made_by_mem0(what: str, given: ConfigSection, *more: Mapping[str, Any]) -> Any:
     """Make what mem0 has for this provider, without its telemetry.
 
-    Args:
-        what: `llm`, `embedder` or `reranker`.
-        more: arguments of mem0's factory beside the configuration.
-
     Raises:
         ConfigurationError: mem0ai is not installed, does not know the provider, or refuses the
             configuration.

@@ -132,9 +132,6 @@ def add(settings: Mem0Settings, request: AddRequest, llm: Any = None) -> Plan[An
 
     Where nothing can be read in the model's answers, the answer is empty, as mem0's is. Nothing is
     lost: the messages are a dead letter, which the log names.
-
-    Args:
-        llm: a model in place of the configured one.
     """
     model = settings.model if llm is None else as_model(llm)
     if request.is_procedural:
@@ -461,11 +458,7 @@ def update(
     expiration_date: Any,
     data: str | None,
 ) -> Plan[dict[str, str]]:
-    """Change a memory, expired or not; metadata is added, and never moves it to another owner.
-
-    Args:
-        data: the old name of `text`.
-    """
+    """Change a memory, expired or not; metadata is added, and never moves it to another owner."""
     if data is not None:
         if text is not None and text != data:
             raise ValidationError("text and data differ. Give text alone.")

@@ -25,10 +25,6 @@ def clean_id(name: str, value: object, *, allow_spaces: bool = True) -> str | No
 
     None stays None.
 
-    Args:
-        name: one of `IDS`.
-        allow_spaces: inside the id.
-
     Raises:
         ValidationError: it is empty, or cannot be an id (see `Scope`).
     """

@@ -85,13 +85,7 @@ class MultiAgentRun:
     def take_over(
         self, inner: "MultiAgentRun", ended: MultiAgentBase, outer: MultiAgentBase
     ) -> None:
-        """Take over a run within this one that began before this one was known.
-
-        Args:
-            inner: the run that has ended.
-            ended: its graph or swarm.
-            outer: the graph or swarm of this run.
-        """
+        """Take over a run within this one that began before this one was known."""
         for memory, scope in inner.owners.values():
             is_own = scope == in_session(scope.owner, conversation_id(ended))
             moved = in_session(scope.owner, conversation_id(outer)) if is_own else scope
@@ -163,10 +157,6 @@ def caller_of(called: Any, state: Mapping[str, Any]) -> Caller:
 
     A graph or swarm that nobody calls is its own `orchestrator`. Where it cannot be told who calls,
     because the framework has changed, a tool does.
-
-    Args:
-        called: whose hook runs.
-        state: its `invocation_state`.
     """
     if calling_turn() is not None:
         return Caller(is_tool=True)

@@ -239,12 +239,7 @@ class CommonplaceSessionRepository(SessionRepository):
 
 
 class SessionRows:
-    """The rows of one session, each addressed by its table and name.
-
-    Args:
-        checkpoints: of the memory.
-        scope: the owner with the session.
-    """
+    """The rows of one session, each addressed by its table and name."""
 
     def __init__(self, checkpoints: Checkpoints, scope: Scope) -> None:
         self._checkpoints = checkpoints

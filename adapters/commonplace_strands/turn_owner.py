@@ -131,11 +131,7 @@ class OwnerTag:
 def tag_message(
     message: StrandsMessage, memory: LazyMemory, scope: Scope | None, message_id: str
 ) -> None:
-    """Tag a message for one memory, in place of any tag that its caller made up.
-
-    Args:
-        scope: its owner; None only removes an older tag.
-    """
+    """Tag a message for one memory, in place of any tag that its caller made up."""
     custom = custom_metadata(message)
     before = custom.get(TAG_KEY)
     tags = dict(before) if isinstance(before, Mapping) else {}

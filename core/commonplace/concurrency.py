@@ -45,9 +45,6 @@ def call_within(seconds: float, name: str, call: Callable[[], T]) -> T:
     A call that takes longer keeps running; its result is discarded. It sees the context variables
     of the caller.
 
-    Args:
-        name: of the call, for the error and the thread.
-
     Raises:
         MemoryTimeoutError: it is not done in time, or 64 abandoned calls are still running.
     """
@@ -69,9 +66,6 @@ def start_call(name: str, call: Callable[[], T]) -> "Future[T]":
 
     The thread is used again, as starting one costs more than most calls.
     When the interpreter is shutting down and no thread can be started, the call is made here.
-
-    Args:
-        name: of the call, for the thread.
     """
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # nobody can keep it from running
@@ -206,9 +200,6 @@ class LRUCache(Generic[K, T]):
 async def await_within(seconds: float, name: str, work: Coroutine[Any, Any, T]) -> T:
     """Await work, `seconds` at most even if it ignores its cancellation.
 
-    Args:
-        name: of the call, for the error.
-
     Raises:
         MemoryTimeoutError: it is not done in time, or something other than the caller cancelled it.
     """
@@ -246,9 +237,6 @@ class BoundedExecutor(Executor):
     """Executor that runs at most `limit` calls at once, in their order, on the shared threads.
 
     The calls do not see the context variables of their submitters.
-
-    Args:
-        name: of its calls, for the threads.
     """
 
     def __init__(self, name: str, limit: int) -> None:
@@ -284,12 +272,7 @@ class BoundedExecutor(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuse further calls; those that are queued still run, unless they are cancelled.
-
-        Args:
-            wait: until no call is running.
-            cancel_futures: cancel the queued ones.
-        """
+        """Refuse further calls; those that are queued still run, unless they are cancelled."""
         with self._changed:
             self._closed = True
             cancelled = [future for future, _ in self._queue] if cancel_futures else []

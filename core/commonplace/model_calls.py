@@ -58,10 +58,7 @@ class EmbedderPace:
 def embed(
     embedder: Embedder, texts: Sequence[str], *, purpose: Purpose, limit: int
 ) -> list[TokenEmbedding]:
-    """Embed texts with a synchronous embedder: a vector of unit length each, in their order.
-
-    Args:
-        limit: characters of each text that are embedded.
+    """Embed texts, each up to `limit` characters, synchronously: unit vectors in their order.
 
     Raises:
         LoopRequiredError: the embedder is asynchronous.
@@ -103,11 +100,7 @@ def _call(embedder: Embedder, texts: Sequence[str], purpose: Purpose, limit: int
 
 
 def embedded_passages(record: Record, limit: int) -> list[str]:
-    """List the passages of a record that are embedded: the first, and all that end in the limit.
-
-    Args:
-        limit: characters of each text that are embedded.
-    """
+    """List the passages of a record that are embedded: the first, and all that end in the limit."""
     parts = record.indexed_passages
     ends = accumulate(map(len, parts))
     return [part for part, end in zip(parts, ends, strict=True) if end <= limit] or [parts[0]]
@@ -263,11 +256,7 @@ _CAUSES = 8  # of an error that are looked at
 
 
 def model_error(model: str, error: BaseException) -> ModelFailedError:
-    """Make the error for what a model raised, with that as its `__cause__`.
-
-    Args:
-        model: its id.
-    """
+    """Make the error for what a model raised, with that as its `__cause__`."""
     kind = ModelRefusedError if is_refusal(error) else ModelFailedError
     reason = error.reason if isinstance(error, ModelFailedError) else repr(error)
     made = kind(model=model, reason=reason)

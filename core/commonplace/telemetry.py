@@ -58,12 +58,7 @@ def traced_methods(made: type[T]) -> type[T]:
 
 
 def model_call(operation: str, model: str) -> AbstractContextManager[Any]:
-    """Make a span of a call of a model, inside that of the operation that needs it.
-
-    Args:
-        operation: `chat` or `embeddings`.
-        model: its id.
-    """
+    """Make a span of a call of a model, inside that of the operation that needs it."""
     if not _is_imported("trace"):
         return _NOTHING
     attributes = {"gen_ai.operation.name": operation, "gen_ai.request.model": model}
@@ -71,11 +66,7 @@ def model_call(operation: str, model: str) -> AbstractContextManager[Any]:
 
 
 def applying(submitters: Sequence[Any]) -> AbstractContextManager[Any]:
-    """Make a span of work on accepted writes, as a part of the first one; the others are linked.
-
-    Args:
-        submitters: what `current` returned when each was accepted.
-    """
+    """Make a span of work on accepted writes, as a part of the first one; the others are linked."""
     known = [one for one in submitters if one]
     if not known or not _is_imported("trace"):
         return _NOTHING

@@ -22,11 +22,7 @@ _PREFIX = re.compile(rf"[A-Za-z0-9_-]{{0,{MAX_PREFIX}}}")
 
 
 def check_memory(memory: object, field: str = "memory", *, otherwise: str = "") -> None:
-    """Refuse what is not an open memory.
-
-    Args:
-        field: the parameter, for the error.
-        otherwise: what else may be done, for the error.
+    """Refuse what is not an open memory; the error tells what else may be done `otherwise`.
 
     Raises:
         WrongTypeError: it is something else, such as a path.
@@ -46,11 +42,6 @@ def check_memory(memory: object, field: str = "memory", *, otherwise: str = "") 
 
 def given_once(name: str, value: Any, **aliases: Any) -> Any:
     """Return the value of a parameter that has other names too; None if no name has a value.
-
-    Args:
-        name: of the parameter, for the error.
-        value: given under that name.
-        aliases: the values given under its other names, by name.
 
     Raises:
         InvalidRecordError: it is given under two names.
@@ -96,11 +87,7 @@ def check_list(field: str, given: object, of: str) -> None:
 
 
 def check_mapping(field: str, given: object, example: str) -> None:
-    """Refuse what is not a mapping.
-
-    Args:
-        example: one that is right, for the error.
-    """
+    """Refuse what is not a mapping; the error shows a right `example`."""
     if not isinstance(given, Mapping):
         raise InvalidRecordError(
             field=field, value=given, reason="must be a dict", hint=f"Give one such as {example}."

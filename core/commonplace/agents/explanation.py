@@ -63,11 +63,7 @@ class Explanation:
 def explain(
     scope: Scope, query: str, policy: Policy, now: datetime | None = None
 ) -> Plan[Explanation]:
-    """Recall for a turn as an agent does, and tell what the note shows and what it leaves out.
-
-    Args:
-        now: as for `render`.
-    """
+    """Recall for a turn as an agent does, and tell what the note shows and what it leaves out."""
     now = local(now)
     left_out: list[tuple[Match, Rule]] = []
     found = yield from recall(scope, query, policy, left_out=left_out)

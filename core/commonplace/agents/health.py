@@ -65,11 +65,7 @@ class MemoryHealth:
         self.warned: set[str] = set()
 
     def counters(self, *, waiting: int = 0) -> MemoryCounters:
-        """Read the counters.
-
-        Args:
-            waiting: how many turns wait in memory now.
-        """
+        """Read the counters."""
         with self._lock:
             counts = {**self._counts, "waiting": waiting}
             return MemoryCounters(

@@ -400,11 +400,7 @@ def _has_more(clause: str, older: str, cues: frozenset[str]) -> bool:
 
 
 def _is_named(older: str, main: str, newer: str) -> bool:
-    """Return whether a sentence has words of what an older instruction is about.
-
-    Args:
-        main: the older one without its case.
-    """
+    """Return whether a sentence has words of what an older instruction is about."""
     said = _about(newer)
     if any(word in normalize(newer) for word in map(normalize, _QUOTED.findall(older))):
         return True

@@ -369,9 +369,6 @@ def _with_days(record: Record, text: str, now: datetime) -> str:
     """Write a record's text with the days that it counts from its moment behind their words.
 
     What somebody else wrote, as in a document, is left as it is: its moment is not known.
-
-    Args:
-        text: the part of it that is shown.
     """
     if record.origin in ("tool", "document"):
         return text

@@ -135,10 +135,6 @@ def last_summary(
 
     It helps, and is shown, if the conversation does not hold it, and if no fact that was extracted
     from the turns that it stands for has ended since: it would tell what no longer holds.
-
-    Args:
-        scope: of the turn.
-        where: what the turn may recall.
     """
     is_wanted = not policy.kinds or "summary" in policy.kinds
     if scope.session_id is None or not (policy.summaries and is_wanted) or policy.where is not None:

@@ -589,11 +589,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def instruction_facts(messages: Sequence[Message], held: Sequence[str] = ()) -> list[Fact]:
-    """Make a preference of each standing instruction in the turns that users said.
-
-    Args:
-        held: see `find_instructions`.
-    """
+    """Make a preference of each standing instruction in the turns that users said."""
     return [
         Fact(text=instruction, kind="preference", at=message.at, metadata={MARK: True})
         for message in messages

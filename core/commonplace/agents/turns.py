@@ -52,11 +52,7 @@ _EXIT_SECONDS = 5.0
 
 
 class Accepted(Future[WriteResult | Exception]):
-    """The acceptance of messages, with its result or the error that prevented it.
-
-    Args:
-        teller: the `id` of who tells of the error.
-    """
+    """The acceptance of messages, with its result or the error, which only `teller` tells of."""
 
     def __init__(self, teller: int) -> None:
         super().__init__()
@@ -95,10 +91,6 @@ class OpenTurns:
     ) -> dict[str, Message]:
         """Take what is about to be accepted, without what was accepted before.
 
-        Args:
-            ids: of the records of the messages.
-            done: gets the result when it is accepted.
-
         Returns:
             What is to be accepted, by the ids of its records.
         """
@@ -117,12 +109,7 @@ class OpenTurns:
         return {done for done in found if done is not None and not done.done()}
 
     def end(self, messages: Sequence[Message], ids: Sequence[str], teller: int = 0) -> TurnEnd:
-        """End a turn: tell what is left to be stored of its messages.
-
-        Args:
-            ids: of the records of the messages.
-            teller: the `id` of who ends it.
-        """
+        """End a turn: tell what is left to be stored of its messages."""
         before: list[Message] = []
         left: list[Message] = []
         untold: dict[str, Message] = {}
@@ -179,11 +166,7 @@ def accept_turn(messages: Mapping[str, Message], scope: Scope, policy: Policy) -
 
 
 def end_turn(end: TurnEnd, scope: Scope, policy: Policy, wait: float | bool) -> Plan[WriteResult]:
-    """Store what is left of a turn, with the standing instructions in it, and extract facts.
-
-    Args:
-        wait: see `Memory.add`.
-    """
+    """Store what is left of a turn, with the standing instructions in it, and extract facts."""
     facts = yield from _instructions(end.untold, scope, policy)
     if facts:
         yield _add(facts, scope.owner, policy, False, wait=False)
@@ -524,10 +507,6 @@ def let_wait(
 
     Returns:
         The event to report; None if it was told already.
-
-    Args:
-        at: when it was said.
-        write: writes it, once that may be done.
     """
 
     def write_again(waiting: WaitingWrite) -> bool:

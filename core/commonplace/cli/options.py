@@ -73,11 +73,7 @@ class OnceCommand(TyperCommand):
 
 
 class Commands(typer.Typer):
-    """A group of such commands, which print an error and exit with its code.
-
-    Args:
-        panel: the heading in the help under which they stand.
-    """
+    """A group of such commands, which print an error and exit with its code."""
 
     def __init__(self, panel: str | None = None, **options: Any) -> None:
         self._panel = panel
@@ -86,12 +82,7 @@ class Commands(typer.Typer):
     def register(
         self, name: str | None = None, *, again: str = NOTHING_CHANGED
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Add a command.
-
-        Args:
-            name: that of the function if None.
-            again: see `exit_on_error`.
-        """
+        """Add a command."""
         add = self.command(name, cls=OnceCommand, rich_help_panel=self._panel)
         return lambda function: add(exit_on_error(again)(function))
 

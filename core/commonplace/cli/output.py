@@ -83,9 +83,6 @@ def document(value: object) -> None:
     """Print data as one JSON document on one line, for programs.
 
     What could steer a terminal, and what its encoding lacks, is escaped; both are the same JSON.
-
-    Args:
-        value: data classes, mappings, sequences, times and plain values.
     """
     plain = msgspec.to_builtins(value, enc_hook=_to_plain, str_keys=True)
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()

@@ -164,11 +164,7 @@ def _sync_index(
     *,
     shared: bool,
 ) -> list[Record]:
-    """Write the graph's outcomes to the index; return the records that it may hold now.
-
-    Args:
-        shared: another process may have written something newer, which stays.
-    """
+    """Write the graph's outcomes to the index; return the records that it may hold now."""
     batch = _IndexBatch(describe=describe, shared=shared)
     for change, vector, outcome in zip(changes, vectors, outcomes, strict=True):
         batch.amended |= {one.id: one for one in outcome.touched}

@@ -139,11 +139,7 @@ def fact_put(
 def dated_relations(
     fact: Fact, at: datetime, is_single: IsSingle, identity: str = ""
 ) -> tuple[Relation, ...]:
-    """Give each single-valued relation of a fact the moment from which it holds, to order them.
-
-    Args:
-        identity: of these relations.
-    """
+    """Give each single-valued relation of a fact the moment from which it holds, to order them."""
     since = _begins(fact) or at
     dated = []
     for relation in fact.relations:
@@ -259,9 +255,6 @@ def ending(old: Record, new: Record, *, at: datetime, told: datetime) -> Put | N
 
     It ends where the new one begins. One that had not begun when the new one was told, or that is
     corrected to an earlier beginning, has never been true: it ends before it begins.
-
-    Args:
-        told: when the new one was told.
 
     Returns:
         None if it has ended by then. So too if it is what came later: the new one begins earlier,

@@ -392,9 +392,6 @@ def find_record(
 ) -> Record:
     """Find a live record that the scope covers, stored or pending.
 
-    Args:
-        include_expired: also a stored one that has expired.
-
     Raises:
         InvalidRecordError: the id is not a string.
         RecordNotFoundError: there is none, or its deletion is pending.

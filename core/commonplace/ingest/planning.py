@@ -376,11 +376,7 @@ def _embed_group(
 
 
 class KnownFactsLookup:
-    """Finds known facts in the engines of one location.
-
-    Args:
-        describe: gives a text's terms and its length in words.
-    """
+    """Finds known facts in the engines of one location."""
 
     def __init__(self, engines: Engines, describe: Callable[[str], tuple[Terms, int]]) -> None:
         self._engines = engines
@@ -388,9 +384,6 @@ class KnownFactsLookup:
 
     def find(self, ask: AskKnown, vector: Sequence[float]) -> KnownFacts:
         """Find the facts nearest to a text, at most 16, and the relations that they assert.
-
-        Args:
-            vector: of the text, of unit length.
 
         Raises:
             StoreUnavailableError, StoreRefusedError: a store failed.
@@ -418,9 +411,6 @@ class KnownFactsLookup:
 
     def find_alike(self, ask: AskAlike, dimensions: int) -> list[Record | None]:
         """Find a fact of the same kind for each of some facts, by their words alone.
-
-        Args:
-            dimensions: of the index.
 
         Raises:
             StoreUnavailableError, StoreRefusedError: a store failed.

@@ -52,11 +52,7 @@ class Submission:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def submit(self, make: MakeWrites, *, wait: Wait) -> list[Any]:
-        """Validate and accept writes, all or none; return a result each, in their order.
-
-        Args:
-            make: validates and makes the writes.
-        """
+        """Validate and accept writes, all or none; return a result each, in their order."""
         seconds = _check_wait(wait)
         self._executor.enter()
         done, accepted = self._enter(make, wait, on_loop=False)

@@ -193,11 +193,7 @@ class IngestWorker:
                 self.executor.schedule(op.scope.partition)
 
     def _maintain_later(self, writes: int) -> None:
-        """Maintain the stores some seconds from now.
-
-        Args:
-            writes: the number of writes so far.
-        """
+        """Maintain the stores some seconds from now."""
         maintain = partial(start_call, "maintenance", partial(self._maintain, writes))
         self._maintenance = call_later(_MAINTENANCE_SECONDS, maintain)
         if self._closing.is_set():

@@ -119,11 +119,7 @@ def show_records(records: Iterable[Record], cursor: str | None) -> ShownMemories
 
 
 def show_write(result: WriteResult, texts: Sequence[str | None]) -> ShownChanges:
-    """Show what a write did.
-
-    Args:
-        texts: what was written, for a write that is pending.
-    """
+    """Show what a write did."""
     if result.pending:
         return ShownChanges(changes=[ShownChange(event="PENDING", text=text) for text in texts])
     changes = [

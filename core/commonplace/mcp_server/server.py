@@ -74,13 +74,7 @@ def serve_users(
 
 
 def make_server(memory: Memory, owner: Callable[[], Scope], **options: Any) -> Any:
-    """Make a server with all its tools, resources and the prompt.
-
-    Args:
-        memory: an open memory.
-        owner: returns whose memory the running request is about.
-        options: of the SDK's server.
-    """
+    """Make a server with all its tools, resources and the prompt."""
     server = _MemoryServer(NAME, instructions=_GUIDE, log_level="WARNING", **options)
     tools = ServerTools(memory, owner)
     for name, hints in HINTS.items():

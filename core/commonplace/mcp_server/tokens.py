@@ -16,9 +16,6 @@ class TokenFile:
 
     The file is read again for every request, so a line that is taken out ends its token at once.
 
-    Args:
-        path: of the file.
-
     Raises:
         InvalidRecordError: a line is none of those.
         OSError: the file cannot be read.

@@ -187,11 +187,7 @@ class TokenBackend:
         return EncodedTexts(vectors, pieces, features, lengths)
 
     def _features(self, pieces: NDArray[np.int64], number: NDArray[np.int64]) -> Floats:
-        """Compute the features of each piece from those around it.
-
-        Args:
-            number: of each piece's text, from 1.
-        """
+        """Compute the features of each piece from those around it."""
         model = self.model
         rows = np.arange(len(pieces)) + _GAP * number
         chunk = pieces % _CHUNKS

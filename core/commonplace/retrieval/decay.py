@@ -73,9 +73,6 @@ class AccessLog:
 
     They are gathered and written in the background, so that a search never waits for it; a crash
     loses the latest.
-
-    Args:
-        submit: runs a call on another thread.
     """
 
     def __init__(self, graph: GraphStore, submit: Callable[[Callable[[], None]], object]) -> None:

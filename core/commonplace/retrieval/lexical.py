@@ -136,12 +136,7 @@ _STOP_FORMS["arabic"] = frozenset(
 
 
 def _languages_of(words: Sequence[str], *, is_ascii: bool) -> _Languages:
-    """List the languages that a text may be in, other than English, of those in Latin letters.
-
-    Args:
-        words: of the text, in small letters.
-        is_ascii: all letters are those of English.
-    """
+    """List the languages that a text may be in, other than English, of those in Latin letters."""
     evident = _EVIDENT.intersection(words)
     if not evident and is_ascii:
         return _NO_OTHER

@@ -170,11 +170,7 @@ class Search:
         return run_plan(self._steps(request), perform)
 
     async def arun(self, request: SearchRequest, run: RunInThread) -> list[Match]:
-        """Find the records as `run`, awaiting the embedder on this loop and the stores on a thread.
-
-        Args:
-            run: awaits a blocking call on a thread.
-        """
+        """Find the records as `run`, awaiting the embedder on this loop and stores on threads."""
         limit = self._settings.max_embed_chars
 
         async def perform(step: _Texts | Callable[[], list[Match]]) -> Any:

@@ -343,9 +343,6 @@ def subject_fit(asked: frozenset[str], text: str, speaker: str | None) -> float:
     """Return 1 if a text is about one of those asked for, -1 if it is about another, else 0.
 
     What names nobody is about the user.
-
-    Args:
-        speaker: name of who says it, if known.
     """
     found, words = _read_head(text[:_HEAD])
     if not asked.isdisjoint(words) or any(_CHINESE.search(one) and one in text for one in asked):

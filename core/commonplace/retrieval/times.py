@@ -61,11 +61,7 @@ def asked_times(question: str, at: datetime) -> list[AskedTime]:
 
 
 def resolved_days(text: str, at: datetime) -> list[tuple[Span, AskedTime]]:
-    """Read the times that a question names, each with its place, in their order.
-
-    Args:
-        at: when it is asked.
-    """
+    """Read the times that a question names, each with its place, in their order."""
     today, text = at.date(), text[:_MAX_CHARACTERS]
     found = [*_numeric(text, today)] if _DIGIT.search(text) else []
     for span, rule, values in _readings(text):

@@ -314,11 +314,7 @@ class QdrantIndex:
     def _by_bucket(
         self, records: Sequence[Record], sizes: Mapping[str, int] | None = None
     ) -> Iterator[tuple[str | None, list[Record]]]:
-        """Divide records into requests.
-
-        Args:
-            sizes: of their rows, by id, if these are sent.
-        """
+        """Divide records into requests."""
         self._client.check_open()
         buckets: dict[str | None, list[Record]] = {}
         for record in records:

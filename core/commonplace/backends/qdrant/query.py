@@ -21,11 +21,7 @@ StoredRecord = tuple[Record, int]  # with its length in words
 
 
 def scorers(query: Query, nearest: Any, params: m.SearchParams | None) -> list[dict[str, Any]]:
-    """Build the scoring by vector and, if the query has terms, by terms.
-
-    Args:
-        nearest: the vector. params: of the scoring by it.
-    """
+    """Build the scoring by vector and, if the query has terms, by terms."""
     found: list[dict[str, Any]] = [
         {"query": m.NearestQuery(nearest=nearest), "using": "dense", "params": params}
     ]

@@ -46,9 +46,6 @@ def nearest(name: str, candidates: Iterable[tuple[str, int, int, T]]) -> T | Non
 def distinct(named: Iterable[tuple[str, str]]) -> list[Entity]:
     """Merge equal names into one entity, with the first spelling and the first specific type.
 
-    Args:
-        named: names with their types.
-
     Returns:
         Ordered by name.
     """

@@ -121,11 +121,7 @@ def field_name(field: str) -> str:
 
 
 def tags_of(field: str, values: Collection[Any]) -> list[str]:
-    """Convert each scalar of a field to a tag; equal scalars, and only they, have equal tags.
-
-    Args:
-        field: as `field_name` names it.
-    """
+    """Convert each scalar of a field to a tag; equal scalars, and only they, have equal tags."""
     tags = []
     for value in values:
         if isinstance(value, bool):

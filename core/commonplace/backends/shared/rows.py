@@ -278,11 +278,7 @@ def to_json(value: Any) -> str:
 
 
 def to_relation(values: Mapping[str, Any], **others: Any) -> Relation:
-    """Convert the stored values of a relation, by name; those that may be empty may be missing.
-
-    Args:
-        others: further fields of the relation.
-    """
+    """Convert the stored values of a relation, by name; those that may be empty may be missing."""
     return Relation(
         subject=values["subject"],
         predicate=values["predicate"],

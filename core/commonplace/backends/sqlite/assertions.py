@@ -114,9 +114,6 @@ def assert_all(
 ) -> list[Record]:
     """Make `asserted` the relations that a record asserts; its other assertions expire.
 
-    Args:
-        keeps_others: the others stay.
-
     Returns:
         The other records that this ended, reopened or contradicted.
     """

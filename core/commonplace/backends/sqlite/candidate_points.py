@@ -100,9 +100,6 @@ class RefinedScores:
     def best(self, number: int) -> tuple[float, NDArray[np.intp], Scores]:
         """Find candidates among which are all whose score is not below a limit.
 
-        Args:
-            number: of candidates to read.
-
         Returns:
             The limit, those candidates, and their scores.
         """

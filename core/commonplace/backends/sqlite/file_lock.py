@@ -35,7 +35,6 @@ def make_file(path: Path, fill: Callable[[Connection], None], *, create: bool) -
     """Make the file of a new database, unless there is one, and check that this may be one.
 
     Args:
-        fill: makes the tables, in the current transaction.
         create: False refuses a file that is not there.
 
     Raises:
@@ -68,10 +67,6 @@ def check_space(path: Path, needed: int = LITTLE_SPACE) -> bool:
     SQLite maps the file of its shared memory, and writes one byte in each 4 KiB of it before. Where
     blocks are smaller, that leaves holes, which a full disk cannot fill. Elsewhere nothing is
     checked: SQLite itself finds that the disk is full.
-
-    Args:
-        path: of the database.
-        needed: bytes of free space.
 
     Returns:
         True if the blocks are smaller.

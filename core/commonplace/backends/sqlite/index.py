@@ -353,10 +353,6 @@ class SqliteIndex:
 class _HitCollector:
     """Collector of the candidates that match a query.
 
-    Args:
-        table: of the points.
-        asked: the query's tokens; None if there are none.
-
     Attributes:
         lexical: of each candidate.
     """

@@ -75,9 +75,6 @@ class Points:
         records: decoded, by row; filled and read without a lock.
         size: number of rows, dead ones included. alive: number of the others.
         error: by how much a cosine of small vectors may be wrong.
-
-    Args:
-        is_small: the vectors of first passages are small ones.
     """
 
     def __init__(

@@ -223,11 +223,7 @@ def _copy_all(
     lengths: Mapping[str, int],
     progress: Progress | None,
 ) -> list[TableSalvage]:
-    """Copy all tables.
-
-    Args:
-        lengths: of vectors, by table of points.
-    """
+    """Copy all tables."""
     new.execute("PRAGMA secure_delete = ON")
     new.execute("PRAGMA synchronous = OFF")  # the whole file is synced at the end
     new.execute("PRAGMA cache_size = -100000")  # KiB; the indexes are written in no order
