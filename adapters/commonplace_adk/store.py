@@ -146,11 +146,7 @@ def _scope(app_name: str, user_id: str, session_id: str | None = None) -> Scope:
 async def _write(
     memory: AgentMemory, events: Sequence[Event], scope: Scope, *, in_parts: bool = False
 ) -> None:
-    """Write what was said, and the summary where ADK compacted it.
-
-    Args:
-        in_parts: only events after the last that was written so.
-    """
+    """Write what was said, and the summary where ADK compacted it."""
     with suppress(Exception):  # the write tells of a memory that fails
         opened = await await_within(WRITE_PATIENCE, "write", memory.lazy.aget())
         events = await opened.admin.run(_new, opened, events, scope, in_parts)

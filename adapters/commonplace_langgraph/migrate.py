@@ -164,11 +164,7 @@ class _ThreadImport:
             after = page[-1].address
 
     def _import(self, at: At, given: CheckpointRow, writes: list[TaskWrite] | None) -> None:
-        """Import a checkpoint with its writes; only note its values if `writes` is None.
-
-        Raises:
-            ValueError, TypeError, KeyError, NotImplementedError: it cannot be read or stored.
-        """
+        """Import a checkpoint with its writes; only note its values if `writes` is None."""
         job = self._job
         state: Any
         about: Any
@@ -197,11 +193,7 @@ class _ThreadImport:
         self._checkpoints.put(row, values, owner)
 
     def _is_new(self, place: tuple[str, str, str], value: object) -> bool:
-        """Note the value of a channel in a version; False if it was noted before.
-
-        Raises:
-            InvalidRecordError: another checkpoint has another value in that version.
-        """
+        """Note the value of a channel in a version; False if it was noted before."""
         kind, data = PLAIN.dumps_typed(value)
         digest = hashlib.sha256(kind.encode() + data).digest()
         if place not in self._seen:
@@ -302,11 +294,7 @@ def _indexed_paths(fields: Sequence[str], value: Any) -> list[str] | Literal[Fal
 
 
 def _read_item(row: ItemRow, source: ImportSource, options: StoreOptions) -> _Item:
-    """Check an item.
-
-    Raises:
-        ValueError, TypeError: it cannot be stored, or has expired.
-    """
+    """Check an item."""
     ends = None if row.expires_at is None else _time(row.expires_at)
     if ends is not None and ends <= datetime.now(UTC):
         raise InvalidRecordError(field="expires_at", value=str(ends), reason="is past")

@@ -453,13 +453,7 @@ def _mem0_factory(what: str) -> Any:
 
 
 def _made_by_mem0(what: str, given: ConfigSection, *more: Mapping[str, Any]) -> Any:
-    """Make what mem0 has for this provider, without its telemetry.
-
-    Raises:
-        ConfigurationError: mem0ai is not installed, does not know the provider, or refuses the
-            configuration.
-        DependencyError: the provider needs another package.
-    """
+    """Make what mem0 has for this provider, without its telemetry."""
     provider, factory = short_repr(given.provider), _mem0_factory(what)
     if factory is None:
         raise ConfigurationError(

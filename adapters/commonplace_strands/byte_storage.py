@@ -126,11 +126,7 @@ class CommonplaceStorage:
     # -- wiring --------------------------------------------------------------------------------
 
     async def _run(self, work: Callable[[Checkpoints], T]) -> T:
-        """Run on a thread, so that a loop goes on meanwhile.
-
-        Raises:
-            StorageError: it failed.
-        """
+        """Run on a thread, so that a loop goes on meanwhile."""
         try:
             return await asyncio.to_thread(lambda: work(self._memory.get().admin.checkpoints))
         except CommonplaceError as error:

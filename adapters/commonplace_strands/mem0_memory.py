@@ -163,12 +163,7 @@ def _find_memory() -> LazyMemory:
 
 
 def _scope_from_env() -> Scope:
-    """Read the owner, anew for each call.
-
-    Raises:
-        Mem0ToolError: the environment names none.
-        InvalidScopeError: an id cannot be used.
-    """
+    """Read the owner, anew for each call."""
     user_id = os.environ.get("MEM0_USER_ID") or None
     agent_id = os.environ.get("MEM0_AGENT_ID") or None
     scope = owner_scope(user_id, agent_id)

@@ -303,15 +303,7 @@ class MemoryPlugin(Plugin):
             self._agent_memory.warn("summary", error)
 
     def _new_turn(self, conversation: Any, state: dict[str, Any]) -> StrandsTurn:
-        """Make the turn of an invocation.
-
-        Args:
-            conversation: the agent, or the graph or swarm around it.
-            state: the `invocation_state`.
-
-        Raises:
-            InvalidScopeError: an id that its caller gave cannot be used.
-        """
+        """Make the turn of an invocation."""
         user_id, caller = self._user_id, calling_turn()
         # A plugin with a user of its own keeps it, but not while it serves the caller's turn too.
         if caller is not None and (user_id is None or caller.plugin is self):

@@ -222,11 +222,7 @@ class CommonplaceSessionRepository(SessionRepository):
         return self._rows(session_id, multi_agent_id=multi_agent.id)
 
     def _rows(self, session_id: str, **names: object) -> "SessionRows":
-        """Return the rows of a session.
-
-        Args:
-            names: what is read or written in it, by the parameter that names it.
-        """
+        """Return the rows of a session."""
         for field, name in names.items():
             check_name(field, name)
         if type(session_id) is not str or not session_id:

@@ -487,11 +487,7 @@ def _prompt(previous: Record | None, turns: Collection[Record]) -> str:
 
 
 def _summary_of(answer: str | ModelFailedError, model: str) -> str:
-    """Read the summary in a model's answer.
-
-    Raises:
-        ModelFailedError: there is none.
-    """
+    """Read the summary in a model's answer."""
     if isinstance(answer, ModelFailedError):
         raise answer
     start, end = answer.find("{"), answer.rfind("}")

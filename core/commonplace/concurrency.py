@@ -110,11 +110,7 @@ class _BoundedCall(NamedTuple):
 
 
 def _hand_over(job: _BoundedCall) -> None:
-    """Give a call to an idle thread, or to a new one.
-
-    Raises:
-        RuntimeError: no thread is idle and none can be started.
-    """
+    """Give a call to an idle thread, or to a new one."""
     try:
         _idle.pop().put(job)
     except IndexError:

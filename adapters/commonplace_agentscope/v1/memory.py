@@ -289,11 +289,7 @@ class LongTermMemory(LongTermMemoryBase):  # type: ignore[misc, unused-ignore]
         return ToolResponse(content=[TextBlock(type="text", text=text)])
 
     async def _scope(self) -> Scope | None:
-        """Find whose memory it is now; None for nobody's.
-
-        Raises:
-            InvalidScopeError: the user's id is one that no scope can hold.
-        """
+        """Find whose memory it is now; None for nobody's."""
         user_id: object = self._user_id
         session: object = self._session_id
         try:

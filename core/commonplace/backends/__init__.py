@@ -276,9 +276,6 @@ def _check_given(index: VectorIndex, graph: GraphStore, spec: IndexSpec) -> Vect
     """Compare what a caller's index was filled with, as its graph store notes, with what is wanted.
 
     An empty index takes any embedder.
-
-    Raises:
-        SchemaMismatchError: it was filled with another embedder.
     """
     wanted = {f"the index's {key}": value for key, value in spec.meta.items()}
     wanted["dimensions"] = str(spec.dimensions)
@@ -290,11 +287,7 @@ def _check_given(index: VectorIndex, graph: GraphStore, spec: IndexSpec) -> Vect
 
 
 def _engine(field: str, url: str) -> Any:
-    """Find the engine behind a URL: for `vectors` an `IndexEngine`, for `graph` a `GraphEngine`.
-
-    Raises:
-        InvalidRecordError: none is installed, or several are.
-    """
+    """Find the engine behind a URL: for `vectors` an `IndexEngine`, for `graph` a `GraphEngine`."""
     _, port = _PORTS[field]
     scheme = url.partition("://")[0]
     with contextlib.suppress(LookupError):
@@ -318,12 +311,7 @@ def _engine(field: str, url: str) -> Any:
 
 @lru_cache
 def _load(scheme: str) -> object:
-    """Make the engine of a scheme.
-
-    Raises:
-        LookupError: none is installed.
-        InvalidRecordError: several are.
-    """
+    """Make the engine of a scheme."""
     found = {point.value: point for point in entry_points(group=GROUP) if point.name == scheme}
     if len(found) > 1:
         raise InvalidRecordError(
@@ -349,11 +337,7 @@ def _schemes(port: type) -> list[str]:
 
 
 def _bind(connection: "SqliteConnection", journal: Journal, location: Location) -> None:
-    """Bind a journal to the stores of a location.
-
-    Raises:
-        SchemaMismatchError: it has operations for other stores.
-    """
+    """Bind a journal to the stores of a location."""
     stored, wanted = connection.get_meta("stores"), str(location)
     if stored != wanted:
         if stored is not None and _has_work(journal):

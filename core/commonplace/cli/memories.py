@@ -409,11 +409,7 @@ def forget(
 
 
 def _full_id(memory: "Memory", given: str, scope: Scope) -> str:
-    """Find the id of which the first characters are given.
-
-    Raises:
-        InvalidRecordError: several ids begin so.
-    """
+    """Find the id of which the first characters are given."""
     if len(given) >= _FULL_ID or not given:
         return given
     found: list[str] = []
@@ -435,11 +431,7 @@ def _full_id(memory: "Memory", given: str, scope: Scope) -> str:
 
 
 def _confirm(memory: "Memory", scope: Scope) -> bool:
-    """Ask before an erasure, if there is anything to erase.
-
-    Raises:
-        Exit: nobody can be asked, or the answer is no.
-    """
+    """Ask before an erasure, if there is anything to erase."""
     if not can_ask():
         refuse(
             "Nobody can be asked here: give --yes to erase for good. `--dry-run` shows what would "

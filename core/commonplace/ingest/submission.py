@@ -235,11 +235,7 @@ def _check_wait(given: object) -> float | None:
 
 
 def _result(operation: Operation, future: "Future[OperationResult]") -> OperationResult:
-    """Return the result of an accepted operation, pending if there is none yet.
-
-    Raises:
-        CommonplaceError: it failed.
-    """
+    """Return the result of an accepted operation, pending if there is none yet."""
     if future.done():
         return future.result()
     return WriteResult(operation=operation.id, pending=True)

@@ -877,12 +877,7 @@ def _numbered(values: Sequence[Any]) -> Numbers:
 
 
 def _rarity(counts: Floats, number: int, weights: Floats) -> Floats:
-    """Weigh words by how few of the candidates have them, in sum 1; all 0 if none counts.
-
-    Args:
-        counts: of the candidates that have each.
-        weights: 0 for a word that does not count, else 1.
-    """
+    """Weigh words by how few of the candidates have them, in sum 1; all 0 if none counts."""
     found = _surprise(counts, number) * weights
     total = found.sum()
     scaled: Floats = found / total if total > 0 else found

@@ -183,9 +183,6 @@ class Neo4jDriver:
 
         Not by a procedure of the server: that one waits for all indexes, also for those of a
         constraint that another process is about to make, which waits for this transaction.
-
-        Raises:
-            StoreUnavailableError: they are not online after a minute.
         """
         deadline = time.monotonic() + _INDEX_TIMEOUT
         while late := [name for name in names if states.get(name) != "ONLINE"]:
