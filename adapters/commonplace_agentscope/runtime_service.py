@@ -13,7 +13,6 @@ from commonplace import (
     ChatModel,
     Embedder,
     Extraction,
-    InvalidRecordError,
     Memory,
     Policy,
     Record,
@@ -30,6 +29,7 @@ from commonplace.agents import (
     OnEvent,
     acquire_memory,
     await_within,
+    check_integer,
     clean,
     fold_policy,
     given_once,
@@ -340,9 +340,8 @@ def _place(record: Record) -> tuple[str, int, float]:
 
 def _to_count(filters: Mapping[str, Any], name: str, missing: int) -> int:
     value = filters.get(name, missing)
-    if type(value) is not int or value < 1:
-        raise InvalidRecordError(field=name, value=value, reason="must be an integer from 1")
-    return value
+    check_integer(name, value, 1)
+    return int(value)
 
 
 def _read(given: Any, name: str) -> Any:

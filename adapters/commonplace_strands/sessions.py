@@ -16,6 +16,7 @@ from commonplace import InvalidRecordError, InvalidScopeError, Scope, WrongTypeE
 from commonplace.agents import (
     MemorySource,
     acquire_memory,
+    check_integer,
     check_mapping,
     check_name,
     hinting_init,
@@ -167,9 +168,9 @@ class CommonplaceSessionRepository(SessionRepository):
         Raises:
             SessionException: there is no such agent.
         """
-        _check_count("offset", offset)
+        check_integer("offset", offset, 0, _MOST)
         if limit is not None:
-            _check_count("limit", limit)
+            check_integer("limit", limit, 0, _MOST)
         rows = self._rows(session_id, agent_id=agent_id)
         rows.get("agents", agent_id)
         found = rows.list(_messages(agent_id), offset=offset, limit=limit)
@@ -310,13 +311,6 @@ def _check_type(field: str, given: object, wanted: type) -> None:
         )
 
 
-def _check_count(field: str, value: object) -> None:
-    if type(value) is not int or not 0 <= value <= _MOST:
-        raise InvalidRecordError(
-            field=field, value=value, reason=f"must be a whole number from 0 to {_MOST}"
-        )
-
-
 def _messages(agent_id: str) -> str:
     return f"messages of {agent_id}"
 
@@ -331,7 +325,7 @@ def _number_of(given: SessionMessage) -> str:
 
 def _number(message_id: int) -> str:
     """Write a number so that texts have the order of numbers."""
-    _check_count("message_id", message_id)
+    check_integer("message_id", message_id, 0, _MOST)
     return f"{message_id:0{_DIGITS}}"
 
 

@@ -243,7 +243,7 @@ ROWS: dict[str, Row] = {
     "message text": (on_sessions(lambda s: s.create_message("s", "a", "hi")), WrongTypeError, "a SessionMessage"),
     "message dict": (on_sessions(lambda s: s.update_message("s", "a", {})), WrongTypeError, "session_message=dict"),
     "message number": (on_sessions(lambda s: s.read_message("s", "a", "1")), InvalidRecordError, "message_id='1'"),
-    "message number too large": (on_sessions(lambda s: s.read_message("s", "a", 2**63)), InvalidRecordError, "message_id=9223372036854775808 must be a whole"),
+    "message number too large": (on_sessions(lambda s: s.read_message("s", "a", 2**63)), InvalidRecordError, "message_id=9223372036854775808 must be an integer"),
     "message number of text": (on_sessions(lambda s: s.create_message("s", "a", SessionMessage(HI, "1"))), InvalidRecordError, "message_id='1'"),
     "message of another kind": (on_sessions(lambda s: s.create_message("s", "a", SessionMessage("hi", 0))), InvalidRecordError, "message='hi' must be a dict.*'content': "),
     "message redacted": (on_sessions(lambda s: s.update_message("s", "a", SessionMessage(HI, 0, "no"))), InvalidRecordError, "redact_message='no' must be a dict"),

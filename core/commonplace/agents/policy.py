@@ -149,12 +149,7 @@ class Policy:
             raise InvalidRecordError(
                 field="threshold", value=self.threshold, reason="must be in 0..1"
             )
-        if type(self.max_waiting) is not int or not 0 <= self.max_waiting <= _MOST_WAITING:
-            raise InvalidRecordError(
-                field="max_waiting",
-                value=self.max_waiting,
-                reason=f"must be an integer in 0..{_MOST_WAITING:,}",
-            )
+        check_integer("max_waiting", self.max_waiting, 0, _MOST_WAITING)
         check_kinds(self.kinds)
         object.__setattr__(self, "kinds", tuple(self.kinds))
         parse_filter(self.where)

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import InvalidRecordError, MemoryTimeoutError, RecordNotFoundError
 from ..sans_io import Plan, call
 from ..types import Match, Record, Scope, WriteResult
+from ..validation import check_integer
 from .note import ShownRecords, bullets
 from .policy import (
     MAX_FACT,
@@ -121,8 +122,7 @@ def _search_memory(
 ) -> Plan[ToolAnswer]:
     """Search for each keyword; a record comes once, in the order of keywords and scores."""
     most = min(policy.top_k, MAX_LIMIT) if limit is None else limit
-    if type(most) is not int or not 1 <= most <= MAX_LIMIT:
-        raise InvalidRecordError(field="limit", value=most, reason=f"must be in 1..{MAX_LIMIT}")
+    check_integer("limit", most, 1, MAX_LIMIT)
     wanted = _texts("keywords", keywords, MAX_KEYWORDS)
     if not wanted:
         return ToolAnswer(text="(no keywords supplied: nothing to search)", count=0)

@@ -26,7 +26,14 @@ from ..types import (
     check_scope,
     now,
 )
-from ..validation import check_choice, check_flag, check_share, check_text, check_time
+from ..validation import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_share,
+    check_text,
+    check_time,
+)
 from .calibration import Calibration
 from .decay import AccessLog, decayed
 from .excerpts import AskedWord, excerpt
@@ -88,10 +95,7 @@ def search_request(
         raise InvalidRecordError(
             field="text", value=text, reason=f"must have at most {MAX_QUERY_BYTES} bytes"
         )
-    if type(top_k) is not int or not 1 <= top_k <= MAX_TOP_K:
-        raise InvalidRecordError(
-            field="top_k", value=top_k, reason=f"must be an integer in 1..{MAX_TOP_K}"
-        )
+    check_integer("top_k", top_k, 1, MAX_TOP_K)
     if threshold is not None:
         check_share("threshold", threshold)
     check_time("as_of", as_of)

@@ -96,8 +96,7 @@ class Neo4jCheckpoints:
         is_ascending: bool = False,
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
-        rows.check_limit(limit)
-        rows.check_offset(offset)
+        rows.check_page(limit, offset)
         asked = _page(selection, after, is_ascending=is_ascending)
         return self._read_page(asked, limit, offset)
 
@@ -105,7 +104,7 @@ class Neo4jCheckpoints:
         self, selection: Selection, *, limit: int, after: Address | None = None
     ) -> list[State]:
         """Read the states of the checkpoints that `page` would read."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         found = self._read_page(_page(selection, after, is_ascending=False), limit, 0)
         places = [one.address for one in found]
         return self._states([_node_id(at.thread, at.namespace, at.id) for at in places])

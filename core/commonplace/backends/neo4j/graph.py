@@ -98,7 +98,7 @@ class Neo4jGraph:
         include_expired: bool = False,
     ) -> Page:
         """Read live records, newest first (creation, then id); filters row by row."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         after = (2**63 - 1, "") if cursor is None else rows.from_cursor(cursor)
         parameters = {
             "kinds": list(kinds),
@@ -119,7 +119,7 @@ class Neo4jGraph:
 
     def turns(self, scope: Scope, *, limit: int, before: str | None = None) -> list[Record]:
         """Read the last turns that hold, in the order in which they were stored."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         end = {"created_at": 2**63 - 1, "position": 0, "id": ""}
         if before is not None:
             found = self._read(queries.TURN, scope, _valid([before]))
@@ -134,7 +134,7 @@ class Neo4jGraph:
 
     def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
         """Read the sessions that the scope covers, by their last turn, newest first."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         last_at, id_ = (2**63 - 1, "") if cursor is None else rows.from_cursor(cursor)
         parameters = {"last_at": last_at, "id": id_, **queries.scope_parameters(scope)}
         text = queries.sessions(scope)
@@ -202,7 +202,7 @@ class Neo4jGraph:
 
         Reads every record.
         """
-        rows.check_limit(limit)
+        rows.check_page(limit)
         found: dict[Namespace, dict[Scope, None]] = {}
         for scope in dict.fromkeys(map(_user_scope, self.list_scopes())):
             for record in self._in_namespaces(scope, prefix):

@@ -28,7 +28,7 @@ from ...types import (
     now,
     split_key,
 )
-from ...validation import SCOPE_FIELDS
+from ...validation import SCOPE_FIELDS, check_integer
 
 PLAIN = (
     "id", "text", "kind", "role", "name", "origin", "trust", "position", "version", "importance",
@@ -413,20 +413,10 @@ def from_cursor(cursor: str) -> tuple[int, str]:
     return micros, record_id
 
 
-def check_limit(limit: object) -> None:
-    """Refuse a page size that is not a whole number of 1 to 1000."""
-    if type(limit) is not int or not 1 <= limit <= 1000:
-        raise InvalidRecordError(
-            field="limit", value=limit, reason="must be a whole number of 1 to 1000"
-        )
-
-
-def check_offset(offset: object) -> None:
-    """Refuse a number of rows to pass over that is not a whole number from 0."""
-    if type(offset) is not int or not 0 <= offset < 2**63:
-        raise InvalidRecordError(
-            field="offset", value=offset, reason="must be a whole number from 0"
-        )
+def check_page(limit: object, offset: object = 0) -> None:
+    """Refuse a page size that is not in 1..1000, and a number of rows to pass over below 0."""
+    check_integer("limit", limit, 1, 1000)
+    check_integer("offset", offset, 0, 2**63 - 1)
 
 
 # -- metadata as it is indexed ------------------------------------------------------------------

@@ -142,8 +142,7 @@ class SqliteCheckpoints:
         is_ascending: bool = False,
     ) -> list[Checkpoint]:
         """Read checkpoints, greatest id first, then greatest thread and namespace."""
-        rows.check_limit(limit)
-        rows.check_offset(offset)
+        rows.check_page(limit, offset)
         sql, values = _page(selection, after, is_ascending=is_ascending)
         with self._handle.read() as connection:
             found = connection.execute(f"SELECT {_COLUMNS} {sql}", (*values, limit, offset))
@@ -153,7 +152,7 @@ class SqliteCheckpoints:
         self, selection: Selection, *, limit: int, after: Address | None = None
     ) -> list[State]:
         """Read the states of the checkpoints that `page` would read."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         sql, values = _page(selection, after)
         with self._handle.read() as connection:
             found = connection.execute(f"SELECT {_COLUMNS}, {_OWNER} {sql}", (*values, limit, 0))

@@ -135,7 +135,7 @@ class SqliteGraph:
         include_expired: bool = False,
     ) -> Page:
         """Read live records, newest first (creation, then id); parses only what may match."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         after = None if cursor is None else rows.from_cursor(cursor)
         source, values = _source(scope, required_namespace(where), kinds, after)
         held, moments = _holding(include_superseded, include_expired, as_of)
@@ -156,13 +156,13 @@ class SqliteGraph:
 
     def turns(self, scope: Scope, *, limit: int, before: str | None = None) -> list[Record]:
         """Read the last turns that hold, in the order in which they were stored."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         with self._handle.read() as connection:
             return record_changes.session_turns(connection, scope, limit, before)
 
     def sessions(self, scope: Scope, *, limit: int = 100, cursor: str | None = None) -> SessionPage:
         """Read the sessions that the scope covers, by their last turn, newest first."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         after = None if cursor is None else rows.from_cursor(cursor)
         with self._handle.read() as connection:
             found = record_changes.session_page(connection, scope, limit, after)
@@ -248,7 +248,7 @@ class SqliteGraph:
         self, prefix: Namespace = (), *, after: Namespace = (), limit: int = 1000
     ) -> dict[Namespace, list[Scope]]:
         """List the namespaces at and below one in their order, each with its records' scopes."""
-        rows.check_limit(limit)
+        rows.check_page(limit)
         with self._handle.read() as connection:
             return namespaces.with_scopes(connection, prefix, after, limit, now())
 

@@ -414,7 +414,7 @@ class CheckpointsContract:
     def test_a_page_of_no_number_is_refused(
         self, checkpoints: Checkpoints, given: dict[str, int]
     ) -> None:
-        with pytest.raises(InvalidRecordError, match="must be a whole number"):
+        with pytest.raises(InvalidRecordError, match=r"limit|offset"):
             checkpoints.page(Selection(), **given)  # type: ignore[arg-type]
 
     def test_the_states_of_a_page_are_those_of_its_checkpoints(
