@@ -369,6 +369,12 @@ class Record:
         parts = passages(self.situation or self.text)
         return [f"{self.name}: {part}" for part in parts] if self.name else parts
 
+    def indexed_part(self, part: str) -> str:
+        """Write what is compared of the record where a part of its text is shown, as above."""
+        if part == self.text or self.situation:
+            return self.indexed_text
+        return f"{self.name}: {part}" if self.name else part
+
     @property
     def namespaces(self) -> tuple[tuple[str, ...], ...]:
         """The namespaces that it is in, outermost first; its own is the last."""

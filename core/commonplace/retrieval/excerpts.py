@@ -54,15 +54,8 @@ def has_vector_of(hit: Hit, part: str) -> bool:
     return part in passages(hit.record.text)[number : number + 1]
 
 
-def indexed_part(record: Record, part: str) -> str:
-    """Return what is compared of a record where `part` is its excerpt."""
-    if part == record.text or record.situation:
-        return record.indexed_text
-    return f"{record.name}: {part}" if record.name else part
-
-
 def _coverage(record: Record, part: str, words: Mapping[str, AskedWord]) -> float:
-    held = term_indices(indexed_part(record, part))
+    held = term_indices(record.indexed_part(part))
     return sum(one.weight for one in words.values() if not held.isdisjoint(one.indices))
 
 

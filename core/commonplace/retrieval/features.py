@@ -22,7 +22,7 @@ from ..types import Record, Scope
 from .answer_types import asked_type, fits
 from .calibration import Scale
 from .current import to_statement
-from .excerpts import AskedWord, excerpt, has_vector_of, indexed_part
+from .excerpts import AskedWord, excerpt, has_vector_of
 from .lexical import has_cjk, near_words, query_words, term_indices, vocabulary
 from .replacement import Pair, likelihoods, pairs
 from .statement_words import (
@@ -186,7 +186,7 @@ class CandidateArrays:
         found = self._held.copy()
         forms = query_words(self._question).values() if self._long else ()
         for row in self._long:
-            held = term_indices(indexed_part(self.records[row], self.excerpts[row]))
+            held = term_indices(self.records[row].indexed_part(self.excerpts[row]))
             found[row] = [not held.isdisjoint(indices) for indices in forms]
         self._add_near_words(found)
         return found
@@ -198,9 +198,7 @@ class CandidateArrays:
         if not strange:
             return
         nearest = np.argsort(-self.cosine, kind="stable")[:_NEAREST]
-        told = {
-            int(i): vocabulary(indexed_part(self.records[i], self.excerpts[i])) for i in nearest
-        }
+        told = {int(i): vocabulary(self.records[i].indexed_part(self.excerpts[i])) for i in nearest}
         meant = near_words(strange, sorted(set().union(*told.values())))
         for word, others in meant.items():
             rows = [i for i, one in told.items() if not one.isdisjoint(others)]
