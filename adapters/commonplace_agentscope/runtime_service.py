@@ -31,6 +31,7 @@ from commonplace.agents import (
     await_within,
     check_integer,
     clean,
+    field_of,
     fold_policy,
     given_once,
     hash_id,
@@ -296,26 +297,26 @@ class MemoryService(MemoryServiceBase):  # type: ignore[misc, unused-ignore]
 
 def _to_turns(message: Any) -> list[Turn]:
     """Make turns of a message; none of one without text, or of a note."""
-    metadata = _read(message, "metadata")
+    metadata = field_of(message, "metadata")
     given: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
     name = str(given.get("original_name") or "")
     text = _to_text(message)
     if not text or name == NOTE_NAME:
         return []
-    message_id = given.get("original_id") or _read(message, "id") or ""
-    role = _read(message, "role")
+    message_id = given.get("original_id") or field_of(message, "id") or ""
+    role = field_of(message, "role")
     return to_messages(text, role if role in _ROLES else "user", name, hash_id(message_id, text))
 
 
 def _to_text(message: Any) -> str:
     """Read the text blocks of a message, joined by line breaks; empty if it is a tool call."""
-    if (_read(message, "type") or "message") != "message":
+    if (field_of(message, "type") or "message") != "message":
         return ""
-    content = _read(message, "content")
+    content = field_of(message, "content")
     if isinstance(content, str):
         return clean(content)
     blocks = content if isinstance(content, Sequence) else []
-    texts = (_read(block, "text") for block in blocks if _read(block, "type") == "text")
+    texts = (field_of(block, "text") for block in blocks if field_of(block, "type") == "text")
     return clean("\n".join(text for text in texts if isinstance(text, str)))
 
 
@@ -342,7 +343,3 @@ def _to_count(filters: Mapping[str, Any], name: str, missing: int) -> int:
     value = filters.get(name, missing)
     check_integer(name, value, 1)
     return int(value)
-
-
-def _read(given: Any, name: str) -> Any:
-    return given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeVar, get_args
 from weakref import WeakKeyDictionary
 
 from strands import ToolContext, tool
-from strands.types.content import Message as StrandsMessage
 from strands.types.tools import AgentTool
 
 from commonplace import InvalidScopeError, Memory, Policy, Record, RecordNotFoundError, Scope
@@ -113,7 +112,8 @@ class ShownSinceQuestion:
         if (turn := own_turn(self._memory, scope)) is not None:
             return turn.shown
         # Without a plugin a turn is known by what the user said last.
-        asked = next(filter(_is_question, reversed(context.agent.messages)), None)
+        said = (one for one in context.agent.messages[::-1] if one["role"] == "user")
+        asked = next(filter(text_of, said), None)
         last = self._shown.get(context.agent)
         if last is not None and last[0] is asked and last[1] == scope.owner:
             return last[2]
@@ -303,10 +303,6 @@ class MemoryTools:
             return True
         answer = context.interrupt(f"commonplace.{name}", reason=reason)
         return answer is True or (type(answer) is str and answer.strip().lower() in CONSENT)
-
-
-def _is_question(message: StrandsMessage) -> bool:
-    return message["role"] == "user" and bool(text_of(message))
 
 
 def _is_direct(context: ToolContext) -> bool:

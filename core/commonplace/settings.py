@@ -369,7 +369,7 @@ def to_folder(field: str, path: object, *, hint: str = "") -> str:
             reason="must be the path of a folder, not a URL",
             hint="Give servers by vectors=URL and graph=URL.",
         )
-    folder = _folder(shown)
+    folder = str(Path(shown).expanduser().resolve())
     if os.path.exists(folder) and not os.path.isdir(folder):  # `Path` raises where it may not look
         hint = "Give a folder; it is made if it is missing."
         if os.path.basename(folder) == "memory.db":
@@ -378,10 +378,6 @@ def to_folder(field: str, path: object, *, hint: str = "") -> str:
             field=field, value=path, reason="is a file and not a folder", hint=hint
         )
     return folder
-
-
-def _folder(path: str) -> str:
-    return str(Path(path).expanduser().resolve())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -238,7 +238,7 @@ def _lines(
             if now:
                 front.append(_time_of(record, now))
             if now and is_earlier(match):
-                front.append(_earlier(record.text))
+                front.append("(较早)" if _is_chinese(record.text) else "(earlier)")
             line = " ".join(["-", *filter(None, front), said])
             budget -= len(line) + 1
             if budget < 0:
@@ -381,11 +381,6 @@ def _with_days(record: Record, text: str, now: datetime) -> str:
         parts.append(f"{text[end:last]}{space}[{_span(found, _is_chinese(text))}]")
         end = last
     return "".join([*parts, text[end:]])
-
-
-def _earlier(text: str) -> str:
-    """Write that a newer line replaces one with this text."""
-    return "(较早)" if _is_chinese(text) else "(earlier)"
 
 
 def _is_chinese(text: str) -> bool:

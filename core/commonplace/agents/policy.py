@@ -1,6 +1,5 @@
 """Policy of an agent's memory use, and the tools and wording that all adapters share."""
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from ..validation import (
     check_integer,
     check_metadata,
     check_seconds,
+    check_share,
     hinting_init,
     is_sound,
 )
@@ -143,12 +143,8 @@ class Policy:
         check_choice("mode", self.mode, get_args(Mode))
         check_choice("inject", self.inject, get_args(Inject))
         check_integer("top_k", self.top_k, 1, MAX_TOP_K)
-        if self.threshold is not None and not (
-            _is_number(self.threshold) and 0 <= self.threshold <= 1
-        ):
-            raise InvalidRecordError(
-                field="threshold", value=self.threshold, reason="must be in 0..1"
-            )
+        if self.threshold is not None:
+            check_share("threshold", self.threshold)
         check_integer("max_waiting", self.max_waiting, 0, _MOST_WAITING)
         check_kinds(self.kinds)
         object.__setattr__(self, "kinds", tuple(self.kinds))
@@ -348,10 +344,6 @@ def instructions(policy: Policy, prefix: str = "") -> str:
     changes = (CHANGE_INSTRUCTIONS[tool] for tool in policy.tools if tool in CHANGE_INSTRUCTIONS)
     text = " ".join([policy.tool_instructions, *changes])
     return _PREFIXED.sub(lambda one: prefix + one[0], text)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _schema(required: list[str], **properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class _Amount(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Write the numbers of one stage."""
-        write = size if task.description in _BYTES else _number
+        write = size if task.description in _BYTES else "{:,}".format
         done = write(int(task.completed))
         whole = "" if task.total is None else f" of {write(int(task.total))}"
         speed = task.finished_speed or task.speed
@@ -68,7 +68,3 @@ def progress() -> Iterator[Callable[[str, int, int | None], None]]:
             bars.update(stages[stage], completed=done, total=whole)
 
         yield show
-
-
-def _number(value: int) -> str:
-    return f"{value:,}"

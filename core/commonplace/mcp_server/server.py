@@ -111,7 +111,9 @@ class _MemoryServer(Server):  # type: ignore[misc] # of two releases
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
-                wrong = [f"{_path(one['loc'])}: {one['msg']}" for one in cause.errors()[:5]]
+                wrong = [
+                    f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cause.errors()[:5]
+                ]
                 raise ToolError(f"{'; '.join(wrong)}. {parameters}") from None
             if isinstance(cause, CommonplaceError):
                 raise ToolError(str(cause)) from None
@@ -171,7 +173,3 @@ def _lines(matches: list[Match]) -> str:
 
 def _plain(method: Callable[..., object]) -> str:
     return " ".join((inspect.getdoc(method) or "").split())
-
-
-def _path(location: tuple[str | int, ...]) -> str:
-    return ".".join(map(str, location))

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from .answer_types import asked_type, fits
 from .calibration import Scale
 from .current import to_statement
 from .excerpts import AskedWord, excerpt, has_vector_of
-from .lexical import has_cjk, near_words, query_words, term_indices, vocabulary
+from .lexical import has_cjk, kept_if_short, near_words, query_words, term_indices, vocabulary
 from .replacement import Pair, likelihoods, pairs
 from .statement_words import (
     asked_subjects,
@@ -46,7 +46,6 @@ _COMPARED = 8  # best statements of which newer ones replace older ones
 _NEAREST = 20  # candidates in which a word that was mistyped is looked for
 _STEPS = (-2, -1, 1, 2)  # places of the turns that count as around one
 _PLACES = 32  # bits of a place, in a number that has the session's in front
-_CACHED_CHARACTERS = 2_000
 _FIRST_POWER = 8  # by which a first relation that says less than another leads on less
 _BRIEF = 8  # words up to which a turn may state nothing without asking
 _QUESTION_MARK = re.compile(r"[?？؟]\W*$")
@@ -695,16 +694,10 @@ def distinct(records: Sequence[Record], order: Sequence[int]) -> list[tuple[int,
     ]
 
 
+@kept_if_short
 def _plain(text: str) -> str:
-    return _cached_plain(text) if len(text) <= _CACHED_CHARACTERS else _folded(text)
-
-
-def _folded(text: str) -> str:
     folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return " ".join(folded.casefold().split()).rstrip(_END_SIGNS)
-
-
-_cached_plain = lru_cache(maxsize=4_096)(_folded)
 
 
 def _standing(record: Record) -> tuple[bool, datetime, int, datetime, str]:

@@ -18,14 +18,15 @@ import threading
 import unicodedata
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from ..models.stop_words import COMMON_ENGLISH, NAME_PARTICLES, STOP_WORDS, STOP_WORDS_OF
 from ..ports.stores import Terms
 from ..types import fold
 
+F = TypeVar("F", bound=Callable[..., object])
 VERSION = "words-2"
 # Term weights are stored, so texts are compared with a constant length and not with the mean.
 AVERAGE_LENGTH = 32
@@ -293,14 +294,20 @@ def _english(word: str) -> tuple[str]:
     return (_stem(word, _ENGLISH),)
 
 
+def kept_if_short(read: F) -> F:
+    """Keep what a function returns for the 4,096 texts that it read last, but for long ones."""
+    kept = functools.lru_cache(maxsize=4_096)(read)
+
+    @functools.wraps(read)
+    def look(text: str, *args: Any) -> object:
+        return kept(text, *args) if len(text) <= _CACHED_CHARACTERS else read(text, *args)
+
+    return cast("F", look)
+
+
+@kept_if_short
 def vocabulary(text: str) -> frozenset[str]:
-    """Read the distinct tokens of a text; those of the texts read last are kept, unless long."""
-    is_short = len(text) <= _CACHED_CHARACTERS
-    return _cached_vocabulary(text) if is_short else frozenset(tokens(text))
-
-
-@functools.lru_cache(maxsize=4_096)
-def _cached_vocabulary(text: str) -> frozenset[str]:
+    """Read the distinct tokens of a text."""
     return frozenset(tokens(text))
 
 

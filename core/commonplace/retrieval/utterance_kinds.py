@@ -7,12 +7,10 @@ as a statement.
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 
-from .lexical import CJK
+from .lexical import CJK, kept_if_short
 
 _SHORT = 200  # characters of small talk at most
-_CACHED_CHARACTERS = 2_000
 _CLAUSE_WORDS, _CLAUSE_CHARACTERS = 4, 6  # of a clause that states something beside a question
 
 _SIGNS = re.compile(r"[\W_]+")
@@ -306,15 +304,12 @@ def _ends_there(text: str, start: int, end: int) -> bool:
     )
 
 
+@kept_if_short
 def statements(text: str) -> tuple[str, ...]:
     """Read the sentences of a text that tell something, in order; often none.
 
     Of a sentence that asks, the clauses before the question count.
     """
-    return _cached_statements(text) if len(text) <= _CACHED_CHARACTERS else _statements(text)
-
-
-def _statements(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for sentence in sentences(text):
         if needs_no_memory(sentence) or _REQUEST.search(sentence):
@@ -335,6 +330,7 @@ def knows_nothing(text: str) -> bool:
     return bool(told) and all(map(_IGNORANCE.search, told))
 
 
+@kept_if_short
 def states_nothing(text: str, is_doubtful: bool, is_answer: bool) -> bool:
     """Return whether a turn tells nothing, or says that it knows nothing.
 
@@ -342,13 +338,13 @@ def states_nothing(text: str, is_doubtful: bool, is_answer: bool) -> bool:
         is_doubtful: False for a turn that is too long to state nothing unless it knows nothing.
         is_answer: it is an assistant's, which alone is expected to know.
     """
-    look = _cached_emptiness if len(text) <= _CACHED_CHARACTERS else _emptiness
-    return look(text, is_doubtful, is_answer)
+    return (is_doubtful and not statements(text)) or (is_answer and knows_nothing(text))
 
 
+@kept_if_short
 def normalize(text: str) -> str:
     """Write a text as it is compared: Unicode form NFKC, case folded, signs as single spaces."""
-    return _cached_normal(text) if len(text) <= _CACHED_CHARACTERS else _normal(text)
+    return _SIGNS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
 def contains(text: str, part: str) -> bool:
@@ -356,19 +352,6 @@ def contains(text: str, part: str) -> bool:
     if _CJK.search(part):
         return part in text  # there are no spaces between words
     return f" {part} " in f" {text} "
-
-
-def _normal(text: str) -> str:
-    return _SIGNS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
-
-
-def _emptiness(text: str, is_doubtful: bool, is_answer: bool) -> bool:
-    return (is_doubtful and not statements(text)) or (is_answer and knows_nothing(text))
-
-
-_cached_emptiness = lru_cache(maxsize=4_096)(_emptiness)
-_cached_normal = lru_cache(maxsize=4_096)(_normal)
-_cached_statements = lru_cache(maxsize=4_096)(_statements)
 
 
 def _asks(sentence: str) -> bool:

@@ -123,7 +123,7 @@ class _Pages:
             finalize=_readable, trim_blocks=True, lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )  # fmt: skip
-        self._templates.filters |= {"day": _day, "moment": _moment, "size": _size, "exact": _exact}
+        self._templates.filters |= {"day": _day, "moment": _moment, "size": _size, "exact": escape}
         self._templates.globals |= {
             "rules": RULES, "bar_scale": bar_scale, "group_of": group_of,
             "scope_parameters": scope_parameters,
@@ -308,11 +308,6 @@ def _readable(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
         return value
     return "".join(map(_visible, value))
-
-
-def _exact(value: str) -> Markup:
-    """Escape a text for a field of a form, which sends it back as it is."""
-    return escape(value)
 
 
 def _visible(char: str) -> str:
