@@ -244,11 +244,7 @@ class BoundedExecutor(Executor):
         self._closed = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        """Run a call on a thread, as soon as fewer than the limit are running.
-
-        Raises:
-            RuntimeError: it is shut down, or no thread can be started.
-        """
+        """Run a call on a thread, as soon as fewer than the limit are running."""
         future: Future[T] = Future()
         with self._changed:
             if self._closed:
@@ -491,11 +487,7 @@ class KeyedExecutor:
             self._changed.notify_all()
 
     def enter(self) -> None:
-        """Count work that may schedule a key soon, until it leaves.
-
-        Raises:
-            MemoryClosedError: the executor is closed.
-        """
+        """Count work that may schedule a key soon, until it leaves."""
         with self._changed:
             if self.closed:
                 raise MemoryClosedError

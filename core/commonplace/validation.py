@@ -30,11 +30,7 @@ _LEAST_INTEGER, _MOST_INTEGER = -(2**63), 2**63 - 1
 
 
 def check_id(name: str, value: object) -> None:
-    """Refuse an id that could be misread: ids are compared whole and shown to people.
-
-    Raises:
-        InvalidScopeError: with the reason.
-    """
+    """Refuse an id that could be misread: ids are compared whole and shown to people."""
     fault = None
     if type(value) is not str:
         fault = "must be a string"
@@ -65,9 +61,6 @@ def check_text(text: object, field: str = "text", *, limit: int = MAX_TEXT_BYTES
 
     Args:
         limit: bytes in UTF-8.
-
-    Raises:
-        InvalidRecordError: with the reason.
     """
     fault = None
     if type(text) is not str:

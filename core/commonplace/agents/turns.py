@@ -89,11 +89,7 @@ class OpenTurns:
     def begin(
         self, messages: Sequence[Message], ids: Sequence[str], done: Accepted
     ) -> dict[str, Message]:
-        """Take what is about to be accepted, without what was accepted before.
-
-        Returns:
-            What is to be accepted, by the ids of its records.
-        """
+        """Take what is to be accepted, by its records' ids, without what was accepted before."""
         new: dict[str, Message] = {}
         with self._accepted.lock:
             for record_id, message in zip(ids, messages, strict=True):
@@ -503,11 +499,7 @@ def let_wait(
     at: datetime,
     write: Callable[[Sequence[Message], Scope], object],
 ) -> Literal["waiting", "lost"] | None:
-    """Keep what was not accepted in memory, to be tried again.
-
-    Returns:
-        The event to report; None if it was told already.
-    """
+    """Keep what was not accepted in memory, to be tried again; return the event to report."""
 
     def write_again(waiting: WaitingWrite) -> bool:
         if agent.lazy.get().admin.was_forgotten(scope, since=at):

@@ -245,11 +245,7 @@ def _index_file(location: Location, generation: int) -> Path:
 
 
 def check_location(location: Location) -> None:
-    """Check that each URL has an engine, and that each given object has the methods of its port.
-
-    Raises:
-        InvalidRecordError: one has not.
-    """
+    """Check that each URL has an engine, and that each given object has the methods of its port."""
     for field, where, given in (
         ("vectors", location.vectors, location.given_index),
         ("graph", location.graph, location.given_graph),

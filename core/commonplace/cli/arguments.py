@@ -154,9 +154,6 @@ def split_words(
         optional: the words may be left out, too; each is empty then.
         words: by the names that the message gives them; the last are None where the place was left
             out.
-
-    Raises:
-        typer.Exit: a word is missing.
     """
     given = [word for word in (place, *words.values()) if word is not None]
     if len(given) > len(words):
@@ -171,11 +168,7 @@ def split_words(
 
 
 def check_new(place: str | None) -> Path | None:
-    """Return the folder of a memory that is yet to be made, if it is.
-
-    Raises:
-        typer.Exit: the place is a word that is more likely a text or a user.
-    """
+    """Return the folder of a memory that is yet to be made, if it is; refuse a likely text."""
     location = find(place)
     if is_url(location.graph) or (Path(location.graph) / _DATABASE).exists():
         return None
@@ -191,23 +184,14 @@ def check_new(place: str | None) -> Path | None:
 
 
 def scope_from(user: str | None, agent: str | None, session: str | None) -> Scope:
-    """Make the scope of a command.
-
-    Raises:
-        typer.Exit: there is no id.
-        InvalidScopeError: an id cannot be one.
-    """
+    """Make the scope of a command."""
     if user is None and agent is None and session is None:
         refuse("Whose memory is it? Give --user, --agent or --session, or several of them.")
     return Scope(user_id=user, agent_id=agent, session_id=session)
 
 
 def text_of(word: str) -> str:
-    """Return a text as it was given, or read it from standard input where `-` was given.
-
-    Raises:
-        typer.Exit: standard input is empty, or not in UTF-8.
-    """
+    """Return a text as it was given, or read it from standard input where `-` was given."""
     if word != "-":
         return word
     try:
@@ -220,11 +204,7 @@ def text_of(word: str) -> str:
 
 
 def parse_json(name: str, given: str | None) -> dict[str, Any] | None:
-    """Parse a JSON object.
-
-    Raises:
-        InvalidRecordError: it is none.
-    """
+    """Parse a JSON object."""
     if given is None:
         return None
     try:

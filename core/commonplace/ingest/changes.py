@@ -325,11 +325,7 @@ def encode_body(body: WriteBody | DeleteBody) -> str:
 
 
 def decode_write(op: Operation) -> WriteBody:
-    """Decode the body of an add or an update.
-
-    Raises:
-        InvalidRecordError: it holds what no record can; so in the other functions.
-    """
+    """Decode the body of an add or an update."""
     return _decoded(_write.decode, op.body, op.id)
 
 

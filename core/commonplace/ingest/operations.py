@@ -456,9 +456,6 @@ def check_texts_of_keys(
     Args:
         keyed: each record of a write with its key; all are of one scope. Outer spaces of their
             texts do not count.
-
-    Raises:
-        IdempotencyConflictError: it does.
     """
     given: dict[str, str] = {}
     for key, record in keyed:

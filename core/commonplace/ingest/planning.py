@@ -383,11 +383,7 @@ class KnownFactsLookup:
         self._describe = describe
 
     def find(self, ask: AskKnown, vector: Sequence[float]) -> KnownFacts:
-        """Find the facts nearest to a text, at most 16, and the relations that they assert.
-
-        Raises:
-            StoreUnavailableError, StoreRefusedError: a store failed.
-        """
+        """Find the facts nearest to a text, at most 16, and the relations that they assert."""
         scope = ask.scope
         terms, _ = self._describe(ask.text)
         query = Query(
@@ -410,11 +406,7 @@ class KnownFactsLookup:
         return KnownFacts(records=tuple(records), relations=tuple(relations))
 
     def find_alike(self, ask: AskAlike, dimensions: int) -> list[Record | None]:
-        """Find a fact of the same kind for each of some facts, by their words alone.
-
-        Raises:
-            StoreUnavailableError, StoreRefusedError: a store failed.
-        """
+        """Find a fact of the same kind for each of some facts, by their words alone."""
         anywhere = [1.0, *[0.0] * (dimensions - 1)]  # no text is embedded for this
         found: list[Record | None] = []
         for fact in ask.facts:

@@ -164,11 +164,7 @@ def read_users(path: Path) -> dict[str, set[str]]:
 
 
 def add_user_token(path: Path, user: str) -> str:
-    """Make a token for a user, add its hash to a file of users, and return it.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Make a token for a user, add its hash to a file of users, and return it."""
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(opened, "w", encoding="utf-8") as file:
@@ -182,11 +178,7 @@ def csrf_token(key: bytes, login: Login) -> str:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """Read the fields of a form; of several with one name the last.
-
-    Raises:
-        HTTPException: it is too large, or no form in UTF-8.
-    """
+    """Read the fields of a form; of several with one name the last."""
     body = b""
     async for chunk in request.stream():
         body += chunk

@@ -58,11 +58,7 @@ class Ask:
             raise HTTPException(400) from None
 
     def scope(self) -> Scope:
-        """Read whose memory is meant.
-
-        Raises:
-            HTTPException: not given, or not to be seen with this login.
-        """
+        """Read whose memory is meant."""
         found = self.find_scope()
         if found is None:
             raise HTTPException(404)

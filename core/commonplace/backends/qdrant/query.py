@@ -84,9 +84,6 @@ def best_hits(
     Args:
         responses: to `union_requests` with the limit `wanted`.
         asked: tokens of the query, if those of the records were read.
-
-    Returns:
-        None if more records may match than were requested.
     """
     matching = _matching(responses[0], query)
     kept: set[str] = set()

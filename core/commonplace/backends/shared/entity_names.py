@@ -24,13 +24,10 @@ def spellable(names: Sequence[str]) -> list[str]:
 
 
 def nearest(name: str, candidates: Iterable[tuple[str, int, int, T]]) -> T | None:
-    """Choose the entity whose name shares most pairs of letters with `name`, the oldest of ties.
+    """Find the entity whose name shares most pairs of letters with `name`; None if all share few.
 
     Args:
         candidates: the folded name of each, the number of shared pairs, its age, and its key.
-
-    Returns:
-        The key; None when no name is similar enough.
     """
     size = len(pairs_of(name))
     similarity, _, found = max(
@@ -44,11 +41,7 @@ def nearest(name: str, candidates: Iterable[tuple[str, int, int, T]]) -> T | Non
 
 
 def distinct(named: Iterable[tuple[str, str]]) -> list[Entity]:
-    """Merge equal names into one entity, with the first spelling and the first specific type.
-
-    Returns:
-        Ordered by name.
-    """
+    """Merge equal names, with the first spelling and the first specific type; ordered by name."""
     found: dict[str, Entity] = {}
     for name, kind in named:
         held = found.get(fold(name))

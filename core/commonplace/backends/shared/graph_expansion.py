@@ -45,9 +45,6 @@ def expand(
     Args:
         names: words of the query, folded, among them those that name a type of relation.
         edges_of: reads the relations that some entities have now; equal for equal calls.
-
-    Returns:
-        As `GraphStore.expand`.
     """
     words = {name for name in names if len(name) > 1}
     found: dict[str, Expansion] = {}

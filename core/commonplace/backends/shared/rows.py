@@ -252,11 +252,7 @@ def from_beginning(value: int) -> datetime | None:
 
 
 def from_json(text: str) -> Any:
-    """Read a stored value of `to_json`.
-
-    Raises:
-        UnreadableRowError: it is none.
-    """
+    """Read a stored value of `to_json`."""
     try:
         return _decode(text)
     except msgspec.MsgspecError:  # `json` reads more, such as half of a pair of surrogates
@@ -316,11 +312,7 @@ def to_retracted(relations: Sequence[Relation]) -> str | None:
 
 
 def from_retracted(text: str | None) -> tuple[Relation, ...]:
-    """Read what `to_retracted` wrote.
-
-    Raises:
-        UnreadableRowError: it did not.
-    """
+    """Read what `to_retracted` wrote."""
     try:
         return _decode_relations(text) if text else ()
     except msgspec.MsgspecError as error:
@@ -393,11 +385,7 @@ def _to_cursor(at: int, key: str) -> str:
 
 
 def from_cursor(cursor: str) -> tuple[int, str]:
-    """Read the time and the id or key of the last row of a page from its cursor.
-
-    Raises:
-        InvalidRecordError: it is not a cursor of a page.
-    """
+    """Read the time and the id or key of the last row of a page from its cursor."""
     try:
         created_at, record_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
         from_micros(created_at)

@@ -181,11 +181,7 @@ def pack_passages(vectors: Sequence[NDArray[np.float32]], tokens: Sequence[bytes
 
 
 def unpack_passages(raw: bytes) -> list[tuple[bytes, bytes]]:
-    """Decode passages to the bytes of the vector and of the tokens of each.
-
-    Raises:
-        ValueError: they are damaged.
-    """
+    """Decode passages to the bytes of the vector and of the tokens of each."""
     return msgspec.msgpack.decode(raw, type=list[tuple[bytes, bytes]]) if raw else []
 
 

@@ -332,14 +332,11 @@ def _slots(connection: Connection, relations: Collection[int]) -> set[Slot]:
 def _resolve(
     connection: Connection, relations: Collection[int], slots: Collection[Slot], *, by: str | None
 ) -> list[Record]:
-    """Update relations and the other relations of their slots, then the records that assert them.
+    """Update relations and others of their slots, then the records that assert them; return these.
 
     Args:
         slots: those that the relations had before.
         by: the record that is written; it is not returned.
-
-    Returns:
-        The records that changed.
     """
     connection.executemany(
         "UPDATE relation SET conflict = 0,"

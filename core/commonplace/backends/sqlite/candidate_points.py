@@ -98,11 +98,7 @@ class RefinedScores:
         return self._exact[at]
 
     def best(self, number: int) -> tuple[float, NDArray[np.intp], Scores]:
-        """Find candidates among which are all whose score is not below a limit.
-
-        Returns:
-            The limit, those candidates, and their scores.
-        """
+        """Find a limit, the candidates whose score may not be below it, and their scores."""
         least = len(self._near) - number
         lowest = np.partition(self._near, least)[least] if least > 0 else -np.inf
         at = np.flatnonzero(self._near >= lowest)

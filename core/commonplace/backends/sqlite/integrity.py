@@ -18,11 +18,7 @@ _BUSY_SECONDS = 10.0  # to wait for the writers of other processes
 
 @contextlib.contextmanager
 def opened_unchanged(path: Path) -> Iterator[Connection]:
-    """Open a file to read one state of it; no file is made beside one that no process has open.
-
-    Raises:
-        sqlite3.DatabaseError: the file cannot be read.
-    """
+    """Open a file to read one state of it; no file is made beside one that no process has open."""
     # Without a log no process has the file open; opening it as usual would leave a log behind.
     is_open = path.with_name(f"{path.name}-wal").exists()
     connection = _connect(path, "mode=ro" if is_open else "mode=ro&immutable=1")

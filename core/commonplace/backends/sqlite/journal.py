@@ -336,11 +336,7 @@ class _Holder:
         self._is_closed = False
 
     def hold(self) -> str:
-        """Take the lock, unless it is held; return the id.
-
-        Raises:
-            MemoryClosedError: it was released.
-        """
+        """Take the lock, unless it is held; return the id."""
         with self._changing:
             if self._is_closed:
                 raise MemoryClosedError

@@ -140,13 +140,10 @@ def _read_generations(damaged: Connection) -> dict[int, dict[str, str]]:
 
 
 def _make_tables(path: Path, generations: Mapping[int, dict[str, str]]) -> dict[str, int]:
-    """Make a new file with all tables that the engines make.
+    """Make a new file with all tables of the engines; return the dimensions by table of points.
 
     Args:
         generations: of the index, by number. Vectors of an unknown embedder could not be used.
-
-    Returns:
-        The dimensions of the vectors, by table of points.
     """
     connection = SqliteConnection(str(path))
     with contextlib.ExitStack() as engines:
