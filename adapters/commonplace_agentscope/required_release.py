@@ -18,11 +18,7 @@ class MissingReleaseError(CommonplaceError, ImportError):
 
 @contextmanager
 def importing(requirement: str) -> Iterator[None]:
-    """Say which release is needed, where an import fails in the block.
-
-    Raises:
-        MissingReleaseError: it failed.
-    """
+    """Say which release is needed, where an import fails in the block."""
     try:
         yield
     except ImportError as error:

@@ -170,11 +170,7 @@ class ReplyTracker:
         self._peers: WeakValueDictionary[int, WeakSet[ActiveReply]] = WeakValueDictionary()
 
     async def begin(self, agent: Agent, warn: WarnOnce) -> ActiveReply:
-        """Make a reply in the agent's session; without a scope if its user is not named.
-
-        Raises:
-            InvalidScopeError: the user's id is one that no scope can hold.
-        """
+        """Make a reply in the agent's session; without a scope if its user is not named."""
         is_inner = _is_called_by_agent(agent, warn)
         scope = await self._find_scope(agent, warn)
         return ActiveReply(

@@ -40,11 +40,7 @@ _NAMESPACE_SEPARATOR, _TASK_SEPARATOR = "|", ":"  # between parts; in front of t
 
 
 def to_address(config: RunnableConfig) -> tuple[str, str, str | None]:
-    """Read thread, namespace and checkpoint id; the id is None for the latest checkpoint.
-
-    Raises:
-        InvalidRecordError: an id is missing or cannot be stored.
-    """
+    """Read thread, namespace and checkpoint id; the id is None for the latest checkpoint."""
     check_mapping("config", config, _CONFIG)
     configurable = config.get("configurable") or {}
     check_mapping("config['configurable']", configurable, "{'thread_id': '...'}")
@@ -61,11 +57,7 @@ def to_address(config: RunnableConfig) -> tuple[str, str, str | None]:
 
 
 def to_thread(given: object) -> str:
-    """Return a thread's id as text.
-
-    Raises:
-        InvalidRecordError: it is missing or cannot be stored.
-    """
+    """Return a thread's id as text."""
     is_id = given is not None and not isinstance(given, Mapping | list | tuple)
     if not is_id or not str(given) or not is_sound(str(given)):
         raise InvalidRecordError(
@@ -151,11 +143,7 @@ def _check_checkpoint(given: GraphCheckpoint) -> None:
 def encode_writes(
     writes: Sequence[tuple[str, Any]], task: str, path: str, serde: SerializerProtocol
 ) -> list[TaskWrite]:
-    """Turn a task's writes into rows, in their order; errors and interrupts have fixed indices.
-
-    Raises:
-        InvalidRecordError: a write is not a pair of a channel and a value, or the task has no id.
-    """
+    """Turn a task's writes into rows, in their order; errors and interrupts have fixed indices."""
     check_list("writes", writes, "pairs of a channel and a value")
     for pair in writes:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or type(pair[0]) is not str:
@@ -180,11 +168,7 @@ def encode_writes(
 
 
 def decode_state(state: State, load: Load, owner: Scope | None) -> CheckpointTuple:
-    """Turn a state into LangGraph's tuple, with the writes in `writes_sort_key` order.
-
-    Raises:
-        InvalidRecordError: the thread belongs to another owner.
-    """
+    """Turn a state into LangGraph's tuple, with the writes in `writes_sort_key` order."""
     check_owner(state, owner)
     row = state.checkpoint
     address = row.address
@@ -238,11 +222,7 @@ def has_metadata(row: Checkpoint, expected: Mapping[str, Any], load: Load) -> bo
 
 
 def check_owner(state: State, owner: Scope | None) -> None:
-    """Check that a state belongs to an owner, or to nobody.
-
-    Raises:
-        InvalidRecordError: the thread belongs to another owner.
-    """
+    """Check that a state belongs to an owner, or to nobody."""
     if owner is not None and state.owner not in (None, owner):
         raise InvalidRecordError(
             field="thread_id",

@@ -178,11 +178,7 @@ def to_embedder(index: IndexConfig | None) -> Embedder | None:
 
 
 def check_index(index: IndexConfig | None, memory: Memory) -> None:
-    """Check that an index configuration fits the memory's own embedder.
-
-    Raises:
-        InvalidRecordError: it names another model, or another length of vectors.
-    """
+    """Check that an index configuration fits the memory's own embedder."""
     if not index:
         return
     held, given = memory.embedder, to_embedder(index)

@@ -133,12 +133,7 @@ def is_called_by_agent() -> bool:
 
 
 def scope_of(run: Run, user_id: IdSource, agent_id: IdSource | None) -> Scope:
-    """Make the scope of a run, with its thread as the session.
-
-    Raises:
-        MissingIdError: the run does not give an id.
-        InvalidScopeError: an id cannot be used.
-    """
+    """Make the scope of a run, with its thread as the session."""
     user = _read_id("user_id", user_id, run)
     agent = None if agent_id is None else _read_id("agent_id", agent_id, run)
     thread = run.configurable.get("thread_id")
@@ -218,12 +213,7 @@ class ScopeResolver:
 def agent_memory(
     memory: MemorySource, policy: Policy | None, on_event: OnEvent | None = None
 ) -> AgentMemory:
-    """Wrap a memory for agents; the first recall gets more time, as it may load a model.
-
-    Raises:
-        WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
-        InvalidRecordError: `policy` is not a `Policy`, or keeps notes in the conversation.
-    """
+    """Wrap a memory for agents; the first recall gets more time, as it may load a model."""
     agent = AgentMemory(
         memory,
         Policy() if policy is None else policy,
@@ -242,12 +232,7 @@ def agent_memory(
 
 
 def open_lazily(memory: MemorySource, embedder: Embedder | None = None) -> LazyMemory:
-    """Take an open memory, or one by its path, which its one user opens on first use and closes.
-
-    Raises:
-        WrongTypeError, MemoryClosedError: `memory` is neither open nor a path.
-        InvalidRecordError: the path cannot be used.
-    """
+    """Take an open memory, or one by its path, which its one user opens on first use and closes."""
     if isinstance(memory, ConnString):
         return memory.open_lazily(embedder)
     if memory is not None and not isinstance(memory, str | PathLike):
@@ -259,11 +244,7 @@ def open_lazily(memory: MemorySource, embedder: Embedder | None = None) -> LazyM
 
 
 class ConnString(str):
-    """A text that names a memory as `CommonplaceSaver.from_conn_string` takes it.
-
-    Raises:
-        InvalidRecordError: it is not a text.
-    """
+    """A text that names a memory as `CommonplaceSaver.from_conn_string` takes it."""
 
     __slots__ = ()
 
@@ -274,11 +255,7 @@ class ConnString(str):
         return super().__new__(cls, given)
 
     def open_lazily(self, embedder: Embedder | None) -> LazyMemory:
-        """Take the memory, which its one user opens on first use and closes.
-
-        Raises:
-            InvalidRecordError: it cannot be used.
-        """
+        """Take the memory, which its one user opens on first use and closes."""
         if self == ":memory:":
             return TemporaryMemory(embedder)
         place = {"graph": str(self)} if is_url(self) else split_place("conn_string", str(self))

@@ -128,11 +128,7 @@ class AsyncMem0ChatModel(_ExchangeableModel):
 
 
 def to_model(given: ConfigSection | None, unknown: UnknownKeys) -> ModelFunction | None:
-    """Make the configured language model; None for none.
-
-    Raises:
-        ConfigurationError: the provider is not known, or needs mem0ai.
-    """
+    """Make the configured language model; None for none."""
     if given is None:
         return None
     if given.model is not None:
@@ -145,11 +141,7 @@ def to_model(given: ConfigSection | None, unknown: UnknownKeys) -> ModelFunction
 
 
 def as_model(given: Any) -> ModelFunction:
-    """Take a model of any kind: the core's, mem0's, LangChain's, or a function of messages.
-
-    Raises:
-        ConfigurationError: it is none of them.
-    """
+    """Take a model of any kind: the core's, mem0's, LangChain's, or a function of messages."""
     if isinstance(given, type):
         raise ConfigurationError(f"llm is the class {given.__name__}. Give an instance of it.")
     if hasattr(given, "complete"):
@@ -311,11 +303,7 @@ class Mem0Embedder:
 
     @property
     def dimensions(self) -> int:
-        """The length of every vector.
-
-        Raises:
-            ConfigurationError: another length is configured.
-        """
+        """The length of every vector."""
         with self._measuring:
             if self._size is None:
                 self._size = len(self._vectors(["dimensions"], "document")[0])
@@ -332,11 +320,7 @@ class Mem0Embedder:
 
 
 def to_embedder(given: ConfigSection | None, unknown: UnknownKeys) -> Embedder | None:
-    """Make the configured embedder; None for the one that ships with the core.
-
-    Raises:
-        ConfigurationError: the provider is not known or needs mem0ai, or its model is no embedder.
-    """
+    """Make the configured embedder; None for the one that ships with the core."""
     if given is None:
         return None
     provider, values = given.provider, given.values
@@ -407,11 +391,7 @@ def _of_mem0(model: Any, provider: str, wanted: int | None) -> Mem0Embedder:
 
 
 def to_reranker(given: ConfigSection | None) -> Any:
-    """Make the configured reranker; None for none.
-
-    Raises:
-        ConfigurationError: the provider is not known or needs mem0ai, or it is no reranker.
-    """
+    """Make the configured reranker; None for none."""
     if given is None:
         return None
     if given.model is None:

@@ -59,11 +59,7 @@ def _normalised(name: str, value: str) -> str:
 
 
 def to_scope(ids: Mapping[str, Any], *, allow_spaces: bool = True) -> Scope:
-    """Make the scope of these ids; None counts as not given.
-
-    Raises:
-        ValidationError: none is given (`VALIDATION_001`), or one cannot be an id.
-    """
+    """Make the scope of these ids; None counts as not given."""
     given = {name: clean_id(name, ids.get(name), allow_spaces=allow_spaces) for name in IDS}
     if not any(given.values()):
         raise ValidationError(

@@ -17,12 +17,7 @@ class NoUserError(InvalidScopeError):
 
 
 def scope_of(context: object, user_id: IdSource | None, agent_id: IdSource | None) -> Scope:
-    """Make the scope of a run, in the session that its context names.
-
-    Raises:
-        NoUserError: nobody is named, or a function fails to read an id.
-        InvalidScopeError: an id cannot be used.
-    """
+    """Make the scope of a run, in the session that its context names."""
     user_id = field_of(context, "user_id") if user_id is None else user_id
     try:
         user, agent = (one(context) if callable(one) else one for one in (user_id, agent_id))

@@ -148,11 +148,7 @@ class MemoryTools:
         self._consent = consent
 
     def select(self, extra: Sequence[ExtraTool], prefix: str = "") -> list[AgentTool]:
-        """Make the policy's tools and those of these names, in a fixed order; often none.
-
-        Raises:
-            InvalidRecordError: there is no tool of a name.
-        """
+        """Make the policy's tools and those of these names, in a fixed order; often none."""
         check_list("extra_tools", extra, "names of tools")
         for name in extra:
             check_choice("extra_tools", name, get_args(ExtraTool))

@@ -245,11 +245,7 @@ def own_turn(memory: LazyMemory, scope: Scope) -> StrandsTurn | None:
 
 
 def active_turn(memory: LazyMemory, plugin: object = None) -> tuple[Scope, TurnRecords]:
-    """Return the owner of the turn around here, found as `active_call` does, and what it was shown.
-
-    Raises:
-        InvalidScopeError: there is no turn, or it has no owner.
-    """
+    """Return the owner of the turn around here, as `active_call` does, and what it was shown."""
     call = active_call(memory, plugin)
     if call is None or call.turn.scope is None:
         raise InvalidScopeError(field="user_id", value=None, reason=NO_OWNER)

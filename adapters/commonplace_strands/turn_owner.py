@@ -35,11 +35,7 @@ _process_keys: WeakKeyDictionary[LazyMemory, str] = WeakKeyDictionary()
 
 
 def owner_scope(user_id: object, agent_id: object, session_id: object = None) -> Scope | None:
-    """Return the scope of a user, or of an agent alone; None if both ids are missing.
-
-    Raises:
-        InvalidScopeError: an id that is given cannot be used.
-    """
+    """Return the scope of a user, or of an agent alone; None if both ids are missing."""
     if user_id is not None:
         owner = to_scope(user_id, agent_id)
     elif agent_id is not None:
@@ -53,11 +49,7 @@ def owner_scope(user_id: object, agent_id: object, session_id: object = None) ->
 
 
 def required_scope(user_id: object, agent_id: object, session_id: object = None) -> Scope:
-    """Return the scope of what belongs to one owner, whoever calls.
-
-    Raises:
-        InvalidScopeError: both ids are missing, or one that is given cannot be used.
-    """
+    """Return the scope of what belongs to one owner, whoever calls."""
     scope = owner_scope(user_id, agent_id, session_id)
     if scope is None:
         raise InvalidScopeError(
@@ -89,9 +81,6 @@ def resolve_scope(
         user_id: when the state has none.
         agent_id: when the state has none.
         session_id: when the state has none.
-
-    Raises:
-        InvalidScopeError: an id that is given cannot be used.
     """
     given = _unnest(state)
     if callable(user_id) and "user_id" not in given:

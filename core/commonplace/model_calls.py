@@ -169,11 +169,7 @@ def embed_texts(
     *,
     purpose: Purpose = "document",
 ) -> Any:
-    """Embed texts within the time that a model may take: one vector each, in their order.
-
-    Raises:
-        ModelFailedError: the embedder failed or took too long.
-    """
+    """Embed texts within the time that a model may take: one vector each, in their order."""
     if not texts:
         return []
     call = partial(embed, embedder, texts, purpose=purpose, limit=settings.max_embed_chars)

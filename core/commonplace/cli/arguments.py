@@ -35,10 +35,6 @@ def find(given: str | None, *, create: bool = True) -> Location:
     Args:
         given: None for what the environment says, else `./memory`.
         create: False refuses a folder without a memory.
-
-    Raises:
-        InvalidRecordError: a part is unknown, comes twice or is missing.
-        CannotMoveError: there is no memory.
     """
     from ..backends import check_location  # this and a memory load what `--help` does without
 
@@ -95,10 +91,6 @@ def embedder_of(name: str) -> Embedder:
         name: `sentence-encoder`, the same with the token vectors of a MiniLM as `minilm-tokens`,
             `fastembed:MODEL` or `openai:MODEL`, with `@DIMENSIONS` behind a model whose dimensions
             are not known here.
-
-    Raises:
-        InvalidRecordError: the name is unknown.
-        MissingExtraError: its package is not installed.
     """
     family, _, model = name.partition(":")
     if name == "sentence-encoder":
@@ -221,11 +213,7 @@ def parse_json(name: str, given: str | None) -> dict[str, Any] | None:
 
 
 def parse_metadata(given: Sequence[str] | None) -> dict[str, Any]:
-    """Parse metadata: `key=text`, or `key:=JSON` for a number and what else is no text.
-
-    Raises:
-        InvalidRecordError: there is no `=`, the JSON is none, or a key is given twice.
-    """
+    """Parse metadata: `key=text`, or `key:=JSON` for a number and what else is no text."""
     found: dict[str, Any] = {}
     for word in given or ():
         key, separator, value = word.partition("=")

@@ -88,11 +88,7 @@ class Operations:
         identity: Sequence[str] = (),
         unredacted: Sequence[str] = (),
     ) -> Write:
-        """Check an addition and make its operation.
-
-        Raises:
-            IdempotencyConflictError: a key was used for another text.
-        """
+        """Check an addition and make its operation."""
         check_scope(scope)
         keys, how = check_keys("unredacted", unredacted), self._extraction(infer)
         if self._redaction is not None:
@@ -186,11 +182,7 @@ class Operations:
         expires_at: datetime | EllipsisType | None = ...,
         votes: int = 0,
     ) -> Write:
-        """Check an update of a stored or pending record and make its operation.
-
-        Raises:
-            RecordNotFoundError: no live record has this id in this scope.
-        """
+        """Check an update of a stored or pending record and make its operation."""
         check_scope(scope)
         check_flag("merge", merge)
         # An expired record may get a later end.
@@ -201,22 +193,13 @@ class Operations:
         )  # fmt: skip
 
     def delete(self, record_id: str, scope: Scope, *, spare_pinned: bool = False) -> Write:
-        """Make the operation that deletes a stored or pending record.
-
-        Raises:
-            RecordNotFoundError: no live record has this id in this scope.
-        """
+        """Make the operation that deletes a stored or pending record."""
         check_scope(scope)
         found = find_record(self._engines, record_id, scope, include_expired=True)
         return _deletion(record_id, found.scope, spare_pinned=spare_pinned, after=found.version)
 
     def restore(self, record_id: str, scope: Scope) -> Write:
-        """Make the operation that brings back a record whose deletion is stored or pending.
-
-        Raises:
-            InvalidRecordError: it is not deleted.
-            RecordNotFoundError: this scope never had a record with this id, or it was forgotten.
-        """
+        """Make the operation that brings back a record whose deletion is stored or pending."""
         check_scope(scope)
         found = find_deleted(self._engines, record_id, scope)
         at = now()
@@ -390,12 +373,7 @@ _EVERYTHING = 1_000_000
 def find_record(
     engines: Engines, record_id: str, scope: Scope, *, include_expired: bool = False
 ) -> Record:
-    """Find a live record that the scope covers, stored or pending.
-
-    Raises:
-        InvalidRecordError: the id is not a string.
-        RecordNotFoundError: there is none, or its deletion is pending.
-    """
+    """Find a live record that the scope covers, stored or pending."""
     check_name("record_id", record_id)
     for op in _pending_newest_first(engines, scope):
         if op.kind == "forget" and op.scope.covers(scope):
@@ -414,12 +392,7 @@ def find_record(
 
 
 def find_deleted(engines: Engines, record_id: str, scope: Scope) -> Record:
-    """Find a record that the scope covers and whose deletion is stored or pending.
-
-    Raises:
-        InvalidRecordError: the id is not a string, or the record is not deleted.
-        RecordNotFoundError: there is none.
-    """
+    """Find a record that the scope covers and whose deletion is stored or pending."""
     check_name("record_id", record_id)
     is_deleted, found = False, None
     for op in _pending_newest_first(engines, scope):

@@ -187,11 +187,7 @@ def plan_batch(
 async def plan_async(
     op: Operation, models: Models, context: PlanContext, run: RunInThread
 ) -> PlannedChanges:
-    """Plan an operation, awaiting its asynchronous models on the running loop.
-
-    Raises:
-        CommonplaceError: the embedder or a store failed, or took too long.
-    """
+    """Plan an operation, awaiting its asynchronous models on the running loop."""
     settings = context.settings
 
     async def perform(ask: AskChat | AskKnown | AskAlike | KeepPlan) -> Any:

@@ -81,12 +81,7 @@ def search_request(
     decay: bool | None,
     ranking: Ranking,
 ) -> SearchRequest:
-    """Validate the arguments of a search.
-
-    Raises:
-        InvalidRecordError: an argument is out of its range, or the text is empty or above 8 KiB.
-        InvalidFilterError: the filter is not in the filter language.
-    """
+    """Validate the arguments of a search."""
     scopes = tuple(scope) if isinstance(scope, list | tuple) and scope else (scope,)
     for one in scopes:
         check_scope(one)
